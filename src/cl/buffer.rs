@@ -1,0 +1,456 @@
+//! Buffers, sub-buffers, and ranges of them.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use opencl_sys::{
+    CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_COPY_HOST_PTR, CL_MEM_FLAGS,
+    CL_MEM_OBJECT_BUFFER, CL_MEM_OFFSET, CL_MEM_READ_WRITE, CL_MEM_SIZE, CL_MEM_TYPE, CL_MEM_USE_HOST_PTR,
+    CL_MEM_USES_SVM_POINTER, cl_buffer_region, cl_mem,
+};
+
+use super::check;
+use super::context::{Context, InContext};
+use super::handle::{Handle, MemKind};
+use super::host::Element;
+use super::info::{self, ask};
+use crate::error::{MemoryError, Result, SetupError};
+use crate::ffi::core::Core;
+
+/// An OpenCL buffer of `len` elements of type `T`, or a sub-buffer. Cheap to clone: clones are the same memory.
+///
+/// Nodes keep the buffers that they use alive, so a buffer may be dropped while graphs and executables still use it.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Buffer, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let buffer = Buffer::<f32>::new(&queue, 1024)?;
+/// let first_half = buffer.slice(..512)?;
+/// assert_eq!((buffer.len(), first_half.len()), (1024, 512));
+/// # Ok(()) }
+/// ```
+pub struct Buffer<T> {
+    mem: Mem,
+    element: PhantomData<fn() -> T>,
+}
+
+/// A buffer without its element type, as graphs keep it.
+#[derive(Clone, Debug)]
+pub(crate) struct Mem(Arc<MemInner>);
+
+struct MemInner {
+    handle: Handle<MemKind>,
+    context: Context,
+    /// The buffer whose memory it is: itself, or the parent of a sub-buffer.
+    root: usize,
+    /// Where it starts in the root, in bytes.
+    offset: usize,
+    size: usize,
+    is_sub_buffer: bool,
+    flags: u64,
+    /// The parent of a sub-buffer, or what owns the host memory behind a buffer.
+    _keep: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for MemInner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} bytes {}..{}", self.handle, self.offset, self.offset + self.size)
+    }
+}
+
+impl Mem {
+    pub(crate) fn raw(&self) -> cl_mem {
+        self.0.handle.raw()
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// Identifies the underlying buffer, as long as this object lives.
+    pub(crate) fn root(&self) -> usize {
+        self.0.root
+    }
+
+    pub(crate) fn offset_in_root(&self) -> usize {
+        self.0.offset
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.0.size
+    }
+
+    pub(crate) fn is_sub_buffer(&self) -> bool {
+        self.0.is_sub_buffer
+    }
+
+    pub(crate) fn flags(&self) -> u64 {
+        self.0.flags
+    }
+}
+
+impl<T> Buffer<T> {
+    /// Makes a buffer of `len` elements, readable and writable, with undefined content.
+    ///
+    /// # Errors
+    /// [`MemoryError::Empty`], [`MemoryError::TooLarge`], [`crate::DriverError`].
+    #[doc(alias = "clCreateBuffer")]
+    pub fn new(context: &impl InContext, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
+        Self::create(context, len, None)
+    }
+
+    /// Makes a buffer with a copy of `data` in it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn from_slice(context: &impl InContext, data: &[T]) -> Result<Self>
+    where
+        T: Element,
+    {
+        Self::create(context, data.len(), Some(data))
+    }
+
+    fn create(context: &impl InContext, len: usize, data: Option<&[T]>) -> Result<Self>
+    where
+        T: Element,
+    {
+        let context = context.context();
+        let size = len.checked_mul(size_of::<T>()).ok_or_else(|| too_large(usize::MAX as u64, context))?;
+        if size == 0 {
+            return Err(MemoryError::Empty { what: "a buffer" }.into());
+        }
+        if context.devices().iter().any(|device| size as u64 > device.caps().max_allocation) {
+            return Err(too_large(size as u64, context).into());
+        }
+        let core = Core::get()?;
+        let (flags, host) = match data {
+            Some(data) => (CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, data.as_ptr().cast_mut().cast()),
+            None => (CL_MEM_READ_WRITE, std::ptr::null_mut()),
+        };
+        let mut status = 0;
+        // SAFETY: **live** for the context; with COPY_HOST_PTR the driver reads `size` bytes, which `data` has.
+        let raw = unsafe { (core.clCreateBuffer)(context.raw(), flags, size, host, &raw mut status) };
+        check("clCreateBuffer", status).map_err(MemoryError::from)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle = unsafe { Handle::from_owned(raw) }?;
+        Ok(Self::wrap(MemInner {
+            root: handle.raw().addr(),
+            handle,
+            context: context.clone(),
+            offset: 0,
+            size,
+            is_sub_buffer: false,
+            flags,
+            _keep: None,
+        }))
+    }
+
+    /// Wraps an `opencl3` buffer of a context, which may be dropped before this one.
+    ///
+    /// # Errors
+    /// [`MemoryError::HostMemory`] when it lies over host memory or SVM, which nothing here could keep alive;
+    /// [`MemoryError::OtherContext`], [`MemoryError::NotABuffer`], [`MemoryError::ElementSize`]; [`crate::DriverError`].
+    pub fn from_opencl3(context: &impl InContext, buffer: &opencl3::memory::Buffer<T>) -> Result<Self>
+    where
+        T: Element,
+    {
+        use opencl3::memory::ClMem;
+        // SAFETY: an `opencl3` buffer owns a reference.
+        unsafe { Self::retain(context.context(), buffer.get(), None) }
+    }
+
+    /// Wraps and retains a raw buffer of a context.
+    ///
+    /// # Errors
+    /// As [`Self::from_opencl3`]; [`SetupError::NullHandle`].
+    ///
+    /// # Safety
+    /// `raw` is null or a live memory object.
+    pub unsafe fn from_raw(context: &impl InContext, raw: cl_mem) -> Result<Self>
+    where
+        T: Element,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { Self::retain(context.context(), raw, None) }
+    }
+
+    /// Wraps and retains a raw buffer over host memory (`CL_MEM_USE_HOST_PTR`, or a buffer made of SVM), together with
+    /// what owns that memory. The owner is dropped when nothing uses the buffer any more.
+    ///
+    /// # Errors
+    /// As [`Self::from_raw`], host memory apart.
+    ///
+    /// # Safety
+    /// `raw` is null or a live memory object, and as long as `owner` lives, so does the memory behind it, which nobody
+    /// touches while the device may use it.
+    pub unsafe fn from_raw_with_owner(
+        context: &impl InContext,
+        raw: cl_mem,
+        owner: impl Any + Send + Sync,
+    ) -> Result<Self>
+    where
+        T: Element,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { Self::retain(context.context(), raw, Some(Box::new(owner))) }
+    }
+
+    /// # Safety
+    /// `raw` is null or a live memory object; with an owner, that owns the host memory behind it.
+    unsafe fn retain(context: &Context, raw: cl_mem, owner: Option<Box<dyn Any + Send + Sync>>) -> Result<Self>
+    where
+        T: Element,
+    {
+        const CALL: &str = "clGetMemObjectInfo";
+        if raw.is_null() {
+            return Err(SetupError::NullHandle { what: "cl_mem" }.into());
+        }
+        let core = Core::get()?;
+        let number = |raw, name| info::value::<usize>(CALL, ask!(core, clGetMemObjectInfo, raw, name));
+        let object_type = info::value::<u32>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_TYPE))?;
+        if object_type != CL_MEM_OBJECT_BUFFER {
+            return Err(MemoryError::NotABuffer { object_type }.into());
+        }
+        if number(raw, CL_MEM_CONTEXT)? != context.raw().addr() {
+            return Err(MemoryError::OtherContext.into());
+        }
+        let flags = info::value::<u64>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
+        // OpenCL 2.0; a driver without the query has no SVM either.
+        let svm = info::value::<u32>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_USES_SVM_POINTER)).unwrap_or(0);
+        if owner.is_none() && flags & CL_MEM_USE_HOST_PTR != 0 {
+            return Err(MemoryError::HostMemory { flag: "CL_MEM_USE_HOST_PTR" }.into());
+        }
+        if owner.is_none() && svm != 0 {
+            return Err(MemoryError::HostMemory { flag: "CL_MEM_USES_SVM_POINTER" }.into());
+        }
+        let size = number(raw, CL_MEM_SIZE)?;
+        if size_of::<T>() == 0 || size % size_of::<T>() != 0 {
+            return Err(MemoryError::ElementSize { bytes: size, element: size_of::<T>() }.into());
+        }
+        let parent = number(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
+        let (root, offset) = if parent == 0 { (raw.addr(), 0) } else { (parent, number(raw, CL_MEM_OFFSET)?) };
+        // SAFETY: the caller's promise; a sub-buffer keeps its parent alive.
+        let handle = unsafe { Handle::from_borrowed(raw) }?;
+        let is_sub_buffer = parent != 0;
+        let context = context.clone();
+        Ok(Self::wrap(MemInner { handle, context, root, offset, size, is_sub_buffer, flags, _keep: owner }))
+    }
+
+    fn wrap(inner: MemInner) -> Self {
+        Self { mem: Mem(Arc::new(inner)), element: PhantomData }
+    }
+
+    /// The same buffer for `opencl3`, with a reference of its own.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses to retain it.
+    pub fn to_opencl3(&self) -> Result<opencl3::memory::Buffer<T>> {
+        Ok(opencl3::memory::Buffer::new(self.mem.0.handle.retained_raw()?))
+    }
+
+    /// The C handle, valid while this object lives.
+    #[must_use]
+    pub fn raw(&self) -> cl_mem {
+        self.mem.raw()
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.mem.size() / size_of::<T>()
+    }
+
+    /// Whether it has no elements, which no buffer has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.mem.size()
+    }
+
+    /// Names a range of elements, for copies, fills and transfers, and to tell a graph which part a kernel uses.
+    ///
+    /// A kernel still gets the whole buffer as its argument: the range is a promise about what it touches.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`].
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
+        let (start, end) = resolve(&range, self.len())?;
+        let element = size_of::<T>();
+        Ok(BufferSlice {
+            mem: self.mem.clone(),
+            offset: start * element,
+            size: (end - start) * element,
+            element: PhantomData,
+        })
+    }
+
+    /// Makes an OpenCL sub-buffer: a kernel that gets it as an argument sees only this range, starting at index 0.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`], [`MemoryError::Misaligned`],
+    /// [`MemoryError::SubBufferOfSubBuffer`], [`crate::DriverError`].
+    #[doc(alias = "clCreateSubBuffer")]
+    pub fn sub_buffer(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, end) = resolve(&range, self.len())?;
+        let inner = &*self.mem.0;
+        if inner.is_sub_buffer {
+            return Err(MemoryError::SubBufferOfSubBuffer.into());
+        }
+        if start == end {
+            return Err(MemoryError::Empty { what: "a sub-buffer" }.into());
+        }
+        let region = cl_buffer_region { origin: start * size_of::<T>(), size: (end - start) * size_of::<T>() };
+        let align = inner.context.devices().iter().map(|device| device.caps().sub_buffer_align).max().unwrap_or(1);
+        if region.origin % align != 0 {
+            return Err(MemoryError::Misaligned { offset: region.origin, align }.into());
+        }
+        let core = Core::get()?;
+        let mut status = 0;
+        // SAFETY: **live**; the region has the type that its kind asks for, and lies inside the buffer.
+        let raw = unsafe {
+            (core.clCreateSubBuffer)(
+                self.raw(),
+                0,
+                CL_BUFFER_CREATE_TYPE_REGION,
+                &raw const region,
+                &raw mut status,
+            )
+        };
+        check("clCreateSubBuffer", status).map_err(MemoryError::from)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle = unsafe { Handle::from_owned(raw) }?;
+        Ok(Self::wrap(MemInner {
+            handle,
+            context: inner.context.clone(),
+            root: inner.root,
+            offset: region.origin,
+            size: region.size,
+            is_sub_buffer: true,
+            flags: inner.flags,
+            _keep: Some(Box::new(self.mem.clone())),
+        }))
+    }
+
+    /// The same buffer with elements of another type.
+    ///
+    /// # Errors
+    /// [`MemoryError::ElementSize`] when the bytes are no whole number of `U`.
+    pub fn cast<U: Element>(&self) -> Result<Buffer<U>> {
+        if size_of::<U>() == 0 || self.size() % size_of::<U>() != 0 {
+            return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
+        }
+        Ok(Buffer { mem: self.mem.clone(), element: PhantomData })
+    }
+}
+
+fn too_large(asked: u64, context: &Context) -> MemoryError {
+    let smallest = context.devices().iter().min_by_key(|device| device.caps().max_allocation);
+    let (limit, device) = smallest.map_or((0, ""), |device| (device.caps().max_allocation, device.name()));
+    MemoryError::TooLarge { asked, limit, device: device.to_owned() }
+}
+
+/// A range of elements as start and end, or why it is outside.
+fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize), MemoryError> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start <= end && end <= len { Ok((start, end)) } else { Err(MemoryError::OutOfBounds { start, end, len }) }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self { mem: self.mem.clone(), element: PhantomData }
+    }
+}
+
+impl<T> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw() == other.raw()
+    }
+}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} x {}, {:?})", self.len(), std::any::type_name::<T>(), self.mem.0)
+    }
+}
+
+/// A range of elements of a buffer. See [`Buffer::slice`].
+pub struct BufferSlice<T> {
+    mem: Mem,
+    offset: usize,
+    size: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> BufferSlice<T> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.size / size_of::<T>()
+    }
+
+    /// Whether there are none. Transfers of nothing are valid, do nothing, and still order.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+}
+
+impl<T> Clone for BufferSlice<T> {
+    fn clone(&self) -> Self {
+        Self { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for BufferSlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufferSlice({} x {} at byte {})", self.len(), std::any::type_name::<T>(), self.offset)
+    }
+}
+
+/// A range of bytes of a buffer: what nodes are made of.
+#[derive(Clone, Debug)]
+pub struct Region {
+    pub(crate) mem: Mem,
+    /// First byte, counted from the start of `mem`.
+    pub(crate) offset: usize,
+    pub(crate) size: usize,
+}
+
+/// What names memory of elements of type `T`: a [`Buffer`], which means all of it, or a [`BufferSlice`].
+pub trait AsRegion<T> {
+    /// The range of bytes.
+    fn region(&self) -> Region;
+}
+
+impl<T> AsRegion<T> for Buffer<T> {
+    fn region(&self) -> Region {
+        Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
+    }
+}
+
+impl<T> AsRegion<T> for BufferSlice<T> {
+    fn region(&self) -> Region {
+        Region { mem: self.mem.clone(), offset: self.offset, size: self.size }
+    }
+}

@@ -1,0 +1,156 @@
+//! Contexts.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+
+use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
+
+use super::check;
+use super::device::Device;
+use super::handle::{ContextKind, Handle};
+use super::info::{self, ask};
+use crate::error::{Result, SetupError};
+use crate::ffi::core::Core;
+
+/// An OpenCL context with its devices. Cheap to clone; equal when it is the same context.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// let device = clgraph::best_device()?;
+/// let context = clgraph::Context::new(&[device.clone()])?;
+/// assert_eq!(context.devices(), [device]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    handle: Handle<ContextKind>,
+    devices: Vec<Device>,
+}
+
+impl Context {
+    /// Makes a context for devices of one platform. Driver messages go to the `log` crate as warnings.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`] without devices; [`crate::DriverError`], for example for devices of two platforms.
+    #[doc(alias = "clCreateContext")]
+    pub fn new(devices: &[Device]) -> Result<Self> {
+        let core = Core::get()?;
+        if devices.is_empty() {
+            return Err(SetupError::NullHandle { what: "list of devices" }.into());
+        }
+        let ids: Vec<_> = devices.iter().map(Device::raw).collect();
+        let mut status = 0;
+        // SAFETY: **lists**, not empty; **live** for the devices; `log_message` has the type of the headers and needs
+        // no user data.
+        let raw = unsafe {
+            (core.clCreateContext)(
+                std::ptr::null(),
+                ids.len() as u32,
+                ids.as_ptr(),
+                Some(log_message),
+                std::ptr::null_mut(),
+                &raw mut status,
+            )
+        };
+        check("clCreateContext", status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle = unsafe { Handle::from_owned(raw) }?;
+        Ok(Self(Arc::new(Inner { handle, devices: devices.to_vec() })))
+    }
+
+    /// Wraps an `opencl3` context, which may be dropped before this one.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses a query.
+    pub fn from_opencl3(context: &opencl3::context::Context) -> Result<Self> {
+        // SAFETY: an `opencl3` context owns a reference.
+        unsafe { Self::from_raw(context.get()) }
+    }
+
+    /// Wraps and retains a raw context.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`]; [`crate::DriverError`] when the driver refuses a query.
+    ///
+    /// # Safety
+    /// `raw` is null or a live context.
+    pub unsafe fn from_raw(raw: cl_context) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let handle: Handle<ContextKind> = unsafe { Handle::from_borrowed(raw) }?;
+        let core = Core::get()?;
+        let ids = info::values::<usize>("clGetContextInfo", ask!(core, clGetContextInfo, raw, CL_CONTEXT_DEVICES))?;
+        let devices = ids
+            .into_iter()
+            // SAFETY: the driver has just listed it.
+            .map(|id| unsafe { Device::from_raw(std::ptr::with_exposed_provenance_mut(id)) })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self(Arc::new(Inner { handle, devices })))
+    }
+
+    /// The same context for `opencl3`, with a reference of its own.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses to retain it.
+    pub fn to_opencl3(&self) -> Result<opencl3::context::Context> {
+        let ids: Vec<_> = self.devices().iter().map(Device::raw).collect();
+        Ok(opencl3::context::Context::new(self.0.handle.retained_raw()?, &ids))
+    }
+
+    /// The C handle, valid while this object lives.
+    #[must_use]
+    pub fn raw(&self) -> cl_context {
+        self.0.handle.raw()
+    }
+
+    /// The devices of the context.
+    #[must_use]
+    pub fn devices(&self) -> &[Device] {
+        &self.0.devices
+    }
+
+    /// Says no to a device that is not of this context.
+    pub(crate) fn check_device(&self, device: &Device) -> Result<()> {
+        if self.devices().contains(device) {
+            return Ok(());
+        }
+        let of_context = self.devices().iter().map(Device::name).collect::<Vec<_>>().join(", ");
+        Err(SetupError::DeviceOutsideContext { device: device.name().to_owned(), of_context }.into())
+    }
+}
+
+impl PartialEq for Context {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw() == other.raw()
+    }
+}
+
+impl Eq for Context {}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("raw", &self.0.handle).field("devices", &self.0.devices).finish()
+    }
+}
+
+/// What belongs to one context: a context itself, a queue, a graph. Functions that need a context take any of them.
+pub trait InContext {
+    /// The context.
+    fn context(&self) -> &Context;
+}
+
+impl InContext for Context {
+    fn context(&self) -> &Context {
+        self
+    }
+}
+
+/// The driver's message callback. It may run on any thread, so it only logs.
+unsafe extern "system" fn log_message(text: *const c_char, _: *const c_void, _: usize, _: *mut c_void) {
+    if !text.is_null() {
+        // SAFETY: "errinfo is a pointer to an error string" (OpenCL 3.0, clCreateContext), valid during the call.
+        let text = unsafe { CStr::from_ptr(text) };
+        log::warn!("OpenCL: {}", text.to_string_lossy());
+    }
+}

@@ -1,0 +1,256 @@
+//! Enqueuing: one function a command, with a wait list, and with an event only when one is asked for.
+//!
+//! None of them blocks. Whoever calls keeps alive and unmoved what the command uses, until it is complete: see the
+//! invariants **promise** and **host memory**. That everything is in bounds was checked when the node was added.
+
+use opencl_sys::{cl_command_queue, cl_event};
+
+use super::buffer::Mem;
+use super::check;
+use super::event::Event;
+use super::host::{HostBytes, Slot};
+use super::kernel::KernelObject;
+use super::queue::Queue;
+use crate::error::{DriverError, Status};
+use crate::ffi::core::Core;
+
+/// Where a command goes, what it waits for, and whether its event is wanted.
+#[derive(Debug)]
+pub(crate) struct To<'a> {
+    pub(crate) queue: &'a Queue,
+    pub(crate) waits: &'a Waits,
+    pub(crate) event: bool,
+}
+
+/// Events in the form that drivers take: as an array of handles.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    raw: Vec<RawEvent>,
+    _keep: Vec<Event>,
+}
+
+/// A `cl_event` kept alive by the list that it is in.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+struct RawEvent(cl_event);
+
+// SAFETY: **threads**; the list keeps the event alive.
+unsafe impl Send for RawEvent {}
+// SAFETY: as above.
+unsafe impl Sync for RawEvent {}
+
+impl Waits {
+    /// Nothing to wait for.
+    pub(crate) const NONE: Self = Self { raw: Vec::new(), _keep: Vec::new() };
+
+    pub(crate) fn push(&mut self, event: Event) {
+        self.raw.push(RawEvent(event.raw()));
+        self._keep.push(event);
+    }
+
+    /// Count and address, by the invariant **lists**.
+    fn as_c(&self) -> (u32, *const cl_event) {
+        if self.raw.is_empty() { (0, std::ptr::null()) } else { (self.raw.len() as u32, self.raw.as_ptr().cast()) }
+    }
+}
+
+/// Makes the call: the closure gets queue, wait list and the place for an event.
+#[inline]
+fn enqueue(
+    name: &'static str,
+    to: &To<'_>,
+    call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
+) -> Result<Option<Event>, DriverError> {
+    let core = Core::get().map_err(|_| DriverError { call: name, status: Status(opencl_sys::CL_INVALID_COMMAND_QUEUE) })?;
+    let (count, list) = to.waits.as_c();
+    let mut event: cl_event = std::ptr::null_mut();
+    let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
+    check(name, call(core, count, list, place))?;
+    if to.event {
+        // SAFETY: the call succeeded and gives the event's reference away.
+        unsafe { Event::from_enqueue(name, event) }.map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// A kernel over a range of `dims` dimensions, in work-items.
+pub(crate) fn kernel(
+    to: &To<'_>,
+    kernel: &KernelObject,
+    dims: u32,
+    offset: &[usize; 3],
+    global: &[usize; 3],
+    local: Option<&[usize; 3]>,
+) -> Result<Option<Event>, DriverError> {
+    let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
+    enqueue("clEnqueueNDRangeKernel", to, |core, count, list, event| {
+        // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read.
+        unsafe {
+            (core.clEnqueueNDRangeKernel)(
+                to.queue.raw(),
+                kernel.raw(),
+                dims,
+                offset.as_ptr(),
+                global.as_ptr(),
+                local,
+                count,
+                list,
+                event,
+            )
+        }
+    })
+}
+
+/// `size` bytes from buffer to buffer.
+pub(crate) fn copy(
+    to: &To<'_>,
+    (src, src_offset): (&Mem, usize),
+    (dst, dst_offset): (&Mem, usize),
+    size: usize,
+) -> Result<Option<Event>, DriverError> {
+    enqueue("clEnqueueCopyBuffer", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**.
+        unsafe {
+            (core.clEnqueueCopyBuffer)(
+                to.queue.raw(),
+                src.raw(),
+                dst.raw(),
+                src_offset,
+                dst_offset,
+                size,
+                count,
+                list,
+                event,
+            )
+        }
+    })
+}
+
+/// A rectangle of `region` (bytes, rows, slices) from buffer to buffer. `pitches` are, in bytes, the source's row and
+/// slice and the destination's row and slice.
+pub(crate) fn copy_rect(
+    to: &To<'_>,
+    (src, src_origin): (&Mem, &[usize; 3]),
+    (dst, dst_origin): (&Mem, &[usize; 3]),
+    region: &[usize; 3],
+    pitches: &[usize; 4],
+) -> Result<Option<Event>, DriverError> {
+    enqueue("clEnqueueCopyBufferRect", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**; three sizes each.
+        unsafe {
+            (core.clEnqueueCopyBufferRect)(
+                to.queue.raw(),
+                src.raw(),
+                dst.raw(),
+                src_origin.as_ptr(),
+                dst_origin.as_ptr(),
+                region.as_ptr(),
+                pitches[0],
+                pitches[1],
+                pitches[2],
+                pitches[3],
+                count,
+                list,
+                event,
+            )
+        }
+    })
+}
+
+/// A pattern over `size` bytes.
+pub(crate) fn fill(
+    to: &To<'_>,
+    (dst, offset): (&Mem, usize),
+    pattern: &[u8],
+    size: usize,
+) -> Result<Option<Event>, DriverError> {
+    enqueue("clEnqueueFillBuffer", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**; "the memory associated with pattern can be reused or freed after the function
+        // returns" (OpenCL 3.0, clEnqueueFillBuffer).
+        unsafe {
+            (core.clEnqueueFillBuffer)(
+                to.queue.raw(),
+                dst.raw(),
+                pattern.as_ptr().cast(),
+                pattern.len(),
+                offset,
+                size,
+                count,
+                list,
+                event,
+            )
+        }
+    })
+}
+
+/// Host data to a buffer.
+pub(crate) fn write(
+    to: &To<'_>,
+    (dst, offset): (&Mem, usize),
+    data: &HostBytes,
+) -> Result<Option<Event>, DriverError> {
+    enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**, **host memory**.
+        unsafe {
+            (core.clEnqueueWriteBuffer)(
+                to.queue.raw(),
+                dst.raw(),
+                0,
+                offset,
+                data.len(),
+                data.as_ptr().cast(),
+                count,
+                list,
+                event,
+            )
+        }
+    })
+}
+
+/// A buffer to host memory, as many bytes as the slot has.
+pub(crate) fn read(to: &To<'_>, (src, offset): (&Mem, usize), slot: &Slot) -> Result<Option<Event>, DriverError> {
+    enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**, **host memory**.
+        unsafe {
+            (core.clEnqueueReadBuffer)(
+                to.queue.raw(),
+                src.raw(),
+                0,
+                offset,
+                slot.len(),
+                slot.as_mut_ptr().cast(),
+                count,
+                list,
+                event,
+            )
+        }
+    })
+}
+
+/// An event that is complete when the wait list is, or without one when everything before it is.
+pub(crate) fn marker(queue: &Queue, waits: &Waits) -> Result<Event, DriverError> {
+    synchronize("clEnqueueMarkerWithWaitList", queue, waits, |core| core.clEnqueueMarkerWithWaitList)
+}
+
+/// Holds later commands of a queue back until an event is complete; its own event is complete then too.
+pub(crate) fn barrier(queue: &Queue, wait: &Event) -> Result<Event, DriverError> {
+    let mut waits = Waits::NONE;
+    waits.push(wait.clone());
+    synchronize("clEnqueueBarrierWithWaitList", queue, &waits, |core| core.clEnqueueBarrierWithWaitList)
+}
+
+type Synchronize = unsafe extern "system" fn(cl_command_queue, u32, *const cl_event, *mut cl_event) -> i32;
+
+fn synchronize(
+    name: &'static str,
+    queue: &Queue,
+    waits: &Waits,
+    function: impl FnOnce(&Core) -> Synchronize,
+) -> Result<Event, DriverError> {
+    let event = enqueue(name, &To { queue, waits, event: true }, |core, count, list, event| {
+        // SAFETY: **live**, **lists**.
+        unsafe { function(core)(queue.raw(), count, list, event) }
+    })?;
+    event.ok_or(DriverError { call: name, status: Status(opencl_sys::CL_INVALID_EVENT) })
+}

@@ -1,0 +1,200 @@
+//! Events of the driver: to wait for, to ask, and to be told of.
+
+use std::ffi::c_void;
+use std::sync::mpsc::Sender;
+
+use opencl_sys::{
+    CL_COMMAND_USER, CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_COMMAND_TYPE, CL_EVENT_CONTEXT,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_RUNNING, cl_event, cl_int,
+};
+
+use super::check;
+use super::context::Context;
+use super::handle::{EventKind, GateCount, Handle};
+use super::info::{self, ask};
+use crate::error::{DriverError, Result, Status};
+use crate::ffi::core::Core;
+
+/// A counted reference to a `cl_event`, for example to wait for work that was enqueued without clgraph. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Event(std::sync::Arc<Handle<EventKind>>);
+
+/// Where the command of an event has got to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Queued or submitted, and not started.
+    Waiting,
+    Running,
+    Complete,
+    Failed(Status),
+}
+
+impl Event {
+    /// Wraps an `opencl3` event, which may be dropped before this one.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses to retain it.
+    pub fn from_opencl3(event: &opencl3::event::Event) -> Result<Self> {
+        // SAFETY: an `opencl3` event owns a reference.
+        unsafe { Self::from_raw(event.get()) }
+    }
+
+    /// Wraps and retains a raw event.
+    ///
+    /// # Errors
+    /// [`crate::SetupError::NullHandle`]; [`crate::DriverError`] when the driver refuses to retain it.
+    ///
+    /// # Safety
+    /// `raw` is null or a live event.
+    pub unsafe fn from_raw(raw: cl_event) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self(std::sync::Arc::new(unsafe { Handle::from_borrowed(raw) }?)))
+    }
+
+    /// Takes over the event that an enqueue gave.
+    ///
+    /// # Safety
+    /// `raw` is an event of which the caller owns a reference and gives it away.
+    pub(super) unsafe fn from_enqueue(call: &'static str, raw: cl_event) -> Result<Self, DriverError> {
+        // SAFETY: the caller's promise.
+        match unsafe { Handle::from_owned(raw) } {
+            Ok(handle) => Ok(Self(std::sync::Arc::new(handle))),
+            // A driver that says success and gives no event.
+            Err(_) => Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) }),
+        }
+    }
+
+    /// The same event for `opencl3`, with a reference of its own.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses to retain it.
+    pub fn to_opencl3(&self) -> Result<opencl3::event::Event> {
+        Ok(opencl3::event::Event::new(self.0.retained_raw()?))
+    }
+
+    /// The C handle, valid while this object lives.
+    #[must_use]
+    pub fn raw(&self) -> cl_event {
+        self.0.raw()
+    }
+
+    /// Blocks until the command is complete, and says whether it failed.
+    pub(crate) fn wait(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        let raw = self.raw();
+        // SAFETY: **lists**, one live event.
+        let status = unsafe { (core.clWaitForEvents)(1, &raw const raw) };
+        if status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST {
+            // The event's own status says more than that one of the events failed.
+            if let Progress::Failed(status) = self.progress()? {
+                return Err(DriverError { call: "command", status });
+            }
+        }
+        check("clWaitForEvents", status)?;
+        match self.progress()? {
+            Progress::Failed(status) => Err(DriverError { call: "command", status }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the command has got to.
+    pub(crate) fn progress(&self) -> Result<Progress, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(Progress::Complete) };
+        let status = info::value::<cl_int>(
+            "clGetEventInfo",
+            ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS),
+        )?;
+        Ok(match status {
+            CL_COMPLETE => Progress::Complete,
+            CL_RUNNING => Progress::Running,
+            status if status < 0 => Progress::Failed(Status(status)),
+            _ => Progress::Waiting,
+        })
+    }
+
+    /// Whether it is a user event, which its owner may still set to failure.
+    pub(crate) fn is_user_event(&self) -> Result<bool, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(false) };
+        let kind = info::value::<u32>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_TYPE))?;
+        Ok(kind == CL_COMMAND_USER)
+    }
+
+    /// Whether it belongs to a context.
+    pub(crate) fn is_of(&self, context: &Context) -> Result<bool, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(false) };
+        let raw = info::value::<usize>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_CONTEXT))?;
+        Ok(raw == context.raw().addr())
+    }
+
+    /// Asks the driver to post to a channel when the event completes. A hint only: PoCL 3.1 and 6.0 never call back
+    /// for an event that failed.
+    pub(crate) fn post_when_done(&self, to: &'static Sender<()>) {
+        let Ok(core) = Core::get() else { return };
+        let data = std::ptr::from_ref(to).cast_mut().cast::<c_void>();
+        // SAFETY: **live**; `post` has the type of the headers, and its user data is never freed.
+        let status = unsafe { (core.clSetEventCallback)(self.raw(), CL_COMPLETE, Some(post), data) };
+        if status != 0 {
+            log::debug!("clSetEventCallback failed with {}, polling instead", Status(status));
+        }
+    }
+}
+
+/// May run on a driver's thread, or on a caller's inside clFlush or clWaitForEvents: it posts and does nothing else.
+unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
+    // SAFETY: `post_when_done` gave a `&'static Sender<()>`, which is `Sync`.
+    let to = unsafe { &*to.cast_const().cast::<Sender<()>>() };
+    let _ = to.send(());
+}
+
+/// A user event of clgraph's own, that always completes and never fails: some drivers crash, hang, run the dependents
+/// or lose the queue when a user event is set to a negative status.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    event: Event,
+    count: Option<GateCount>,
+}
+
+impl std::fmt::Debug for GateCount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GateCount")
+    }
+}
+
+impl Gate {
+    /// A closed gate.
+    pub(crate) fn closed(context: &Context) -> Result<Self> {
+        let core = Core::get()?;
+        let mut status = 0;
+        // SAFETY: **live**.
+        let raw = unsafe { (core.clCreateUserEvent)(context.raw(), &raw mut status) };
+        check("clCreateUserEvent", status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let event = unsafe { Event::from_enqueue("clCreateUserEvent", raw) }?;
+        Ok(Self { event, count: Some(GateCount::new()) })
+    }
+
+    /// An event that is complete from the start. In the wait list of a marker it means: wait for this, and not, as an
+    /// empty list would, for everything before.
+    pub(crate) fn opened(context: &Context) -> Result<Event> {
+        let gate = Self::closed(context)?;
+        Ok(gate.event.clone())
+    }
+
+    pub(crate) fn event(&self) -> &Event {
+        &self.event
+    }
+}
+
+impl Drop for Gate {
+    /// Opens the gate: whatever happens, nobody waits at it for ever.
+    fn drop(&mut self) {
+        if let Ok(core) = Core::get() {
+            // SAFETY: **live**; it is a user event, and this is the only place that sets it, once.
+            let status = unsafe { (core.clSetUserEventStatus)(self.event.raw(), CL_COMPLETE) };
+            if status != 0 {
+                log::error!("clSetUserEventStatus failed with {}", Status(status));
+            }
+        }
+        self.count = None;
+    }
+}

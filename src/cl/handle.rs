@@ -1,0 +1,196 @@
+//! Counted references to OpenCL objects, and when they are given back.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use opencl_sys::{CL_SUCCESS, cl_int};
+
+use super::check;
+use crate::error::{DriverError, SetupError};
+use crate::ffi::core::Core;
+
+/// A kind of OpenCL object that is counted by reference.
+pub(crate) trait Kind {
+    /// The C type, for error texts.
+    const TYPE: &'static str;
+    /// The C function that adds a reference.
+    const RETAIN: &'static str;
+    /// The C function that gives one back.
+    const RELEASE: &'static str;
+    /// The function behind [`Self::RETAIN`].
+    fn retain(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int;
+    /// The function behind [`Self::RELEASE`].
+    fn release(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int;
+}
+
+macro_rules! kinds {
+    ($( $kind:ident $type:literal $retain:ident $release:ident; )*) => {
+        $(
+            /// The kind of object that its name says.
+            pub(crate) enum $kind {}
+            impl Kind for $kind {
+                const TYPE: &'static str = $type;
+                const RETAIN: &'static str = stringify!($retain);
+                const RELEASE: &'static str = stringify!($release);
+                fn retain(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int { core.$retain }
+                fn release(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int { core.$release }
+            }
+        )*
+    };
+}
+
+kinds! {
+    DeviceKind "cl_device_id" clRetainDevice clReleaseDevice;
+    ContextKind "cl_context" clRetainContext clReleaseContext;
+    QueueKind "cl_command_queue" clRetainCommandQueue clReleaseCommandQueue;
+    MemKind "cl_mem" clRetainMemObject clReleaseMemObject;
+    ProgramKind "cl_program" clRetainProgram clReleaseProgram;
+    KernelKind "cl_kernel" clRetainKernel clReleaseKernel;
+    EventKind "cl_event" clRetainEvent clReleaseEvent;
+}
+
+/// One counted reference to an OpenCL object of kind `K`. Cloning retains, dropping releases.
+pub(crate) struct Handle<K: Kind> {
+    raw: NonNull<c_void>,
+    kind: PhantomData<fn() -> K>,
+}
+
+// SAFETY: **threads**. A handle is a counted pointer; what may not be called at once is fenced where it is called.
+unsafe impl<K: Kind> Send for Handle<K> {}
+// SAFETY: as above.
+unsafe impl<K: Kind> Sync for Handle<K> {}
+
+impl<K: Kind> Handle<K> {
+    /// Takes over a reference that an OpenCL call just gave.
+    ///
+    /// # Safety
+    /// `raw` is null or an object of kind `K`, of which the caller owns a reference and gives it away.
+    pub(crate) unsafe fn from_owned(raw: *mut c_void) -> Result<Self, SetupError> {
+        let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: K::TYPE })?;
+        Ok(Self { raw, kind: PhantomData })
+    }
+
+    /// Adds a reference to somebody else's object.
+    ///
+    /// # Safety
+    /// `raw` is null or a live object of kind `K`.
+    pub(crate) unsafe fn from_borrowed(raw: *mut c_void) -> Result<Self, crate::Error> {
+        let core = Core::get()?;
+        let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: K::TYPE })?;
+        // SAFETY: **live**, by the caller's promise.
+        check(K::RETAIN, unsafe { K::retain(core)(raw.as_ptr()) })?;
+        Ok(Self { raw, kind: PhantomData })
+    }
+
+    /// The C handle, valid while `self` is.
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.raw.as_ptr()
+    }
+
+    /// Adds a reference, without hiding that the driver may refuse.
+    pub(crate) fn try_clone(&self) -> Result<Self, DriverError> {
+        if let Ok(core) = Core::get() {
+            // SAFETY: **live**.
+            check(K::RETAIN, unsafe { K::retain(core)(self.raw()) })?;
+        }
+        Ok(Self { raw: self.raw, kind: PhantomData })
+    }
+
+    /// Adds a reference and gives it to the caller, as a C program expects it.
+    pub(crate) fn retained_raw(&self) -> Result<*mut c_void, DriverError> {
+        let copy = self.try_clone()?;
+        let raw = copy.raw();
+        std::mem::forget(copy);
+        Ok(raw)
+    }
+}
+
+impl<K: Kind> PartialEq for Handle<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl<K: Kind> fmt::Debug for Handle<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({:p})", K::TYPE, self.raw)
+    }
+}
+
+impl<K: Kind> Drop for Handle<K> {
+    fn drop(&mut self) {
+        if GATES.load(Ordering::Acquire) == 0 {
+            release::<K>(self.raw.as_ptr());
+        } else {
+            LATER.push(Deferred { raw: self.raw, release: release::<K> });
+        }
+    }
+}
+
+/// Gives a reference back. A refusal is logged: there is nobody to hand it to, and a drop must not panic.
+fn release<K: Kind>(raw: *mut c_void) {
+    let Ok(core) = Core::get() else { return };
+    // SAFETY: **live**; this is the end of the handle, so its one reference is given back once.
+    let status = unsafe { K::release(core)(raw) };
+    if status != CL_SUCCESS {
+        log::error!("{} failed with {}", K::RELEASE, crate::error::Status(status));
+    }
+}
+
+/// How many of clgraph's own gates commands are waiting for.
+static GATES: AtomicUsize = AtomicUsize::new(0);
+/// What was dropped while a gate was closed.
+static LATER: Bin = Bin(Mutex::new(Vec::new()));
+
+struct Deferred {
+    raw: NonNull<c_void>,
+    release: fn(*mut c_void),
+}
+
+// SAFETY: **threads**; it is a handle without its type.
+unsafe impl Send for Deferred {}
+
+struct Bin(Mutex<Vec<Deferred>>);
+
+impl Bin {
+    fn push(&self, item: Deferred) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+        // The last gate may have opened between the caller's look and the push.
+        self.empty_if_open();
+    }
+
+    fn empty_if_open(&self) {
+        if GATES.load(Ordering::Acquire) == 0 {
+            let mut items = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            while let Some(item) = items.pop() {
+                (item.release)(item.raw.as_ptr());
+            }
+        }
+    }
+}
+
+/// Counts a user event that commands may wait for.
+///
+/// OpenCL leaves releases of other objects undefined while a command waits on an unset user event (OpenCL 3.0,
+/// `clCreateUserEvent`: "The behavior of the OpenCL APIs that release OpenCL objects is undefined if called while ..."),
+/// so clgraph's own releases wait until the last gate is open.
+pub(crate) struct GateCount(());
+
+impl GateCount {
+    pub(crate) fn new() -> Self {
+        GATES.fetch_add(1, Ordering::AcqRel);
+        Self(())
+    }
+}
+
+impl Drop for GateCount {
+    fn drop(&mut self) {
+        if GATES.fetch_sub(1, Ordering::AcqRel) == 1 {
+            LATER.empty_if_open();
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Kernels, what is known of their parameters, and kernel objects with their arguments set.
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opencl_sys::{
+    CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
+    CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME,
+    CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT, CL_KERNEL_FUNCTION_NAME,
+    CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
+};
+
+use super::buffer::Mem;
+use super::check;
+use super::context::InContext;
+use super::device::Device;
+use super::handle::{Handle, KernelKind};
+use super::info::{self, ask};
+use super::program::{Program, c_string};
+use crate::caps::Version;
+use crate::error::{DriverError, ProgramError, Result, SetupError};
+use crate::ffi::core::Core;
+
+/// A kernel function of a program. Cheap to clone.
+///
+/// It carries no arguments: those belong to the nodes that use it.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Program, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let program = Program::from_source(&queue, "kernel void f(global const int *a, float b) {}")?;
+/// let kernel = program.kernel("f")?;
+/// assert_eq!((kernel.name(), kernel.num_args()), ("f", 2));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Kernel(Arc<Inner>);
+
+struct Inner {
+    /// Arguments are never set on it. The lock is for clCloneKernel, which is not thread-safe on its source.
+    prototype: Mutex<Handle<KernelKind>>,
+    program: Program,
+    name: CString,
+    shared_name: Arc<str>,
+    num_args: u32,
+    params: Option<Vec<Param>>,
+    by_device: Vec<(Device, DeviceFacts)>,
+}
+
+/// A parameter of a kernel, as far as the program tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Param {
+    pub(crate) space: Space,
+    pub(crate) name: String,
+    pub(crate) type_name: String,
+    pub(crate) is_const: bool,
+    /// Bytes of a by-value parameter whose type is a scalar or a vector of OpenCL C.
+    pub(crate) value_size: Option<usize>,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// A pointer to global or constant memory.
+    Buffer,
+    Local,
+    Value,
+    Image,
+    Sampler,
+    Pipe,
+}
+
+/// What a device says of a kernel that was built for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceFacts {
+    /// Work-items of the largest work-group.
+    pub(crate) max_work_group: usize,
+    /// `reqd_work_group_size`, where the kernel has that attribute.
+    pub(crate) required_work_group: Option<[usize; 3]>,
+    /// Bytes of local memory that the kernel declares itself.
+    pub(crate) local_memory: u64,
+    /// Whether every work-group must be full.
+    pub(crate) uniform: bool,
+}
+
+impl Kernel {
+    pub(super) fn of_program(program: &Program, name: &str) -> Result<Self> {
+        let core = Core::get()?;
+        let name = c_string("the kernel's name", name)?;
+        let mut status = 0;
+        // SAFETY: **live**; `name` ends with zero.
+        let raw = unsafe { (core.clCreateKernel)(program.raw(), name.as_ptr(), &raw mut status) };
+        if status == opencl_sys::CL_INVALID_KERNEL_NAME {
+            let has = program.kernel_names().unwrap_or_default().join(", ");
+            return Err(ProgramError::NoSuchKernel { name: name.to_string_lossy().into_owned(), has }.into());
+        }
+        check("clCreateKernel", status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle: Handle<KernelKind> = unsafe { Handle::from_owned(raw) }?;
+        let raw = handle.raw();
+        let num_args = info::value::<u32>("clGetKernelInfo", ask!(core, clGetKernelInfo, raw, CL_KERNEL_NUM_ARGS))?;
+        let params = read_params(core, &handle, num_args);
+        let by_device = program
+            .context()
+            .devices()
+            .iter()
+            .filter(|device| program.is_built_for(device))
+            .map(|device| Ok((device.clone(), read_facts(core, &handle, program, device)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let (prototype, shared_name) = (Mutex::new(handle), name.to_string_lossy().into());
+        let program = program.clone();
+        Ok(Self(Arc::new(Inner { prototype, program, name, shared_name, num_args, params, by_device })))
+    }
+
+    /// The kernel function of an `opencl3` kernel of a context. The arguments set on that kernel object play no part.
+    ///
+    /// # Errors
+    /// [`ProgramError::OtherContext`], [`crate::DriverError`].
+    pub fn from_opencl3(context: &impl InContext, kernel: &opencl3::kernel::Kernel) -> Result<Self> {
+        // SAFETY: an `opencl3` kernel owns a reference.
+        unsafe { Self::from_raw(context, kernel.get()) }
+    }
+
+    /// The kernel function of a raw kernel of a context. The arguments set on that kernel object play no part.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`], [`ProgramError::OtherContext`], [`crate::DriverError`].
+    ///
+    /// # Safety
+    /// `raw` is null or a live kernel, and nobody builds its program again while clgraph uses it.
+    pub unsafe fn from_raw(context: &impl InContext, raw: cl_kernel) -> Result<Self> {
+        if raw.is_null() {
+            return Err(SetupError::NullHandle { what: "cl_kernel" }.into());
+        }
+        let core = Core::get()?;
+        let call = "clGetKernelInfo";
+        let of = info::value::<usize>(call, ask!(core, clGetKernelInfo, raw, CL_KERNEL_CONTEXT))?;
+        if of != context.context().raw().addr() {
+            return Err(ProgramError::OtherContext.into());
+        }
+        let program = info::value::<usize>(call, ask!(core, clGetKernelInfo, raw, CL_KERNEL_PROGRAM))?;
+        let name = info::text(call, ask!(core, clGetKernelInfo, raw, CL_KERNEL_FUNCTION_NAME))?;
+        // SAFETY: a live kernel keeps its program alive; the caller's promise for the rest.
+        let program = unsafe { Program::from_raw(context, std::ptr::with_exposed_provenance_mut(program)) }?;
+        Self::of_program(&program, &name)
+    }
+
+    /// A new `opencl3` kernel object of the same function, without arguments.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver makes none.
+    pub fn to_opencl3(&self) -> Result<opencl3::kernel::Kernel> {
+        let handle = self.create()?;
+        Ok(opencl3::kernel::Kernel::new(handle.retained_raw()?))
+    }
+
+    /// The function's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.shared_name
+    }
+
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.0.shared_name)
+    }
+
+    /// Number of arguments.
+    #[must_use]
+    pub fn num_args(&self) -> u32 {
+        self.0.num_args
+    }
+
+    /// The program that it belongs to.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.0.program
+    }
+
+    /// Whether the program tells the kinds of its parameters, so that arguments are checked before a driver sees them.
+    /// Programs that clgraph builds from source do.
+    #[must_use]
+    pub fn has_arg_info(&self) -> bool {
+        self.0.params.is_some()
+    }
+
+    pub(crate) fn params(&self) -> Option<&[Param]> {
+        self.0.params.as_deref()
+    }
+
+    /// What is known for a device, or `None` when the program was not built for it.
+    pub(crate) fn facts(&self, device: &Device) -> Option<&DeviceFacts> {
+        self.0.by_device.iter().find(|(of, _)| of == device).map(|(_, facts)| facts)
+    }
+
+    fn create(&self) -> Result<Handle<KernelKind>> {
+        let core = Core::get()?;
+        let mut status = 0;
+        // SAFETY: **live**; the name ends with zero.
+        let raw =
+            unsafe { (core.clCreateKernel)(self.0.program.raw(), self.0.name.as_ptr(), &raw mut status) };
+        check("clCreateKernel", status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        Ok(unsafe { Handle::from_owned(raw) }?)
+    }
+
+    /// A new kernel object with its arguments set, which nobody changes from then on.
+    pub(crate) fn with_args<'a>(
+        &self,
+        args: impl Iterator<Item = SetArg<'a>>,
+    ) -> Result<KernelObject, KernelObjectError> {
+        let core = Core::get().map_err(|error| KernelObjectError::Create(error.into()))?;
+        let clone = core
+            .clCloneKernel
+            .filter(|_| self.0.by_device.iter().all(|(device, _)| device.caps().version >= Version::new(2, 1)));
+        let handle = match clone {
+            Some(clone) => {
+                let prototype = self.0.prototype.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut status = 0;
+                // SAFETY: **live**, and **threads**: the lock is held.
+                let raw = unsafe { clone(prototype.raw(), &raw mut status) };
+                check("clCloneKernel", status).map_err(|error| KernelObjectError::Create(error.into()))?;
+                // SAFETY: the call succeeded and gives its reference away.
+                unsafe { Handle::from_owned(raw) }.map_err(|error| KernelObjectError::Create(error.into()))?
+            }
+            None => self.create().map_err(KernelObjectError::Create)?,
+        };
+        for (index, arg) in args.enumerate() {
+            let null: *mut c_void = std::ptr::null_mut();
+            let raw;
+            let (size, value) = match arg {
+                SetArg::Mem(mem) => {
+                    raw = mem.raw();
+                    (size_of_val(&raw), (&raw const raw).cast::<c_void>())
+                }
+                SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
+                SetArg::Local(size) => (size, std::ptr::null()),
+                SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+            };
+            // SAFETY: **live**, and **threads**: the object is not shared yet. The value has the size given, or is the
+            // size of local memory.
+            let status = unsafe { (core.clSetKernelArg)(handle.raw(), index as u32, size, value) };
+            check("clSetKernelArg", status).map_err(|source| KernelObjectError::Argument { index, source })?;
+        }
+        Ok(KernelObject(handle))
+    }
+}
+
+impl PartialEq for Kernel {
+    /// The same function of the same program.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.program == other.0.program && self.0.name == other.0.name
+    }
+}
+
+impl Eq for Kernel {}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernel({:?}, {} arguments)", self.name(), self.num_args())
+    }
+}
+
+/// A value for one argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SetArg<'a> {
+    Mem(&'a Mem),
+    /// A null pointer where a buffer belongs.
+    Null,
+    /// Bytes of local memory.
+    Local(usize),
+    Value(&'a [u8]),
+}
+
+/// Why there is no kernel object.
+#[derive(Debug)]
+pub(crate) enum KernelObjectError {
+    Create(crate::Error),
+    Argument { index: usize, source: DriverError },
+}
+
+/// A `cl_kernel` with its arguments set for good.
+#[derive(Debug)]
+pub(crate) struct KernelObject(Handle<KernelKind>);
+
+impl KernelObject {
+    pub(super) fn raw(&self) -> cl_kernel {
+        self.0.raw()
+    }
+}
+
+/// All parameters, or `None` when the program does not tell (CL_KERNEL_ARG_INFO_NOT_AVAILABLE).
+fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) -> Option<Vec<Param>> {
+    const CALL: &str = "clGetKernelArgInfo";
+    let raw = kernel.raw();
+    (0..num_args)
+        .map(|index| {
+            let number = |name| info::value::<u32>(CALL, ask!(core, clGetKernelArgInfo, raw, index, name)).ok();
+            let text = |name| info::text(CALL, ask!(core, clGetKernelArgInfo, raw, index, name)).ok();
+            // A cl_bitfield, 64 bits, whatever `opencl_sys` makes of the type.
+            let qualifier = info::value::<u64>(
+                CALL,
+                ask!(core, clGetKernelArgInfo, raw, index, CL_KERNEL_ARG_TYPE_QUALIFIER),
+            )
+            .ok()?;
+            let type_name = text(CL_KERNEL_ARG_TYPE_NAME)?;
+            let space = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)? {
+                _ if qualifier & u64::from(CL_KERNEL_ARG_TYPE_PIPE) != 0 => Space::Pipe,
+                _ if type_name.starts_with("image") => Space::Image,
+                _ if type_name == "sampler_t" => Space::Sampler,
+                CL_KERNEL_ARG_ADDRESS_GLOBAL | CL_KERNEL_ARG_ADDRESS_CONSTANT => Space::Buffer,
+                CL_KERNEL_ARG_ADDRESS_LOCAL => Space::Local,
+                _ => Space::Value,
+            };
+            Some(Param {
+                space,
+                name: text(CL_KERNEL_ARG_NAME)?,
+                is_const: qualifier & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0,
+                value_size: if space == Space::Value { size_of_type(&type_name) } else { None },
+                type_name,
+            })
+        })
+        .collect()
+}
+
+/// Bytes of a scalar or vector type of OpenCL C by its name; `None` for structs and for types that differ by device.
+fn size_of_type(name: &str) -> Option<usize> {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (base, lanes) = name.split_at(name.len() - digits);
+    let lanes = match lanes {
+        "" => 1,
+        "2" => 2,
+        // "The size and alignment of a 3-component vector is that of a 4-component one" (OpenCL C, 6.1.5).
+        "3" | "4" => 4,
+        "8" => 8,
+        "16" => 16,
+        _ => return None,
+    };
+    let base = match base {
+        "char" | "uchar" | "unsigned char" => 1,
+        "short" | "ushort" | "unsigned short" | "half" => 2,
+        "int" | "uint" | "unsigned int" | "float" => 4,
+        "long" | "ulong" | "unsigned long" | "double" => 8,
+        _ => return None,
+    };
+    Some(base * lanes)
+}
+
+fn read_facts(
+    core: &'static Core,
+    kernel: &Handle<KernelKind>,
+    program: &Program,
+    device: &Device,
+) -> Result<DeviceFacts, DriverError> {
+    const CALL: &str = "clGetKernelWorkGroupInfo";
+    let (raw, id) = (kernel.raw(), device.raw());
+    let max_work_group =
+        info::value::<usize>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_WORK_GROUP_SIZE))?;
+    let required =
+        info::value::<[usize; 3]>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE))?;
+    Ok(DeviceFacts {
+        max_work_group,
+        required_work_group: (required != [0; 3]).then_some(required),
+        local_memory: info::value::<u64>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_LOCAL_MEM_SIZE))?,
+        uniform: !device.caps().non_uniform_work_groups || program.needs_uniform_work_groups(device),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_of_type;
+
+    /// What argument checks rest on: a wrong size here would refuse a right argument.
+    #[test]
+    fn sizes_of_types_are_known_by_name_and_unknown_ones_are_left_alone() {
+        assert_eq!(size_of_type("int"), Some(4));
+        assert_eq!(size_of_type("float3"), Some(16));
+        assert_eq!(size_of_type("uchar16"), Some(16));
+        assert_eq!(size_of_type("half"), Some(2));
+        assert_eq!(size_of_type("ulong2"), Some(16));
+        assert_eq!(size_of_type("struct point"), None);
+        assert_eq!(size_of_type("point3"), None);
+        assert_eq!(size_of_type("int5"), None);
+        assert_eq!(size_of_type("size_t"), None);
+        assert_eq!(size_of_type(""), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! Small safe objects over the OpenCL calls that clgraph makes, and the only callers of [`ffi`](crate::ffi).
+//!
+//! One file an object. Nothing here knows what a graph is.
+//!
+//! # Safety
+//!
+//! Each `unsafe` block argues from one of these invariants, by name.
+//!
+//! - **live**: a [`Handle`](handle::Handle) owns one reference to an object of its kind, from its making to its drop,
+//!   so its raw pointer is valid for as long as the handle is borrowed.
+//! - **threads**: "All OpenCL API calls are thread-safe except those that modify the state of cl_kernel objects:
+//!   clSetKernelArg, clSetKernelArgSVMPointer, clSetKernelExecInfo and clCloneKernel" (OpenCL 3.0, appendix A.2).
+//!   Arguments are set only while a [`KernelObject`](kernel::KernelObject) is being made, when nothing else has it;
+//!   cloning a kernel holds the lock of the [`Kernel`](kernel::Kernel) that is cloned.
+//! - **query**: a value read with a `clGet*Info` call is plain data of exactly the size that the same call asked for.
+//! - **lists**: a list goes to a driver as its address and count, or as NULL and 0 when it is empty. Some drivers
+//!   read the dangling address of an empty slice.
+//! - **promise**: an enqueued kernel stays inside its declared arguments. The user promised it at the kernel node, for
+//!   every value that safe code can give, and whoever enqueues keeps what the arguments name alive.
+//! - **host memory**: memory given to a transfer that does not block stays where it is, and is not touched by the host,
+//!   until the transfer's event is complete. [`HostData`](host::HostData) and [`Slot`](host::Slot) are owned by the
+//!   submission or by the executable, which hand them to the watcher when they go first.
+#![allow(unsafe_code)]
+
+pub(crate) mod buffer;
+pub(crate) mod context;
+pub(crate) mod device;
+pub(crate) mod enqueue;
+pub(crate) mod event;
+pub(crate) mod handle;
+pub(crate) mod host;
+mod info;
+pub(crate) mod kernel;
+pub(crate) mod program;
+pub(crate) mod queue;
+
+use opencl_sys::{CL_SUCCESS, cl_int};
+
+use crate::error::{DriverError, Status};
+
+/// Turns a status into a result that carries the call's name.
+fn check(call: &'static str, status: cl_int) -> Result<(), DriverError> {
+    if status == CL_SUCCESS { Ok(()) } else { Err(DriverError { call, status: Status(status) }) }
+}

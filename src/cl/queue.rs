@@ -1,0 +1,214 @@
+//! Command queues.
+
+use std::sync::Arc;
+
+use opencl_sys::{
+    CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, cl_command_queue,
+};
+
+use super::check;
+use super::context::{Context, InContext};
+use super::device::Device;
+use super::enqueue;
+use super::handle::{Handle, QueueKind};
+use super::info::{self, ask};
+use crate::error::{DriverError, Result, SetupError};
+use crate::ffi::core::Core;
+
+/// How a queue is to behave. The default is in order, without profiling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueProperties {
+    /// Commands may run out of order (`CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE`).
+    pub out_of_order: bool,
+    /// Events tell times (`CL_QUEUE_PROFILING_ENABLE`).
+    pub profiling: bool,
+}
+
+impl QueueProperties {
+    fn bits(self) -> u64 {
+        let order = if self.out_of_order { CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE } else { 0 };
+        let profiling = if self.profiling { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        order | profiling
+    }
+}
+
+/// A command queue: where executables are submitted to. Cheap to clone; equal when it is the same queue.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+/// assert!(!queue.properties().out_of_order);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Queue(Arc<Inner>);
+
+struct Inner {
+    handle: Handle<QueueKind>,
+    context: Context,
+    device: Device,
+    properties: QueueProperties,
+}
+
+impl Queue {
+    /// An in-order queue for a device, in a context of its own.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver makes no context or queue.
+    pub fn new(device: &Device) -> Result<Self> {
+        let context = Context::new(std::slice::from_ref(device))?;
+        Self::with_properties(&context, device, QueueProperties::default())
+    }
+
+    /// A queue in an existing context.
+    ///
+    /// # Errors
+    /// [`SetupError::DeviceOutsideContext`]; [`SetupError::QueueProperty`] when the device lacks a property;
+    /// [`crate::DriverError`].
+    #[doc(alias = "clCreateCommandQueueWithProperties")]
+    pub fn with_properties(context: &impl InContext, device: &Device, properties: QueueProperties) -> Result<Self> {
+        let context = context.context();
+        context.check_device(device)?;
+        let lacks = |property| SetupError::QueueProperty { device: device.name().to_owned(), property };
+        if properties.out_of_order && !device.caps().out_of_order {
+            return Err(lacks("out-of-order").into());
+        }
+        if properties.profiling && !device.caps().profiling {
+            return Err(lacks("profiling").into());
+        }
+        let core = Core::get()?;
+        let bits = properties.bits();
+        let mut status = 0;
+        // The newer call exists in every newer loader, but only a platform of OpenCL 2.0 answers it.
+        let (call, raw) = match core.clCreateCommandQueueWithProperties {
+            Some(create) if device.caps().version.major >= 2 => {
+                let list = [u64::from(CL_QUEUE_PROPERTIES), bits, 0];
+                // SAFETY: **live** for context and device; the list ends with 0.
+                let raw = unsafe { create(context.raw(), device.raw(), list.as_ptr(), &raw mut status) };
+                ("clCreateCommandQueueWithProperties", raw)
+            }
+            // SAFETY: **live** for context and device.
+            _ => ("clCreateCommandQueue", unsafe {
+                (core.clCreateCommandQueue)(context.raw(), device.raw(), bits, &raw mut status)
+            }),
+        };
+        check(call, status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle = unsafe { Handle::from_owned(raw) }?;
+        Ok(Self(Arc::new(Inner { handle, context: context.clone(), device: device.clone(), properties })))
+    }
+
+    /// Wraps an `opencl3` queue, which may be dropped before this one.
+    ///
+    /// # Errors
+    /// [`SetupError::DeviceQueue`]; [`crate::DriverError`] when the driver refuses a query.
+    pub fn from_opencl3(queue: &opencl3::command_queue::CommandQueue) -> Result<Self> {
+        // SAFETY: an `opencl3` queue owns a reference.
+        unsafe { Self::from_raw(queue.get()) }
+    }
+
+    /// Wraps and retains a raw queue.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`], [`SetupError::DeviceQueue`]; [`crate::DriverError`] when the driver refuses a query.
+    ///
+    /// # Safety
+    /// `raw` is null or a live queue.
+    pub unsafe fn from_raw(raw: cl_command_queue) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let handle: Handle<QueueKind> = unsafe { Handle::from_borrowed(raw) }?;
+        let core = Core::get()?;
+        let call = "clGetCommandQueueInfo";
+        let context = info::value::<usize>(call, ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_CONTEXT))?;
+        let device = info::value::<usize>(call, ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_DEVICE))?;
+        let bits = info::value::<u64>(call, ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_PROPERTIES))?;
+        if bits & CL_QUEUE_ON_DEVICE != 0 {
+            return Err(SetupError::DeviceQueue.into());
+        }
+        // SAFETY: a live queue keeps its context and device alive, and the driver has just named them.
+        let (context, device) = unsafe {
+            (
+                Context::from_raw(std::ptr::with_exposed_provenance_mut(context))?,
+                Device::from_raw(std::ptr::with_exposed_provenance_mut(device))?,
+            )
+        };
+        let properties = QueueProperties {
+            out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
+            profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
+        };
+        Ok(Self(Arc::new(Inner { handle, context, device, properties })))
+    }
+
+    /// The same queue for `opencl3`, with a reference of its own.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses to retain it.
+    pub fn to_opencl3(&self) -> Result<opencl3::command_queue::CommandQueue> {
+        Ok(opencl3::command_queue::CommandQueue::new(self.0.handle.retained_raw()?, 3))
+    }
+
+    /// The C handle, valid while this object lives.
+    #[must_use]
+    pub fn raw(&self) -> cl_command_queue {
+        self.0.handle.raw()
+    }
+
+    /// The device that the queue leads to.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// How the queue behaves.
+    #[must_use]
+    pub fn properties(&self) -> QueueProperties {
+        self.0.properties
+    }
+
+    /// Hands all enqueued commands to the device, and does not wait for them.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses.
+    #[doc(alias = "clFlush")]
+    pub fn flush(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        // SAFETY: **live**.
+        check("clFlush", unsafe { (core.clFlush)(self.raw()) })
+    }
+
+    /// Waits until everything enqueued so far is complete.
+    ///
+    /// It enqueues a marker and waits for that, because `clFinish` spins on some drivers.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses, or when enqueued work failed.
+    #[doc(alias = "clFinish")]
+    pub fn finish(&self) -> Result<()> {
+        Ok(enqueue::marker(self, &enqueue::Waits::NONE)?.wait()?)
+    }
+}
+
+impl InContext for Queue {
+    fn context(&self) -> &Context {
+        &self.0.context
+    }
+}
+
+impl PartialEq for Queue {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw() == other.raw()
+    }
+}
+
+impl Eq for Queue {}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue")
+            .field("raw", &self.0.handle)
+            .field("device", &self.0.device)
+            .field("properties", &self.0.properties)
+            .finish()
+    }
+}

@@ -1,0 +1,242 @@
+//! Errors of building: which node, and what is wrong with it.
+
+use super::{DriverError, ErrorKind};
+use crate::graph::Node;
+
+/// A node or an edge that cannot be added, or a question about a node that the graph cannot answer.
+///
+/// The graph is as it was before the call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{subject}: {cause}")]
+#[non_exhaustive]
+pub struct BuildError {
+    /// What was being added, for example ``kernel `blur` (to be node 7)``.
+    pub subject: String,
+    /// What is wrong with it.
+    pub cause: Box<BuildCause>,
+}
+
+impl BuildError {
+    pub(crate) fn new(subject: impl Into<String>, cause: impl Into<BuildCause>) -> Self {
+        Self { subject: subject.into(), cause: Box::new(cause.into()) }
+    }
+
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &*self.cause {
+            BuildCause::NotSupported { .. } => ErrorKind::FeatureNotSupported,
+            BuildCause::Memory(error) => error.kind(),
+            BuildCause::Driver(error) => error.kind(),
+            _ => ErrorKind::Invalid,
+        }
+    }
+}
+
+/// What is wrong with a node, an edge or a question. Sizes and offsets are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildCause {
+    /// More or fewer arguments than the kernel has.
+    #[error("it takes {expected} arguments and {given} were given{names}")]
+    ArgumentCount {
+        /// Arguments of the kernel.
+        expected: u32,
+        /// Arguments given.
+        given: usize,
+        /// The kernel's parameters, where the program tells, ready to be read.
+        names: String,
+    },
+    /// An argument of another kind than the kernel's parameter.
+    #[error("argument {index}{name} is {expected}, and {given} was given")]
+    ArgumentKind {
+        /// Which argument, from 0.
+        index: usize,
+        /// Its name, where the program tells, ready to be read.
+        name: String,
+        /// What the kernel declares.
+        expected: String,
+        /// What was given.
+        given: &'static str,
+    },
+    /// A by-value argument of another size than the kernel's parameter.
+    #[error("argument {index}{name} is {type_name} of {expected} bytes, and {given} bytes were given")]
+    ArgumentSize {
+        /// Which argument, from 0.
+        index: usize,
+        /// Its name, where the program tells, ready to be read.
+        name: String,
+        /// The OpenCL C type.
+        type_name: String,
+        /// Bytes that the kernel takes.
+        expected: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// A by-value argument of no bytes, or larger than the device takes.
+    #[error("argument {index} has {given} bytes: it must be at least 1 and at most {limit} (CL_DEVICE_MAX_PARAMETER_SIZE)")]
+    ArgumentBytes {
+        /// Which argument, from 0.
+        index: usize,
+        /// Bytes given.
+        given: usize,
+        /// The device's limit in bytes.
+        limit: usize,
+    },
+    /// No range was given to a kernel node.
+    #[error("it has no range: give the global work size with `range`")]
+    NoRange,
+    /// An offset or a work-group size with another number of dimensions than the range.
+    #[error("the {what} has {given} dimensions and the range has {range}")]
+    Dimensions {
+        /// `work-group size` or `global offset`.
+        what: &'static str,
+        /// Dimensions given.
+        given: u32,
+        /// Dimensions of the range.
+        range: u32,
+    },
+    /// A work-group size that the kernel or the device forbids, or a range that the device cannot count.
+    #[error("{0}")]
+    WorkGroup(String),
+    /// More local memory than the device has.
+    #[error("it needs {needed} bytes of local memory ({own} of its own), and the device has {limit}")]
+    LocalMemory {
+        /// Bytes in all.
+        needed: u64,
+        /// Bytes that the kernel itself declares.
+        own: u64,
+        /// The device's limit in bytes.
+        limit: u64,
+    },
+    /// An object of another context than the graph's.
+    #[error("{what} belongs to another OpenCL context than the graph")]
+    OtherContext {
+        /// Which object.
+        what: String,
+    },
+    /// A range outside a buffer.
+    #[error("{what} bytes {offset}..{end} are outside the buffer, which has {len}")]
+    OutOfBounds {
+        /// `source` or `destination` or the like.
+        what: &'static str,
+        /// First byte.
+        offset: u64,
+        /// One past the last byte.
+        end: u64,
+        /// Bytes of the buffer.
+        len: u64,
+    },
+    /// A copy whose source and destination share bytes.
+    #[error("source bytes {src} and destination bytes {dst} of one buffer overlap: a copy needs them apart")]
+    Overlap {
+        /// The source's range in the underlying buffer.
+        src: String,
+        /// The destination's range in the underlying buffer.
+        dst: String,
+    },
+    /// Two sides of a transfer with different sizes.
+    #[error("{left} has {left_bytes} bytes and {right} has {right_bytes}: they must be equal")]
+    SizeMismatch {
+        /// One side.
+        left: &'static str,
+        /// Its bytes.
+        left_bytes: u64,
+        /// The other side.
+        right: &'static str,
+        /// Its bytes.
+        right_bytes: u64,
+    },
+    /// A rectangle that does not fit its pitches.
+    #[error("{what}: {why}")]
+    Rect {
+        /// `source` or `destination`.
+        what: &'static str,
+        /// What does not fit.
+        why: String,
+    },
+    /// A fill pattern of a size that OpenCL does not take.
+    #[error("a fill pattern of {size} bytes: OpenCL takes 1, 2, 4, 8, 16, 32, 64 or 128")]
+    PatternSize {
+        /// Bytes of the pattern.
+        size: usize,
+    },
+    /// A fill whose range is no whole number of patterns.
+    #[error("the range starts at byte {offset} and has {len}: both must be multiples of the pattern's {pattern} bytes")]
+    PatternRange {
+        /// First byte, counted in the `cl_mem` object.
+        offset: u64,
+        /// Bytes of the range.
+        len: u64,
+        /// Bytes of the pattern.
+        pattern: u64,
+    },
+    /// An access that the buffer was created without.
+    #[error("the buffer was created with {flag}, which forbids {access}")]
+    AccessForbidden {
+        /// The OpenCL flag.
+        flag: &'static str,
+        /// What the node would do.
+        access: &'static str,
+    },
+    /// A node of another graph, or of one that is gone.
+    #[error("{node} belongs to another graph, or to one that is gone")]
+    OtherGraph {
+        /// The node given.
+        node: Node,
+    },
+    /// An edge from a node to itself.
+    #[error("an edge from {node} to itself would close a cycle")]
+    SameNode {
+        /// The node given twice.
+        node: Node,
+    },
+    /// An edge that would close a cycle.
+    #[error("the edge would close a cycle: {}", show_path(nodes))]
+    Cycle {
+        /// The nodes on the cycle, in order; the new edge leads from the last to the first.
+        nodes: Vec<Node>,
+    },
+    /// More nodes, arguments or bytes than a graph can count.
+    #[error("the graph is full: it can hold {limit} {what}")]
+    Full {
+        /// The limit.
+        limit: u64,
+        /// Of what.
+        what: &'static str,
+    },
+    /// Something that this device, or clgraph, does not have.
+    #[error("{what} is not supported: {why}")]
+    NotSupported {
+        /// The feature.
+        what: String,
+        /// Where it is missing, and what to do instead.
+        why: String,
+    },
+    /// A file that cannot be written.
+    #[error("cannot write {}: {why}", path.display())]
+    File {
+        /// The path given.
+        path: std::path::PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A part of a buffer could not be named.
+    #[error(transparent)]
+    Memory(#[from] super::MemoryError),
+    /// The driver refused a query.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+fn show_path(nodes: &[Node]) -> String {
+    const SHOWN: usize = 16;
+    let mut text = nodes.iter().take(SHOWN).map(|node| format!("{node} -> ")).collect::<String>();
+    if nodes.len() > SHOWN {
+        text.push_str(&format!("... ({} more) -> ", nodes.len() - SHOWN));
+    }
+    if let Some(first) = nodes.first() {
+        text.push_str(&first.to_string());
+    }
+    text
+}

@@ -1,0 +1,191 @@
+//! Errors of finalizing and submitting.
+
+use std::time::Duration;
+
+use super::{DriverError, ErrorKind, ProgramError};
+use crate::graph::Node;
+
+/// A graph that cannot be turned into an executable. The graph is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FinalizeError {
+    /// No path can run a node on the graph's device.
+    #[error("{node} ({what}) cannot run on device `{device}`: {missing}")]
+    NotRunnable {
+        /// The node.
+        node: Node,
+        /// Its kind and name.
+        what: String,
+        /// The device.
+        device: String,
+        /// What the device lacks.
+        missing: String,
+        /// [`ErrorKind::KernelNotSupported`] or [`ErrorKind::FeatureNotSupported`].
+        kind: ErrorKind,
+    },
+    /// The driver refused to set a kernel argument.
+    #[error("{node} (kernel `{kernel}`): argument {index} was refused: {source}")]
+    Argument {
+        /// The node.
+        node: Node,
+        /// The kernel's name.
+        kernel: String,
+        /// Which argument, from 0.
+        index: usize,
+        /// What the driver said.
+        source: DriverError,
+    },
+    /// A kernel object could not be made.
+    #[error("{node} (kernel `{kernel}`): {source}")]
+    Kernel {
+        /// The first node that uses the kernel.
+        node: Node,
+        /// The kernel's name.
+        kernel: String,
+        /// Why not.
+        source: ProgramError,
+    },
+    /// Edges added without the cycle check close a cycle.
+    #[error("the graph has a cycle: {}", show(nodes))]
+    Cycle {
+        /// The nodes on the cycle, in order.
+        nodes: Vec<Node>,
+    },
+    /// The planner's own checker found its plan wrong. Only builds with debug assertions look.
+    #[error("clgraph made a wrong plan ({what}): this is a defect of clgraph, please report it")]
+    Defect {
+        /// What is wrong with the plan.
+        what: String,
+    },
+    /// An option outside its range.
+    #[error("{option} is {given}: it must be {allowed}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// What was given.
+        given: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}
+
+fn show(nodes: &[Node]) -> String {
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
+}
+
+impl FinalizeError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotRunnable { kind, .. } => *kind,
+            Self::Argument { source, .. } => source.kind(),
+            Self::Kernel { source, .. } => source.kind(),
+            _ => ErrorKind::Invalid,
+        }
+    }
+}
+
+/// A submission that was not accepted, or how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// A queue of another context or device.
+    #[error("the queue has another {what} than the executable: submit to a queue of `{device}` in the graph's context")]
+    OtherQueue {
+        /// `context` or `device`.
+        what: &'static str,
+        /// The executable's device.
+        device: String,
+    },
+    /// An event of another context.
+    #[error("event {index} of the wait list belongs to another OpenCL context than the executable")]
+    OtherContext {
+        /// Which event, in the order given, from 0.
+        index: usize,
+    },
+    /// An event to wait for has already failed.
+    #[error("event {index} of the wait list has failed: {cause}")]
+    EventFailed {
+        /// Which event, in the order given, from 0.
+        index: usize,
+        /// How it failed.
+        cause: Box<super::Error>,
+    },
+    /// Every slot for the results of a read node is held.
+    #[error(
+        "all {slots} result slots of {node} are held by submissions or results still alive: drop one, or finalize with \
+         more `result_slots`"
+    )]
+    NoSlot {
+        /// The read node.
+        node: Node,
+        /// How many slots there are.
+        slots: usize,
+    },
+    /// Data for a node that is no host write of this executable.
+    #[error("{node} is no host write of this executable: give the handle that adding the host write returned")]
+    NotAnInput {
+        /// The node given.
+        node: Node,
+    },
+    /// Data of another size than the node writes.
+    #[error("{node} writes {expected} bytes, and {given} were given")]
+    InputSize {
+        /// The write node.
+        node: Node,
+        /// Bytes that the node writes.
+        expected: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// A result of a node that is no host read of this submission's executable.
+    #[error("{node} is no host read of this submission: give the handle that adding the host read returned")]
+    NotAResult {
+        /// The node given.
+        node: Node,
+    },
+    /// A result that is not there yet.
+    #[error("the submission is not complete: call `wait` before taking a result")]
+    NotComplete,
+    /// A wait that ended by its time limit. The submission goes on.
+    #[error("the submission is not complete after {0:?}: it goes on, wait again or do something else")]
+    TimedOut(Duration),
+    /// A node could not be enqueued. What was enqueued before it will still run.
+    #[error("{node} could not be enqueued, after {enqueued} of {total} commands: {source}")]
+    Enqueue {
+        /// The node.
+        node: Node,
+        /// Commands that had been enqueued.
+        enqueued: usize,
+        /// Commands in all.
+        total: usize,
+        /// What the driver said.
+        source: DriverError,
+    },
+    /// The driver reported failure while the submission ran.
+    #[error("the submission failed while it ran: {0}")]
+    Failed(DriverError),
+    /// An event that the submission waited for failed, so that it did not run.
+    #[error("the submission did not run, because what it waited for failed: {cause}")]
+    DependencyFailed {
+        /// How it failed.
+        cause: Box<super::Error>,
+    },
+    /// The driver refused a call that belongs to no node.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+impl SubmitError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Enqueue { source, .. } => source.kind(),
+            Self::Failed(error) | Self::Driver(error) => error.kind(),
+            Self::DependencyFailed { cause } => cause.kind(),
+            _ => ErrorKind::Invalid,
+        }
+    }
+}

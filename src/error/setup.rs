@@ -1,0 +1,239 @@
+//! Errors of everything that exists before a graph does: the library, devices, queues, buffers, programs.
+
+use super::{DriverError, ErrorKind};
+
+/// Finding OpenCL, a platform, a device, a context or a queue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// No OpenCL library could be loaded.
+    #[error(
+        "no OpenCL library could be loaded (tried {tried}): install a loader and a driver, on Debian `apt-get install \
+         ocl-icd-libopencl1 pocl-opencl-icd`, or name the library in OPENCL_DYLIB_PATH"
+    )]
+    NoLibrary {
+        /// Each path and what the system's loader said of it.
+        tried: String,
+    },
+    /// The library is there and lacks a function of OpenCL 1.2.
+    #[error("the OpenCL library {library} has no function {function}: clgraph needs a loader for OpenCL 1.2 or newer")]
+    MissingFunction {
+        /// The path of the library.
+        library: String,
+        /// The function that it lacks.
+        function: &'static str,
+    },
+    /// The library knows no driver.
+    #[error(
+        "OpenCL is installed, but no driver is: install one, on Debian `apt-get install pocl-opencl-icd` for the CPU \
+         (drivers are listed in /etc/OpenCL/vendors or the folder that OCL_ICD_VENDORS names)"
+    )]
+    NoPlatform,
+    /// There are drivers and none has a device.
+    #[error("no OpenCL driver has a device ({platforms}): see what `clinfo` lists, and whether you may open the device")]
+    NoDevice {
+        /// The platforms that were asked.
+        platforms: String,
+    },
+    /// A device that does not belong to the context it is to be used with.
+    #[error("device `{device}` does not belong to the context: use one of {of_context}, or make the context with it")]
+    DeviceOutsideContext {
+        /// The device given.
+        device: String,
+        /// The devices of the context.
+        of_context: String,
+    },
+    /// A queue with a property that the device does not have.
+    #[error("device `{device}` has no {property} queues: ask for a queue without that property")]
+    QueueProperty {
+        /// The device.
+        device: String,
+        /// The property that it lacks.
+        property: &'static str,
+    },
+    /// A queue that runs on the device itself, made with `CL_QUEUE_ON_DEVICE`.
+    #[error("the queue is a device-side queue, to which a host cannot enqueue: give a host queue")]
+    DeviceQueue,
+    /// A null handle.
+    #[error("a null {what} was given: give a valid handle")]
+    NullHandle {
+        /// The C type of the handle.
+        what: &'static str,
+    },
+}
+
+impl SetupError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::DeviceOutsideContext { .. } | Self::DeviceQueue | Self::NullHandle { .. } => ErrorKind::Invalid,
+            _ => ErrorKind::FeatureNotSupported,
+        }
+    }
+}
+
+/// Making or wrapping a buffer, or naming a part of one. Sizes and offsets are in bytes unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// A buffer or a part of one with no bytes.
+    #[error("{what} of zero bytes: OpenCL has none, ask for at least one element")]
+    Empty {
+        /// What was to be made.
+        what: &'static str,
+    },
+    /// More than the device can allocate in one piece.
+    #[error("a buffer of {asked} bytes is more than the largest allocation of device `{device}`, {limit} bytes")]
+    TooLarge {
+        /// Bytes asked for.
+        asked: u64,
+        /// The device's limit in bytes.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// A range outside a buffer.
+    #[error("elements {start}..{end} are outside the buffer, which has {len}")]
+    OutOfBounds {
+        /// First element of the range.
+        start: usize,
+        /// One past its last element.
+        end: usize,
+        /// Elements of the buffer.
+        len: usize,
+    },
+    /// A sub-buffer that does not start where the device can address one.
+    #[error(
+        "a sub-buffer cannot start at byte {offset} of its buffer: every device of the context needs a multiple of \
+         {align} (CL_DEVICE_MEM_BASE_ADDR_ALIGN); `slice` names a range for dependencies without this limit"
+    )]
+    Misaligned {
+        /// Start of the sub-buffer in its parent.
+        offset: usize,
+        /// The alignment in bytes.
+        align: usize,
+    },
+    /// A sub-buffer of a sub-buffer, which OpenCL does not have.
+    #[error("a sub-buffer of a sub-buffer is not possible in OpenCL: take it from the whole buffer")]
+    SubBufferOfSubBuffer,
+    /// A size in bytes that holds no whole number of elements.
+    #[error("{bytes} bytes are no whole number of elements of {element} bytes")]
+    ElementSize {
+        /// Bytes of the buffer.
+        bytes: usize,
+        /// Bytes of an element.
+        element: usize,
+    },
+    /// A buffer over host memory that clgraph cannot keep alive.
+    #[error(
+        "the buffer uses host memory ({flag}) that clgraph cannot keep alive: wrap it with the unsafe \
+         `Buffer::from_raw_with_owner` and give what owns that memory"
+    )]
+    HostMemory {
+        /// The OpenCL flag or query that told so.
+        flag: &'static str,
+    },
+    /// A buffer of another context.
+    #[error("the buffer belongs to another OpenCL context than the one given")]
+    OtherContext,
+    /// A `cl_mem` that is an image or a pipe.
+    #[error("the cl_mem is no buffer but an object of type {object_type:#x}")]
+    NotABuffer {
+        /// The `cl_mem_object_type`.
+        object_type: u32,
+    },
+    /// The driver refused.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+impl MemoryError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Driver(error) => error.kind(),
+            Self::TooLarge { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Invalid,
+        }
+    }
+}
+
+/// Making a program or a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The program does not build. The log is the compiler's own text.
+    #[error("the program does not build for device `{device}` with options `{options}` ({status}):\n{log}")]
+    BuildFailed {
+        /// The device.
+        device: String,
+        /// The options that were given to the compiler, clgraph's own among them.
+        options: String,
+        /// The status of `clBuildProgram`.
+        status: super::Status,
+        /// The build log.
+        log: String,
+    },
+    /// The device does not take this form of program.
+    #[error("device `{device}` takes no {form}: it has {has}")]
+    FormNotSupported {
+        /// The device.
+        device: String,
+        /// `SPIR-V`, `built-in kernel "name"` or `source`.
+        form: String,
+        /// What the device has instead.
+        has: String,
+    },
+    /// A binary that the driver does not accept for a device.
+    #[error("the binary was not accepted for device `{device}`: it was made by another driver, version or device")]
+    BinaryRefused {
+        /// The device.
+        device: String,
+    },
+    /// A program text, option or name that C cannot take, because it holds a zero byte.
+    #[error("{what} holds a zero byte, at position {position}")]
+    ZeroByte {
+        /// What holds it.
+        what: &'static str,
+        /// Where, in bytes.
+        position: usize,
+    },
+    /// Nothing was given to make a program of.
+    #[error("{what} is empty: a program needs at least one byte")]
+    Empty {
+        /// What is empty.
+        what: &'static str,
+    },
+    /// No kernel has this name.
+    #[error("the program has no kernel `{name}`: it has {has}")]
+    NoSuchKernel {
+        /// The name given.
+        name: String,
+        /// The kernels that the program has.
+        has: String,
+    },
+    /// A program or kernel of another context.
+    #[error("the program or kernel belongs to another OpenCL context than the one given")]
+    OtherContext,
+    /// A program that was not built, or not for a device of its context.
+    #[error("the program has not been built: build it before its kernels are used")]
+    NotBuilt,
+    /// The driver refused.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+impl ProgramError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Driver(error) => error.kind(),
+            Self::FormNotSupported { .. } => ErrorKind::FeatureNotSupported,
+            Self::BinaryRefused { .. } => ErrorKind::KernelNotSupported,
+            _ => ErrorKind::Invalid,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What finalize decided, as data and as text.
+
+use std::fmt;
+
+use crate::graph::State;
+use crate::ir::Warning;
+use crate::plan::{Path, Plan, Why};
+
+/// What finalize decided, and why. Shown as text by its `Display`.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+/// let executable = clgraph::Graph::new(&queue)?.finalize(clgraph::Finalize::new())?;
+/// println!("{}", executable.report());
+/// assert_eq!(executable.report().commands, 0);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The device's name, with its platform.
+    pub device: String,
+    /// Nodes of the graph.
+    pub nodes: usize,
+    /// Edges of the graph.
+    pub edges: usize,
+    /// Edges that were dropped because a path of two others implies them.
+    pub edges_implied_by_path: usize,
+    /// Edges that cost nothing, because the order of an in-order queue implies them.
+    pub edges_implied_by_lane: usize,
+    /// Commands that a submission enqueues. Nodes that do nothing have none.
+    pub commands: usize,
+    /// The parts that run by one path each, in order.
+    pub segments: Vec<SegmentReport>,
+    /// Kernel objects that were made: one for each kernel and set of argument values.
+    pub kernel_objects: usize,
+    /// Kernels whose arguments could not be checked, because their program does not tell their types.
+    pub unchecked_kernels: Vec<String>,
+    /// What is allowed and perhaps not meant.
+    pub warnings: Vec<String>,
+}
+
+/// Consecutive commands that run by one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentReport {
+    /// The path.
+    pub path: Path,
+    /// Why this one.
+    pub why: Why,
+    /// How many commands.
+    pub commands: usize,
+}
+
+impl Report {
+    pub(super) fn new(device: &crate::Device, state: &State, plan: &Plan) -> Self {
+        let caps = device.caps();
+        let ir = &state.ir;
+        let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());
+        let warnings = ir.warnings.iter().map(|warning| match warning {
+            Warning::WritesConst { node, index } => format!(
+                "node {}: argument {index} is declared as written, and the kernel declares it const: `read` would make \
+                 fewer edges",
+                node.0
+            ),
+        });
+        Self {
+            device: format!("{} ({})", caps.name, caps.platform),
+            nodes: ir.len(),
+            edges: ir.topology.edge_count(),
+            edges_implied_by_path: plan.edges.implied_by_path,
+            edges_implied_by_lane: plan.edges.implied_by_lane,
+            commands: plan.steps.len(),
+            segments: plan
+                .segments
+                .iter()
+                .map(|segment| SegmentReport { path: segment.path, why: segment.why, commands: segment.steps.len() })
+                .collect(),
+            kernel_objects: plan.objects.len(),
+            unchecked_kernels: unchecked.collect(),
+            warnings: warnings.collect(),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "device   {}", self.device)?;
+        writeln!(f, "nodes    {}, as {} commands", self.nodes, self.commands)?;
+        writeln!(
+            f,
+            "edges    {}: {} implied by a path of two others, {} by the order of the queue",
+            self.edges, self.edges_implied_by_path, self.edges_implied_by_lane
+        )?;
+        writeln!(f, "kernels  {} objects with their arguments set", self.kernel_objects)?;
+        for (index, segment) in self.segments.iter().enumerate() {
+            writeln!(f, "part {index}   {} commands by {} ({})", segment.commands, segment.path, segment.why)?;
+        }
+        for kernel in &self.unchecked_kernels {
+            writeln!(f, "note     the arguments of `{kernel}` were not checked: its program does not tell their types")?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "warning  {warning}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,378 @@
+//! A submission: where it has got to, how it ended, and what it read.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::watch;
+use crate::cl::context::Context;
+use crate::cl::event::{self, Event};
+use crate::cl::host::{Completed, Element, Slot};
+use crate::cl::queue::Queue;
+use crate::error::{DriverError, Result, SubmitError};
+use crate::graph::{HostRead, Node};
+
+/// One run of an executable. Cheap to clone: clones are the same submission.
+///
+/// Dropping it does not stop the run; its results are then gone.
+///
+/// It can be waited for ([`wait`](Self::wait), [`wait_for`](Self::wait_for)), asked ([`progress`](Self::progress)),
+/// awaited (it implements [`IntoFuture`]), and told to call back ([`on_complete`](Self::on_complete)). None of these
+/// sees success before every command is complete.
+#[derive(Clone)]
+pub struct Submission(Arc<State>);
+
+/// Where a submission has got to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// Its first command has not started: it waits for events, for its queue, or for an earlier submission.
+    Waiting,
+    /// Its first command has started.
+    Running,
+    /// All its commands are complete.
+    Complete,
+    /// It failed; [`Submission::wait`] says how.
+    Failed,
+}
+
+/// What a submission's owner and the watcher share.
+pub(super) struct State {
+    pub(super) context: Context,
+    results: Vec<(Node, Arc<Slot>)>,
+    /// An event that is complete when the submission is, whatever becomes of it.
+    event: Mutex<Option<Event>>,
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
+struct Phase {
+    stage: Stage,
+    listeners: Vec<Listener>,
+    watched: bool,
+}
+
+type Listener = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// The stages follow each other in this order; `Deferred` may be left out, and may go straight to `Done`.
+#[derive(Clone)]
+pub(super) enum Stage {
+    /// Nothing is enqueued yet: it waits for something that may still fail.
+    Deferred,
+    Enqueued { queue: Queue, first: Option<Event>, last: Event },
+    Done(Result<()>),
+}
+
+impl State {
+    pub(super) fn new(context: Context, results: Vec<(Node, Arc<Slot>)>, stage: Stage, event: Option<Event>) -> Self {
+        let phase = Phase { stage, listeners: Vec::new(), watched: false };
+        Self { context, results, event: Mutex::new(event), phase: Mutex::new(phase), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stage, after a look at the driver: a submission whose last command is complete is done.
+    pub(super) fn stage(&self) -> Result<Stage, DriverError> {
+        let stage = self.lock().stage.clone();
+        if let Stage::Enqueued { last, .. } = &stage {
+            let outcome = match last.progress()? {
+                event::Progress::Complete => Ok(()),
+                event::Progress::Failed(status) => Err(DriverError { call: "command", status }),
+                event::Progress::Waiting | event::Progress::Running => return Ok(stage),
+            };
+            self.settle(ended(outcome));
+            return Ok(self.lock().stage.clone());
+        }
+        Ok(stage)
+    }
+
+    /// From deferred to enqueued.
+    pub(super) fn enqueued(self: &Arc<Self>, queue: Queue, first: Option<Event>, last: Event) {
+        let mut phase = self.lock();
+        phase.stage = Stage::Enqueued { queue, first, last };
+        let watch = !phase.listeners.is_empty();
+        drop(phase);
+        self.changed.notify_all();
+        if watch {
+            self.watch();
+        }
+    }
+
+    /// To the end, unless it has come to one already. Leaves the listeners to the watcher.
+    fn settle(&self, outcome: Result<()>) {
+        let mut phase = self.lock();
+        if !matches!(phase.stage, Stage::Done(_)) {
+            phase.stage = Stage::Done(outcome);
+        }
+        drop(phase);
+        self.changed.notify_all();
+    }
+
+    /// To the end, and calls the listeners. On the watcher's thread, because listeners are user code.
+    pub(super) fn finish(&self, outcome: Result<()>) {
+        self.settle(outcome);
+        let mut phase = self.lock();
+        let Stage::Done(outcome) = phase.stage.clone() else { return };
+        let listeners = std::mem::take(&mut phase.listeners);
+        drop(phase);
+        for listener in listeners {
+            let outcome = outcome.clone();
+            // Each by itself, so that one that panics does not silence the others.
+            watch::soon(move || listener(outcome));
+        }
+    }
+
+    /// Has the watcher look at the last event, if there is one and it does not already.
+    fn watch(self: &Arc<Self>) {
+        let mut phase = self.lock();
+        if phase.watched {
+            return;
+        }
+        let Stage::Enqueued { queue, last, .. } = phase.stage.clone() else { return };
+        phase.watched = true;
+        drop(phase);
+        flush(&queue);
+        let state = Arc::clone(self);
+        watch::when_done(last, move |outcome| state.finish(ended(outcome)));
+    }
+
+    /// Calls back from the watcher's thread when the submission has ended.
+    pub(super) fn when_done(self: &Arc<Self>, listener: impl FnOnce(Result<()>) + Send + 'static) {
+        let mut phase = self.lock();
+        if let Stage::Done(outcome) = &phase.stage {
+            let outcome = outcome.clone();
+            drop(phase);
+            return watch::soon(move || listener(outcome));
+        }
+        phase.listeners.push(Box::new(listener));
+        drop(phase);
+        self.watch();
+    }
+}
+
+fn flush(queue: &Queue) {
+    if let Err(error) = queue.flush() {
+        log::warn!("{error}: what waits for this queue may wait long");
+    }
+}
+
+/// How a submission ended whose last event ended so.
+fn ended(outcome: Result<(), DriverError>) -> Result<()> {
+    outcome.map_err(|error| SubmitError::Failed(error).into())
+}
+
+impl Submission {
+    pub(super) fn new(state: Arc<State>) -> Self {
+        Self(state)
+    }
+
+    pub(super) fn state(&self) -> &Arc<State> {
+        &self.0
+    }
+
+    /// Blocks until the submission has ended.
+    ///
+    /// # Errors
+    /// [`SubmitError::Failed`] with what the driver reported; [`SubmitError::DependencyFailed`] when an event that it
+    /// waited for failed, so that it did not run; [`SubmitError::Enqueue`] when it had to wait before it could be
+    /// enqueued, and then could not be.
+    #[doc(alias = "clWaitForEvents")]
+    pub fn wait(&self) -> Result<()> {
+        let mut phase = self.0.lock();
+        loop {
+            match &phase.stage {
+                Stage::Done(outcome) => return outcome.clone(),
+                Stage::Enqueued { last, .. } => {
+                    let last = last.clone();
+                    drop(phase);
+                    self.0.settle(ended(last.wait()));
+                    phase = self.0.lock();
+                }
+                Stage::Deferred => phase = self.0.changed.wait(phase).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Blocks until the submission has ended, or for a time at most.
+    ///
+    /// # Errors
+    /// [`SubmitError::TimedOut`] when it has not ended by then, which does not stop it; otherwise as
+    /// [`wait`](Self::wait).
+    pub fn wait_for(&self, limit: Duration) -> Result<()> {
+        let until = Instant::now().checked_add(limit);
+        let Some(until) = until else { return self.wait() };
+        if let Stage::Done(outcome) = self.0.stage().map_err(SubmitError::from)? {
+            return outcome;
+        }
+        // Somebody to be woken by: without a listener nobody watches a submission that is deferred.
+        self.0.when_done(|_| ());
+        let mut phase = self.0.lock();
+        loop {
+            if let Stage::Done(outcome) = &phase.stage {
+                return outcome.clone();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(SubmitError::TimedOut(limit).into());
+            }
+            phase = self.0.changed.wait_timeout(phase, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Where the submission has got to, without waiting.
+    ///
+    /// # Errors
+    /// [`DriverError`] when the driver refuses to tell.
+    pub fn progress(&self) -> Result<Progress> {
+        Ok(match self.0.stage()? {
+            Stage::Deferred => Progress::Waiting,
+            Stage::Done(Ok(())) => Progress::Complete,
+            Stage::Done(Err(_)) => Progress::Failed,
+            Stage::Enqueued { queue, first, .. } => {
+                // Whoever asks again and again expects that it gets on.
+                flush(&queue);
+                match first.map(|first| first.progress()).transpose()? {
+                    None | Some(event::Progress::Waiting) => Progress::Waiting,
+                    Some(_) => Progress::Running,
+                }
+            }
+        })
+    }
+
+    /// Whether the submission has ended, well or not.
+    ///
+    /// # Errors
+    /// [`DriverError`] when the driver refuses to tell.
+    pub fn is_done(&self) -> Result<bool> {
+        Ok(matches!(self.progress()?, Progress::Complete | Progress::Failed))
+    }
+
+    /// Calls back once, when the submission has ended, with what [`wait`](Self::wait) would return.
+    ///
+    /// The callback runs on a thread of clgraph's own, never on the caller's or a driver's. It should be short: other
+    /// callbacks wait for it. It may submit again.
+    #[doc(alias = "clSetEventCallback")]
+    pub fn on_complete(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
+        self.0.when_done(callback);
+    }
+
+    /// What a host read read, once the submission is complete.
+    ///
+    /// The guard keeps the memory out of use for other submissions: drop it when done with it.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; how the submission failed.
+    pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
+        let node = read.node();
+        let found = self.0.results.iter().find(|(of, _)| *of == node);
+        let (_, slot) = found.ok_or(SubmitError::NotAResult { node })?;
+        match self.0.stage()? {
+            Stage::Done(outcome) => outcome?,
+            Stage::Deferred | Stage::Enqueued { .. } => return Err(SubmitError::NotComplete.into()),
+        }
+        Ok(ResultGuard { slot: Arc::clone(slot), done: Completed::witnessed(), element: PhantomData })
+    }
+
+    /// A driver's event that is complete when the submission has ended, for other libraries to wait for.
+    ///
+    /// It shows completion and not success: a submission that failed because of what it waited for ends with a
+    /// complete event. Nobody flushes for it but its taker.
+    ///
+    /// # Errors
+    /// [`DriverError`] when the driver refuses to flush the queue.
+    pub fn event(&self) -> Result<Option<Event>> {
+        if let Stage::Enqueued { queue, .. } = self.0.stage()? {
+            queue.flush()?;
+        }
+        Ok(self.0.event.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl fmt::Debug for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match &self.0.lock().stage {
+            Stage::Deferred => "deferred".to_owned(),
+            Stage::Enqueued { .. } => "enqueued".to_owned(),
+            Stage::Done(outcome) => format!("done: {outcome:?}"),
+        };
+        write!(f, "Submission({stage})")
+    }
+}
+
+impl IntoFuture for Submission {
+    type Output = Result<()>;
+    type IntoFuture = Completion;
+
+    fn into_future(self) -> Completion {
+        Completion { submission: self, waker: None }
+    }
+}
+
+impl IntoFuture for &Submission {
+    type Output = Result<()>;
+    type IntoFuture = Completion;
+
+    fn into_future(self) -> Completion {
+        self.clone().into_future()
+    }
+}
+
+/// A future that is ready when a submission has ended, with what [`Submission::wait`] would return.
+#[derive(Debug)]
+pub struct Completion {
+    submission: Submission,
+    /// Whom to wake; another poll may bring another.
+    waker: Option<Arc<Mutex<Waker>>>,
+}
+
+impl Future for Completion {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<()>> {
+        let state = Arc::clone(&self.submission.0);
+        if let Stage::Done(outcome) = &state.lock().stage {
+            return Poll::Ready(outcome.clone());
+        }
+        match &self.waker {
+            Some(waker) => waker.lock().unwrap_or_else(PoisonError::into_inner).clone_from(task.waker()),
+            None => {
+                let waker = Arc::new(Mutex::new(task.waker().clone()));
+                self.waker = Some(Arc::clone(&waker));
+                state.when_done(move |_| waker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref());
+            }
+        }
+        // It may have ended between the look and the new waker.
+        match &state.lock().stage {
+            Stage::Done(outcome) => Poll::Ready(outcome.clone()),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// A result of a submission: a slice of what a host read read.
+pub struct ResultGuard<T> {
+    slot: Arc<Slot>,
+    done: Completed,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Deref for ResultGuard<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        bytemuck::cast_slice(self.slot.bytes(&self.done))
+    }
+}
+
+impl<T: Element + fmt::Debug> fmt::Debug for ResultGuard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}

@@ -1,0 +1,144 @@
+//! Drawing a graph, as DOT text for Graphviz.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use petgraph::dot::{Config, Dot};
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use super::{Graph, NodeKind, State};
+use crate::error::{BuildCause, BuildError, Result};
+use crate::ir::{Arg, Mode, NodeId, Op, Place, ViewId};
+
+/// How much a drawing tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Topology, kinds, numbers and kernel names.
+    #[default]
+    Brief,
+    /// Arguments, ranges and addresses too.
+    Verbose,
+}
+
+impl Graph {
+    /// The graph in the DOT language of Graphviz. `dot -Tsvg` draws it.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Detail, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let zeros = Buffer::<u32>::new(&queue, 16)?;
+    /// graph.fill(&zeros, 0).add()?;
+    /// graph.read(&zeros).add()?;
+    /// assert!(graph.to_dot(Detail::Brief).contains("0 -> 1"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn to_dot(&self, detail: Detail) -> String {
+        let state = self.lock();
+        let petgraph = state.ir.topology.petgraph();
+        let label = |_: &DiGraph<(), ()>, (index, ()): (NodeIndex, &())| attributes(&state, index, detail);
+        let none = |_: &DiGraph<(), ()>, _| String::new();
+        let config = [Config::NodeNoLabel, Config::EdgeNoLabel];
+        format!("{:?}", Dot::with_attr_getters(petgraph, &config, &none, &label))
+    }
+
+    /// Writes the graph to a `.dot` file. An existing file is replaced.
+    ///
+    /// # Errors
+    /// [`BuildCause::File`] for another extension, or when the file cannot be written.
+    pub fn print_graph(&self, path: impl AsRef<Path>, detail: Detail) -> Result<()> {
+        let path = path.as_ref();
+        let fail = |why: String| BuildError::new("drawing", BuildCause::File { path: path.to_path_buf(), why });
+        if path.extension().is_none_or(|extension| extension != "dot") {
+            return Err(fail("its extension must be `dot`".to_owned()).into());
+        }
+        fs::write(path, self.to_dot(detail)).map_err(|error| fail(error.to_string()))?;
+        Ok(())
+    }
+}
+
+/// `label="..." shape=...` of a node.
+fn attributes(state: &State, index: NodeIndex, detail: Detail) -> String {
+    let id = NodeId(index.index() as u32);
+    let op = state.ir.op(id);
+    let mut lines = match op {
+        Op::Kernel { kernel, .. } => vec![format!("{} {}", id.0, state.ir.kernels[kernel.index()].name)],
+        _ => vec![format!("{} {}", id.0, NodeKind::of(op))],
+    };
+    if detail == Detail::Verbose {
+        describe(state, id, op, &mut lines);
+    }
+    // `\l` ends a line and sets it left.
+    let text: String = lines.iter().map(|line| escape(line) + if lines.len() > 1 { "\\l" } else { "" }).collect();
+    let shape = match op {
+        Op::Kernel { .. } => "box",
+        Op::Write { .. } | Op::Read { .. } => "cds",
+        Op::Empty => "circle",
+        _ => "ellipse",
+    };
+    format!("label=\"{text}\" shape=\"{shape}\"")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+fn describe(state: &State, id: NodeId, op: &Op, lines: &mut Vec<String>) {
+    let view = |view: &ViewId| format!("cl_mem {:p}", state.views[view.index()].raw());
+    let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
+    match op {
+        Op::Empty => {}
+        Op::Kernel { args, grid, .. } => {
+            let dims = grid.dims as usize;
+            let mut range = format!("range {:?}", &grid.global[..dims]);
+            if grid.offset != [0; 3] {
+                let _ = write!(range, " offset {:?}", &grid.offset[..dims]);
+            }
+            if let Some(local) = &grid.local {
+                let _ = write!(range, " work-group {:?}", &local[..dims]);
+            }
+            lines.push(range);
+            let mut uses = state.ir.accesses(id).iter();
+            for (index, arg) in state.ir.args(*args).iter().enumerate() {
+                let text = match arg {
+                    Arg::Buffer(of) => {
+                        let mode = uses.next().map_or("", |access| match access.mode {
+                            Mode::Read => "read ",
+                            Mode::Write => "write ",
+                            Mode::ReadWrite => "read-write ",
+                        });
+                        format!("{mode}{}", view(of))
+                    }
+                    Arg::Null => "null".to_owned(),
+                    Arg::Local(size) => format!("local {size} bytes"),
+                    Arg::Value(span) => {
+                        let bytes = state.ir.bytes(*span);
+                        let shown: String = bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+                        let more = if bytes.len() > 16 { "..." } else { "" };
+                        format!("{} bytes 0x{shown}{more}", bytes.len())
+                    }
+                };
+                lines.push(format!("arg {index}: {text}"));
+            }
+        }
+        Op::Copy { src, dst, size } => {
+            lines.push(format!("from {}", place(src, *size)));
+            lines.push(format!("to {}", place(dst, *size)));
+        }
+        Op::CopyRect(rect) => {
+            lines.push(format!("region {:?} (bytes, rows, slices)", rect.region));
+            let [row, slice, to_row, to_slice] = rect.pitches;
+            lines.push(format!("from {} at {:?}, pitch {row}, {slice}", view(&rect.src), rect.src_origin));
+            lines.push(format!("to {} at {:?}, pitch {to_row}, {to_slice}", view(&rect.dst), rect.dst_origin));
+        }
+        Op::Fill { dst, size, pattern } => {
+            lines.push(place(dst, *size));
+            lines.push(format!("pattern of {} bytes", pattern.len()));
+        }
+        Op::Write { dst, size, .. } => lines.push(format!("to {}", place(dst, *size))),
+        Op::Read { src, size, .. } => lines.push(format!("from {}", place(src, *size))),
+    }
+}

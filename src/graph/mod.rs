@@ -1,0 +1,393 @@
+//! Graphs, as a user builds them.
+//!
+//! Each kind of node has a builder: a method of [`Graph`] starts it, `after` says what it waits for besides what its
+//! memory tells, and `add` adds it or says what is wrong.
+
+mod dot;
+pub(crate) mod kernel;
+mod query;
+mod rect;
+mod transfer;
+
+pub use dot::Detail;
+pub use kernel::{Extent, KernelNode};
+pub use query::NodeKind;
+pub use rect::CopyRectNode;
+pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::cl::buffer::{Mem, Region};
+use crate::cl::context::{Context, InContext};
+use crate::cl::device::Device;
+use crate::cl::host::HostBytes;
+use crate::cl::kernel::Kernel;
+use crate::cl::queue::Queue;
+use crate::error::{BuildCause, BuildError, Result};
+use crate::ir::hazards::Hazards;
+use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, Op, RootId, View, ViewId};
+
+/// A graph of OpenCL commands for one device of one context, to which nodes can be added at any time.
+///
+/// [`finalize`](Graph::finalize) turns it into an [`Executable`](crate::Executable), which is submitted. Cheap to
+/// clone: clones are the same graph. A graph may be built from several threads; nodes are numbered in the order in
+/// which they were added.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Buffer, Finalize, Graph, Program, Queue};
+///
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let program = Program::from_source(&queue, "kernel void twice(global int *a) { a[get_global_id(0)] *= 2; }")?;
+/// let twice = program.kernel("twice")?;
+/// let numbers = Buffer::<i32>::new(&queue, 4)?;
+///
+/// let graph = Graph::new(&queue)?;
+/// graph.write(&numbers, [1, 2, 3, 4]).add()?;
+/// // SAFETY: `twice` touches one element a work-item, and the range is as long as the buffer.
+/// unsafe { graph.kernel(&twice).read_write(&numbers).range(4).add()? };
+/// let result = graph.read(&numbers).add()?;
+///
+/// let executable = graph.finalize(Finalize::new())?;
+/// let run = executable.submit(&queue)?;
+/// run.wait()?;
+/// assert_eq!(*run.get(&result)?, [2, 4, 6, 8]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Graph(Arc<Shared>);
+
+struct Shared {
+    id: GraphId,
+    context: Context,
+    device: Device,
+    properties: GraphProperties,
+    state: Mutex<State>,
+}
+
+/// Tells graphs apart, also after they are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GraphId(u64);
+
+/// How a graph is to be built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GraphProperties {
+    /// [`Graph::add_edge`] does not look for cycles. [`Graph::finalize`] does, and names the nodes of one.
+    pub no_cycle_check: bool,
+}
+
+/// The graph as data, and the objects that its ids stand for, in the same order.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) ir: Ir,
+    pub(crate) views: Vec<Mem>,
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) data: Vec<HostBytes>,
+    /// Bytes of each result.
+    pub(crate) results: Vec<usize>,
+    hazards: Hazards,
+    /// By C handle, which is unique while `views` keeps the object alive.
+    view_of: HashMap<usize, ViewId>,
+    root_of: HashMap<usize, RootId>,
+    kernel_of: HashMap<KernelKey, KernelId>,
+}
+
+/// A program's C handle and the function's name.
+type KernelKey = (usize, Arc<str>);
+
+/// A node of a graph. A plain value: it keeps nothing alive, and is equal to itself only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node {
+    graph: GraphId,
+    index: u32,
+}
+
+impl Node {
+    /// The position of the node in the order of adding, from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+
+    pub(crate) fn new(graph: GraphId, id: NodeId) -> Self {
+        Self { graph, index: id.0 }
+    }
+
+    pub(crate) fn id(self) -> NodeId {
+        NodeId(self.index)
+    }
+
+    pub(crate) fn graph(self) -> GraphId {
+        self.graph
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.index)
+    }
+}
+
+/// What names one or several nodes: a [`Node`], the handle of a host transfer, a slice, an array or a `Vec` of them.
+pub trait Nodes {
+    /// Calls `each` with every node.
+    fn for_each_node(&self, each: &mut dyn FnMut(Node));
+}
+
+impl Nodes for Node {
+    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+        each(*self);
+    }
+}
+
+impl<N: Nodes + ?Sized> Nodes for &N {
+    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+        (**self).for_each_node(each);
+    }
+}
+
+impl<N: Nodes> Nodes for [N] {
+    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+        self.iter().for_each(|node| node.for_each_node(each));
+    }
+}
+
+impl<N: Nodes, const LEN: usize> Nodes for [N; LEN] {
+    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+        self[..].for_each_node(each);
+    }
+}
+
+impl<N: Nodes> Nodes for Vec<N> {
+    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+        self[..].for_each_node(each);
+    }
+}
+
+impl Graph {
+    /// An empty graph for the context and device of a queue.
+    ///
+    /// # Errors
+    /// None today; a graph that records may refuse.
+    pub fn new(queue: &Queue) -> Result<Self> {
+        Self::with_properties(queue, queue.device(), GraphProperties::default())
+    }
+
+    /// An empty graph for a device of a context.
+    ///
+    /// # Errors
+    /// [`SetupError::DeviceOutsideContext`](crate::SetupError::DeviceOutsideContext).
+    pub fn with_properties(context: &impl InContext, device: &Device, properties: GraphProperties) -> Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let context = context.context();
+        context.check_device(device)?;
+        Ok(Self(Arc::new(Shared {
+            id: GraphId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            context: context.clone(),
+            device: device.clone(),
+            properties,
+            state: Mutex::default(),
+        })))
+    }
+
+    /// The device that the graph is for.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// Adds an edge: `after` runs when `before` is complete. An edge that is there already is left as it is.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`], [`BuildCause::SameNode`], and [`BuildCause::Cycle`] with the nodes on it.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// let graph = clgraph::Graph::new(&queue)?;
+    /// let (a, b) = (graph.empty().add()?, graph.empty().add()?);
+    /// graph.add_edge(a, b)?;
+    /// let error = graph.add_edge(b, a).unwrap_err();
+    /// assert!(error.to_string().contains("would close a cycle: node 0 -> node 1 -> node 0"));
+    /// # Ok(()) }
+    /// ```
+    pub fn add_edge(&self, before: Node, after: Node) -> Result<()> {
+        let subject = || format!("edge from {before} to {after}");
+        let mut state = self.lock();
+        let from = self.resolve(&state, before).map_err(|cause| BuildError::new(subject(), cause))?;
+        let to = self.resolve(&state, after).map_err(|cause| BuildError::new(subject(), cause))?;
+        if from == to {
+            return Err(BuildError::new(subject(), BuildCause::SameNode { node: before }).into());
+        }
+        match state.ir.topology.add_edge(from, to, !self.0.properties.no_cycle_check) {
+            Ok(_) => Ok(()),
+            Err(would) => {
+                let nodes = would.0.into_iter().map(|node| Node::new(self.id(), node)).collect();
+                Err(BuildError::new(subject(), BuildCause::Cycle { nodes }).into())
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> GraphId {
+        self.0.id
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resolve(&self, state: &State, node: Node) -> Result<NodeId, BuildCause> {
+        if node.graph == self.id() && node.index() < state.ir.len() {
+            Ok(node.id())
+        } else {
+            Err(BuildCause::OtherGraph { node })
+        }
+    }
+
+    /// Adds a node. The one way by which nodes come into a graph.
+    ///
+    /// `prepare` checks everything that could be wrong and changes nothing; `commit` then writes the tables.
+    fn insert<P>(
+        &self,
+        subject: &dyn Fn() -> String,
+        after: &After,
+        prepare: impl FnOnce(&State) -> Result<P, BuildCause>,
+        commit: impl FnOnce(&mut State, P, &mut Vec<Access>) -> Option<Op>,
+    ) -> Result<Node, BuildError> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let fail = |state: &State, cause| {
+            BuildError::new(format!("{} (to be node {})", subject(), state.ir.len()), cause)
+        };
+        let mut waits = Vec::new();
+        for &node in &after.nodes {
+            waits.push(self.resolve(state, node).map_err(|cause| fail(state, cause))?);
+        }
+        if after.all_leaves {
+            waits.extend_from_slice(state.ir.topology.leaves());
+        }
+        let prepared = prepare(state).map_err(|cause| fail(state, cause))?;
+        let mark = state.ir.mark();
+        let mut accesses = Vec::new();
+        let op = commit(state, prepared, &mut accesses);
+        let id = NodeId(state.ir.len() as u32);
+        let node = op.and_then(|op| {
+            if state.ir.len() >= u32::MAX as usize - 1 {
+                return None;
+            }
+            for access in &accesses {
+                let view = &state.ir.views[access.view.index()];
+                state.hazards.add(id, access, view, &mut waits);
+            }
+            state.ir.push_node(op, accesses.into_iter(), &mut waits)
+        });
+        match node {
+            Some(node) => Ok(Node::new(self.id(), node)),
+            None => {
+                state.ir.rewind(mark);
+                let cause = BuildCause::Full { limit: u64::from(u32::MAX) - 1, what: "nodes, arguments and bytes" };
+                Err(fail(state, cause))
+            }
+        }
+    }
+}
+
+impl State {
+    /// The id of some memory, new or known.
+    fn view(&mut self, mem: &Mem) -> ViewId {
+        if let Some(&view) = self.view_of.get(&mem.raw().addr()) {
+            return view;
+        }
+        let roots = self.root_of.len() as u32;
+        let root = *self.root_of.entry(mem.root()).or_insert(RootId(roots));
+        let view = ViewId(self.views.len() as u32);
+        self.ir.views.push(View {
+            root,
+            offset: mem.offset_in_root(),
+            size: mem.size(),
+            is_sub_buffer: mem.is_sub_buffer(),
+        });
+        self.views.push(mem.clone());
+        self.view_of.insert(mem.raw().addr(), view);
+        view
+    }
+
+    /// The id of a region's memory, and the use of its bytes.
+    fn access(&mut self, region: &Region, mode: Mode) -> Access {
+        let view = self.view(&region.mem);
+        let start = region.mem.offset_in_root() + region.offset;
+        Access { view, range: start..start + region.size, mode }
+    }
+
+    /// The id of a kernel function, new or known.
+    fn kernel(&mut self, kernel: &Kernel, device: &Device) -> KernelId {
+        let name: Arc<str> = kernel.shared_name();
+        if let Some(&id) = self.kernel_of.get(&(kernel.program().raw().addr(), Arc::clone(&name))) {
+            return id;
+        }
+        let id = KernelId(self.kernels.len() as u32);
+        self.ir.kernels.push(KernelDecl {
+            name: Arc::clone(&name),
+            built: kernel.facts(device).is_some(),
+            checked: kernel.has_arg_info(),
+        });
+        self.kernel_of.insert((kernel.program().raw().addr(), name), id);
+        self.kernels.push(kernel.clone());
+        id
+    }
+}
+
+/// What a node waits for besides what its memory tells.
+#[derive(Clone, Debug, Default)]
+struct After {
+    nodes: Vec<Node>,
+    all_leaves: bool,
+}
+
+/// The two methods that every builder has.
+macro_rules! after_methods {
+    () => {
+        /// Lets the node wait for others, besides those that the memory it uses tells. May be called repeatedly.
+        #[doc(alias = "depends_on")]
+        pub fn after(mut self, nodes: impl $crate::graph::Nodes) -> Self {
+            nodes.for_each_node(&mut |node| self.after.nodes.push(node));
+            self
+        }
+
+        /// Lets the node wait for every node that has no successor yet.
+        #[doc(alias = "depends_on_all_leaves")]
+        pub fn after_all_leaves(mut self) -> Self {
+            self.after.all_leaves = true;
+            self
+        }
+    };
+}
+use after_methods;
+
+impl InContext for Graph {
+    fn context(&self) -> &Context {
+        &self.0.context
+    }
+}
+
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Graph {}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Graph")
+            .field("device", &self.0.device)
+            .field("nodes", &state.ir.len())
+            .field("edges", &state.ir.topology.edge_count())
+            .finish()
+    }
+}

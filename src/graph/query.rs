@@ -1,0 +1,117 @@
+//! Questions about a graph.
+
+use std::fmt;
+
+use super::{Graph, Node};
+use crate::error::{BuildError, Result};
+use crate::ir::{NodeId, Op};
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NodeKind {
+    /// Nothing but order.
+    Empty,
+    /// A kernel over an ND-range.
+    Kernel,
+    /// Bytes from buffer to buffer.
+    Copy,
+    /// A rectangle from buffer to buffer.
+    CopyRect,
+    /// A pattern over a range of a buffer.
+    Fill,
+    /// Host data to a buffer.
+    Write,
+    /// A buffer to host memory.
+    Read,
+}
+
+impl NodeKind {
+    pub(crate) fn of(op: &Op) -> Self {
+        match op {
+            Op::Empty => Self::Empty,
+            Op::Kernel { .. } => Self::Kernel,
+            Op::Copy { .. } => Self::Copy,
+            Op::CopyRect(_) => Self::CopyRect,
+            Op::Fill { .. } => Self::Fill,
+            Op::Write { .. } => Self::Write,
+            Op::Read { .. } => Self::Read,
+        }
+    }
+}
+
+impl fmt::Display for NodeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "empty node",
+            Self::Kernel => "kernel",
+            Self::Copy => "copy",
+            Self::CopyRect => "rectangular copy",
+            Self::Fill => "fill",
+            Self::Write => "host write",
+            Self::Read => "host read",
+        })
+    }
+}
+
+impl Graph {
+    /// Number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().ir.len()
+    }
+
+    /// Whether there are no nodes yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All nodes, in the order of adding.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<Node> {
+        self.lock().ir.ids().map(|id| Node::new(self.id(), id)).collect()
+    }
+
+    /// The nodes without predecessors, in the order of adding.
+    #[must_use]
+    pub fn roots(&self) -> Vec<Node> {
+        self.lock().ir.topology.roots().map(|id| Node::new(self.id(), id)).collect()
+    }
+
+    /// What a node does.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
+    pub fn kind(&self, node: Node) -> Result<NodeKind> {
+        let state = self.lock();
+        let id = self.resolve(&state, node).map_err(|cause| BuildError::new("kind of a node", cause))?;
+        Ok(NodeKind::of(state.ir.op(id)))
+    }
+
+    /// The nodes that a node waits for, in the order of adding: given ones and those found from memory.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
+    pub fn predecessors(&self, node: Node) -> Result<Vec<Node>> {
+        let state = self.lock();
+        let id = self.resolve(&state, node).map_err(|cause| BuildError::new("predecessors of a node", cause))?;
+        Ok(self.in_order(state.ir.topology.preds(id)))
+    }
+
+    /// The nodes that wait for a node, in the order of adding.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
+    pub fn successors(&self, node: Node) -> Result<Vec<Node>> {
+        let state = self.lock();
+        let id = self.resolve(&state, node).map_err(|cause| BuildError::new("successors of a node", cause))?;
+        Ok(self.in_order(state.ir.topology.succs(id)))
+    }
+
+    fn in_order(&self, ids: impl Iterator<Item = NodeId>) -> Vec<Node> {
+        let mut nodes: Vec<Node> = ids.map(|id| Node::new(self.id(), id)).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+}

@@ -1,0 +1,224 @@
+//! Rectangular copies.
+
+use super::{After, Graph, Node, State, after_methods};
+use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::host::Element;
+use crate::error::{BuildCause, Result};
+use crate::ir::{CopyRect, Mode, Op};
+
+impl Graph {
+    /// Starts a copy of a rectangle, or of a box, from buffer to buffer.
+    ///
+    /// Everything is in elements, rows and slices: `region([w, h, d])` copies `d` slices of `h` rows of `w` elements.
+    /// Without pitches, rows and slices lie close to each other.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let picture = Buffer::<u8>::new(&queue, 640 * 480)?;
+    /// let tile = Buffer::<u8>::new(&queue, 16 * 16)?;
+    /// let graph = Graph::new(&queue)?;
+    /// graph.copy_rect(&picture, &tile).region([16, 16, 1]).src_origin([100, 50, 0]).src_pitch(640, 0).add()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clEnqueueCopyBufferRect")]
+    pub fn copy_rect<T: Element>(&self, src: &Buffer<T>, dst: &Buffer<T>) -> CopyRectNode<'_> {
+        let side = |region| Side { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
+        CopyRectNode {
+            graph: self,
+            after: After::default(),
+            element: size_of::<T>(),
+            region: [0, 1, 1],
+            src: side(src.region()),
+            dst: side(dst.region()),
+        }
+    }
+}
+
+/// A rectangular copy to be added. See [`Graph::copy_rect`].
+#[derive(Debug)]
+#[must_use = "a node is not in the graph until `add` is called"]
+pub struct CopyRectNode<'g> {
+    graph: &'g Graph,
+    after: After,
+    element: usize,
+    region: [usize; 3],
+    src: Side,
+    dst: Side,
+}
+
+#[derive(Clone, Debug)]
+struct Side {
+    region: Region,
+    origin: [usize; 3],
+    row_pitch: usize,
+    slice_pitch: usize,
+}
+
+/// A side in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    origin: [usize; 3],
+    row: usize,
+    slice: usize,
+    /// First byte of the rectangle and one past its last.
+    start: usize,
+    end: usize,
+}
+
+impl CopyRectNode<'_> {
+    after_methods!();
+
+    /// How much to copy: elements of a row, rows of a slice, slices.
+    pub fn region(mut self, region: [usize; 3]) -> Self {
+        self.region = region;
+        self
+    }
+
+    /// Where the rectangle starts in the source: element, row, slice.
+    pub fn src_origin(mut self, origin: [usize; 3]) -> Self {
+        self.src.origin = origin;
+        self
+    }
+
+    /// Where the rectangle starts in the destination: element, row, slice.
+    pub fn dst_origin(mut self, origin: [usize; 3]) -> Self {
+        self.dst.origin = origin;
+        self
+    }
+
+    /// Elements from row to row and from slice to slice of the source; 0 means as close as the region allows.
+    pub fn src_pitch(mut self, row: usize, slice: usize) -> Self {
+        (self.src.row_pitch, self.src.slice_pitch) = (row, slice);
+        self
+    }
+
+    /// Elements from row to row and from slice to slice of the destination; 0 means as close as the region allows.
+    pub fn dst_pitch(mut self, row: usize, slice: usize) -> Self {
+        (self.dst.row_pitch, self.dst.slice_pitch) = (row, slice);
+        self
+    }
+
+    /// Adds the node.
+    ///
+    /// # Errors
+    /// [`BuildCause::OutOfBounds`]; [`BuildCause::Rect`] for pitches that are smaller than the region or that OpenCL
+    /// does not take; [`BuildCause::Overlap`], [`BuildCause::OtherContext`], and those of
+    /// [`EmptyNode::add`](super::EmptyNode::add).
+    pub fn add(self) -> Result<Node> {
+        let Self { graph, after, element, region, src, dst } = self;
+        let check = |_: &State| {
+            graph.check_context(&src.region, "the source")?;
+            graph.check_context(&dst.region, "the destination")?;
+            let from = layout("source", &src, region, element)?;
+            let into = layout("destination", &dst, region, element)?;
+            check_apart(&src, &from, &dst, &into, region, element)?;
+            Ok((from, into))
+        };
+        let subject = || "rectangular copy".to_owned();
+        Ok(graph.insert(&subject, &after, check, |state, (from, into), accesses| {
+            let part = |side: &Side, layout: &Layout| Region {
+                offset: layout.start,
+                size: layout.end - layout.start,
+                ..side.region.clone()
+            };
+            accesses.push(state.access(&part(&src, &from), Mode::Read));
+            accesses.push(state.access(&part(&dst, &into), Mode::Write));
+            Some(Op::CopyRect(Box::new(CopyRect {
+                src: state.view(&src.region.mem),
+                dst: state.view(&dst.region.mem),
+                src_origin: from.origin,
+                dst_origin: into.origin,
+                region: [region[0] * element, region[1], region[2]],
+                pitches: [from.row, from.slice, into.row, into.slice],
+            })))
+        })?)
+    }
+}
+
+/// A side in bytes, checked against OpenCL's rules for pitches and against its buffer.
+fn layout(what: &'static str, side: &Side, region: [usize; 3], element: usize) -> Result<Layout, BuildCause> {
+    let wrong = |why: String| BuildCause::Rect { what, why };
+    let bytes = |elements: usize| {
+        elements.checked_mul(element).ok_or_else(|| wrong(format!("{elements} elements do not fit a size_t")))
+    };
+    let width = bytes(region[0])?;
+    let row = if side.row_pitch == 0 { width } else { bytes(side.row_pitch)? };
+    if row < width {
+        return Err(wrong(format!("a row pitch of {} is less than a row of {}", side.row_pitch, region[0])));
+    }
+    let slice_size = row.checked_mul(region[1]).ok_or_else(|| wrong("a slice does not fit a size_t".to_owned()))?;
+    let slice = if side.slice_pitch == 0 { slice_size } else { bytes(side.slice_pitch)? };
+    if slice < slice_size {
+        let rows = format!("{} rows of {}", region[1], row / element.max(1));
+        return Err(wrong(format!("a slice pitch of {} is less than {rows}", side.slice_pitch)));
+    }
+    if row > 0 && slice % row != 0 {
+        let why = format!("a slice pitch of {} is no multiple of the row pitch of {}", slice / element, row / element);
+        return Err(wrong(why));
+    }
+    let origin = [bytes(side.origin[0])?, side.origin[1], side.origin[2]];
+    let offset = |at: [usize; 3]| {
+        let z = at[2].checked_mul(slice)?;
+        let y = at[1].checked_mul(row)?;
+        z.checked_add(y)?.checked_add(at[0])
+    };
+    let empty = region.contains(&0);
+    let length = if empty { Some(0) } else { offset([width, region[1] - 1, region[2] - 1]) };
+    let len = side.region.size as u64;
+    let outside = |offset, end| BuildCause::OutOfBounds { what, offset, end, len };
+    let start = offset(origin).ok_or_else(|| outside(u64::MAX, u64::MAX))?;
+    let end = length
+        .and_then(|length| start.checked_add(length))
+        .filter(|end| *end <= side.region.size)
+        .ok_or_else(|| outside(start as u64, (start as u64).saturating_add(length.unwrap_or(usize::MAX) as u64)))?;
+    Ok(Layout { origin, row, slice, start, end })
+}
+
+/// Says no to a copy within one buffer whose two rectangles share bytes, or that OpenCL does not take.
+fn check_apart(
+    src: &Side,
+    from: &Layout,
+    dst: &Side,
+    into: &Layout,
+    region: [usize; 3],
+    element: usize,
+) -> Result<(), BuildCause> {
+    if src.region.mem.root() != dst.region.mem.root() || region.contains(&0) {
+        return Ok(());
+    }
+    let same_view = src.region.mem.raw() == dst.region.mem.raw();
+    if same_view && (from.row, from.slice) != (into.row, into.slice) {
+        // "CL_INVALID_VALUE if src_buffer and dst_buffer are the same buffer object and src_slice_pitch is not equal
+        // to dst_slice_pitch or src_row_pitch is not equal to dst_row_pitch" (OpenCL 3.0, clEnqueueCopyBufferRect).
+        return Err(BuildCause::Rect {
+            what: "destination",
+            why: "within one buffer the pitches of source and destination must be equal".to_owned(),
+        });
+    }
+    let base = |side: &Side, layout: &Layout| (side.region.mem.offset_in_root() + layout.start) as i128;
+    let (a, b) = (base(src, from), base(dst, into));
+    let overlap = if (from.row, from.slice) == (into.row, into.slice) {
+        let [width, rows, slices] = [(region[0] * element) as i128, region[1] as i128, region[2] as i128];
+        let (row, slice) = (from.row as i128, from.slice as i128);
+        // Two rows share bytes when they start less than a width apart. Row r of slice s of the source starts at
+        // a + r*row + s*slice, so it is the differences of rows and of slices that count.
+        (1 - slices..slices).any(|ds| {
+            let rest = b - a + ds * slice;
+            let nearest = (-rest).div_euclid(row);
+            (nearest..=nearest + 1).any(|dr| dr.abs() < rows && (rest + dr * row).abs() < width)
+        })
+    } else {
+        let (a_end, b_end) = (a + (from.end - from.start) as i128, b + (into.end - into.start) as i128);
+        a < b_end && b < a_end
+    };
+    if overlap {
+        let show = |side: &Side, layout: &Layout| {
+            let base = side.region.mem.offset_in_root();
+            format!("{:?}", base + layout.start..base + layout.end)
+        };
+        return Err(BuildCause::Overlap { src: show(src, from), dst: show(dst, into) });
+    }
+    Ok(())
+}

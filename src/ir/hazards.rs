@@ -1,0 +1,261 @@
+//! Which nodes a new node has to wait for, because of the memory that they share. The only maker of edges from data.
+//!
+//! Memory is followed by byte range. For each range we keep its last writer and who has read it since; a read waits for
+//! the writer, a write for the readers, or for the writer when there are none.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::{Access, Mode, NodeId, View};
+
+/// What is known of all memory of a graph, brought up to date node by node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hazards {
+    roots: Vec<Root>,
+}
+
+/// OpenCL leaves it undefined to use a buffer and its own sub-buffer at once unless both only read, disjoint or not. So
+/// uses through the buffer and uses through its sub-buffers are kept apart: within a side ranges decide, across the
+/// sides any write conflicts.
+#[derive(Clone, Debug, Default)]
+struct Root {
+    direct: Ranges,
+    through_sub_buffers: Ranges,
+}
+
+impl Hazards {
+    /// Adds to `after` what `node` has to wait for because of an access, and notes the access. A node stands there as
+    /// often as it conflicts.
+    pub(crate) fn add(&mut self, node: NodeId, access: &Access, view: &View, after: &mut Vec<NodeId>) {
+        if access.range.is_empty() {
+            return;
+        }
+        let index = view.root.index();
+        if self.roots.len() <= index {
+            self.roots.resize_with(index + 1, Root::default);
+        }
+        let Root { direct, through_sub_buffers } = &mut self.roots[index];
+        let (own, other) = if view.is_sub_buffer { (through_sub_buffers, direct) } else { (direct, through_sub_buffers) };
+        let mut wait_for = |other: NodeId| {
+            if other != node {
+                after.push(other);
+            }
+        };
+        own.add(node, access.range.clone(), access.mode, &mut wait_for);
+        if !other.0.is_empty() {
+            other.cross(access.mode, &mut wait_for);
+            own.forget_covered();
+        }
+    }
+}
+
+/// Disjoint ranges in order, each with its history, by first byte.
+#[derive(Clone, Debug, Default)]
+struct Ranges(BTreeMap<usize, History>);
+
+#[derive(Clone, Debug)]
+struct History {
+    end: usize,
+    writer: Option<NodeId>,
+    /// Who has read since the writer wrote.
+    readers: Vec<NodeId>,
+    /// For how many of the readers, from the first, a write on the other side has waited since.
+    covered: usize,
+}
+
+impl History {
+    fn conflicts(&self, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
+        // Every reader waits for the writer, so whoever waits for a reader waits for the writer too.
+        if mode.writes() && !self.readers.is_empty() {
+            self.readers.iter().copied().for_each(wait_for);
+        } else if let Some(writer) = self.writer {
+            wait_for(writer);
+        }
+    }
+
+    fn read_by(&mut self, node: NodeId) {
+        if self.readers.last() != Some(&node) && self.writer != Some(node) {
+            self.readers.push(node);
+        }
+    }
+}
+
+impl Ranges {
+    fn add(&mut self, node: NodeId, range: Range<usize>, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
+        // The usual case: the same range as before.
+        if let Some(history) = self.0.get_mut(&range.start)
+            && history.end == range.end
+        {
+            history.conflicts(mode, wait_for);
+            if mode.writes() {
+                history.writer = Some(node);
+                history.readers.clear();
+                history.covered = 0;
+            } else {
+                history.read_by(node);
+            }
+            return;
+        }
+        self.split(range.start);
+        self.split(range.end);
+        if mode.writes() {
+            let mut covered = self.0.split_off(&range.start);
+            let mut rest = covered.split_off(&range.end);
+            covered.values().for_each(|history| history.conflicts(mode, wait_for));
+            self.0.insert(range.start, History { end: range.end, writer: Some(node), readers: Vec::new(), covered: 0 });
+            self.0.append(&mut rest);
+        } else {
+            let mut gaps = Vec::new();
+            let mut next = range.start;
+            for (&start, history) in self.0.range_mut(range.clone()) {
+                history.conflicts(mode, wait_for);
+                history.read_by(node);
+                if next < start {
+                    gaps.push(next..start);
+                }
+                next = history.end;
+            }
+            if next < range.end {
+                gaps.push(next..range.end);
+            }
+            for gap in gaps {
+                self.0.insert(gap.start, History { end: gap.end, writer: None, readers: vec![node], covered: 0 });
+            }
+        }
+    }
+
+    /// Makes `at` a border between ranges.
+    fn split(&mut self, at: usize) {
+        if let Some((_, left)) = self.0.range_mut(..at).next_back()
+            && left.end > at
+        {
+            let right = left.clone();
+            left.end = at;
+            self.0.insert(at, right);
+        }
+    }
+
+    /// A use from the other side, which conflicts whatever its range.
+    fn cross(&mut self, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
+        for history in self.0.values_mut() {
+            history.conflicts(mode, wait_for);
+            if mode.writes() {
+                history.covered = history.readers.len();
+            }
+        }
+    }
+
+    /// After a use of this side that waited for every writer of the other: a reader for which such a writer has waited
+    /// need not be waited for again, because whoever would wait for it waits for this use or for that writer. Without
+    /// this, reading a buffer and writing its sub-buffers in turns would make a number of edges that grows with the
+    /// square of the turns.
+    fn forget_covered(&mut self) {
+        for history in self.0.values_mut() {
+            history.readers.drain(..history.covered);
+            history.covered = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RootId, ViewId};
+    use super::*;
+
+    /// Uses by node, range and mode; `sub` says through a sub-buffer. Returns what each node waits for.
+    fn run(uses: &[(Range<usize>, Mode, bool)]) -> Vec<Vec<u32>> {
+        let mut hazards = Hazards::default();
+        uses.iter()
+            .enumerate()
+            .map(|(node, (range, mode, sub))| {
+                let view = View { root: RootId(0), offset: 0, size: 100, is_sub_buffer: *sub };
+                let access = Access { view: ViewId(0), range: range.clone(), mode: *mode };
+                let mut after = Vec::new();
+                hazards.add(NodeId(node as u32), &access, &view, &mut after);
+                after.sort();
+                after.dedup();
+                after.into_iter().map(|node| node.0).collect()
+            })
+            .collect()
+    }
+
+    use Mode::{Read, ReadWrite, Write};
+
+    #[test]
+    fn reads_wait_for_the_writer_and_writes_for_the_readers() {
+        let uses = [(0..10, Write, false), (0..10, Read, false), (0..10, Read, false), (0..10, ReadWrite, false)];
+        assert_eq!(run(&uses), [vec![], vec![0], vec![0], vec![1, 2]]);
+    }
+
+    #[test]
+    fn ranges_that_do_not_overlap_do_not_wait() {
+        let uses = [(0..10, Write, false), (10..20, Write, false), (5..15, Read, false), (0..5, Write, false)];
+        assert_eq!(run(&uses), [vec![], vec![], vec![0, 1], vec![0]]);
+    }
+
+    #[test]
+    fn a_read_across_gaps_is_remembered_in_the_gaps() {
+        let uses = [(10..20, Write, false), (0..30, Read, false), (25..28, Write, false), (0..5, Write, false)];
+        assert_eq!(run(&uses), [vec![], vec![0], vec![1], vec![1]]);
+    }
+
+    #[test]
+    fn a_buffer_and_its_sub_buffer_conflict_on_any_write() {
+        let uses = [
+            (0..10, Write, true),
+            (50..60, Write, true),
+            (90..95, Read, false),
+            (20..30, Read, true),
+            (90..95, Write, false),
+            (20..30, Read, true),
+        ];
+        assert_eq!(run(&uses), [vec![], vec![], vec![0, 1], vec![], vec![0, 1, 2, 3], vec![4]]);
+    }
+
+    #[test]
+    fn reading_a_buffer_and_writing_its_sub_buffers_in_turns_makes_few_edges() {
+        let turn = [(0..100, Read, false), (0..50, Write, true), (50..100, Write, true)];
+        let uses: Vec<_> = turn.iter().cycle().take(300).cloned().collect();
+        let edges: usize = run(&uses).iter().map(Vec::len).sum();
+        assert!(edges < 5 * uses.len(), "{edges} edges for {} uses", uses.len());
+    }
+
+    /// Every pair that conflicts by definition is ordered by the edges found, directly or over other nodes.
+    #[test]
+    fn random_uses_are_ordered_wherever_they_conflict() {
+        fn property(raw: Vec<(u8, u8, u8, bool)>) -> bool {
+            let uses: Vec<_> = raw
+                .iter()
+                .map(|&(start, len, mode, sub)| {
+                    let start = usize::from(start % 40);
+                    let mode = [Read, Write, ReadWrite][usize::from(mode % 3)];
+                    (start..start + usize::from(len % 12), mode, sub)
+                })
+                .collect();
+            let waits = run(&uses);
+            let mut reaches = vec![vec![false; uses.len()]; uses.len()];
+            for node in 0..uses.len() {
+                for &pred in &waits[node] {
+                    let pred = pred as usize;
+                    let before = reaches[pred].clone();
+                    reaches[node].iter_mut().zip(before).for_each(|(mine, theirs)| *mine |= theirs);
+                    reaches[node][pred] = true;
+                }
+            }
+            let views = [false, true].map(|is_sub_buffer| View { root: RootId(0), offset: 0, size: 100, is_sub_buffer });
+            let access = |(range, mode, sub): &(Range<usize>, Mode, bool)| Access {
+                view: ViewId(u32::from(*sub)),
+                range: range.clone(),
+                mode: *mode,
+            };
+            (0..uses.len()).all(|later| {
+                (0..later).all(|earlier| {
+                    let (a, b) = (&uses[earlier], &uses[later]);
+                    let real = !a.0.is_empty() && !b.0.is_empty();
+                    !(real && access(a).conflicts_with(&access(b), &views)) || reaches[later][earlier]
+                })
+            })
+        }
+        quickcheck::QuickCheck::new().tests(2000).quickcheck(property as fn(Vec<(u8, u8, u8, bool)>) -> bool);
+    }
+}

@@ -1,0 +1,294 @@
+//! The vocabulary: a graph as plain data.
+//!
+//! No OpenCL handle, no closure and no call is in here. What a node refers to (a buffer, a kernel, host data) is an
+//! index; whoever builds the graph keeps the objects in a table of its own, in the same order. One [`Op`] enum serves
+//! building, planning and drawing.
+
+pub(crate) mod hazards;
+pub(crate) mod topology;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use topology::Topology;
+
+macro_rules! ids {
+    ($( $(#[$doc:meta])* $name:ident; )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub(crate) struct $name(pub(crate) u32);
+
+            impl $name {
+                pub(crate) fn index(self) -> usize {
+                    self.0 as usize
+                }
+            }
+        )*
+    };
+}
+
+ids! {
+    /// A node, counted in the order of adding.
+    NodeId;
+    /// Memory as it is named to OpenCL: a buffer or a sub-buffer.
+    ViewId;
+    /// Memory as it is: a buffer, with all its sub-buffers.
+    RootId;
+    /// A kernel function.
+    KernelId;
+    /// Host data of a write node.
+    DataId;
+    /// The result of a read node.
+    ResultId;
+}
+
+/// A range of one of the graph's side tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub(crate) fn of<T>(self, table: &[T]) -> &[T] {
+        &table[self.start as usize..self.end as usize]
+    }
+
+    pub(crate) fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// A part of the span, counted from its start.
+    pub(crate) fn part(self, range: Range<usize>) -> Self {
+        Self { start: self.start + range.start as u32, end: self.start + range.end as u32 }
+    }
+}
+
+/// What a node does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Op {
+    Empty,
+    Kernel { kernel: KernelId, args: Span, grid: Grid },
+    Copy { src: Place, dst: Place, size: usize },
+    CopyRect(Box<CopyRect>),
+    Fill { dst: Place, size: usize, pattern: Span },
+    Write { dst: Place, size: usize, data: DataId },
+    Read { src: Place, size: usize, result: ResultId },
+}
+
+impl Op {
+    /// Whether there is nothing to run: such a node only orders others. Drivers disagree on commands of no size.
+    pub(crate) fn is_noop(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Kernel { grid, .. } => grid.global.contains(&0),
+            Self::CopyRect(rect) => rect.region.contains(&0),
+            Self::Copy { size, .. } | Self::Fill { size, .. } | Self::Write { size, .. } | Self::Read { size, .. } => {
+                *size == 0
+            }
+        }
+    }
+}
+
+/// A byte offset in a buffer or sub-buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) view: ViewId,
+    pub(crate) offset: usize,
+}
+
+/// A copy of a rectangle: origins and region in bytes, rows and slices; pitches in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyRect {
+    pub(crate) src: ViewId,
+    pub(crate) dst: ViewId,
+    pub(crate) src_origin: [usize; 3],
+    pub(crate) dst_origin: [usize; 3],
+    pub(crate) region: [usize; 3],
+    /// Row and slice of the source, row and slice of the destination.
+    pub(crate) pitches: [usize; 4],
+}
+
+/// An ND-range: work-items in all, where they start, and how many make a work-group. Unused dimensions are 1 (offset 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub(crate) dims: u32,
+    pub(crate) offset: [usize; 3],
+    pub(crate) global: [usize; 3],
+    /// `None`: the driver chooses.
+    pub(crate) local: Option<[usize; 3]>,
+}
+
+/// The value of a kernel argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Buffer(ViewId),
+    /// A null pointer where a buffer belongs.
+    Null,
+    /// Bytes of local memory.
+    Local(usize),
+    /// Bytes in [`Ir::bytes`].
+    Value(Span),
+}
+
+/// How a node uses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Read,
+    Write,
+    ReadWrite,
+}
+
+impl Mode {
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
+/// A use of a range of bytes, counted in the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) view: ViewId,
+    pub(crate) range: Range<usize>,
+    pub(crate) mode: Mode,
+}
+
+impl Access {
+    /// Whether two uses need an order between them.
+    pub(crate) fn conflicts_with(&self, other: &Self, views: &[View]) -> bool {
+        let (a, b) = (&views[self.view.index()], &views[other.view.index()]);
+        a.root == b.root
+            && (self.mode.writes() || other.mode.writes())
+            // "Concurrent reading from, writing to and copying between both a buffer object and its sub-buffer
+            // object(s) is undefined" (OpenCL 3.0, clCreateSubBuffer).
+            && (a.is_sub_buffer != b.is_sub_buffer
+                || (self.range.start < other.range.end && other.range.start < self.range.end))
+    }
+}
+
+/// A buffer or sub-buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) root: RootId,
+    /// Where it starts in the root, in bytes.
+    pub(crate) offset: usize,
+    pub(crate) size: usize,
+    pub(crate) is_sub_buffer: bool,
+}
+
+/// A kernel function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelDecl {
+    pub(crate) name: Arc<str>,
+    /// Whether its program was built for the graph's device.
+    pub(crate) built: bool,
+    /// Whether its arguments could be checked when they were given.
+    pub(crate) checked: bool,
+}
+
+/// Something that is allowed and worth telling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Warning {
+    /// A node declares that it writes an argument that its kernel declares `const`.
+    WritesConst { node: NodeId, index: usize },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NodeData {
+    pub(crate) op: Op,
+    accesses: Span,
+}
+
+/// A graph.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ir {
+    pub(crate) nodes: Vec<NodeData>,
+    pub(crate) topology: Topology,
+    pub(crate) views: Vec<View>,
+    pub(crate) kernels: Vec<KernelDecl>,
+    pub(crate) warnings: Vec<Warning>,
+    accesses: Vec<Access>,
+    args: Vec<Arg>,
+    bytes: Vec<u8>,
+    pub(crate) data: u32,
+    pub(crate) results: u32,
+}
+
+/// Where a graph's tables ended, to go back to when adding a node fails half-way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    args: usize,
+    bytes: usize,
+    warnings: usize,
+}
+
+impl Ir {
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn op(&self, node: NodeId) -> &Op {
+        &self.nodes[node.index()].op
+    }
+
+    pub(crate) fn accesses(&self, node: NodeId) -> &[Access] {
+        self.nodes[node.index()].accesses.of(&self.accesses)
+    }
+
+    pub(crate) fn args(&self, span: Span) -> &[Arg] {
+        span.of(&self.args)
+    }
+
+    pub(crate) fn bytes(&self, span: Span) -> &[u8] {
+        span.of(&self.bytes)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { args: self.args.len(), bytes: self.bytes.len(), warnings: self.warnings.len() }
+    }
+
+    pub(crate) fn rewind(&mut self, mark: Mark) {
+        self.args.truncate(mark.args);
+        self.bytes.truncate(mark.bytes);
+        self.warnings.truncate(mark.warnings);
+    }
+
+    /// Keeps bytes and says where. `None` when the table is full.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Option<Span> {
+        push(&mut self.bytes, bytes.iter().copied())
+    }
+
+    /// Keeps arguments and says where. `None` when the table is full.
+    pub(crate) fn push_args(&mut self, args: impl ExactSizeIterator<Item = Arg>) -> Option<Span> {
+        push(&mut self.args, args)
+    }
+
+    /// Adds a node behind others. `None` when a table is full.
+    ///
+    /// `after` may hold any node twice; it is used as scratch space.
+    pub(crate) fn push_node(
+        &mut self,
+        op: Op,
+        accesses: impl ExactSizeIterator<Item = Access>,
+        after: &mut Vec<NodeId>,
+    ) -> Option<NodeId> {
+        if self.nodes.len() >= u32::MAX as usize - 1 {
+            return None;
+        }
+        let accesses = push(&mut self.accesses, accesses)?;
+        self.nodes.push(NodeData { op, accesses });
+        Some(self.topology.push_node(after))
+    }
+}
+
+fn push<T>(table: &mut Vec<T>, items: impl ExactSizeIterator<Item = T>) -> Option<Span> {
+    let start = u32::try_from(table.len()).ok()?;
+    let end = u32::try_from(table.len().checked_add(items.len())?).ok()?;
+    table.extend(items);
+    Some(Span { start, end })
+}

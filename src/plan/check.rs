@@ -1,0 +1,157 @@
+//! An independent checker of plans. It shares no code with the passes.
+//!
+//! Its theory: a plan is right when
+//! 1. every node that does something has exactly one step, and no other node has one;
+//! 2. every edge of the graph leads forward in the order, and steps stand in that order;
+//! 3. every launch uses a kernel object with its own kernel and argument values, and no two objects are alike;
+//! 4. segments tile the steps;
+//! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges;
+//! 6. the edges that are kept reach exactly what all edges reach.
+//!
+//! 5 and 6 compare all pairs, so they are left out for large graphs.
+
+use std::collections::HashSet;
+
+use super::{Action, Plan};
+use crate::ir::{Arg, Ir, NodeId, Op};
+
+/// Pairs are compared up to this many nodes.
+const ALL_PAIRS: usize = 256;
+
+/// What is wrong with the plan, if anything is.
+pub(super) fn check(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    order_and_steps(ir, plan)?;
+    objects(ir, plan)?;
+    segments(plan)?;
+    if ir.len() <= ALL_PAIRS {
+        pairs(ir, plan)?;
+    }
+    Ok(())
+}
+
+fn fail(text: String) -> Result<(), String> {
+    Err(text)
+}
+
+fn order_and_steps(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    let mut at = vec![usize::MAX; ir.len()];
+    for (position, node) in plan.order.iter().enumerate() {
+        if std::mem::replace(&mut at[node.index()], position) != usize::MAX {
+            return fail(format!("node {} is twice in the order", node.0));
+        }
+    }
+    for node in ir.ids() {
+        if at[node.index()] == usize::MAX {
+            return fail(format!("node {} is not in the order", node.0));
+        }
+        for pred in ir.topology.preds(node) {
+            if at[pred.index()] >= at[node.index()] {
+                return fail(format!("node {} is not behind its predecessor {}", node.0, pred.0));
+            }
+        }
+    }
+    let mut has_step = vec![false; ir.len()];
+    let mut last = None;
+    for step in &plan.steps {
+        let position = at[step.node.index()];
+        if last.is_some_and(|last| last >= position) {
+            return fail(format!("the step of node {} is out of order", step.node.0));
+        }
+        last = Some(position);
+        has_step[step.node.index()] = true;
+    }
+    for node in ir.ids() {
+        let works = match ir.op(node) {
+            Op::Empty => false,
+            Op::Kernel { grid, .. } => grid.global.iter().product::<usize>() > 0,
+            Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
+            Op::Copy { size, .. } | Op::Fill { size, .. } | Op::Write { size, .. } | Op::Read { size, .. } => *size > 0,
+        };
+        if works != has_step[node.index()] {
+            return fail(format!("node {} has a step: {}, does something: {works}", node.0, has_step[node.index()]));
+        }
+    }
+    Ok(())
+}
+
+/// An argument list by value.
+fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
+    ir.args(args)
+        .iter()
+        .map(|arg| match arg {
+            Arg::Buffer(view) => (0, view.index(), Vec::new()),
+            Arg::Null => (1, 0, Vec::new()),
+            Arg::Local(size) => (2, *size, Vec::new()),
+            Arg::Value(span) => (3, 0, ir.bytes(*span).to_vec()),
+        })
+        .collect()
+}
+
+fn objects(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    let mut distinct = HashSet::new();
+    for object in &plan.objects {
+        if !distinct.insert((object.kernel, values(ir, object.args))) {
+            return fail(format!("two kernel objects are alike, the second is of node {}", object.first.0));
+        }
+    }
+    for step in &plan.steps {
+        let (Action::Launch { object, .. }, Op::Kernel { kernel, args, .. }) = (&step.action, ir.op(step.node)) else {
+            continue;
+        };
+        let object = &plan.objects[object.index()];
+        if object.kernel != *kernel || values(ir, object.args) != values(ir, *args) {
+            return fail(format!("node {} got a kernel object of other values", step.node.0));
+        }
+    }
+    Ok(())
+}
+
+fn segments(plan: &Plan) -> Result<(), String> {
+    let mut next = 0;
+    for segment in &plan.segments {
+        if segment.steps.start != next || segment.steps.is_empty() {
+            return fail(format!("a segment covers {:?} where {next} comes next", segment.steps));
+        }
+        next = segment.steps.end;
+    }
+    if next == plan.steps.len() { Ok(()) } else { fail(format!("segments end at {next} of {}", plan.steps.len())) }
+}
+
+/// Which nodes lie before each, by a list of edges and an order that the edges follow.
+fn reach(len: usize, order: &[NodeId], edges: &[(NodeId, NodeId)]) -> Vec<Vec<bool>> {
+    let mut before = vec![vec![false; len]; len];
+    for node in order {
+        for (from, _) in edges.iter().filter(|(_, to)| to == node) {
+            let theirs = before[from.index()].clone();
+            before[node.index()].iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+            before[node.index()][from.index()] = true;
+        }
+    }
+    before
+}
+
+fn pairs(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    let all: Vec<_> = ir.ids().flat_map(|node| ir.topology.preds(node).map(move |pred| (pred, node))).collect();
+    let before = reach(ir.len(), &plan.order, &all);
+    let before_by_needed = reach(ir.len(), &plan.order, &plan.edges.needed);
+    if before != before_by_needed {
+        return fail("the edges that are kept do not reach what all edges reach".to_owned());
+    }
+    if all.len() != plan.edges.needed.len() + plan.edges.implied_by_path {
+        return fail("an edge is neither kept nor counted as implied".to_owned());
+    }
+    for a in ir.ids() {
+        for b in (a.0 + 1..ir.len() as u32).map(NodeId) {
+            let conflict = ir.accesses(a).iter().any(|first| {
+                let real = |access: &crate::ir::Access| !access.range.is_empty();
+                ir.accesses(b)
+                    .iter()
+                    .any(|second| real(first) && real(second) && first.conflicts_with(second, &ir.views))
+            });
+            if conflict && !before[b.index()][a.index()] && !before[a.index()][b.index()] {
+                return fail(format!("nodes {} and {} share memory and no edges order them", a.0, b.0));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Pass 4: which launches can share a kernel object.
+//!
+//! Arguments are state of a `cl_kernel`, so two launches share one only when kernel and argument values are the same.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
+use super::{ObjectId, ObjectSpec, same_args};
+use crate::ir::{Arg, Ir, KernelId, NodeId, Op, Span};
+
+/// The objects, and the object of each node (of those that launch a kernel).
+pub(super) fn intern(ir: &Ir, order: &[NodeId]) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
+    let mut known: HashMap<Key<'_>, ObjectId> = HashMap::new();
+    let mut objects = Vec::new();
+    let mut object_of = vec![None; ir.len()];
+    for &node in order {
+        let op = ir.op(node);
+        if let Op::Kernel { kernel, args, .. } = op
+            && !op.is_noop()
+        {
+            let (kernel, args) = (*kernel, *args);
+            let object = *known.entry(Key { ir, kernel, args }).or_insert_with(|| {
+                objects.push(ObjectSpec { kernel, args, first: node });
+                ObjectId(objects.len() as u32 - 1)
+            });
+            object_of[node.index()] = Some(object);
+        }
+    }
+    (objects, object_of)
+}
+
+/// Equal when kernel and argument values are.
+struct Key<'a> {
+    ir: &'a Ir,
+    kernel: KernelId,
+    args: Span,
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.kernel == other.kernel && same_args(self.ir, self.args, other.args)
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kernel.hash(state);
+        for arg in self.ir.args(self.args) {
+            match arg {
+                Arg::Buffer(view) => view.hash(state),
+                Arg::Null => state.write_u8(0),
+                Arg::Local(size) => state.write_usize(*size),
+                Arg::Value(span) => state.write(self.ir.bytes(*span)),
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The brain: pure functions from a graph, a device's capabilities and options to a [`Plan`]. No OpenCL in here.
+//!
+//! [`plan`] is the whole pipeline, a pass a file. A plan is a flat list of steps; whoever executes it looks neither at
+//! the graph nor at the reasons.
+
+#[cfg(any(test, debug_assertions))]
+mod check;
+mod intern;
+mod order;
+mod path;
+mod reduce;
+mod steps;
+#[cfg(test)]
+mod text;
+
+pub use path::{Path, Why};
+
+use std::ops::Range;
+
+use crate::caps::Caps;
+use crate::error::ErrorKind;
+use crate::ir::{Arg, CopyRect, DataId, Grid, Ir, KernelId, NodeId, Place, ResultId, Span};
+
+/// What a plan is to be made for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) path: Path,
+}
+
+/// What to do, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Every node, each behind its predecessors.
+    pub(crate) order: Vec<NodeId>,
+    /// The commands, in the order in which they are enqueued. Nodes that do nothing have none.
+    pub(crate) steps: Vec<Step>,
+    /// Consecutive steps that run by the same path.
+    pub(crate) segments: Vec<Segment>,
+    /// The kernel objects that launches use: one for each kernel and set of argument values.
+    pub(crate) objects: Vec<ObjectSpec>,
+    /// The patterns of fills.
+    pub(crate) patterns: Vec<u8>,
+    pub(crate) edges: Edges,
+}
+
+/// What became of the edges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Edges {
+    /// The edges that are left when those implied by a two-step path are gone: source and target.
+    pub(crate) needed: Vec<(NodeId, NodeId)>,
+    /// Edges removed because a two-step path implies them.
+    pub(crate) implied_by_path: usize,
+    /// Edges of `needed` that cost nothing, because both ends are in one lane, whose order implies them.
+    pub(crate) implied_by_lane: usize,
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) node: NodeId,
+    pub(crate) action: Action,
+}
+
+/// What a command does. Offsets and sizes are in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    Launch { object: ObjectId, grid: Grid },
+    Copy { src: Place, dst: Place, size: usize },
+    CopyRect(Box<CopyRect>),
+    /// The pattern is a range of [`Plan::patterns`].
+    Fill { dst: Place, size: usize, pattern: Range<usize> },
+    Write { dst: Place, data: DataId },
+    Read { src: Place, result: ResultId },
+}
+
+/// Which kernel object a launch uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectId(pub(crate) u32);
+
+impl ObjectId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A kernel with argument values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectSpec {
+    pub(crate) kernel: KernelId,
+    pub(crate) args: Span,
+    /// The first node that uses it, for error texts.
+    pub(crate) first: NodeId,
+}
+
+/// Consecutive steps that run by one path, and why by that one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) steps: Range<usize>,
+    pub(crate) path: Path,
+    pub(crate) why: Why,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PlanError {
+    /// The nodes on a cycle, in order.
+    Cycle(Vec<NodeId>),
+    /// A node that no path can run on the device.
+    NotRunnable { node: NodeId, missing: String, kind: ErrorKind },
+    /// The checker found the plan wrong. A defect of clgraph.
+    #[cfg_attr(not(any(test, debug_assertions)), allow(dead_code))]
+    Defect(String),
+}
+
+/// Plans a graph for a device.
+pub(crate) fn plan(ir: &Ir, caps: &Caps, options: Options) -> Result<Plan, PlanError> {
+    let order = order::order(ir)?;
+    path::check_runnable(ir, caps)?;
+    let mut edges = reduce::reduce(ir);
+    let (objects, object_of) = intern::intern(ir, &order);
+    let (steps, patterns) = steps::steps(ir, &order, &object_of);
+    let segments = path::partition(&steps, options);
+    // One lane so far: the in-order queue that the executable runs on.
+    edges.implied_by_lane = edges.needed.len();
+    let plan = Plan { order, steps, segments, objects, patterns, edges };
+    #[cfg(any(test, debug_assertions))]
+    check::check(ir, &plan).map_err(PlanError::Defect)?;
+    Ok(plan)
+}
+
+/// Whether two nodes' arguments are equal, by value.
+fn same_args(ir: &Ir, a: Span, b: Span) -> bool {
+    let (a, b) = (ir.args(a), ir.args(b));
+    a.len() == b.len()
+        && a.iter().zip(b).all(|pair| match pair {
+            (Arg::Value(a), Arg::Value(b)) => ir.bytes(*a) == ir.bytes(*b),
+            (a, b) => a == b,
+        })
+}
