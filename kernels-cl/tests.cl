@@ -7,7 +7,7 @@ __kernel void scale(__global const uint *in, __global uint *out, uint by) {
 }
 
 // a[i] = a[i] * 5 + i
-__kernel void mix(__global uint *a) {
+__kernel void stir(__global uint *a) {
     size_t i = get_global_id(0);
     a[i] = a[i] * 5u + (uint)i;
 }

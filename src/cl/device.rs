@@ -1,7 +1,7 @@
 //! Devices, and what they can do.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl_sys::{
     CL_DEVICE_ADDRESS_BITS, CL_DEVICE_BUILT_IN_KERNELS, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS,
@@ -110,6 +110,9 @@ impl std::fmt::Debug for Device {
 /// ```
 #[doc(alias = "clGetDeviceIDs")]
 pub fn devices() -> Result<Vec<Device>> {
+    // PoCL 3.1: while one thread makes the first call of a process, the others see a platform without devices.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let core = Core::get()?;
     let platforms = platforms(core)?;
     let mut found = Vec::new();

@@ -20,9 +20,11 @@ use crate::plan::Action;
 pub(super) struct Hands {
     /// By result.
     pub(super) slots: Vec<Arc<Slot>>,
-    /// Data in place of the executable's own.
-    pub(super) inputs: Vec<(DataId, HostBytes)>,
+    pub(super) inputs: Inputs,
 }
+
+/// Data in place of the executable's own. The last one for a node counts.
+pub(super) type Inputs = Vec<(DataId, HostBytes)>;
 
 /// Which events are wanted.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::replay::{self, Ends, Hands, Want};
+use super::replay::{self, Ends, Hands, Inputs, Want};
 use super::ring::Ring;
 use super::submission::{Stage, State, Submission};
 use super::{Executable, Inner, watch};
@@ -20,7 +20,6 @@ use crate::cl::host::{Element, HostBytes, HostData};
 use crate::cl::queue::{Queue, QueueProperties};
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::graph::HostWrite;
-use crate::ir::DataId;
 
 /// A submission to be made. See [`Executable::submit_to`].
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub struct Submit<'a> {
     exec: &'a Executable,
     queue: &'a Queue,
     waits: Vec<Result<Dependency>>,
-    inputs: Result<Vec<(DataId, HostBytes)>>,
+    inputs: Result<Inputs>,
 }
 
 /// What a submission can wait for: a [`Submission`], an [`Event`], or an `opencl3` event.
@@ -242,8 +241,8 @@ pub(super) struct Lane {
     own_queue: Option<Queue>,
     /// By result.
     rings: Vec<Ring>,
-    /// Input of submissions in flight, oldest first.
-    in_flight: VecDeque<(Event, Hands)>,
+    /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
+    in_flight: VecDeque<(Event, Inputs)>,
 }
 
 impl Lane {
@@ -317,7 +316,7 @@ impl Lane {
             Ok(ends) => {
                 self.last = Some((queue.clone(), ends.last.clone()));
                 if let Some(last) = ends.last.clone().filter(|_| keeps) {
-                    self.in_flight.push_back((last, hands));
+                    self.in_flight.push_back((last, hands.inputs));
                 }
                 Ok(ends)
             }
@@ -325,9 +324,9 @@ impl Lane {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
                 self.last = Some((queue.clone(), None));
                 match enqueue::marker(queue, &Waits::NONE) {
-                    Ok(event) => self.in_flight.push_back((event, hands)),
+                    Ok(event) => self.in_flight.push_back((event, hands.inputs)),
                     // Nobody can tell when they are through. Losing the memory is the only safe thing.
-                    Err(_) => std::mem::forget(hands),
+                    Err(_) => std::mem::forget(hands.inputs),
                 }
                 Err(error.into())
             }

@@ -1,0 +1,451 @@
+//! Building graphs: nodes, edges, queries, and everything that building refuses.
+
+mod common;
+
+use clgraph::{BuildCause, Buffer, ErrorKind, Finalize, Graph, GraphProperties, NodeKind, Program, Queue};
+use common::{Bench, cause, elsewhere, text};
+
+/// Rule B1
+#[test]
+fn a_graph_is_made_from_a_queue_or_from_a_context_and_one_of_its_devices() {
+    let bench = Bench::new();
+    assert_eq!(bench.graph().device(), bench.queue.device());
+    let device = bench.queue.device().clone();
+    let graph = Graph::with_properties(&bench.queue, &device, GraphProperties::default()).unwrap();
+    assert_eq!(graph.device(), &device);
+
+    // A sub-device is a device of its own, outside a context that was made of its parent.
+    let plain = device.to_opencl3();
+    let parts = plain.create_sub_devices(&[0x1086, 1, 0]).unwrap(); // CL_DEVICE_PARTITION_EQUALLY
+    // SAFETY: the sub-device has just been made and is kept in `parts`.
+    let part = unsafe { clgraph::Device::from_raw(parts[0].id()) }.unwrap();
+    let error = Graph::with_properties(&bench.queue, &part, GraphProperties::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("does not belong to the context"), "{error}");
+    // It can have a graph in a context of its own.
+    let queue = Queue::new(&part).unwrap();
+    assert_eq!(Graph::new(&queue).unwrap().device(), &part);
+}
+
+/// Rules B2, B6: every kind of node is added by a builder, and can be asked for.
+#[test]
+fn every_kind_of_node_can_be_added_and_asked_for() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 16]), bench.buffer(&[0; 16]));
+    let graph = bench.graph();
+    assert!(graph.is_empty());
+    let fill = graph.fill(&a, 1_u32).add().unwrap();
+    let write = graph.write(&b, [2; 16]).add().unwrap();
+    // SAFETY: `stir` touches one element a work-item.
+    let kernel = unsafe { graph.kernel(&bench.kernel("stir")).read_write(&a).range(16).add() }.unwrap();
+    let copy = graph.copy(&a, &b).add().unwrap();
+    let rect = graph.copy_rect(&a, &b).region([2, 2, 1]).src_pitch(4, 0).dst_pitch(4, 0).add().unwrap();
+    let read = graph.read(&b).add().unwrap();
+    let empty = graph.empty().after([fill, copy]).add().unwrap();
+
+    let nodes = [fill, write.node(), kernel, copy, rect, read.node(), empty];
+    assert_eq!(graph.nodes(), nodes);
+    assert_eq!(graph.len(), 7);
+    let kinds: Vec<_> = nodes.iter().map(|node| graph.kind(*node).unwrap()).collect();
+    use NodeKind::{Copy, CopyRect, Empty, Fill, Kernel, Read, Write};
+    assert_eq!(kinds, [Fill, Write, Kernel, Copy, CopyRect, Read, Empty]);
+    assert_eq!(graph.roots(), [fill, write.node()]);
+    assert_eq!(graph.predecessors(copy).unwrap(), [write.node(), kernel]);
+    assert_eq!(graph.successors(fill).unwrap(), [kernel, empty]);
+    assert_eq!(graph.successors(empty).unwrap(), []);
+}
+
+/// Rule B3
+#[test]
+fn dependencies_may_be_given_with_every_kind_of_node() {
+    let bench = Bench::new();
+    let buffers: Vec<_> = (0..8).map(|_| bench.buffer(&[0; 4])).collect();
+    let graph = bench.graph();
+    let first = graph.empty().add().unwrap();
+    let other = graph.write(&buffers[7], [0; 4]).add().unwrap();
+    let nodes = [
+        graph.empty().after(first).after(other).add().unwrap(),
+        graph.fill(&buffers[0], 0_u32).after([first, other.node()]).add().unwrap(),
+        graph.write(&buffers[1], [0; 4]).after(&[first, other.into()][..]).add().unwrap().node(),
+        graph.read(&buffers[2]).after(vec![first, other.node()]).add().unwrap().node(),
+        graph.copy(&buffers[3], &buffers[4]).after([first]).after(other).add().unwrap(),
+        graph.copy_rect(&buffers[5], &buffers[6]).region([1, 1, 1]).after(first).after(other).add().unwrap(),
+        // SAFETY: it touches nothing.
+        unsafe { graph.kernel(&bench.kernel("nothing")).range(1).after(first).after(other).add() }.unwrap(),
+    ];
+    for node in nodes {
+        assert_eq!(graph.predecessors(node).unwrap(), [first, other.node()], "{node}");
+    }
+    let all = graph.empty().after_all_leaves().add().unwrap();
+    assert_eq!(graph.predecessors(all).unwrap(), nodes);
+}
+
+/// Rules B4, B12
+#[test]
+fn edges_are_added_once_and_never_close_a_cycle() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let [a, b, c] = [(); 3].map(|()| graph.empty().add().unwrap());
+    graph.add_edge(a, b).unwrap();
+    graph.add_edge(a, b).unwrap();
+    graph.add_edge(b, c).unwrap();
+    assert_eq!(graph.successors(a).unwrap(), [b]);
+
+    assert_eq!(cause(graph.add_edge(a, a)), BuildCause::SameNode { node: a });
+    let error = graph.add_edge(c, a).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(
+        error.to_string(),
+        "edge from node 2 to node 0: the edge would close a cycle: node 0 -> node 1 -> node 2 -> node 0"
+    );
+    assert_eq!(cause(graph.add_edge(c, a)), BuildCause::Cycle { nodes: vec![a, b, c] });
+    let other = bench.graph().empty().add().unwrap();
+    assert_eq!(cause(graph.add_edge(a, other)), BuildCause::OtherGraph { node: other });
+    // Nothing changed.
+    assert_eq!(graph.predecessors(a).unwrap(), []);
+    assert_eq!(graph.successors(c).unwrap(), []);
+    bench.run(&graph);
+}
+
+/// Rule B4
+#[test]
+fn without_the_cycle_check_finalize_names_the_cycle() {
+    let bench = Bench::new();
+    let properties = GraphProperties { no_cycle_check: true };
+    let graph = Graph::with_properties(&bench.queue, bench.queue.device(), properties).unwrap();
+    let [a, b] = [(); 2].map(|()| graph.empty().add().unwrap());
+    graph.add_edge(a, b).unwrap();
+    graph.add_edge(b, a).unwrap();
+    let error = graph.finalize(Finalize::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().starts_with("the graph has a cycle: node"), "{error}");
+}
+
+/// Rule B12
+#[test]
+fn nodes_are_equal_when_they_are_the_same_and_mean_nothing_elsewhere() {
+    let bench = Bench::new();
+    let (graph, other) = (bench.graph(), bench.graph());
+    let node = graph.empty().add().unwrap();
+    let same_number = other.empty().add().unwrap();
+    assert_eq!(node, graph.nodes()[0]);
+    assert_ne!(node, same_number);
+    let twice = graph.empty().after([node, node]).after(node).add().unwrap();
+    assert_eq!(graph.predecessors(twice).unwrap(), [node]);
+
+    drop(other);
+    for error in [
+        cause(graph.empty().after(same_number).add()),
+        cause(graph.kind(same_number)),
+        cause(graph.predecessors(same_number)),
+        cause(graph.successors(same_number)),
+    ] {
+        assert_eq!(error, BuildCause::OtherGraph { node: same_number });
+    }
+    let message = text(graph.empty().after(same_number).add());
+    assert_eq!(message, "empty node (to be node 2): node 0 belongs to another graph, or to one that is gone");
+    assert_eq!(graph.len(), 2);
+}
+
+/// Rule B7
+#[test]
+fn an_empty_graph_finalizes_and_its_submission_completes() {
+    let bench = Bench::new();
+    let executable = bench.run(&bench.graph());
+    assert_eq!(executable.report().commands, 0);
+    let ooo = bench.another_queue(true);
+    executable.submit(&ooo).unwrap().wait().unwrap();
+}
+
+/// Rule B8
+#[test]
+fn a_graph_grows_after_finalize_and_earlier_executables_do_not_change() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 4]), bench.buffer(&[0; 4]));
+    let graph = bench.graph();
+    graph.fill(&a, 1_u32).add().unwrap();
+    let first = graph.finalize(Finalize::new()).unwrap();
+    graph.fill(&a, 2_u32).add().unwrap();
+    graph.fill(&b, 3_u32).add().unwrap();
+    let second = graph.finalize(Finalize::new()).unwrap();
+
+    first.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!((bench.content(&a), bench.content(&b)), (vec![1; 4], vec![0; 4]));
+    second.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!((bench.content(&a), bench.content(&b)), (vec![2; 4], vec![3; 4]));
+    first.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!((bench.content(&a), bench.content(&b)), (vec![1; 4], vec![3; 4]));
+}
+
+/// Rule B10: there is no explicit barrier to add; this node does its job.
+#[test]
+fn an_empty_node_after_all_leaves_orders_like_a_barrier() {
+    let bench = Bench::new();
+    let buffers: Vec<_> = (0..3).map(|_| bench.buffer(&[0; 4])).collect();
+    let graph = bench.graph();
+    let before: Vec<_> = buffers.iter().map(|buffer| graph.fill(buffer, 1_u32).add().unwrap()).collect();
+    let barrier = graph.empty().after_all_leaves().add().unwrap();
+    let after = graph.empty().after_all_leaves().add().unwrap();
+    assert_eq!(graph.predecessors(barrier).unwrap(), before);
+    assert_eq!(graph.predecessors(after).unwrap(), [barrier]);
+}
+
+/// Rule B11: nodes so far; events of recorded submissions come with recording.
+#[test]
+fn dependencies_are_nodes_of_the_same_graph() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let buffer = bench.buffer(&[0; 4]);
+    let write = graph.write(&buffer, [1; 4]).add().unwrap();
+    let read = graph.read(&buffer).add().unwrap();
+    let node = graph.empty().after(write).after(&read).add().unwrap();
+    assert_eq!(graph.predecessors(node).unwrap(), [write.node(), read.node()]);
+    let foreign = bench.graph().empty().add().unwrap();
+    assert_eq!(cause(graph.fill(&buffer, 0_u32).after(foreign).add()), BuildCause::OtherGraph { node: foreign });
+}
+
+/// Tries one kernel node and gives its error's text; the graph stays empty.
+macro_rules! refused {
+    ($bench:expr, $kernel:expr, $($call:tt)*) => {{
+        let graph = $bench.graph();
+        // SAFETY: it is refused; were it not, the test would fail before anything is submitted.
+        let result = unsafe { graph.kernel(&$bench.kernel($kernel)).$($call)*.add() };
+        assert!(graph.is_empty(), "a refused node leaves the graph as it was");
+        assert_eq!(result.as_ref().unwrap_err().kind(), ErrorKind::Invalid);
+        text(result)
+    }};
+}
+
+/// Arguments are checked by number, kind and size before a driver sees them: some accept anything.
+#[test]
+fn wrong_arguments_are_refused_with_the_parameter_named() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 8]);
+    assert_eq!(
+        refused!(bench, "scale", read(&a).write(&a).range(8)),
+        "kernel `scale` (to be node 0): it takes 3 arguments and 2 were given: it is `scale(uint* in, uint* out, uint by)`"
+    );
+    assert_eq!(
+        refused!(bench, "scale", read(&a).write(&a).arg(1.0_f64).range(8)),
+        "kernel `scale` (to be node 0): argument 2 `by` is `uint` of 4 bytes, and 8 bytes were given"
+    );
+    assert_eq!(
+        refused!(bench, "scale", read(&a).arg(7_u64).arg(1_u32).range(8)),
+        "kernel `scale` (to be node 0): argument 1 `out` is a buffer (`uint*`), and a value was given"
+    );
+    assert_eq!(
+        refused!(bench, "scale", read(&a).write(&a).read(&a).range(8)),
+        "kernel `scale` (to be node 0): argument 2 `by` is a value (`uint`), and a buffer was given"
+    );
+    assert_eq!(
+        refused!(bench, "group_sum", read_write(&a).read(&a).range(8)),
+        "kernel `group_sum` (to be node 0): argument 1 `scratch` is local memory (`uint*`), and a buffer was given"
+    );
+    assert_eq!(
+        refused!(bench, "stir", local::<u32>(4).range(8)),
+        "kernel `stir` (to be node 0): argument 0 `a` is a buffer (`uint*`), and a size of local memory was given"
+    );
+    assert!(refused!(bench, "grid", read_write(&a).arg([1_u32; 2]).arg([1_u32; 3]).range(8)).contains("`uint4` of 16 bytes"));
+    let empty = refused!(bench, "group_sum", read_write(&a).local::<u32>(0).range(8));
+    assert!(empty.contains("argument 1 has 0 bytes"), "{empty}");
+    // A struct's size is not known, and a value of no bytes, or of more than a device takes, is none.
+    let nothing = refused!(bench, "affine", read_write(&a).bytes(&[]).range(8));
+    assert!(nothing.contains("argument 1 has 0 bytes: it must be at least 1"), "{nothing}");
+    let much = refused!(bench, "affine", read_write(&a).bytes(&[0; 1 << 16]).range(8));
+    assert!(much.contains("CL_DEVICE_MAX_PARAMETER_SIZE"), "{much}");
+}
+
+#[test]
+fn kernels_with_arguments_that_clgraph_does_not_have_yet_are_refused() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 8]);
+    let graph = bench.graph();
+    // SAFETY: it is refused.
+    let result = unsafe { graph.kernel(&bench.kernel("takes_an_image")).read(&a).write(&a).range(1).add() };
+    assert_eq!(result.as_ref().unwrap_err().kind(), ErrorKind::FeatureNotSupported);
+    assert!(text(result).contains("argument 0 `image`, an image is not supported"));
+}
+
+#[test]
+fn ranges_and_work_groups_that_the_device_or_kernel_forbids_are_refused() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 64]);
+    assert!(refused!(bench, "stir", read_write(&a)).ends_with("it has no range: give the global work size with `range`"));
+    assert!(
+        refused!(bench, "stir", read_write(&a).range([8, 8]).work_group(8))
+            .ends_with("the work-group size has 1 dimensions and the range has 2")
+    );
+    assert!(
+        refused!(bench, "stir", read_write(&a).range(8).offset([1, 1]))
+            .ends_with("the global offset has 2 dimensions and the range has 1")
+    );
+    let large = refused!(bench, "stir", read_write(&a).range(1 << 20).work_group(1 << 20));
+    assert!(large.contains("CL_DEVICE_MAX_WORK_ITEM_SIZES"), "{large}");
+    let limit = bench.queue.device().caps().max_work_group_size;
+    let many = refused!(bench, "stir", read_write(&a).range([limit, 2]).work_group([limit, 2]));
+    assert!(many.contains("CL_KERNEL_WORK_GROUP_SIZE"), "{many}");
+    let zero = refused!(bench, "stir", read_write(&a).range(8).work_group(0));
+    assert!(zero.contains("leave it out and the driver chooses"), "{zero}");
+    let required = refused!(bench, "by_eight", write(&a).range(64).work_group(4));
+    assert!(required.contains("reqd_work_group_size [8, 1, 1]"), "{required}");
+    let uneven = refused!(bench, "by_eight", write(&a).range(60));
+    assert!(uneven.contains("round the range up to 64"), "{uneven}");
+    let far = refused!(bench, "stir", read_write(&a).range(8).offset(usize::MAX - 3));
+    assert!(far.contains("does not fit the device's size_t"), "{far}");
+    let local = refused!(bench, "group_sum", read_write(&a).local::<u64>(1 << 40).range(8));
+    assert!(local.contains("bytes of local memory"), "{local}");
+}
+
+#[test]
+fn objects_of_another_context_are_refused() {
+    let (bench, other) = (Bench::new(), elsewhere());
+    let (mine, theirs) = (bench.buffer(&[0; 8]), other.buffer(&[0; 8]));
+    let graph = bench.graph();
+    let is_other = |result: clgraph::Result<clgraph::Node>, what: &str| {
+        assert_eq!(cause(result), BuildCause::OtherContext { what: what.to_owned() });
+    };
+    is_other(graph.fill(&theirs, 0_u32).add(), "the destination");
+    is_other(graph.copy(&theirs, &mine).add(), "the source");
+    is_other(graph.copy(&mine, &theirs).add(), "the destination");
+    is_other(graph.copy_rect(&mine, &theirs).region([1, 1, 1]).add(), "the destination");
+    is_other(graph.write(&theirs, [0; 8]).add().map(|write| write.node()), "the destination");
+    is_other(graph.read(&theirs).add().map(|read| read.node()), "the source");
+    // SAFETY: both are refused.
+    unsafe {
+        is_other(graph.kernel(&bench.kernel("stir")).read_write(&theirs).range(8).add(), "argument 0");
+        is_other(graph.kernel(&other.kernel("stir")).read_write(&mine).range(8).add(), "the kernel's program");
+    }
+    assert!(graph.is_empty());
+}
+
+#[test]
+fn transfers_out_of_bounds_or_of_unequal_size_are_refused() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 16]), bench.buffer(&[0; 8]));
+    let graph = bench.graph();
+    assert_eq!(
+        text(graph.copy(&a, &b).add()),
+        "copy (to be node 0): the source has 64 bytes and the destination has 32: they must be equal"
+    );
+    assert!(text(graph.write(&a, [0; 8]).add()).contains("the data has 32 bytes and the destination has 64"));
+    assert!(text(a.slice(8..17)).contains("elements 8..17 are outside the buffer, which has 16"));
+    assert!(text(a.slice(3..=16)).contains("elements 3..17 are outside"));
+    #[allow(clippy::reversed_empty_ranges)]
+    let reversed = a.slice(5..3);
+    assert!(text(reversed).contains("elements 5..3 are outside"));
+    graph.copy(&a.slice(8..).unwrap(), &b).add().unwrap();
+}
+
+#[test]
+fn overlapping_copies_within_one_buffer_are_refused() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 128]);
+    let sub = a.sub_buffer(64..128).unwrap();
+    let graph = bench.graph();
+    let overlap = text(graph.copy(&a.slice(0..8).unwrap(), &a.slice(4..12).unwrap()).add());
+    assert!(overlap.contains("source bytes 0..32 and destination bytes 16..48 of one buffer overlap"), "{overlap}");
+    let through = text(graph.copy(&a.slice(60..68).unwrap(), &sub.slice(0..8).unwrap()).add());
+    assert!(through.contains("source bytes 240..272 and destination bytes 256..288"), "{through}");
+    // Interleaved columns share no byte, though their ranges overlap; one column further they do.
+    let columns = |x| graph.copy_rect(&a, &a).region([2, 4, 1]).src_pitch(8, 0).dst_pitch(8, 0).dst_origin([x, 0, 0]).add();
+    columns(2).unwrap();
+    assert!(text(columns(1)).contains("overlap"));
+    // One row down and two columns left is the neighbour of the first rectangle, one column less is in it.
+    let diagonal = |x| graph.copy_rect(&a, &a).region([2, 2, 1]).src_origin([2, 0, 0]).dst_origin([x, 1, 0]).src_pitch(8, 0).dst_pitch(8, 0).add();
+    diagonal(0).unwrap();
+    assert!(text(diagonal(1)).contains("overlap"));
+    let pitches = text(graph.copy_rect(&a, &a).region([1, 2, 1]).src_pitch(8, 0).dst_pitch(4, 0).dst_origin([64, 0, 0]).add());
+    assert!(pitches.contains("pitches of source and destination must be equal"), "{pitches}");
+}
+
+#[test]
+fn rectangles_that_do_not_fit_are_refused() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 64]), bench.buffer(&[0; 64]));
+    let graph = bench.graph();
+    let rect = || graph.copy_rect(&a, &b).region([4, 4, 2]);
+    assert!(text(rect().src_pitch(3, 0).add()).contains("source: a row pitch of 3 is less than a row of 4"));
+    assert!(text(rect().dst_pitch(4, 8).add()).contains("destination: a slice pitch of 8 is less than 4 rows of 4"));
+    assert!(text(rect().src_pitch(4, 18).add()).contains("no multiple of the row pitch"));
+    assert!(text(rect().src_origin([0, 0, 1]).src_pitch(8, 32).add()).contains("source bytes 128..368 are outside"));
+    assert!(text(rect().dst_origin([usize::MAX, 0, 0]).add()).contains("do not fit a size_t"));
+    assert!(text(rect().dst_origin([0, usize::MAX / 8, 0]).add()).contains("outside the buffer"));
+    assert!(graph.is_empty());
+    rect().add().unwrap();
+}
+
+#[test]
+fn fill_patterns_that_opencl_does_not_take_are_refused() {
+    let bench = Bench::new();
+    let bytes = Buffer::<u8>::new(&bench.queue, 96).unwrap();
+    let graph = bench.graph();
+    let three = bytes.cast::<[u8; 3]>().unwrap();
+    assert_eq!(cause(graph.fill(&three, [1, 2, 3]).add()), BuildCause::PatternSize { size: 3 });
+    assert!(text(bytes.cast::<[u8; 64]>()).contains("96 bytes are no whole number of elements of 64 bytes"));
+    graph.fill(&bytes.cast::<u64>().unwrap().slice(1..5).unwrap(), 1).add().unwrap();
+}
+
+#[test]
+fn accesses_that_a_buffer_was_created_without_are_refused() {
+    use opencl3::memory;
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let context = clgraph::InContext::context(&bench.queue).to_opencl3().unwrap();
+    let buffer = |flags| {
+        // SAFETY: no host pointer.
+        let plain = unsafe { memory::Buffer::<u32>::create(&context, flags, 8, std::ptr::null_mut()) }.unwrap();
+        Buffer::from_opencl3(&bench.queue, &plain).unwrap()
+    };
+    let read_only = buffer(memory::CL_MEM_READ_ONLY);
+    let write_only = buffer(memory::CL_MEM_WRITE_ONLY);
+    let no_host = buffer(memory::CL_MEM_HOST_NO_ACCESS);
+    let host_reads = buffer(memory::CL_MEM_HOST_READ_ONLY);
+    let host_writes = buffer(memory::CL_MEM_HOST_WRITE_ONLY);
+    // SAFETY: all are refused.
+    unsafe {
+        let written = graph.kernel(&bench.kernel("stir")).read_write(&read_only).range(8).add();
+        assert!(text(written).contains("created with CL_MEM_READ_ONLY, which forbids a kernel's write"));
+        let read = graph.kernel(&bench.kernel("scale")).read(&write_only).write(&write_only).arg(1_u32).range(8).add();
+        assert!(text(read).contains("created with CL_MEM_WRITE_ONLY, which forbids a kernel's read"));
+    }
+    assert!(text(graph.write(&no_host, [0; 8]).add()).contains("CL_MEM_HOST_NO_ACCESS"));
+    assert!(text(graph.read(&no_host).add()).contains("CL_MEM_HOST_NO_ACCESS"));
+    assert!(text(graph.write(&host_reads, [0; 8]).add()).contains("CL_MEM_HOST_READ_ONLY"));
+    assert!(text(graph.read(&host_writes).add()).contains("CL_MEM_HOST_WRITE_ONLY"));
+    assert!(graph.is_empty());
+    graph.read(&host_reads).add().unwrap();
+    graph.write(&host_writes, [0; 8]).add().unwrap();
+}
+
+#[test]
+fn buffers_that_cannot_be_are_refused() {
+    let bench = Bench::new();
+    assert!(text(Buffer::<u32>::new(&bench.queue, 0)).contains("zero bytes"));
+    let limit = bench.queue.device().caps().max_allocation;
+    let large = Buffer::<u8>::new(&bench.queue, usize::try_from(limit).unwrap() + 1).unwrap_err();
+    assert_eq!(large.kind(), ErrorKind::OutOfMemory);
+    assert!(large.to_string().contains("more than the largest allocation"), "{large}");
+    assert!(text(Buffer::<u64>::new(&bench.queue, usize::MAX)).contains("more than the largest allocation"));
+    let buffer = bench.buffer(&[0; 128]);
+    assert!(text(buffer.sub_buffer(4..8)).contains("CL_DEVICE_MEM_BASE_ADDR_ALIGN"));
+    assert!(text(buffer.sub_buffer(32..32)).contains("a sub-buffer of zero bytes"));
+    assert!(text(buffer.sub_buffer(120..129)).contains("elements 120..129 are outside"));
+    let sub = buffer.sub_buffer(64..).unwrap();
+    assert!(text(sub.sub_buffer(..8)).contains("a sub-buffer of a sub-buffer"));
+    assert!(text(buffer.cast::<[u32; 3]>()).contains("no whole number"));
+}
+
+#[test]
+fn a_program_that_does_not_build_gives_its_log_and_kernels_are_found_by_name() {
+    let bench = Bench::new();
+    let error = Program::from_source(&bench.queue, "kernel void f(global int *a) { a[0] = nonsense; }").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let message = error.to_string();
+    assert!(message.contains("does not build for device"), "{message}");
+    assert!(message.contains("nonsense"), "the compiler's own words are in it: {message}");
+    assert!(text(Program::from_source(&bench.queue, "")).contains("the source is empty"));
+    assert!(text(Program::from_source(&bench.queue, "kernel\0")).contains("zero byte, at position 6"));
+    let unknown = text(bench.program.kernel("no_such"));
+    assert!(unknown.contains("no kernel `no_such`") && unknown.contains("scale"), "{unknown}");
+    assert!(text(bench.program.kernel("a\0b")).contains("zero byte"));
+}

@@ -1,0 +1,120 @@
+//! What the tests share: a device, its kernels, and how to look at memory without clgraph.
+//!
+//! A test that finds no OpenCL device fails: there is no silent skip.
+#![allow(dead_code)] // Each test file uses its own part of this one.
+
+use std::sync::OnceLock;
+
+use clgraph::{Buffer, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties};
+use opencl3::command_queue::CommandQueue;
+
+/// The kernels of `kernels-cl/tests.cl`.
+pub const SOURCE: &str = include_str!("../../kernels-cl/tests.cl");
+
+/// A queue and the tests' kernels in one context.
+pub struct Bench {
+    pub queue: Queue,
+    pub program: Program,
+}
+
+impl Bench {
+    /// A fresh in-order queue in a context of its own.
+    pub fn new() -> Self {
+        let _ = env_logger::builder().is_test(true).try_init();
+        let device = clgraph::best_device().expect("the tests need an OpenCL device, such as PoCL");
+        let queue = Queue::new(&device).unwrap();
+        let program = Program::from_source(&queue, SOURCE).unwrap();
+        Self { queue, program }
+    }
+
+    pub fn kernel(&self, name: &str) -> Kernel {
+        self.program.kernel(name).unwrap()
+    }
+
+    pub fn graph(&self) -> Graph {
+        Graph::new(&self.queue).unwrap()
+    }
+
+    pub fn buffer(&self, data: &[u32]) -> Buffer<u32> {
+        Buffer::from_slice(&self.queue, data).unwrap()
+    }
+
+    /// Another queue of the same context.
+    pub fn another_queue(&self, out_of_order: bool) -> Queue {
+        let properties = QueueProperties { out_of_order, profiling: false };
+        Queue::with_properties(&self.queue, self.queue.device(), properties).unwrap()
+    }
+
+    /// The content of a buffer, read by plain OpenCL once the queue has finished.
+    pub fn content(&self, buffer: &Buffer<u32>) -> Vec<u32> {
+        content(&self.queue, buffer)
+    }
+
+    /// Finalizes, submits once and waits.
+    pub fn run(&self, graph: &Graph) -> Executable {
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        executable.submit(&self.queue).unwrap().wait().unwrap();
+        executable
+    }
+}
+
+/// The content of a buffer, read by a blocking read of plain OpenCL.
+pub fn content<T: Element>(queue: &Queue, buffer: &Buffer<T>) -> Vec<T> {
+    let raw = plain_queue(queue);
+    let mut data = vec![T::zeroed(); buffer.len()];
+    let mem = buffer.to_opencl3().unwrap();
+    // SAFETY: the destination is as long as the buffer, and the call blocks.
+    unsafe { raw.enqueue_read_buffer(&mem, opencl3::types::CL_TRUE, 0, &mut data, &[]) }.unwrap();
+    data
+}
+
+/// The same queue for `opencl3`.
+pub fn plain_queue(queue: &Queue) -> CommandQueue {
+    queue.to_opencl3().unwrap()
+}
+
+/// A second context of the same device, with a queue.
+pub fn elsewhere() -> &'static Bench {
+    static ELSEWHERE: OnceLock<Bench> = OnceLock::new();
+    ELSEWHERE.get_or_init(Bench::new)
+}
+
+/// The text of an error.
+#[track_caller]
+pub fn text<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, E>) -> String {
+    match result {
+        Ok(value) => panic!("an error was expected, and it worked: {value:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The cause of a [`clgraph::BuildError`].
+#[track_caller]
+pub fn cause<T: std::fmt::Debug>(result: Result<T, Error>) -> clgraph::BuildCause {
+    match result {
+        Err(Error::Build(error)) => *error.cause,
+        other => panic!("a BuildError was expected, not {other:?}"),
+    }
+}
+
+/// How often OpenCL says that a buffer is referred to.
+pub fn references(buffer: &Buffer<u32>) -> u32 {
+    use opencl3::memory::ClMem;
+    let mem = buffer.to_opencl3().unwrap();
+    // One of them is `mem` itself.
+    mem.reference_count().unwrap() - 1
+}
+
+/// A user event of plain OpenCL, complete or failed when the test says so.
+pub struct UserEvent(pub opencl3::event::Event);
+
+impl UserEvent {
+    pub fn new(context: &impl InContext) -> Self {
+        let raw = opencl3::event::create_user_event(context.context().raw()).unwrap();
+        Self(opencl3::event::Event::new(raw))
+    }
+
+    pub fn set(&self, status: i32) {
+        opencl3::event::set_user_event_status(self.0.get(), status).unwrap();
+    }
+}

@@ -1,0 +1,149 @@
+//! Edges that are found from the memory that nodes share.
+
+mod common;
+
+use clgraph::{Finalize, Node};
+use common::{Bench, text};
+
+/// Rule D1
+#[test]
+fn writes_and_reads_of_the_same_memory_make_edges_and_reads_alone_make_none() {
+    let bench = Bench::new();
+    let (a, b, c) = (bench.buffer(&[0; 8]), bench.buffer(&[0; 8]), bench.buffer(&[0; 8]));
+    let (scale, add) = (bench.kernel("scale"), bench.kernel("add"));
+    let graph = bench.graph();
+    let before = |node: Node| graph.predecessors(node).unwrap();
+    let write = graph.write(&a, [1; 8]).add().unwrap().node();
+    // SAFETY: each work-item touches its own element.
+    let (first, second, third) = unsafe {
+        (
+            graph.kernel(&scale).read(&a).write(&b).arg(1_u32).range(8).add().unwrap(),
+            graph.kernel(&scale).read(&a).write(&c).arg(2_u32).range(8).add().unwrap(),
+            graph.kernel(&add).read_write(&b).read(&c).range(8).add().unwrap(),
+        )
+    };
+    assert_eq!(before(first), [write], "read after write");
+    assert_eq!(before(second), [write], "two readers do not wait for each other");
+    assert_eq!(before(third), [first, second], "read after write, of both arguments");
+    let fill = graph.fill(&a, 0_u32).add().unwrap();
+    assert_eq!(before(fill), [first, second], "write after read");
+    let again = graph.fill(&a, 1_u32).add().unwrap();
+    assert_eq!(before(again), [fill], "write after write");
+    let read = graph.read(&b).add().unwrap().node();
+    assert_eq!(before(read), [third]);
+    let copy = graph.copy(&a, &b).add().unwrap();
+    assert_eq!(before(copy), [again, read]);
+}
+
+/// Rule D1: a write that the kernel's own declaration contradicts is told.
+#[test]
+fn a_declared_write_to_a_const_argument_is_reported() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 8]), bench.buffer(&[0; 8]));
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("add")).read_write(&a).read_write(&b).range(8).add() }.unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    assert_eq!(executable.report().warnings.len(), 1);
+    let report = executable.report().to_string();
+    assert!(report.contains("warning  node 0: argument 1 is declared as written, and the kernel declares it const"));
+}
+
+/// Rule D2
+#[test]
+fn byte_ranges_decide_and_sub_buffers_are_ranges_of_their_buffer() {
+    let bench = Bench::new();
+    let whole = bench.buffer(&[0; 128]);
+    let (low, high) = (whole.sub_buffer(..64).unwrap(), whole.sub_buffer(64..).unwrap());
+    let overlapping = whole.sub_buffer(32..96).unwrap();
+    let graph = bench.graph();
+    let before = |node: Node| graph.predecessors(node).unwrap();
+    let fill_low = graph.fill(&low, 1_u32).add().unwrap();
+    let fill_high = graph.fill(&high, 2_u32).add().unwrap();
+    assert_eq!(before(fill_high), [], "disjoint");
+    let middle = graph.fill(&overlapping, 3_u32).add().unwrap();
+    assert_eq!(before(middle), [fill_low, fill_high], "two sub-buffers that share bytes");
+    let head = graph.fill(&low.slice(..32).unwrap(), 4_u32).add().unwrap();
+    assert_eq!(before(head), [fill_low], "a slice of a sub-buffer");
+    // The buffer itself beside its sub-buffers: any write conflicts, disjoint or not.
+    let tail = graph.fill(&whole.slice(120..).unwrap(), 5_u32).add().unwrap();
+    assert_eq!(before(tail), [fill_high, middle, head], "all of the first fill has been written over");
+    let after = graph.fill(&low.slice(..1).unwrap(), 6_u32).add().unwrap();
+    assert_eq!(before(after), [head, tail]);
+}
+
+/// Rule D2: the bytes are right, whatever the ranges.
+#[test]
+fn ranges_and_sub_buffers_give_the_bytes_of_an_eager_run() {
+    let bench = Bench::new();
+    let whole = bench.buffer(&[0; 128]);
+    let (low, high) = (whole.sub_buffer(..64).unwrap(), whole.sub_buffer(64..).unwrap());
+    let graph = bench.graph();
+    graph.fill(&whole, 1_u32).add().unwrap();
+    // SAFETY: each work-item touches its own element.
+    unsafe {
+        graph.kernel(&bench.kernel("stir")).read_write(&high).range(64).add().unwrap();
+        graph.kernel(&bench.kernel("scale")).read(&high).write(&low).arg(7_u32).range(64).add().unwrap();
+    }
+    graph.copy(&whole.slice(..32).unwrap(), &whole.slice(96..).unwrap()).add().unwrap();
+    bench.run(&graph);
+    let stirred = |i: u32| 5 + i;
+    let mut expected: Vec<u32> = (0..64).map(|i| stirred(i) * 3 + 7).collect();
+    expected.extend((0..32).map(stirred));
+    expected.extend_from_within(..32);
+    assert_eq!(bench.content(&whole), expected);
+}
+
+/// Rule D3: a null argument is no memory, and neither are values; what clgraph does not know makes no edge.
+#[test]
+fn arguments_without_memory_make_no_edges() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[1; 8]), bench.buffer(&[2; 8]));
+    let kernel = bench.kernel("add_or_one");
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element, and the kernel looks before it reads `b`.
+    let (x, y) = unsafe {
+        (
+            graph.kernel(&kernel).read_write(&a).null().range(8).add().unwrap(),
+            graph.kernel(&kernel).read_write(&b).null().range(8).add().unwrap(),
+        )
+    };
+    assert_eq!(graph.predecessors(y).unwrap(), []);
+    graph.add_edge(x, y).unwrap();
+    bench.run(&graph);
+    assert_eq!((bench.content(&a), bench.content(&b)), (vec![2; 8], vec![3; 8]));
+}
+
+/// Rule D4
+#[test]
+fn edges_are_not_doubled_and_queries_show_also_those_that_finalize_drops() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 8]);
+    let graph = bench.graph();
+    let first = graph.fill(&a, 1_u32).add().unwrap();
+    let second = graph.fill(&a, 2_u32).after([first, first]).add().unwrap();
+    let third = graph.fill(&a, 3_u32).after(first).add().unwrap();
+    assert_eq!(graph.predecessors(second).unwrap(), [first]);
+    assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
+    let report = graph.finalize(Finalize::new()).unwrap().report().clone();
+    assert_eq!((report.edges, report.edges_implied_by_path, report.edges_implied_by_lane), (3, 1, 2));
+    assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
+}
+
+/// A range of nothing orders nothing by itself, and is refused only where it is outside.
+#[test]
+fn empty_slices_use_no_memory() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[9; 8]);
+    let graph = bench.graph();
+    graph.fill(&a, 1_u32).add().unwrap();
+    let nothing = graph.fill(&a.slice(4..4).unwrap(), 2_u32).add().unwrap();
+    assert_eq!(graph.predecessors(nothing).unwrap(), []);
+    assert!(text(a.slice(9..9)).contains("outside"));
+    let read = graph.read(&a.slice(8..).unwrap()).add().unwrap();
+    let executable = bench.run(&graph);
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait().unwrap();
+    assert_eq!(run.get(&read).unwrap().len(), 0);
+    assert_eq!(bench.content(&a), [1; 8]);
+}
