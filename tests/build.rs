@@ -2,7 +2,7 @@
 
 mod common;
 
-use clgraph::{BuildCause, Buffer, ErrorKind, Finalize, Graph, GraphProperties, NodeKind, Program, Queue};
+use clgraph::{Buffer, BuildCause, ErrorKind, Finalize, Graph, GraphProperties, NodeKind, Program, Queue};
 use common::{Bench, cause, elsewhere, text};
 
 /// Rule B1
@@ -245,7 +245,10 @@ fn wrong_arguments_are_refused_with_the_parameter_named() {
         refused!(bench, "stir", local::<u32>(4).range(8)),
         "kernel `stir` (to be node 0): argument 0 `a` is a buffer (`uint*`), and a size of local memory was given"
     );
-    assert!(refused!(bench, "grid", read_write(&a).arg([1_u32; 2]).arg([1_u32; 3]).range(8)).contains("`uint4` of 16 bytes"));
+    assert!(
+        refused!(bench, "grid", read_write(&a).arg([1_u32; 2]).arg([1_u32; 3]).range(8))
+            .contains("`uint4` of 16 bytes")
+    );
     let empty = refused!(bench, "group_sum", read_write(&a).local::<u32>(0).range(8));
     assert!(empty.contains("argument 1 has 0 bytes"), "{empty}");
     // A struct's size is not known, and a value of no bytes, or of more than a device takes, is none.
@@ -270,7 +273,9 @@ fn kernels_with_arguments_that_clgraph_does_not_have_yet_are_refused() {
 fn ranges_and_work_groups_that_the_device_or_kernel_forbids_are_refused() {
     let bench = Bench::new();
     let a = bench.buffer(&[0; 64]);
-    assert!(refused!(bench, "stir", read_write(&a)).ends_with("it has no range: give the global work size with `range`"));
+    assert!(
+        refused!(bench, "stir", read_write(&a)).ends_with("it has no range: give the global work size with `range`")
+    );
     assert!(
         refused!(bench, "stir", read_write(&a).range([8, 8]).work_group(8))
             .ends_with("the work-group size has 1 dimensions and the range has 2")
@@ -347,14 +352,25 @@ fn overlapping_copies_within_one_buffer_are_refused() {
     let through = text(graph.copy(&a.slice(60..68).unwrap(), &sub.slice(0..8).unwrap()).add());
     assert!(through.contains("source bytes 240..272 and destination bytes 256..288"), "{through}");
     // Interleaved columns share no byte, though their ranges overlap; one column further they do.
-    let columns = |x| graph.copy_rect(&a, &a).region([2, 4, 1]).src_pitch(8, 0).dst_pitch(8, 0).dst_origin([x, 0, 0]).add();
+    let columns =
+        |x| graph.copy_rect(&a, &a).region([2, 4, 1]).src_pitch(8, 0).dst_pitch(8, 0).dst_origin([x, 0, 0]).add();
     columns(2).unwrap();
     assert!(text(columns(1)).contains("overlap"));
     // One row down and two columns left is the neighbour of the first rectangle, one column less is in it.
-    let diagonal = |x| graph.copy_rect(&a, &a).region([2, 2, 1]).src_origin([2, 0, 0]).dst_origin([x, 1, 0]).src_pitch(8, 0).dst_pitch(8, 0).add();
+    let diagonal = |x| {
+        graph
+            .copy_rect(&a, &a)
+            .region([2, 2, 1])
+            .src_origin([2, 0, 0])
+            .dst_origin([x, 1, 0])
+            .src_pitch(8, 0)
+            .dst_pitch(8, 0)
+            .add()
+    };
     diagonal(0).unwrap();
     assert!(text(diagonal(1)).contains("overlap"));
-    let pitches = text(graph.copy_rect(&a, &a).region([1, 2, 1]).src_pitch(8, 0).dst_pitch(4, 0).dst_origin([64, 0, 0]).add());
+    let pitches =
+        text(graph.copy_rect(&a, &a).region([1, 2, 1]).src_pitch(8, 0).dst_pitch(4, 0).dst_origin([64, 0, 0]).add());
     assert!(pitches.contains("pitches of source and destination must be equal"), "{pitches}");
 }
 

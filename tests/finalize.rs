@@ -4,7 +4,9 @@ mod common;
 
 use std::sync::Arc;
 
-use clgraph::{Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, InContext, Path, Program, Queue, Why};
+use clgraph::{
+    Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, InContext, Path, Program, Queue, Why,
+};
 use common::{Bench, SOURCE, content, references, text};
 
 /// Rule F1

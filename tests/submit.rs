@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use clgraph::{Buffer, Error, ErrorKind, Executable, Finalize, Graph, HostRead, Node, Progress, Queue, Submission, SubmitError};
+use clgraph::{
+    Buffer, Error, ErrorKind, Executable, Finalize, Graph, HostRead, Node, Progress, Queue, Submission, SubmitError,
+};
 use common::{Bench, UserEvent, elsewhere, text};
 
 /// Longer than anything here takes, so that a test that hangs fails instead.
@@ -45,7 +47,8 @@ impl Stirrer {
 fn an_executable_runs_any_number_of_times_on_any_queue_of_its_device() {
     let bench = Bench::new();
     let stirrer = Stirrer::new(&bench);
-    let queues = [bench.queue.clone(), bench.another_queue(false), bench.another_queue(true), bench.another_queue(true)];
+    let queues =
+        [bench.queue.clone(), bench.another_queue(false), bench.another_queue(true), bench.another_queue(true)];
     let mut runs = 0;
     for round in 0..10 {
         for queue in &queues {
@@ -338,7 +341,10 @@ fn after_a_failed_submission_the_queue_goes_on_and_only_dependents_fail_with_the
 
         let error = failed.wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Driver);
-        assert!(error.to_string().starts_with("the submission did not run, because what it waited for failed"), "{error}");
+        assert!(
+            error.to_string().starts_with("the submission did not run, because what it waited for failed"),
+            "{error}"
+        );
         assert_eq!(dependent.wait().unwrap_err(), error);
         assert_eq!(chained.wait().unwrap_err(), error);
         assert_eq!(failed.progress().unwrap(), Progress::Failed);
@@ -429,7 +435,10 @@ fn input_for_one_submission_is_checked_and_does_not_stay() {
         run.wait().unwrap();
         run.get(&read).unwrap().to_vec()
     };
-    assert_eq!(values(executable.submit_to(&bench.queue).with(&write, [8; 4]).with(&write, [9; 4]).submit().unwrap()), [9; 4]);
+    assert_eq!(
+        values(executable.submit_to(&bench.queue).with(&write, [8; 4]).with(&write, [9; 4]).submit().unwrap()),
+        [9; 4]
+    );
     assert_eq!(values(executable.submit(&bench.queue).unwrap()), [1; 4]);
     let short = text(executable.submit_to(&bench.queue).with(&write, [8; 3]).submit());
     assert_eq!(short, "node 0 writes 16 bytes, and 12 were given");

@@ -320,13 +320,7 @@ impl<T> Buffer<T> {
         let mut status = 0;
         // SAFETY: **live**; the region has the type that its kind asks for, and lies inside the buffer.
         let raw = unsafe {
-            (core.clCreateSubBuffer)(
-                self.raw(),
-                0,
-                CL_BUFFER_CREATE_TYPE_REGION,
-                &raw const region,
-                &raw mut status,
-            )
+            (core.clCreateSubBuffer)(self.raw(), 0, CL_BUFFER_CREATE_TYPE_REGION, &raw const region, &raw mut status)
         };
         check("clCreateSubBuffer", status).map_err(MemoryError::from)?;
         // SAFETY: the call succeeded and gives its reference away.

@@ -14,9 +14,9 @@ use opencl_sys::{
     cl_platform_id,
 };
 
+use super::check;
 use super::handle::{DeviceKind, Handle};
 use super::info::{self, ask};
-use super::check;
 use crate::caps::{Caps, Version};
 use crate::error::{DriverError, Result, SetupError};
 use crate::ffi::core::Core;
@@ -162,18 +162,19 @@ fn device_ids(core: &Core, platform: cl_platform_id) -> Result<Vec<cl_device_id>
     check("clGetDeviceIDs", status)?;
     let mut ids = vec![std::ptr::null_mut(); count as usize];
     // SAFETY: the list has room for `count` handles.
-    let status = unsafe {
-        (core.clGetDeviceIDs)(platform, CL_DEVICE_TYPE_ALL, count, ids.as_mut_ptr(), std::ptr::null_mut())
-    };
+    let status =
+        unsafe { (core.clGetDeviceIDs)(platform, CL_DEVICE_TYPE_ALL, count, ids.as_mut_ptr(), std::ptr::null_mut()) };
     check("clGetDeviceIDs", status)?;
     Ok(ids)
 }
 
 fn read_caps(core: &'static Core, device: *mut c_void) -> Result<Caps, DriverError> {
     let text = |name: cl_device_info| info::text("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
-    let number = |name: cl_device_info| info::value::<u32>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
+    let number =
+        |name: cl_device_info| info::value::<u32>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
     let long = |name: cl_device_info| info::value::<u64>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
-    let size = |name: cl_device_info| info::value::<usize>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
+    let size =
+        |name: cl_device_info| info::value::<usize>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
     let words = |text: String, mark: char| -> Vec<String> {
         text.split(mark).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
@@ -181,10 +182,8 @@ fn read_caps(core: &'static Core, device: *mut c_void) -> Result<Caps, DriverErr
     let platform: usize = size(CL_DEVICE_PLATFORM)?;
     let platform = std::ptr::with_exposed_provenance_mut::<c_void>(platform);
     let version = Version::parse(&text(CL_DEVICE_VERSION)?).unwrap_or_default();
-    let item_sizes = info::values::<usize>(
-        "clGetDeviceInfo",
-        ask!(core, clGetDeviceInfo, device, CL_DEVICE_MAX_WORK_ITEM_SIZES),
-    )?;
+    let item_sizes =
+        info::values::<usize>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, CL_DEVICE_MAX_WORK_ITEM_SIZES))?;
     let mut max_work_item_sizes = [1; 3];
     for (limit, size) in max_work_item_sizes.iter_mut().zip(item_sizes) {
         *limit = size;

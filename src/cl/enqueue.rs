@@ -61,7 +61,8 @@ fn enqueue(
     to: &To<'_>,
     call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
 ) -> Result<Option<Event>, DriverError> {
-    let core = Core::get().map_err(|_| DriverError { call: name, status: Status(opencl_sys::CL_INVALID_COMMAND_QUEUE) })?;
+    let core =
+        Core::get().map_err(|_| DriverError { call: name, status: Status(opencl_sys::CL_INVALID_COMMAND_QUEUE) })?;
     let (count, list) = to.waits.as_c();
     let mut event: cl_event = std::ptr::null_mut();
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
@@ -185,11 +186,7 @@ pub(crate) fn fill(
 }
 
 /// Host data to a buffer.
-pub(crate) fn write(
-    to: &To<'_>,
-    (dst, offset): (&Mem, usize),
-    data: &HostBytes,
-) -> Result<Option<Event>, DriverError> {
+pub(crate) fn write(to: &To<'_>, (dst, offset): (&Mem, usize), data: &HostBytes) -> Result<Option<Event>, DriverError> {
     enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**, **host memory**.
         unsafe {

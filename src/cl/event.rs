@@ -173,13 +173,6 @@ impl Gate {
         Ok(Self { event, count: Some(GateCount::new()) })
     }
 
-    /// An event that is complete from the start. In the wait list of a marker it means: wait for this, and not, as an
-    /// empty list would, for everything before.
-    pub(crate) fn opened(context: &Context) -> Result<Event> {
-        let gate = Self::closed(context)?;
-        Ok(gate.event.clone())
-    }
-
     pub(crate) fn event(&self) -> &Event {
         &self.event
     }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opencl_sys::{
     CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
     CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME,
-    CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT, CL_KERNEL_FUNCTION_NAME,
-    CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
+    CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
+    CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM,
+    CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
 };
 
 use super::buffer::Mem;
@@ -198,8 +199,7 @@ impl Kernel {
         let core = Core::get()?;
         let mut status = 0;
         // SAFETY: **live**; the name ends with zero.
-        let raw =
-            unsafe { (core.clCreateKernel)(self.0.program.raw(), self.0.name.as_ptr(), &raw mut status) };
+        let raw = unsafe { (core.clCreateKernel)(self.0.program.raw(), self.0.name.as_ptr(), &raw mut status) };
         check("clCreateKernel", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         Ok(unsafe { Handle::from_owned(raw) }?)
@@ -299,11 +299,9 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
             let number = |name| info::value::<u32>(CALL, ask!(core, clGetKernelArgInfo, raw, index, name)).ok();
             let text = |name| info::text(CALL, ask!(core, clGetKernelArgInfo, raw, index, name)).ok();
             // A cl_bitfield, 64 bits, whatever `opencl_sys` makes of the type.
-            let qualifier = info::value::<u64>(
-                CALL,
-                ask!(core, clGetKernelArgInfo, raw, index, CL_KERNEL_ARG_TYPE_QUALIFIER),
-            )
-            .ok()?;
+            let qualifier =
+                info::value::<u64>(CALL, ask!(core, clGetKernelArgInfo, raw, index, CL_KERNEL_ARG_TYPE_QUALIFIER))
+                    .ok()?;
             let type_name = text(CL_KERNEL_ARG_TYPE_NAME)?;
             let space = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)? {
                 _ if qualifier & u64::from(CL_KERNEL_ARG_TYPE_PIPE) != 0 => Space::Pipe,
@@ -357,12 +355,17 @@ fn read_facts(
     let (raw, id) = (kernel.raw(), device.raw());
     let max_work_group =
         info::value::<usize>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_WORK_GROUP_SIZE))?;
-    let required =
-        info::value::<[usize; 3]>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE))?;
+    let required = info::value::<[usize; 3]>(
+        CALL,
+        ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE),
+    )?;
     Ok(DeviceFacts {
         max_work_group,
         required_work_group: (required != [0; 3]).then_some(required),
-        local_memory: info::value::<u64>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_LOCAL_MEM_SIZE))?,
+        local_memory: info::value::<u64>(
+            CALL,
+            ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_LOCAL_MEM_SIZE),
+        )?,
         uniform: !device.caps().non_uniform_work_groups || program.needs_uniform_work_groups(device),
     })
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use opencl_sys::{
-    CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG,
-    CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES,
-    CL_PROGRAM_KERNEL_NAMES, cl_int, cl_program,
+    CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_BUILD_OPTIONS,
+    CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES, cl_int, cl_program,
 };
 
 use super::check;
@@ -18,7 +17,7 @@ use super::handle::{Handle, ProgramKind};
 use super::info::{self, ask};
 use super::kernel::Kernel;
 use crate::caps::Version;
-use crate::error::{ProgramError, Result, SetupError};
+use crate::error::{ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
 
 /// Added to what clgraph builds from source: it lets arguments be checked before a driver sees them.
@@ -75,8 +74,8 @@ impl Program {
     /// A program of kernels that are built into the devices of a context.
     ///
     /// # Errors
-    /// [`ProgramError::FormNotSupported`] for a name that a device lacks; [`ProgramError::Empty`];
-    /// [`crate::DriverError`].
+    /// [`ProgramError::FormNotSupported`] for a name that a device lacks; [`ProgramError::BuiltInUnusable`] where the
+    /// driver lists a kernel that it cannot make; [`ProgramError::Empty`]; [`crate::DriverError`].
     #[doc(alias = "clCreateProgramWithBuiltInKernels")]
     pub fn from_builtin_kernels(context: &impl InContext, names: &[&str]) -> Result<Self> {
         let context = context.context();
@@ -107,7 +106,18 @@ impl Program {
         check("clCreateProgramWithBuiltInKernels", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
-        Ok(Self(Arc::new(Inner { handle, context: context.clone(), built_in: true })))
+        let program = Self(Arc::new(Inner { handle, context: context.clone(), built_in: true }));
+        // There is nothing to build, and still some drivers (PoCL) have no kernels before they were told to.
+        // SAFETY: **live**; as in `ProgramBuilder::build`.
+        let status = unsafe {
+            (core.clBuildProgram)(program.raw(), 0, std::ptr::null(), c"".as_ptr(), None, std::ptr::null_mut())
+        };
+        if program.kernel_names().is_ok_and(|has| !has.is_empty()) {
+            Ok(program)
+        } else {
+            let device = context.devices().first().map_or("", Device::name).to_owned();
+            Err(ProgramError::BuiltInUnusable { device, names: names.join(", "), status: Status(status) }.into())
+        }
     }
 
     /// Wraps an `opencl3` program of a context, already built, which may be dropped before this one.
@@ -170,8 +180,7 @@ impl Program {
     /// [`crate::DriverError`] when the driver refuses the query.
     pub fn kernel_names(&self) -> Result<Vec<String>> {
         let core = Core::get()?;
-        let names =
-            info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_KERNEL_NAMES))?;
+        let names = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_KERNEL_NAMES))?;
         Ok(names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
@@ -313,13 +322,7 @@ impl ProgramBuilder {
         let mut status = 0;
         // SAFETY: **live**; one string of the length given.
         let raw = unsafe {
-            (core.clCreateProgramWithSource)(
-                self.context.raw(),
-                1,
-                strings.as_ptr(),
-                lengths.as_ptr(),
-                &raw mut status,
-            )
+            (core.clCreateProgramWithSource)(self.context.raw(), 1, strings.as_ptr(), lengths.as_ptr(), &raw mut status)
         };
         check("clCreateProgramWithSource", status)?;
         // SAFETY: the call succeeded and gives its reference away.
@@ -422,14 +425,7 @@ impl ProgramBuilder {
         let options = c_string("the build options", &self.options)?;
         // SAFETY: **live**; NULL and 0 mean every device of the program; no callback, so the call returns when done.
         let status = unsafe {
-            (core.clBuildProgram)(
-                handle.raw(),
-                0,
-                std::ptr::null(),
-                options.as_ptr(),
-                None,
-                std::ptr::null_mut(),
-            )
+            (core.clBuildProgram)(handle.raw(), 0, std::ptr::null(), options.as_ptr(), None, std::ptr::null_mut())
         };
         let program = Program::wrap(handle, &self.context);
         let Err(error) = check("clBuildProgram", status) else { return Ok(program) };

@@ -74,7 +74,9 @@ pub enum BuildCause {
         given: usize,
     },
     /// A by-value argument of no bytes, or larger than the device takes.
-    #[error("argument {index} has {given} bytes: it must be at least 1 and at most {limit} (CL_DEVICE_MAX_PARAMETER_SIZE)")]
+    #[error(
+        "argument {index} has {given} bytes: it must be at least 1 and at most {limit} (CL_DEVICE_MAX_PARAMETER_SIZE)"
+    )]
     ArgumentBytes {
         /// Which argument, from 0.
         index: usize,

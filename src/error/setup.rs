@@ -30,7 +30,9 @@ pub enum SetupError {
     )]
     NoPlatform,
     /// There are drivers and none has a device.
-    #[error("no OpenCL driver has a device ({platforms}): see what `clinfo` lists, and whether you may open the device")]
+    #[error(
+        "no OpenCL driver has a device ({platforms}): see what `clinfo` lists, and whether you may open the device"
+    )]
     NoDevice {
         /// The platforms that were asked.
         platforms: String,
@@ -192,6 +194,18 @@ pub enum ProgramError {
         /// The device.
         device: String,
     },
+    /// A driver that lists a built-in kernel and cannot make it.
+    #[error(
+        "device `{device}` lists the built-in kernels {names} and cannot make them ({status}): a fault of the driver"
+    )]
+    BuiltInUnusable {
+        /// The device.
+        device: String,
+        /// The kernels.
+        names: String,
+        /// The status of `clBuildProgram`.
+        status: super::Status,
+    },
     /// A program text, option or name that C cannot take, because it holds a zero byte.
     #[error("{what} holds a zero byte, at position {position}")]
     ZeroByte {
@@ -232,7 +246,7 @@ impl ProgramError {
         match self {
             Self::Driver(error) => error.kind(),
             Self::FormNotSupported { .. } => ErrorKind::FeatureNotSupported,
-            Self::BinaryRefused { .. } => ErrorKind::KernelNotSupported,
+            Self::BinaryRefused { .. } | Self::BuiltInUnusable { .. } => ErrorKind::KernelNotSupported,
             _ => ErrorKind::Invalid,
         }
     }

@@ -88,9 +88,7 @@ fn run(exec: &Inner, hands: &Hands, action: &Action, to: &To<'_>) -> Result<Opti
             &rect.region,
             &rect.pitches,
         ),
-        Action::Fill { dst, size, pattern } => {
-            enqueue::fill(to, at(dst), &exec.plan.patterns[pattern.clone()], *size)
-        }
+        Action::Fill { dst, size, pattern } => enqueue::fill(to, at(dst), &exec.plan.patterns[pattern.clone()], *size),
         Action::Write { dst, data } => {
             let given = hands.inputs.iter().rev().find(|(id, _)| id == data).map(|(_, bytes)| bytes);
             enqueue::write(to, at(dst), given.unwrap_or(&exec.data[data.index()]))

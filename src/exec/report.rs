@@ -98,7 +98,10 @@ impl fmt::Display for Report {
             writeln!(f, "part {index}   {} commands by {} ({})", segment.commands, segment.path, segment.why)?;
         }
         for kernel in &self.unchecked_kernels {
-            writeln!(f, "note     the arguments of `{kernel}` were not checked: its program does not tell their types")?;
+            writeln!(
+                f,
+                "note     the arguments of `{kernel}` were not checked: its program does not tell their types"
+            )?;
         }
         for warning in &self.warnings {
             writeln!(f, "warning  {warning}")?;

@@ -64,7 +64,11 @@ type Listener = Box<dyn FnOnce(Result<()>) + Send>;
 pub(super) enum Stage {
     /// Nothing is enqueued yet: it waits for something that may still fail.
     Deferred,
-    Enqueued { queue: Queue, first: Option<Event>, last: Event },
+    Enqueued {
+        queue: Queue,
+        first: Option<Event>,
+        last: Event,
+    },
     Done(Result<()>),
 }
 

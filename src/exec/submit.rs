@@ -13,12 +13,13 @@ use super::replay::{self, Ends, Hands, Inputs, Want};
 use super::ring::Ring;
 use super::submission::{Stage, State, Submission};
 use super::{Executable, Inner, watch};
+use crate::cl::buffer::{AsRegion, Buffer, Mem};
 use crate::cl::context::InContext;
-use crate::cl::enqueue::{self, Waits};
+use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::{Event, Gate, Progress};
 use crate::cl::host::{Element, HostBytes, HostData};
 use crate::cl::queue::{Queue, QueueProperties};
-use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::error::{DriverError, Error, Result, Status, SubmitError};
 use crate::graph::HostWrite;
 
 /// A submission to be made. See [`Executable::submit_to`].
@@ -126,10 +127,8 @@ impl<'a> Submit<'a> {
     /// [`SubmitError::Enqueue`]: what was enqueued before will run, and later submissions wait for it.
     pub fn submit(self) -> Result<Submission> {
         let submission = self.go(true)?;
-        Ok(submission.ok_or(DriverError {
-            call: "clEnqueueMarkerWithWaitList",
-            status: crate::Status(opencl_sys::CL_INVALID_EVENT),
-        })?)
+        Ok(submission
+            .ok_or(DriverError { call: "clEnqueueMarkerWithWaitList", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
     }
 
     /// Submits, and gives nothing to wait for: the cheapest form, which needs no event of the driver.
@@ -154,11 +153,11 @@ impl<'a> Submit<'a> {
         let inputs = self.inputs?;
         let Sorted { waits, mut blockers } = sort(exec, self.waits)?;
         let mut lane = exec.lane();
-        let slots = lane.take_slots(exec)?;
         lane.forget_finished();
         if let Some(tail) = lane.unfinished_deferred()? {
             blockers.push(Blocker::Order(tail));
         }
+        let slots = lane.take_slots(exec)?;
         let hands = Hands { slots, inputs };
         if blockers.is_empty() {
             return lane.submit_now(exec, self.queue, waits, hands, observed);
@@ -181,7 +180,7 @@ impl<'a> Submit<'a> {
 /// What a submission waits for, by how it is waited for.
 struct Sorted {
     /// In the driver's wait list.
-    waits: Vec<Event>,
+    waits: Waits,
     /// By the watcher.
     blockers: Vec<Blocker>,
 }
@@ -196,7 +195,7 @@ enum Blocker {
 
 /// Asks each event how it stands: what is complete is dropped, what has failed is an error.
 fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
-    let mut sorted = Sorted { waits: Vec::new(), blockers: Vec::new() };
+    let mut sorted = Sorted { waits: Waits::NONE, blockers: Vec::new() };
     for (index, dependency) in dependencies.into_iter().enumerate() {
         let failed = |cause: Error| Error::from(SubmitError::EventFailed { index, cause: Box::new(cause) });
         match dependency?.0 {
@@ -239,6 +238,8 @@ pub(super) struct Lane {
     deferred: Option<Arc<State>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<Queue>,
+    /// What [`Lane::enter`] fills.
+    door: Option<Mem>,
     /// By result.
     rings: Vec<Ring>,
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
@@ -254,7 +255,8 @@ impl Lane {
         let mut slots = Vec::with_capacity(self.rings.len());
         for (index, ring) in self.rings.iter_mut().enumerate() {
             let Some(slot) = ring.take() else {
-                let node = exec.results.iter().find(|(_, id)| id.index() == index).map_or(crate::ir::NodeId(0), |(n, _)| *n);
+                let node =
+                    exec.results.iter().find(|(_, id)| id.index() == index).map_or(crate::ir::NodeId(0), |(n, _)| *n);
                 return Err(SubmitError::NoSlot { node: exec.node(node), slots: ring.limit() });
             };
             slots.push(slot);
@@ -286,6 +288,24 @@ impl Lane {
         let queue = Queue::with_properties(&exec.context, &exec.device, QueueProperties::default())?;
         self.own_queue = Some(queue.clone());
         Ok(queue)
+    }
+
+    /// An event on the caller's queue that is complete when the queue's order and the wait list allow to start.
+    ///
+    /// On an out-of-order queue it is that of a real command, a fill of four bytes: a marker with a wait list ignores
+    /// barriers before it on Intel's CPU runtime (2026.2), a barrier with one does on PoCL 3.1, and either without one
+    /// waits for everything.
+    fn enter(&mut self, exec: &Inner, queue: &Queue, waits: &Waits) -> Result<Event> {
+        if !queue.properties().out_of_order {
+            return Ok(enqueue::marker(queue, waits)?);
+        }
+        let door = match &self.door {
+            Some(door) => door.clone(),
+            None => self.door.insert(Buffer::<u32>::new(&exec.context, 1)?.region().mem).clone(),
+        };
+        let to = To { queue, waits, event: true };
+        let event = enqueue::fill(&to, (&door, 0), &[0; 4], 4)?;
+        Ok(event.ok_or(DriverError { call: "clEnqueueFillBuffer", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
     }
 
     /// The event of the commands before, if they are on another queue and still under way.
@@ -337,18 +357,19 @@ impl Lane {
         &mut self,
         exec: &Inner,
         queue: &Queue,
-        events: Vec<Event>,
+        mut waits: Waits,
         hands: Hands,
         observed: bool,
     ) -> Result<Option<Submission>> {
         let results = exec.held_results(&hands, observed);
-        let mut waits = Waits::NONE;
         let (target, ends) = if queue.properties().out_of_order {
             // A barrier or an event for each command would cost more than the commands do, so they run on a queue of
             // their own, joined to the caller's by one marker on each side.
             let own = self.own_queue(exec)?;
-            waits.push(enter(exec, queue, events)?);
+            let entered = self.enter(exec, queue, &waits)?;
             queue.flush()?;
+            waits = Waits::NONE;
+            waits.push(entered);
             let ends = self.enqueue(exec, &own, waits, hands, Want { first: observed, last: true })?;
             if let Some(last) = ends.last.clone() {
                 own.flush()?;
@@ -359,7 +380,6 @@ impl Lane {
             }
             (own, ends)
         } else {
-            events.into_iter().for_each(|event| waits.push(event));
             (queue.clone(), self.enqueue(exec, queue, waits, hands, Want { first: observed, last: observed })?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
@@ -373,13 +393,13 @@ impl Lane {
         &mut self,
         exec: &Arc<Inner>,
         queue: &Queue,
-        events: &[Event],
+        waits: &Waits,
         hands: Hands,
     ) -> Result<(Arc<Deferred>, Submission)> {
         let results = exec.held_results(&hands, true);
         // What must be there later is made now, so that it cannot fail later.
         self.own_queue(exec)?;
-        let entered = enter(exec, queue, events.to_vec())?;
+        let entered = self.enter(exec, queue, waits)?;
         let gate = Gate::closed(&exec.context)?;
         let left = if queue.properties().out_of_order {
             let mut wait = Waits::NONE;
@@ -418,7 +438,9 @@ impl Lane {
                 watch::keep_until(event, kept);
             }
             Err(error) => {
-                log::error!("{error}: host memory of a dropped executable is lost, because nobody can tell when it is free");
+                log::error!(
+                    "{error}: host memory of a dropped executable is lost, because nobody can tell when it is free"
+                );
                 std::mem::forget(kept);
             }
         }
@@ -433,17 +455,6 @@ impl Inner {
         }
         self.results.iter().map(|(node, id)| (self.node(*node), Arc::clone(&hands.slots[id.index()]))).collect()
     }
-}
-
-/// An event on the caller's queue that is complete when the queue's order and the wait list allow to start.
-fn enter(exec: &Inner, queue: &Queue, events: Vec<Event>) -> Result<Event> {
-    let mut waits = Waits::NONE;
-    if events.is_empty() && queue.properties().out_of_order {
-        // With an empty list the marker would wait for all that is on the queue; with this one it waits for barriers.
-        waits.push(Gate::opened(&exec.context)?);
-    }
-    events.into_iter().for_each(|event| waits.push(event));
-    Ok(enqueue::marker(queue, &waits)?)
 }
 
 /// A submission that waits for its blockers.

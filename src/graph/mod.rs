@@ -259,9 +259,8 @@ impl Graph {
     ) -> Result<Node, BuildError> {
         let mut state = self.lock();
         let state = &mut *state;
-        let fail = |state: &State, cause| {
-            BuildError::new(format!("{} (to be node {})", subject(), state.ir.len()), cause)
-        };
+        let fail =
+            |state: &State, cause| BuildError::new(format!("{} (to be node {})", subject(), state.ir.len()), cause);
         let mut waits = Vec::new();
         for &node in &after.nodes {
             waits.push(self.resolve(state, node).map_err(|cause| fail(state, cause))?);

@@ -280,12 +280,7 @@ impl Graph {
     }
 }
 
-pub(super) fn forbid(
-    region: &Region,
-    bit: u64,
-    flag: &'static str,
-    access: &'static str,
-) -> Result<(), BuildCause> {
+pub(super) fn forbid(region: &Region, bit: u64, flag: &'static str, access: &'static str) -> Result<(), BuildCause> {
     if region.mem.flags() & bit == 0 { Ok(()) } else { Err(BuildCause::AccessForbidden { flag, access }) }
 }
 

@@ -35,7 +35,8 @@ impl Hazards {
             self.roots.resize_with(index + 1, Root::default);
         }
         let Root { direct, through_sub_buffers } = &mut self.roots[index];
-        let (own, other) = if view.is_sub_buffer { (through_sub_buffers, direct) } else { (direct, through_sub_buffers) };
+        let (own, other) =
+            if view.is_sub_buffer { (through_sub_buffers, direct) } else { (direct, through_sub_buffers) };
         let mut wait_for = |other: NodeId| {
             if other != node {
                 after.push(other);
@@ -242,7 +243,8 @@ mod tests {
                     reaches[node][pred] = true;
                 }
             }
-            let views = [false, true].map(|is_sub_buffer| View { root: RootId(0), offset: 0, size: 100, is_sub_buffer });
+            let views =
+                [false, true].map(|is_sub_buffer| View { root: RootId(0), offset: 0, size: 100, is_sub_buffer });
             let access = |(range, mode, sub): &(Range<usize>, Mode, bool)| Access {
                 view: ViewId(u32::from(*sub)),
                 range: range.clone(),

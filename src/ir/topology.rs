@@ -120,7 +120,8 @@ impl Topology {
     pub(crate) fn find_cycle(&self) -> Option<Vec<NodeId>> {
         // What is left after taking away node by node all that have no predecessor left has only nodes that lie on a
         // cycle or behind one; walking backwards in it has to come round.
-        let mut blocked: Vec<u32> = (0..self.len() as u32).map(|node| self.preds(NodeId(node)).count() as u32).collect();
+        let mut blocked: Vec<u32> =
+            (0..self.len() as u32).map(|node| self.preds(NodeId(node)).count() as u32).collect();
         let mut free: Vec<NodeId> =
             (0..self.len() as u32).map(NodeId).filter(|node| blocked[node.index()] == 0).collect();
         while let Some(node) = free.pop() {

@@ -64,13 +64,30 @@ pub(crate) struct Step {
 /// What a command does. Offsets and sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    Launch { object: ObjectId, grid: Grid },
-    Copy { src: Place, dst: Place, size: usize },
+    Launch {
+        object: ObjectId,
+        grid: Grid,
+    },
+    Copy {
+        src: Place,
+        dst: Place,
+        size: usize,
+    },
     CopyRect(Box<CopyRect>),
     /// The pattern is a range of [`Plan::patterns`].
-    Fill { dst: Place, size: usize, pattern: Range<usize> },
-    Write { dst: Place, data: DataId },
-    Read { src: Place, result: ResultId },
+    Fill {
+        dst: Place,
+        size: usize,
+        pattern: Range<usize>,
+    },
+    Write {
+        dst: Place,
+        data: DataId,
+    },
+    Read {
+        src: Place,
+        result: ResultId,
+    },
 }
 
 /// Which kernel object a launch uses.

@@ -49,8 +49,7 @@ impl fmt::Display for Why {
 /// Says no to a graph with a node that no path can run on the device.
 pub(super) fn check_runnable(ir: &Ir, caps: &Caps) -> Result<(), PlanError> {
     for node in ir.ids() {
-        can_run(ir.op(node), ir, caps)
-            .map_err(|(missing, kind)| PlanError::NotRunnable { node, missing, kind })?;
+        can_run(ir.op(node), ir, caps).map_err(|(missing, kind)| PlanError::NotRunnable { node, missing, kind })?;
     }
     Ok(())
 }

@@ -5,7 +5,9 @@
 
 use std::sync::OnceLock;
 
-use clgraph::{Buffer, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties};
+use clgraph::{
+    Buffer, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties,
+};
 use opencl3::command_queue::CommandQueue;
 
 /// The kernels of `kernels-cl/tests.cl`.
