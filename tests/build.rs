@@ -198,7 +198,7 @@ fn dependencies_are_nodes_of_the_same_graph() {
     let buffer = bench.buffer(&[0; 4]);
     let write = graph.write(&buffer, [1; 4]).add().unwrap();
     let read = graph.read(&buffer).add().unwrap();
-    let node = graph.empty().after(write).after(&read).add().unwrap();
+    let node = graph.empty().after(write).after([&read]).add().unwrap();
     assert_eq!(graph.predecessors(node).unwrap(), [write.node(), read.node()]);
     let foreign = bench.graph().empty().add().unwrap();
     assert_eq!(cause(graph.fill(&buffer, 0_u32).after(foreign).add()), BuildCause::OtherGraph { node: foreign });

@@ -76,6 +76,11 @@ impl Mem {
         self.0.root
     }
 
+    /// The C handle of the underlying buffer, which this object keeps alive.
+    pub(super) fn root_raw(&self) -> cl_mem {
+        std::ptr::with_exposed_provenance_mut(self.0.root)
+    }
+
     pub(crate) fn offset_in_root(&self) -> usize {
         self.0.offset
     }
@@ -313,7 +318,7 @@ impl<T> Buffer<T> {
         }
         let region = cl_buffer_region { origin: start * size_of::<T>(), size: (end - start) * size_of::<T>() };
         let align = inner.context.devices().iter().map(|device| device.caps().sub_buffer_align).max().unwrap_or(1);
-        if region.origin % align != 0 {
+        if !region.origin.is_multiple_of(align) {
             return Err(MemoryError::Misaligned { offset: region.origin, align }.into());
         }
         let core = Core::get()?;
@@ -342,7 +347,7 @@ impl<T> Buffer<T> {
     /// # Errors
     /// [`MemoryError::ElementSize`] when the bytes are no whole number of `U`.
     pub fn cast<U: Element>(&self) -> Result<Buffer<U>> {
-        if size_of::<U>() == 0 || self.size() % size_of::<U>() != 0 {
+        if size_of::<U>() == 0 || !self.size().is_multiple_of(size_of::<U>()) {
             return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
         }
         Ok(Buffer { mem: self.mem.clone(), element: PhantomData })

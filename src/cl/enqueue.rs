@@ -130,6 +130,9 @@ pub(crate) fn copy(
 
 /// A rectangle of `region` (bytes, rows, slices) from buffer to buffer. `pitches` are, in bytes, the source's row and
 /// slice and the destination's row and slice.
+///
+/// A sub-buffer is given as its place in its buffer, because PoCL 3.1 crashes on a sub-buffer here; and origins are given
+/// in whole rows and slices, because PoCL takes others for overlapping.
 pub(crate) fn copy_rect(
     to: &To<'_>,
     (src, src_origin): (&Mem, &[usize; 3]),
@@ -137,13 +140,18 @@ pub(crate) fn copy_rect(
     region: &[usize; 3],
     pitches: &[usize; 4],
 ) -> Result<Option<Event>, DriverError> {
+    let in_root = |mem: &Mem, origin: &[usize; 3], row: usize, slice: usize| {
+        rect_origin(mem.offset_in_root() + origin[2] * slice + origin[1] * row + origin[0], row, slice)
+    };
+    let src_origin = in_root(src, src_origin, pitches[0], pitches[1]);
+    let dst_origin = in_root(dst, dst_origin, pitches[2], pitches[3]);
     enqueue("clEnqueueCopyBufferRect", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**; three sizes each.
         unsafe {
             (core.clEnqueueCopyBufferRect)(
                 to.queue.raw(),
-                src.raw(),
-                dst.raw(),
+                src.root_raw(),
+                dst.root_raw(),
                 src_origin.as_ptr(),
                 dst_origin.as_ptr(),
                 region.as_ptr(),
@@ -157,6 +165,12 @@ pub(crate) fn copy_rect(
             )
         }
     })
+}
+
+/// A byte offset as byte in a row, row in a slice, and slice. Pitches are not zero, and the slice's is a multiple of the
+/// row's.
+pub(crate) fn rect_origin(offset: usize, row_pitch: usize, slice_pitch: usize) -> [usize; 3] {
+    [offset % row_pitch, offset % slice_pitch / row_pitch, offset / slice_pitch]
 }
 
 /// A pattern over `size` bytes.

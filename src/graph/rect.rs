@@ -2,6 +2,7 @@
 
 use super::{After, Graph, Node, State, after_methods};
 use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::enqueue::rect_origin;
 use crate::cl::host::Element;
 use crate::error::{BuildCause, Result};
 use crate::ir::{CopyRect, Mode, Op};
@@ -188,8 +189,7 @@ fn check_apart(
     if src.region.mem.root() != dst.region.mem.root() || region.contains(&0) {
         return Ok(());
     }
-    let same_view = src.region.mem.raw() == dst.region.mem.raw();
-    if same_view && (from.row, from.slice) != (into.row, into.slice) {
+    if (from.row, from.slice) != (into.row, into.slice) {
         // "CL_INVALID_VALUE if src_buffer and dst_buffer are the same buffer object and src_slice_pitch is not equal
         // to dst_slice_pitch or src_row_pitch is not equal to dst_row_pitch" (OpenCL 3.0, clEnqueueCopyBufferRect).
         return Err(BuildCause::Rect {
@@ -197,22 +197,20 @@ fn check_apart(
             why: "within one buffer the pitches of source and destination must be equal".to_owned(),
         });
     }
-    let base = |side: &Side, layout: &Layout| (side.region.mem.offset_in_root() + layout.start) as i128;
-    let (a, b) = (base(src, from), base(dst, into));
-    let overlap = if (from.row, from.slice) == (into.row, into.slice) {
-        let [width, rows, slices] = [(region[0] * element) as i128, region[1] as i128, region[2] as i128];
-        let (row, slice) = (from.row as i128, from.slice as i128);
-        // Two rows share bytes when they start less than a width apart. Row r of slice s of the source starts at
-        // a + r*row + s*slice, so it is the differences of rows and of slices that count.
-        (1 - slices..slices).any(|ds| {
-            let rest = b - a + ds * slice;
-            let nearest = (-rest).div_euclid(row);
-            (nearest..=nearest + 1).any(|dr| dr.abs() < rows && (rest + dr * row).abs() < width)
-        })
-    } else {
-        let (a_end, b_end) = (a + (from.end - from.start) as i128, b + (into.end - into.start) as i128);
-        a < b_end && b < a_end
+    let (row, slice) = (from.row, from.slice);
+    let boxed = |what: &'static str, side: &Side, layout: &Layout| {
+        let at = rect_origin(side.region.mem.offset_in_root() + layout.start, row, slice);
+        let size = [region[0] * element, region[1], region[2]];
+        // Drivers tell overlap by the corners of boxes, so a box has to have some.
+        if at[0] + size[0] > row || (size[2] > 1 && at[1] + size[1] > slice / row) {
+            let why = "within one buffer a rectangle must not run over the end of a row or slice, counted from the \
+                       buffer's start";
+            return Err(BuildCause::Rect { what, why: why.to_owned() });
+        }
+        Ok((at, size))
     };
+    let ((a, size), (b, _)) = (boxed("source", src, from)?, boxed("destination", dst, into)?);
+    let overlap = (0..3).all(|dim| a[dim] < b[dim] + size[dim] && b[dim] < a[dim] + size[dim]);
     if overlap {
         let show = |side: &Side, layout: &Layout| {
             let base = side.region.mem.offset_in_root();

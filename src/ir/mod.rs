@@ -154,6 +154,7 @@ pub(crate) struct Access {
     pub(crate) mode: Mode,
 }
 
+#[cfg(any(test, debug_assertions))]
 impl Access {
     /// Whether two uses need an order between them.
     pub(crate) fn conflicts_with(&self, other: &Self, views: &[View]) -> bool {

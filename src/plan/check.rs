@@ -19,12 +19,12 @@ use crate::ir::{Arg, Ir, NodeId, Op};
 const ALL_PAIRS: usize = 256;
 
 /// What is wrong with the plan, if anything is.
-pub(super) fn check(ir: &Ir, plan: &Plan) -> Result<(), String> {
-    order_and_steps(ir, plan)?;
+pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String> {
+    order_and_steps(ir, order, plan)?;
     objects(ir, plan)?;
     segments(plan)?;
     if ir.len() <= ALL_PAIRS {
-        pairs(ir, plan)?;
+        pairs(ir, order, plan)?;
     }
     Ok(())
 }
@@ -33,9 +33,9 @@ fn fail(text: String) -> Result<(), String> {
     Err(text)
 }
 
-fn order_and_steps(ir: &Ir, plan: &Plan) -> Result<(), String> {
+fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String> {
     let mut at = vec![usize::MAX; ir.len()];
-    for (position, node) in plan.order.iter().enumerate() {
+    for (position, node) in order.iter().enumerate() {
         if std::mem::replace(&mut at[node.index()], position) != usize::MAX {
             return fail(format!("node {} is twice in the order", node.0));
         }
@@ -130,10 +130,10 @@ fn reach(len: usize, order: &[NodeId], edges: &[(NodeId, NodeId)]) -> Vec<Vec<bo
     before
 }
 
-fn pairs(ir: &Ir, plan: &Plan) -> Result<(), String> {
+fn pairs(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String> {
     let all: Vec<_> = ir.ids().flat_map(|node| ir.topology.preds(node).map(move |pred| (pred, node))).collect();
-    let before = reach(ir.len(), &plan.order, &all);
-    let before_by_needed = reach(ir.len(), &plan.order, &plan.edges.needed);
+    let before = reach(ir.len(), order, &all);
+    let before_by_needed = reach(ir.len(), order, &plan.edges.needed);
     if before != before_by_needed {
         return fail("the edges that are kept do not reach what all edges reach".to_owned());
     }

@@ -30,8 +30,6 @@ pub(crate) struct Options {
 /// What to do, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Every node, each behind its predecessors.
-    pub(crate) order: Vec<NodeId>,
     /// The commands, in the order in which they are enqueued. Nodes that do nothing have none.
     pub(crate) steps: Vec<Step>,
     /// Consecutive steps that run by the same path.
@@ -139,9 +137,9 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: Options) -> Result<Plan, PlanE
     let segments = path::partition(&steps, options);
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
-    let plan = Plan { order, steps, segments, objects, patterns, edges };
+    let plan = Plan { steps, segments, objects, patterns, edges };
     #[cfg(any(test, debug_assertions))]
-    check::check(ir, &plan).map_err(PlanError::Defect)?;
+    check::check(ir, &order, &plan).map_err(PlanError::Defect)?;
     Ok(plan)
 }
 

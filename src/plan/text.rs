@@ -397,16 +397,18 @@ fn the_checker_finds_broken_plans() {
          d: empty after a c",
     );
     let good = plan(&reader.ir, &new_device(), Options::default()).unwrap();
+    let order: Vec<NodeId> = reader.ir.ids().collect();
     let broken = |change: &dyn Fn(&mut Plan)| {
         let mut plan = good.clone();
         change(&mut plan);
-        super::check::check(&reader.ir, &plan).unwrap_err()
+        super::check::check(&reader.ir, &order, &plan).unwrap_err()
     };
-    assert_eq!(super::check::check(&reader.ir, &good), Ok(()));
-    assert!(broken(&|plan| plan.order.swap(0, 1)).contains("not behind its predecessor"));
+    let bad_order = |order: [u32; 4]| super::check::check(&reader.ir, &order.map(NodeId), &good).unwrap_err();
+    assert_eq!(super::check::check(&reader.ir, &order, &good), Ok(()));
+    assert!(bad_order([1, 0, 2, 3]).contains("not behind its predecessor"));
+    assert!(bad_order([1, 1, 2, 3]).contains("twice in the order"));
     assert!(broken(&|plan| plan.steps.swap(0, 1)).contains("out of order"));
     assert!(broken(&|plan| drop(plan.steps.pop())).contains("has a step: false"));
-    assert!(broken(&|plan| plan.order[0] = NodeId(1)).contains("twice in the order"));
     assert!(broken(&|plan| plan.segments[0].steps.end = 1).contains("segments end at 1"));
     assert!(broken(&|plan| plan.edges.needed.truncate(2)).contains("do not reach"));
     assert!(broken(&|plan| plan.edges.implied_by_path += 1).contains("neither kept"));

@@ -1,0 +1,91 @@
+//! Counts the galaxies in a photograph of the sky.
+//!
+//! The photograph is denoised, compared with its background, and its connected bright objects are labelled and counted:
+//! a graph is submitted again and again until nothing changes. The same work is done by a plain loop of OpenCL calls
+//! and on the CPU, and all three must agree to the last bit.
+//!
+//! `cargo run --release --example 01_deep_field [PICTURE]`
+
+mod cpu;
+mod graph;
+mod picture;
+mod plain;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use clgraph::{Detail, InContext, Queue};
+use cpu::Parameters;
+use graph::DeepField;
+use picture::Picture;
+use plain::PlainLoop;
+
+/// How often each way is timed.
+const ROUNDS: usize = 21;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    env_logger::init();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = env::args_os().nth(1).map_or_else(|| root.join("examples/data/hubble_deep_field.jpg"), PathBuf::from);
+    let photo = Picture::load(&path)?;
+    let (width, height) = (photo.width, photo.height);
+    println!("picture    {} ({width} x {height})", path.display());
+
+    let device = clgraph::best_device()?;
+    println!("device     {} ({}, OpenCL {})", device.name(), device.caps().platform, device.caps().version);
+    let queue = Queue::new(&device)?;
+    let parameters = Parameters::default();
+    let begin = Instant::now();
+    let deep_field = DeepField::new(&queue, width, height, &parameters)?;
+    println!("graphs     built and finalized in {:.1?}, the compiler included", begin.elapsed());
+    for line in deep_field.report().to_string().lines() {
+        println!("           {line}");
+    }
+
+    let context = queue.context().to_opencl3()?;
+    let program = opencl3::program::Program::create_and_build_from_source(&context, graph::SOURCE, "")
+        .map_err(|log| format!("the plain loop's program does not build: {log}"))?;
+    let mut plain = PlainLoop::new(&context, &program, width, height, &parameters)?;
+
+    let rgb = Arc::new(photo.rgb.clone());
+    println!("running    {ROUNDS} rounds of each ...");
+    let (mut by_graph, mut by_loop) = (Vec::new(), Vec::new());
+    let (mut objects, mut turns) = deep_field.run(&rgb)?; // The first launch of a kernel may compile it.
+    let (mut plain_objects, _) = plain.run(&rgb)?;
+    for _ in 0..ROUNDS {
+        let begin = Instant::now();
+        (objects, turns) = deep_field.run(&rgb)?;
+        by_graph.push(begin.elapsed());
+        let begin = Instant::now();
+        (plain_objects, _) = plain.run(&rgb)?;
+        by_loop.push(begin.elapsed());
+    }
+    let on_cpu = cpu::find_objects(&rgb, width, height, &parameters);
+    if objects != on_cpu || plain_objects != on_cpu {
+        return Err("the graph, the plain loop and the CPU do not agree".into());
+    }
+
+    let folder = root.join("target/deep_field");
+    fs::create_dir_all(&folder)?;
+    let (png, dot) = (folder.join("galaxies.png"), folder.join("turn.dot"));
+    let mut annotated = photo;
+    annotated.draw_boxes(&objects.labels, &objects.areas, parameters.min_area);
+    annotated.save_png(&png)?;
+    deep_field.turn_graph.print_graph(&dot, Detail::Verbose)?;
+
+    println!("objects    {} of at least {} pixels, after {turns} turns", objects.count, parameters.min_area);
+    println!("           the same to the last bit by the graph, by the plain loop, and on the CPU");
+    println!("plain loop {:.2?} (median of {ROUNDS})", median(&mut by_loop));
+    println!("graph      {:.2?} (median of {ROUNDS})", median(&mut by_graph));
+    println!("picture    {}", png.display());
+    println!("drawing    {} (`dot -Tsvg` makes a picture of it)", dot.display());
+    Ok(())
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,112 @@
+//! The architecture's promises that a compiler does not keep: who may name whom, and where unsafe code is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folder or file below `src`, and the modules of the crate that it may name (see docs/ARCHITECTURE.md).
+const MAY_NAME: &[(&str, &[&str])] = &[
+    ("ffi", &["ffi", "error"]),
+    ("cl", &["cl", "ffi", "caps", "error"]),
+    ("ir", &["ir"]),
+    ("plan", &["plan", "ir", "caps", "error"]),
+    ("graph", &["graph", "ir", "cl", "caps", "error"]),
+    ("exec", &["exec", "graph", "plan", "ir", "cl", "caps", "error"]),
+    ("error", &["error", "graph"]),
+    ("caps.rs", &["caps"]),
+];
+
+/// Folders with unsafe code, and the one file outside them with a declaration of the user's promise.
+const UNSAFE_FOLDERS: [&str; 2] = ["ffi", "cl"];
+const PROMISE: &str = "graph/kernel.rs";
+
+fn sources() -> Vec<(PathBuf, String)> {
+    fn visit(folder: &Path, root: &Path, found: &mut Vec<(PathBuf, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                visit(&path, root, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(root).unwrap().to_path_buf(), text));
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    visit(&root, &root, &mut found);
+    assert!(found.len() > 30, "the sources were not found");
+    found
+}
+
+/// The part of a line that is code.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+#[test]
+fn arrows_between_layers_point_one_way() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let first = path.components().next().unwrap().as_os_str().to_str().unwrap().to_owned();
+        if first == "lib.rs" {
+            continue;
+        }
+        let (_, allowed) = MAY_NAME
+            .iter()
+            .find(|(folder, _)| *folder == first)
+            .unwrap_or_else(|| panic!("{first} is a new folder: say in this test whom it may name"));
+        for (number, line) in text.lines().enumerate() {
+            for rest in code(line).split("crate::").skip(1) {
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                // Names that begin with a capital are the crate's public ones, such as `crate::Error`.
+                let public = name.chars().next().is_none_or(char::is_uppercase);
+                if !public && !allowed.contains(&name.as_str()) {
+                    wrong.push(format!("{}:{}: names {name}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_vocabulary_and_the_planner_do_not_know_opencl() {
+    for (path, text) in sources() {
+        if path.starts_with("ir") || path.starts_with("plan") {
+            for (number, line) in text.lines().enumerate() {
+                for word in ["opencl3", "opencl_sys", "cl_mem", "cl_kernel", "cl_event"] {
+                    assert!(!code(line).contains(word), "{}:{}: {word}", path.display(), number + 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_two_folders_and_each_block_argues() {
+    for (path, text) in sources() {
+        let fenced = UNSAFE_FOLDERS.iter().any(|folder| path.starts_with(folder));
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let line = code(line);
+            let at = format!("{}:{}", path.display(), number + 1);
+            let says = |what: &&str| line.contains(&format!("unsafe {what}"));
+            if !fenced && ["{", "fn", "impl", "extern", "trait"].iter().any(says) {
+                let promise = path == Path::new(PROMISE) && line.trim().starts_with("pub unsafe fn add(self)");
+                assert!(promise, "{at}: unsafe code outside of {UNSAFE_FOLDERS:?}");
+            }
+            if fenced && (line.contains("unsafe {") || line.contains("unsafe impl")) {
+                let argued = lines[number.saturating_sub(9)..=number].iter().any(|line| line.contains("SAFETY:"));
+                assert!(argued, "{at}: no SAFETY argument near");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_one_room() {
+    for (path, text) in sources() {
+        let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
+        assert!(lines <= 600, "{} has {lines} lines: it is perhaps two rooms in one", path.display());
+    }
+}

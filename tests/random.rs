@@ -1,0 +1,253 @@
+//! Random graphs against an eager run: valid ones give the same bytes, invalid ones an error, and none panics.
+
+mod common;
+
+use clgraph::{Buffer, Finalize, HostRead, Kernel, Queue};
+use common::Bench;
+use opencl3::memory::ClMem;
+use quickcheck::{Arbitrary, Gen, QuickCheck, TestResult};
+
+const BUFFERS: usize = 4;
+/// Elements of a buffer: two halves of 64, each of which can be a sub-buffer.
+const LEN: usize = 128;
+
+/// A command as plain data. Numbers are wild: they are brought into range, or not, by who uses them.
+#[derive(Clone, Debug)]
+struct Command {
+    kind: u8,
+    a: u8,
+    b: u8,
+    start: u16,
+    other: u16,
+    len: u16,
+    value: u32,
+    /// Which earlier node it names as a dependency besides, if any.
+    after: Option<u8>,
+}
+
+impl Arbitrary for Command {
+    fn arbitrary(g: &mut Gen) -> Self {
+        Self {
+            kind: u8::arbitrary(g),
+            a: u8::arbitrary(g),
+            b: u8::arbitrary(g),
+            start: u16::arbitrary(g),
+            other: u16::arbitrary(g),
+            len: u16::arbitrary(g),
+            value: u32::arbitrary(g),
+            after: Option::arbitrary(g),
+        }
+    }
+
+    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
+        let this = self.clone();
+        Box::new((self.len > 0).then(|| Self { len: this.len / 2, ..this }).into_iter())
+    }
+}
+
+/// The memory: whole buffers, and for each its two halves as sub-buffers.
+struct Memory {
+    views: Vec<[Buffer<u32>; 3]>,
+}
+
+impl Memory {
+    fn new(bench: &Bench) -> Self {
+        let views = (0..BUFFERS).map(|at| {
+            let whole = bench.buffer(&(0..LEN as u32).map(|i| i * 7 + at as u32).collect::<Vec<_>>());
+            let (low, high) = (whole.sub_buffer(..LEN / 2).unwrap(), whole.sub_buffer(LEN / 2..).unwrap());
+            [whole, low, high]
+        });
+        Self { views: views.collect() }
+    }
+
+    /// A buffer or one of its halves, with its first element in the whole buffer.
+    fn view(&self, number: u8) -> (&Buffer<u32>, usize) {
+        let number = usize::from(number);
+        let part = (number / BUFFERS) % 3;
+        (&self.views[number % BUFFERS][part], if part == 2 { LEN / 2 } else { 0 })
+    }
+
+    fn content(&self, queue: &Queue) -> Vec<Vec<u32>> {
+        self.views.iter().map(|[whole, ..]| common::content(queue, whole)).collect()
+    }
+}
+
+/// A range that is inside a view.
+fn range(start: u16, len: u16, of: usize) -> (usize, usize) {
+    let start = usize::from(start) % of;
+    (start, usize::from(len) % (of - start) + 1)
+}
+
+/// What every command does, on the CPU, one after the other: the oracle.
+struct Eager {
+    content: Vec<Vec<u32>>,
+    reads: Vec<Vec<u32>>,
+}
+
+/// The kernels that the commands use.
+struct Kernels {
+    stir: Kernel,
+    scale: Kernel,
+    add: Kernel,
+}
+
+/// Adds the command to the graph, and does it eagerly. A command that is invalid is in neither.
+fn apply(
+    command: &Command,
+    graph: &clgraph::Graph,
+    memory: &Memory,
+    kernels: &Kernels,
+    eager: &mut Eager,
+    reads: &mut Vec<HostRead<u32>>,
+) -> clgraph::Result<()> {
+    let nodes = graph.nodes();
+    let after: Vec<_> = command
+        .after
+        .filter(|_| !nodes.is_empty())
+        .map(|at| nodes[usize::from(at) % nodes.len()])
+        .into_iter()
+        .collect();
+    let ((a, a_base), (b, b_base)) = (memory.view(command.a), memory.view(command.b));
+    let (a_index, b_index) = (usize::from(command.a) % BUFFERS, usize::from(command.b) % BUFFERS);
+    let (start, len) = range(command.start, command.len, a.len());
+    let slice = a.slice(start..start + len)?;
+    let at = a_base + start;
+    match command.kind % 7 {
+        0 => {
+            graph.fill(&slice, command.value).after(&after).add()?;
+            eager.content[a_index][at..at + len].fill(command.value);
+        }
+        1 => {
+            let data: Vec<u32> = (0..len as u32).map(|i| i ^ command.value).collect();
+            graph.write(&slice, &data).after(&after).add()?;
+            eager.content[a_index][at..at + len].copy_from_slice(&data);
+        }
+        2 => {
+            reads.push(graph.read(&slice).after(&after).add()?);
+            eager.reads.push(eager.content[a_index][at..at + len].to_vec());
+        }
+        3 => {
+            // Wild: may be out of bounds or overlap, and is then refused.
+            let other = usize::from(command.other) % LEN;
+            graph.copy(&slice, &b.slice(other..other + len)?).after(&after).add()?;
+            let bytes = eager.content[a_index][at..at + len].to_vec();
+            eager.content[b_index][b_base + other..b_base + other + len].copy_from_slice(&bytes);
+        }
+        4 => {
+            // Wild as well: rows of a rectangle of 16 columns.
+            let (width, rows) = (len % 8 + 1, usize::from(command.other) % 5);
+            let (from, into) = (usize::from(command.start) % 16, usize::from(command.len) % 16);
+            let rect = graph.copy_rect(a, b).region([width, rows, 1]).src_pitch(16, 0).dst_pitch(16, 0);
+            rect.src_origin([from, 0, 0]).dst_origin([into, 1, 0]).after(&after).add()?;
+            let source = eager.content[a_index].clone();
+            for row in 0..rows {
+                let (from, into) = (a_base + from + 16 * row, b_base + into + 16 * (row + 1));
+                eager.content[b_index][into..into + width].copy_from_slice(&source[from..from + width]);
+            }
+        }
+        5 => {
+            let n = a.len();
+            // SAFETY: each work-item touches its own element.
+            unsafe { graph.kernel(&kernels.stir).read_write(a).range(n).after(&after).add() }?;
+            let part = &mut eager.content[a_index][a_base..a_base + n];
+            part.iter_mut().zip(0..).for_each(|(x, i)| *x = x.wrapping_mul(5).wrapping_add(i));
+        }
+        _ => {
+            let n = a.len().min(b.len());
+            if a_index == b_index {
+                return Ok(()); // The kernels must not get the same memory twice.
+            }
+            let source = eager.content[a_index][a_base..a_base + n].to_vec();
+            let target = &mut eager.content[b_index][b_base..b_base + n];
+            let (into, from) = (b.slice(..n)?, a.slice(..n)?);
+            // SAFETY: each work-item touches its own element, and there are as many as the shorter one has.
+            unsafe {
+                if command.value % 2 == 0 {
+                    graph.kernel(&kernels.add).read_write(&into).read(&from).range(n).after(&after).add()?;
+                    target.iter_mut().zip(source).for_each(|(x, y)| *x = x.wrapping_add(y));
+                } else {
+                    let scale = graph.kernel(&kernels.scale).read(&from).write(&into).arg(command.value);
+                    scale.range(n).work_group(if n % 32 == 0 { 32 } else { 1 }).after(&after).add()?;
+                    let by = |y: u32| y.wrapping_mul(3).wrapping_add(command.value);
+                    target.iter_mut().zip(source).for_each(|(x, y)| *x = by(y));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Valid commands give the bytes of an eager run, whichever invalid ones were refused in between, however often the
+/// graph is submitted, and on whichever queue.
+#[test]
+fn random_graphs_give_the_bytes_of_an_eager_run() {
+    let bench = Bench::new();
+    let kernels = Kernels { stir: bench.kernel("stir"), scale: bench.kernel("scale"), add: bench.kernel("add") };
+    let out_of_order = bench.another_queue(true);
+    let property = |commands: Vec<Command>, on_out_of_order: bool, path: bool| {
+        let queue = if on_out_of_order { &out_of_order } else { &bench.queue };
+        let memory = Memory::new(&bench);
+        let graph = bench.graph();
+        let mut eager = Eager { content: memory.content(&bench.queue), reads: Vec::new() };
+        let mut reads = Vec::new();
+        for command in &commands {
+            let before = graph.len();
+            if let Err(error) = apply(command, &graph, &memory, &kernels, &mut eager, &mut reads) {
+                assert_eq!(graph.len(), before, "a refused node is not there: {error}");
+                assert!(matches!(error.kind(), clgraph::ErrorKind::Invalid), "{error}");
+            }
+        }
+        let path = if path { clgraph::Path::Auto } else { clgraph::Path::Replay };
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        let run = executable.submit(queue).unwrap();
+        run.wait().unwrap();
+        let results: Vec<Vec<u32>> = reads.iter().map(|read| run.get(read).unwrap().to_vec()).collect();
+        TestResult::from_bool(results == eager.reads && memory.content(&bench.queue) == eager.content)
+    };
+    // A closure cannot be a `Testable`, so the cases are drawn here.
+    let mut g = Gen::new(30);
+    for _ in 0..150 {
+        let (commands, queue, path) =
+            (Vec::<Command>::arbitrary(&mut g), bool::arbitrary(&mut g), bool::arbitrary(&mut g));
+        let shown = format!("{commands:?}");
+        assert!(!property(commands, queue, path).is_failure(), "{shown}");
+    }
+}
+
+/// Wild edges never panic, never make a cycle, and what is refused changes nothing.
+#[test]
+fn random_edges_never_close_a_cycle() {
+    fn property(nodes: u8, edges: Vec<(u8, u8)>) -> bool {
+        thread_local!(static BENCH: Bench = Bench::new());
+        BENCH.with(|bench| {
+            let graph = bench.graph();
+            let nodes: Vec<_> = (0..nodes % 20 + 1).map(|_| graph.empty().add().unwrap()).collect();
+            for (from, to) in edges {
+                let (from, to) = (nodes[usize::from(from) % nodes.len()], nodes[usize::from(to) % nodes.len()]);
+                let before = graph.to_dot(clgraph::Detail::Brief);
+                if graph.add_edge(from, to).is_err() && graph.to_dot(clgraph::Detail::Brief) != before {
+                    return false;
+                }
+            }
+            graph.finalize(Finalize::new()).is_ok()
+        })
+    }
+    QuickCheck::new().tests(100).quickcheck(property as fn(u8, Vec<(u8, u8)>) -> bool);
+}
+
+/// Objects that were wrapped are released: the memory of the random graphs does not pile up.
+#[test]
+fn what_random_graphs_use_is_released() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    let plain = buffer.to_opencl3().unwrap();
+    let before = plain.reference_count().unwrap();
+    for value in 0..50 {
+        let graph = bench.graph();
+        graph.fill(&buffer, value).add().unwrap();
+        graph.write(&buffer, vec![value; LEN]).add().unwrap();
+        bench.run(&graph);
+    }
+    bench.queue.finish().unwrap();
+    assert_eq!(plain.reference_count().unwrap(), before);
+}

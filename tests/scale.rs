@@ -1,0 +1,81 @@
+//! Large graphs: nothing is quadratic, and nothing recurses over depth.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use clgraph::{Finalize, Graph, Kernel};
+use common::Bench;
+
+const NODES: usize = 100_000;
+
+/// A chain by data: every node waits for the one before, and no two have the same arguments.
+fn chain(bench: &Bench, stir: &Kernel, nodes: usize) -> Graph {
+    let buffers = [bench.buffer(&[0; 64]), bench.buffer(&[0; 64])];
+    let graph = bench.graph();
+    for at in 0..nodes {
+        let (from, into) = (&buffers[at % 2], &buffers[(at + 1) % 2]);
+        // SAFETY: the one work-item touches the first element of each.
+        unsafe { graph.kernel(stir).read(from).write(into).arg(at as u32).range(1).add() }.unwrap();
+    }
+    graph
+}
+
+/// Rules D5, E3: on a thread with a stack of 256 KiB, so that recursion over depth would overflow it.
+#[test]
+fn a_chain_of_100_000_nodes_is_built_finalized_submitted_and_dropped_on_a_small_stack() {
+    let bench = Bench::new();
+    let scale = bench.kernel("scale");
+    let work = move || {
+        let graph = chain(&bench, &scale, NODES);
+        assert_eq!(graph.predecessors(graph.nodes()[NODES - 1]).unwrap(), [graph.nodes()[NODES - 2]]);
+        assert_eq!(graph.to_dot(clgraph::Detail::Brief).lines().count(), 2 * NODES + 1);
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        assert_eq!(executable.report().kernel_objects, NODES);
+        let run = executable.submit(&bench.queue).unwrap();
+        drop(graph);
+        run.wait().unwrap();
+        drop((run, executable));
+    };
+    std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap().join().unwrap();
+}
+
+/// Rule D5: four times the nodes take about four times as long, where a scan of all nodes for each would take sixteen.
+/// The shortest of several tries on each side, because the machine does other things too.
+#[test]
+fn building_and_finalizing_are_linear_in_the_number_of_nodes() {
+    let bench = Bench::new();
+    let scale = bench.kernel("scale");
+    let time = |nodes| {
+        let tries = (0..3).map(|_| {
+            let begin = Instant::now();
+            chain(&bench, &scale, nodes).finalize(Finalize::new()).unwrap();
+            begin.elapsed()
+        });
+        tries.min().unwrap_or(Duration::MAX)
+    };
+    let (small, large) = (time(10_000), time(40_000));
+    assert!(large < small * 10, "10 000 nodes took {small:?}, 40 000 took {large:?}");
+}
+
+/// A node that joins very many, and very many behind it: linear as well.
+#[test]
+fn wide_joins_and_forks_are_linear() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    for _ in 0..3 {
+        let join = graph.empty().after_all_leaves().add().unwrap();
+        for _ in 0..NODES / 4 {
+            graph.empty().after(join).add().unwrap();
+        }
+    }
+    let last = graph.empty().after_all_leaves().add().unwrap();
+    assert_eq!(graph.predecessors(last).unwrap().len(), NODES / 4);
+    // An edge that exists between two nodes of which one has very many others.
+    let join = graph.nodes()[0];
+    let leaf = graph.successors(join).unwrap()[NODES / 8];
+    for _ in 0..1000 {
+        graph.add_edge(join, leaf).unwrap();
+    }
+    bench.run(&graph);
+}

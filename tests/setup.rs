@@ -1,0 +1,71 @@
+//! A machine without OpenCL, without a driver, or without a device: an error that says what to do.
+//!
+//! The OpenCL library is loaded once in a process, so each case runs in a process of its own: this test calls itself.
+
+use std::process::Command;
+
+const CHILD: &str = "CLGRAPH_TEST_CHILD";
+
+/// What `clgraph::best_device` says in a process with these variables.
+fn best_device_with(variables: &[(&str, &str)]) -> String {
+    let this = std::env::current_exe().unwrap();
+    let mut child = Command::new(this);
+    child.args(["--exact", "the_child_prints_what_it_finds", "--nocapture"]).env(CHILD, "1");
+    child.envs(variables.iter().copied());
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = text.lines().find_map(|line| line.split_once("RESULT "));
+    found.unwrap_or_else(|| panic!("the child said: {text}{}", String::from_utf8_lossy(&output.stderr))).1.to_owned()
+}
+
+/// The other half of the tests below; by itself it checks that this process finds a device.
+#[test]
+fn the_child_prints_what_it_finds() {
+    let found = clgraph::best_device();
+    if std::env::var_os(CHILD).is_some() {
+        match found {
+            Ok(device) => println!("RESULT device {}", device.name()),
+            Err(error) => println!("RESULT {:?}: {error}", error.kind()),
+        }
+    } else {
+        assert!(!found.unwrap().name().is_empty());
+    }
+}
+
+#[test]
+fn no_library_is_an_error_that_says_what_to_install() {
+    let text = best_device_with(&[("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so;/nor/this.so")]);
+    assert!(
+        text.starts_with("FeatureNotSupported: no OpenCL library could be loaded (tried /no/such/libOpenCL.so:"),
+        "{text}"
+    );
+    assert!(text.contains("/nor/this.so") && text.contains("apt-get install ocl-icd-libopencl1"), "{text}");
+}
+
+#[test]
+fn a_library_that_is_not_opencl_is_an_error_that_names_it() {
+    let text = best_device_with(&[("OPENCL_DYLIB_PATH", "libm.so.6")]);
+    assert!(text.contains("the OpenCL library libm.so.6 has no function clGetPlatformIDs"), "{text}");
+}
+
+#[test]
+fn no_driver_is_an_error_that_says_what_to_install() {
+    let empty = std::env::temp_dir().join(format!("clgraph-no-drivers-{}", std::process::id()));
+    std::fs::create_dir_all(&empty).unwrap();
+    let text = best_device_with(&[("OCL_ICD_VENDORS", empty.to_str().unwrap())]);
+    std::fs::remove_dir_all(&empty).unwrap();
+    assert!(text.starts_with("FeatureNotSupported: OpenCL is installed, but no driver is"), "{text}");
+    assert!(text.contains("apt-get install pocl-opencl-icd"), "{text}");
+}
+
+#[test]
+fn a_driver_without_a_device_is_named() {
+    // PoCL can be told to have no devices.
+    if clgraph::best_device().unwrap().caps().platform == "Portable Computing Language" {
+        let text = best_device_with(&[("POCL_DEVICES", "")]);
+        assert!(text.contains("no OpenCL driver has a device (Portable Computing Language)"), "{text}");
+    }
+    let error = clgraph::Error::from(clgraph::SetupError::NoDevice { platforms: "A, B".to_owned() });
+    assert_eq!(error.kind(), clgraph::ErrorKind::FeatureNotSupported);
+    assert!(error.to_string().starts_with("no OpenCL driver has a device (A, B)"), "{error}");
+}
