@@ -1,9 +1,63 @@
-#![doc = include_str!("../README.md")]
+//! Command graphs for every OpenCL: build a graph of commands once, finalize it, submit it many times.
+//!
+//! # From start to end
+//!
+//! 1. A [`Queue`] leads to a [`Device`]: [`best_device`] finds one, [`Queue::from_opencl3`] takes yours.
+//! 2. A [`Program`] gives [`Kernel`]s, and [`Buffer`]s hold memory. Both are made here or wrapped.
+//! 3. A [`Graph`] collects nodes: [`kernel`](Graph::kernel), [`copy`](Graph::copy), [`copy_rect`](Graph::copy_rect),
+//!    [`fill`](Graph::fill), [`write`](Graph::write), [`read`](Graph::read), [`empty`](Graph::empty). Each returns a
+//!    builder, which [`add`](CopyNode::add) ends. Nodes that use the same memory get edges by themselves;
+//!    [`after`](CopyNode::after) and [`add_edge`](Graph::add_edge) say the rest.
+//! 4. [`Graph::finalize`] plans and prepares, and gives an [`Executable`]. Its [`report`](Executable::report) says what
+//!    was decided and why.
+//! 5. [`Executable::submit`] runs it, as often as you like, and gives a [`Submission`] to wait for. Results are taken
+//!    from it with [`Submission::get`].
+//!
+//! ```
+//! use clgraph::{Buffer, Finalize, Graph, Program, Queue};
+//!
+//! # fn main() -> clgraph::Result<()> {
+//! let queue = Queue::new(&clgraph::best_device()?)?;
+//! let source = "kernel void square(global const int *in, global int *out) {
+//!     size_t i = get_global_id(0);
+//!     out[i] = in[i] * in[i];
+//! }";
+//! let square = Program::from_source(&queue, source)?.kernel("square")?;
+//! let (a, b) = (Buffer::<i32>::new(&queue, 4)?, Buffer::<i32>::new(&queue, 4)?);
+//!
+//! let graph = Graph::new(&queue)?;
+//! let input = graph.write(&a, [0; 4]).add()?;
+//! // SAFETY: a work-item touches its own element of each buffer, and there are as many as elements.
+//! unsafe { graph.kernel(&square).read(&a).write(&b).range(4).add()? };
+//! let output = graph.read(&b).add()?;
+//! let executable = graph.finalize(Finalize::new())?;
+//!
+//! for numbers in [[1, 2, 3, 4], [5, 6, 7, 8]] {
+//!     let run = executable.submit_to(&queue).with(&input, numbers).submit()?;
+//!     run.wait()?;
+//!     assert_eq!(*run.get(&output)?, numbers.map(|n| n * n));
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # What to rely on
+//!
+//! - **Safety.** The one promise is asked at [`KernelNode::add`]. Everything else is safe: executables keep alive what
+//!   they use, and bounds, contexts, sizes and work-groups are checked when a node is added.
+//! - **Errors** are [`Error`]s: they say what was wrong, where, and what to do, and the call has changed nothing.
+//!   [`Error::kind`] is for code that has to choose.
+//! - **Threads.** Graphs, executables, queues, buffers and submissions are `Send + Sync`; a clone is the same object.
+//! - **Order.** A submission keeps the order of an in-order queue and the barriers of an out-of-order one. Submissions of
+//!   one executable never overlap.
+//! - **Units.** Lengths, ranges and origins are in elements and work-items; sizes in reports and errors are in bytes.
+//!
+//! The rules, with ids that the tests name, are in `docs/SEMANTICS.md` of the repository. Names are those of OpenCL; the
+//! C functions are aliases in this documentation's search.
 #![deny(unsafe_code)] // allowed again in ffi/ and cl/ only: see docs/ARCHITECTURE.md
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-pub mod caps;
+mod caps;
 mod cl;
 mod error;
 mod exec;
@@ -26,10 +80,16 @@ pub use error::{
     SetupError, Status, SubmitError,
 };
 pub use exec::{
-    Completion, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, Submission, Submit, WaitFor,
+    Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, Submission, Submit,
+    WaitFor,
 };
 pub use graph::{
     CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties, HostRead, HostWrite,
     KernelNode, Node, NodeKind, Nodes, ReadNode, WriteNode,
 };
 pub use plan::{Path, Why};
+
+/// The README's program is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,7 +11,7 @@ mod watch;
 pub use finalize::Finalize;
 pub use report::{Report, SegmentReport};
 pub use submission::{Completion, Progress, ResultGuard, Submission};
-pub use submit::{Submit, WaitFor};
+pub use submit::{Dependency, Submit, WaitFor};
 
 use std::collections::HashMap;
 use std::fmt;
