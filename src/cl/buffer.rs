@@ -437,9 +437,17 @@ pub struct Region {
 }
 
 /// What names memory of elements of type `T`: a [`Buffer`], which means all of it, or a [`BufferSlice`].
-pub trait AsRegion<T> {
+///
+/// It cannot be implemented elsewhere: graphs rely on a region being whole elements of `T`.
+pub trait AsRegion<T>: sealed::Sealed<T> {
     /// The range of bytes.
     fn region(&self) -> Region;
+}
+
+mod sealed {
+    pub trait Sealed<T> {}
+    impl<T> Sealed<T> for super::Buffer<T> {}
+    impl<T> Sealed<T> for super::BufferSlice<T> {}
 }
 
 impl<T> AsRegion<T> for Buffer<T> {

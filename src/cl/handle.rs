@@ -165,8 +165,9 @@ impl Bin {
 
     fn empty_if_open(&self) {
         if GATES.load(Ordering::Acquire) == 0 {
-            let mut items = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-            while let Some(item) = items.pop() {
+            let items = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            // In the order in which they were dropped, which is newest first where that matters.
+            for item in items {
                 (item.release)(item.raw.as_ptr());
             }
         }

@@ -239,12 +239,12 @@ impl Submission {
             Stage::Deferred => Progress::Waiting,
             Stage::Done(Ok(())) => Progress::Complete,
             Stage::Done(Err(_)) => Progress::Failed,
-            Stage::Enqueued { queue, first, .. } => {
+            Stage::Enqueued { queue, first, last } => {
                 // Whoever asks again and again expects that it gets on.
                 flush(&queue);
-                match first.map(|first| first.progress()).transpose()? {
-                    None | Some(event::Progress::Waiting) => Progress::Waiting,
-                    Some(_) => Progress::Running,
+                match first.unwrap_or(last).progress()? {
+                    event::Progress::Waiting => Progress::Waiting,
+                    _ => Progress::Running,
                 }
             }
         })

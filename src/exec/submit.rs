@@ -85,7 +85,9 @@ impl<'a> Submit<'a> {
 
     /// Lets the submission wait for something, besides what its queue holds already. May be called repeatedly.
     ///
-    /// An event of a queue that nobody flushes may never complete: flushing queues of one's own is the caller's part.
+    /// An event of a queue that nobody flushes may never complete: flushing queues of one's own is the caller's part. A
+    /// user event may still be set to failure, and then the submission fails and does not run. An event of a command
+    /// that fails while the driver waits for it leaves the rest to the driver, and drivers differ.
     pub fn after(mut self, event: &impl WaitFor) -> Self {
         self.waits.push(event.dependency());
         self

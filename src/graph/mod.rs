@@ -271,12 +271,9 @@ impl Graph {
         let prepared = prepare(state).map_err(|cause| fail(state, cause))?;
         let mark = state.ir.mark();
         let mut accesses = Vec::new();
-        let op = commit(state, prepared, &mut accesses);
+        let op = if state.ir.has_room() { commit(state, prepared, &mut accesses) } else { None };
         let id = NodeId(state.ir.len() as u32);
         let node = op.and_then(|op| {
-            if state.ir.len() >= u32::MAX as usize - 1 {
-                return None;
-            }
             for access in &accesses {
                 let view = &state.ir.views[access.view.index()];
                 state.hazards.add(id, access, view, &mut waits);
@@ -287,7 +284,8 @@ impl Graph {
             Some(node) => Ok(Node::new(self.id(), node)),
             None => {
                 state.ir.rewind(mark);
-                let cause = BuildCause::Full { limit: u64::from(u32::MAX) - 1, what: "nodes, arguments and bytes" };
+                let cause =
+                    BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" };
                 Err(fail(state, cause))
             }
         }

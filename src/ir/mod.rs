@@ -269,6 +269,14 @@ impl Ir {
         push(&mut self.args, args)
     }
 
+    /// As many nodes, edges, accesses, arguments and bytes of values as a graph can hold, of each.
+    pub(crate) const MOST: usize = u32::MAX as usize - (1 << 24);
+
+    /// Whether another node fits, with all that one node can need besides arguments and bytes, whose own tables tell.
+    pub(crate) fn has_room(&self) -> bool {
+        [self.nodes.len(), self.accesses.len(), self.topology.edge_count()].into_iter().all(|len| len < Self::MOST)
+    }
+
     /// Adds a node behind others. `None` when a table is full.
     ///
     /// `after` may hold any node twice; it is used as scratch space.
@@ -278,9 +286,6 @@ impl Ir {
         accesses: impl ExactSizeIterator<Item = Access>,
         after: &mut Vec<NodeId>,
     ) -> Option<NodeId> {
-        if self.nodes.len() >= u32::MAX as usize - 1 {
-            return None;
-        }
         let accesses = push(&mut self.accesses, accesses)?;
         self.nodes.push(NodeData { op, accesses });
         Some(self.topology.push_node(after))
