@@ -214,3 +214,52 @@ fn buffers_over_host_memory_need_an_owner() {
     bench.run(&graph);
     assert_eq!(bench.content(&buffer)[..3], [5, 6, 7]);
 }
+
+/// Rules F3, F6: what owns host memory behind a buffer stays as long as a command uses it, whoever drops what.
+#[test]
+fn the_owner_of_host_memory_outlives_the_commands_that_use_it() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    struct Owner {
+        _memory: Box<[u32]>,
+        gone: Arc<AtomicBool>,
+    }
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.gone.store(true, Ordering::SeqCst);
+        }
+    }
+    use opencl3::memory::{self, ClMem};
+    let bench = Bench::new();
+    let context = bench.queue.context().to_opencl3().unwrap();
+    let gone = Arc::new(AtomicBool::new(false));
+    let mut memory = vec![1_u32; 64].into_boxed_slice();
+    let place = memory.as_mut_ptr().cast();
+    // SAFETY: the memory goes to the wrapper as its owner.
+    let plain = unsafe { memory::Buffer::<u32>::create(&context, memory::CL_MEM_USE_HOST_PTR, 64, place) }.unwrap();
+    let owner = Owner { _memory: memory, gone: Arc::clone(&gone) };
+    // SAFETY: the owner is the memory behind the buffer, and nobody else touches it.
+    let buffer = unsafe { Buffer::<u32>::from_raw_with_owner(&bench.queue, plain.get(), owner) }.unwrap();
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&buffer).arg(20_000_000_u32).range(64).add() }.unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    bench.queue.flush().unwrap();
+    drop((plain, buffer, graph, executable));
+    loop {
+        let gone = gone.load(Ordering::SeqCst);
+        let done = run.is_done().unwrap();
+        assert!(done || !gone, "the owner went while the kernel ran");
+        if done {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    drop(run);
+    bench.queue.finish().unwrap();
+    let begin = std::time::Instant::now();
+    while !gone.load(Ordering::SeqCst) {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(60), "the owner never goes");
+        std::thread::yield_now();
+    }
+}

@@ -32,7 +32,7 @@ fn a_program_of_opencl3_objects_runs_as_a_graph_and_back() {
     unsafe { graph.kernel(&scale).read(&from).write(&into).arg(1_u32).range(16).add() }.unwrap();
     let run = graph.finalize(Finalize::new()).unwrap().submit(&graph_queue).unwrap();
     // Plain OpenCL behind it, waiting for the submission's event.
-    let event = run.event().unwrap().unwrap().to_opencl3().unwrap();
+    let event = run.event().unwrap().to_opencl3().unwrap();
     let mut seen = [0_u32; 16];
     // SAFETY: the destination is as long as the buffer, and the call blocks.
     unsafe { queue.enqueue_read_buffer(&b, 1, 0, &mut seen, &[event.get()]) }.unwrap();

@@ -206,7 +206,7 @@ fn a_submission_that_waits_says_so_and_ends_in_time() {
     let error = run.wait_for(Duration::from_millis(20)).unwrap_err();
     assert_eq!(error, SubmitError::TimedOut(Duration::from_millis(20)).into());
     assert_eq!(text(run.get(&stirrer.result)), "the submission is not complete: call `wait` before taking a result");
-    let raw = run.event().unwrap().unwrap();
+    let raw = run.event().unwrap();
     event.set(0);
     raw.to_opencl3().unwrap().wait().unwrap();
     run.wait_for(LONG).unwrap();

@@ -1,6 +1,7 @@
 //! Buffers, sub-buffers, and ranges of them.
 
 use std::any::Any;
+use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -17,6 +18,7 @@ use super::context::{Context, InContext};
 use super::handle::{Handle, MemKind};
 use super::host::Element;
 use super::info::{self, ask};
+use super::watch;
 use crate::error::{MemoryError, Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -52,8 +54,6 @@ struct MemInner {
     size: usize,
     is_sub_buffer: bool,
     flags: u64,
-    /// The parent of a sub-buffer, or what owns the host memory behind a buffer.
-    _keep: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for MemInner {
@@ -153,7 +153,6 @@ impl<T> Buffer<T> {
             size,
             is_sub_buffer: false,
             flags,
-            _keep: None,
         }))
     }
 
@@ -187,7 +186,8 @@ impl<T> Buffer<T> {
     }
 
     /// Wraps and retains a raw buffer over host memory (`CL_MEM_USE_HOST_PTR`, or a buffer made of SVM), together with
-    /// what owns that memory. The owner is dropped when nothing uses the buffer any more.
+    /// what owns that memory. The owner is dropped when nothing uses the buffer any more: no handle to it here or
+    /// elsewhere, and no command in flight.
     ///
     /// # Errors
     /// As [`Self::from_raw`], host memory apart.
@@ -242,10 +242,13 @@ impl<T> Buffer<T> {
         let parent = number(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
         let (root, offset) = if parent == 0 { (raw.addr(), 0) } else { (parent, number(raw, CL_MEM_OFFSET)?) };
         // SAFETY: the caller's promise; a sub-buffer keeps its parent alive.
-        let handle = unsafe { Handle::from_borrowed(raw) }?;
+        let handle: Handle<MemKind> = unsafe { Handle::from_borrowed(raw) }?;
+        if let Some(owner) = owner {
+            drop_with(&handle, owner)?;
+        }
         let is_sub_buffer = parent != 0;
         let context = context.clone();
-        Ok(Self::wrap(MemInner { handle, context, root, offset, size, is_sub_buffer, flags, _keep: owner }))
+        Ok(Self::wrap(MemInner { handle, context, root, offset, size, is_sub_buffer, flags }))
     }
 
     fn wrap(inner: MemInner) -> Self {
@@ -338,7 +341,6 @@ impl<T> Buffer<T> {
             size: region.size,
             is_sub_buffer: true,
             flags: inner.flags,
-            _keep: Some(Box::new(self.mem.clone())),
         }))
     }
 
@@ -352,6 +354,27 @@ impl<T> Buffer<T> {
         }
         Ok(Buffer { mem: self.mem.clone(), element: PhantomData })
     }
+}
+
+/// Drops what owns the memory behind a buffer once OpenCL is done with it: no handle, no sub-buffer and no command in
+/// flight uses it any more.
+fn drop_with(handle: &Handle<MemKind>, owner: Box<dyn Any + Send + Sync>) -> Result<()> {
+    type Owner = Box<dyn Any + Send + Sync>;
+    unsafe extern "system" fn gone(_: cl_mem, owner: *mut c_void) {
+        // SAFETY: the box that was given away below; OpenCL calls back once.
+        let owner = unsafe { Box::from_raw(owner.cast::<Owner>()) };
+        // A user's `Drop` may do anything, and this is a driver's thread, or a thread in the middle of a release.
+        watch::call(move || drop(owner));
+    }
+    let core = Core::get()?;
+    let owner = Box::into_raw(Box::new(owner));
+    // SAFETY: **live**; `gone` has the type of the headers, and the box is its own from now on.
+    let status = unsafe { (core.clSetMemObjectDestructorCallback)(handle.raw(), Some(gone), owner.cast()) };
+    check("clSetMemObjectDestructorCallback", status).map_err(|error| {
+        // SAFETY: nobody took it.
+        drop(unsafe { Box::from_raw(owner) });
+        MemoryError::from(error).into()
+    })
 }
 
 fn too_large(asked: u64, context: &Context) -> MemoryError {

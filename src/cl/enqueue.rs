@@ -48,6 +48,10 @@ impl Waits {
         self._keep.push(event);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
     /// Count and address, by the invariant **lists**.
     fn as_c(&self) -> (u32, *const cl_event) {
         if self.raw.is_empty() { (0, std::ptr::null()) } else { (self.raw.len() as u32, self.raw.as_ptr().cast()) }

@@ -182,10 +182,13 @@ unsafe impl Send for Slot {}
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    /// Zeroed memory of `len` bytes.
-    pub(crate) fn new(len: usize) -> Self {
-        let blocks = bytemuck::zeroed_slice_box(len.div_ceil(size_of::<Block>()));
-        Self { blocks: UnsafeCell::new(blocks), len }
+    /// The largest alignment of an element.
+    pub(crate) const ALIGN: usize = align_of::<Block>();
+
+    /// Zeroed memory of `len` bytes, or none when the host has none left.
+    pub(crate) fn new(len: usize) -> Option<Self> {
+        let blocks = bytemuck::try_zeroed_slice_box(len.div_ceil(size_of::<Block>())).ok()?;
+        Some(Self { blocks: UnsafeCell::new(blocks), len })
     }
 
     /// Length in bytes.

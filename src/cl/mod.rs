@@ -19,7 +19,7 @@
 //!   every value that safe code can give, and whoever enqueues keeps what the arguments name alive.
 //! - **host memory**: memory given to a transfer that does not block stays where it is, and is not touched by the host,
 //!   until the transfer's event is complete. [`HostData`](host::HostData) and [`Slot`](host::Slot) are owned by the
-//!   submission or by the executable, which hand them to the watcher when they go first.
+//!   submission or by the executable, which hand them to the [`watch`] thread when they go first.
 #![allow(unsafe_code)]
 
 pub(crate) mod buffer;
@@ -33,6 +33,7 @@ mod info;
 pub(crate) mod kernel;
 pub(crate) mod program;
 pub(crate) mod queue;
+pub(crate) mod watch;
 
 use opencl_sys::{CL_SUCCESS, cl_int};
 

@@ -123,6 +123,14 @@ pub enum SubmitError {
         /// How many slots there are.
         slots: usize,
     },
+    /// The host has no memory for a result.
+    #[error("no host memory for the {bytes} bytes of a result of {node}")]
+    HostMemory {
+        /// The read node.
+        node: Node,
+        /// Bytes of the result.
+        bytes: usize,
+    },
     /// Data for a node that is no host write of this executable.
     #[error("{node} is no host write of this executable: give the handle that adding the host write returned")]
     NotAnInput {
@@ -182,6 +190,7 @@ impl SubmitError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Enqueue { source, .. } => source.kind(),
             Self::Failed(error) | Self::Driver(error) => error.kind(),
             Self::DependencyFailed { cause } => cause.kind(),

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
+use super::lane::Lane;
 use super::report::Report;
 use super::ring::Ring;
-use super::submit::Lane;
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::kernel::{KernelObject, KernelObjectError, SetArg};
@@ -76,8 +76,8 @@ impl Graph {
             Op::Write { data, .. } => Some((id, *data)),
             _ => None,
         });
-        let results = state.ir.ids().filter_map(|id| match state.ir.op(id) {
-            Op::Read { result, .. } => Some((id, *result)),
+        let result_nodes = state.ir.ids().filter_map(|id| match state.ir.op(id) {
+            Op::Read { .. } => Some(id),
             _ => None,
         });
         Ok(Executable(std::sync::Arc::new(Inner {
@@ -89,7 +89,7 @@ impl Graph {
             objects,
             data: state.data.clone(),
             inputs: inputs.collect(),
-            results: results.collect(),
+            result_nodes: result_nodes.collect(),
             report,
             lane: Mutex::new(Lane::new(rings)),
         })))

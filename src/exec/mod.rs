@@ -1,12 +1,13 @@
 //! The hands: a plan with its objects becomes an [`Executable`], which is submitted.
 
+mod deferred;
 mod finalize;
+mod lane;
 mod replay;
 mod report;
 pub(crate) mod ring;
 mod submission;
 mod submit;
-mod watch;
 
 pub use finalize::Finalize;
 pub use report::{Report, SegmentReport};
@@ -25,9 +26,9 @@ use crate::cl::kernel::KernelObject;
 use crate::cl::queue::Queue;
 use crate::error::Result;
 use crate::graph::{GraphId, Node};
-use crate::ir::{DataId, NodeId, ResultId};
+use crate::ir::{DataId, NodeId};
 use crate::plan::Plan;
-use submit::Lane;
+use lane::Lane;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.
 ///
@@ -65,7 +66,8 @@ struct Inner {
     /// What host writes write, unless a submission brings other data.
     data: Vec<HostBytes>,
     inputs: HashMap<NodeId, DataId>,
-    results: HashMap<NodeId, ResultId>,
+    /// The node of each result, in the order of results, which is that of nodes.
+    result_nodes: Vec<NodeId>,
     report: Report,
     lane: Mutex<Lane>,
 }

@@ -23,7 +23,7 @@ pub(super) struct Hands {
     pub(super) inputs: Inputs,
 }
 
-/// Data in place of the executable's own. The last one for a node counts.
+/// Data in place of the executable's own, sorted by id. The last one for an id counts.
 pub(super) type Inputs = Vec<(DataId, HostBytes)>;
 
 /// Which events are wanted.
@@ -90,7 +90,8 @@ fn run(exec: &Inner, hands: &Hands, action: &Action, to: &To<'_>) -> Result<Opti
         ),
         Action::Fill { dst, size, pattern } => enqueue::fill(to, at(dst), &exec.plan.patterns[pattern.clone()], *size),
         Action::Write { dst, data } => {
-            let given = hands.inputs.iter().rev().find(|(id, _)| id == data).map(|(_, bytes)| bytes);
+            let end = hands.inputs.partition_point(|(id, _)| id <= data);
+            let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
             enqueue::write(to, at(dst), given.unwrap_or(&exec.data[data.index()]))
         }
         Action::Read { src, result } => enqueue::read(to, at(src), &hands.slots[result.index()]),

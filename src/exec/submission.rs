@@ -9,11 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::watch;
+use super::replay::Inputs;
 use crate::cl::context::Context;
 use crate::cl::event::{self, Event};
 use crate::cl::host::{Completed, Element, Slot};
 use crate::cl::queue::Queue;
+use crate::cl::watch;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::graph::{HostRead, Node};
 
@@ -22,8 +23,9 @@ use crate::graph::{HostRead, Node};
 /// Dropping it does not stop the run; its results are then gone.
 ///
 /// It can be waited for ([`wait`](Self::wait), [`wait_for`](Self::wait_for)), asked ([`progress`](Self::progress)),
-/// awaited (it implements [`IntoFuture`]), and told to call back ([`on_complete`](Self::on_complete)). None of these
-/// sees success before every command is complete.
+/// awaited (it implements [`IntoFuture`]), and told to call back ([`on_complete`](Self::on_complete)). All of these look
+/// at the last command, behind which the queue's order has put all others: what a driver does not report there is not
+/// seen.
 #[derive(Clone)]
 pub struct Submission(Arc<State>);
 
@@ -44,11 +46,30 @@ pub enum Progress {
 /// What a submission's owner and the watcher share.
 pub(super) struct State {
     pub(super) context: Context,
+    /// By node.
     results: Vec<(Node, Arc<Slot>)>,
+    /// Input of this submission, gone when it has ended.
+    inputs: Arc<Keep>,
     /// An event that is complete when the submission is, whatever becomes of it.
-    event: Mutex<Option<Event>>,
+    event: Event,
     phase: Mutex<Phase>,
     changed: Condvar,
+}
+
+/// Host memory that a submission brings, until it has ended.
+#[derive(Default)]
+pub(super) struct Keep(Mutex<Inputs>);
+
+impl Keep {
+    pub(super) fn put(&self, inputs: Inputs) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
+    }
+
+    /// Gives the memory back. The caller holds no lock: its owner may be a user's, with a `Drop` of its own.
+    pub(super) fn let_go(&self) {
+        let inputs = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(inputs);
+    }
 }
 
 struct Phase {
@@ -57,7 +78,12 @@ struct Phase {
     watched: bool,
 }
 
-type Listener = Box<dyn FnOnce(Result<()>) + Send>;
+enum Listener {
+    /// Of clgraph's own: called where the end is seen.
+    Inside(Box<dyn FnOnce(Result<()>) + Send>),
+    /// A user's: called on the callback thread.
+    User(Box<dyn FnOnce(Result<()>) + Send>),
+}
 
 /// The stages follow each other in this order; `Deferred` may be left out, and may go straight to `Done`.
 #[derive(Clone)]
@@ -73,9 +99,15 @@ pub(super) enum Stage {
 }
 
 impl State {
-    pub(super) fn new(context: Context, results: Vec<(Node, Arc<Slot>)>, stage: Stage, event: Option<Event>) -> Self {
-        let phase = Phase { stage, listeners: Vec::new(), watched: false };
-        Self { context, results, event: Mutex::new(event), phase: Mutex::new(phase), changed: Condvar::new() }
+    pub(super) fn new(
+        context: Context,
+        results: Vec<(Node, Arc<Slot>)>,
+        inputs: Arc<Keep>,
+        stage: Stage,
+        event: Event,
+    ) -> Self {
+        let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false });
+        Self { context, results, inputs, event, phase, changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Phase> {
@@ -95,6 +127,10 @@ impl State {
             return Ok(self.lock().stage.clone());
         }
         Ok(stage)
+    }
+
+    pub(super) fn is_deferred(&self) -> bool {
+        matches!(self.lock().stage, Stage::Deferred)
     }
 
     /// From deferred to enqueued.
@@ -117,19 +153,27 @@ impl State {
         }
         drop(phase);
         self.changed.notify_all();
+        self.inputs.let_go();
     }
 
-    /// To the end, and calls the listeners. On the watcher's thread, because listeners are user code.
+    /// To the end, and calls the listeners.
     pub(super) fn finish(&self, outcome: Result<()>) {
         self.settle(outcome);
+        self.tell();
+    }
+
+    /// Calls the listeners of a submission that has ended.
+    fn tell(&self) {
         let mut phase = self.lock();
         let Stage::Done(outcome) = phase.stage.clone() else { return };
         let listeners = std::mem::take(&mut phase.listeners);
         drop(phase);
         for listener in listeners {
             let outcome = outcome.clone();
-            // Each by itself, so that one that panics does not silence the others.
-            watch::soon(move || listener(outcome));
+            match listener {
+                Listener::Inside(listener) => listener(outcome),
+                Listener::User(listener) => watch::call(move || listener(outcome)),
+            }
         }
     }
 
@@ -139,7 +183,15 @@ impl State {
         if phase.watched {
             return;
         }
-        let Stage::Enqueued { queue, last, .. } = phase.stage.clone() else { return };
+        let (queue, last) = match &phase.stage {
+            Stage::Deferred => return,
+            Stage::Enqueued { queue, last, .. } => (queue.clone(), last.clone()),
+            // It ended between the listener's coming and this look.
+            Stage::Done(_) => {
+                drop(phase);
+                return self.tell();
+            }
+        };
         phase.watched = true;
         drop(phase);
         flush(&queue);
@@ -147,17 +199,16 @@ impl State {
         watch::when_done(last, move |outcome| state.finish(ended(outcome)));
     }
 
-    /// Calls back from the watcher's thread when the submission has ended.
-    pub(super) fn when_done(self: &Arc<Self>, listener: impl FnOnce(Result<()>) + Send + 'static) {
-        let mut phase = self.lock();
-        if let Stage::Done(outcome) = &phase.stage {
-            let outcome = outcome.clone();
-            drop(phase);
-            return watch::soon(move || listener(outcome));
-        }
-        phase.listeners.push(Box::new(listener));
-        drop(phase);
+    /// Calls back on the thread that sees the submission end, which holds no lock.
+    pub(super) fn when_over(self: &Arc<Self>, listener: impl FnOnce(Result<()>) + Send + 'static) {
+        self.listen(Listener::Inside(Box::new(listener)));
+    }
+
+    fn listen(self: &Arc<Self>, listener: Listener) {
+        self.lock().listeners.push(listener);
+        // Also when it has ended already, and whoever ended it is not looking any more.
         self.watch();
+        self.tell();
     }
 }
 
@@ -216,7 +267,7 @@ impl Submission {
             return outcome;
         }
         // Somebody to be woken by: without a listener nobody watches a submission that is deferred.
-        self.0.when_done(|_| ());
+        self.0.when_over(|_| ());
         let mut phase = self.0.lock();
         loop {
             if let Stage::Done(outcome) = &phase.stage {
@@ -261,10 +312,11 @@ impl Submission {
     /// Calls back once, when the submission has ended, with what [`wait`](Self::wait) would return.
     ///
     /// The callback runs on a thread of clgraph's own, never on the caller's or a driver's. It should be short: other
-    /// callbacks wait for it. It may submit again.
+    /// callbacks wait for it, so one that waits for another callback waits for ever. It may submit, and wait for
+    /// submissions.
     #[doc(alias = "clSetEventCallback")]
     pub fn on_complete(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
-        self.0.when_done(callback);
+        self.0.listen(Listener::User(Box::new(callback)));
     }
 
     /// What a host read read, once the submission is complete.
@@ -275,8 +327,8 @@ impl Submission {
     /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; how the submission failed.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let node = read.node();
-        let found = self.0.results.iter().find(|(of, _)| *of == node);
-        let (_, slot) = found.ok_or(SubmitError::NotAResult { node })?;
+        let found = self.0.results.binary_search_by_key(&node, |(of, _)| *of);
+        let (_, slot) = &self.0.results[found.map_err(|_| SubmitError::NotAResult { node })?];
         match self.0.stage()? {
             Stage::Done(outcome) => outcome?,
             Stage::Deferred | Stage::Enqueued { .. } => return Err(SubmitError::NotComplete.into()),
@@ -291,11 +343,11 @@ impl Submission {
     ///
     /// # Errors
     /// [`DriverError`] when the driver refuses to flush the queue.
-    pub fn event(&self) -> Result<Option<Event>> {
+    pub fn event(&self) -> Result<Event> {
         if let Stage::Enqueued { queue, .. } = self.0.stage()? {
             queue.flush()?;
         }
-        Ok(self.0.event.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(self.0.event.clone())
     }
 }
 
@@ -349,7 +401,7 @@ impl Future for Completion {
             None => {
                 let waker = Arc::new(Mutex::new(task.waker().clone()));
                 self.waker = Some(Arc::clone(&waker));
-                state.when_done(move |_| waker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref());
+                state.when_over(move |_| waker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref());
             }
         }
         // It may have ended between the look and the new waker.

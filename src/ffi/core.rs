@@ -23,6 +23,8 @@ use crate::error::SetupError;
 pub(crate) type ContextNotify = unsafe extern "system" fn(*const c_char, *const c_void, usize, *mut c_void);
 /// `pfn_notify` of `clBuildProgram`.
 pub(crate) type ProgramNotify = unsafe extern "system" fn(cl_program, *mut c_void);
+/// `pfn_notify` of `clSetMemObjectDestructorCallback`.
+pub(crate) type MemNotify = unsafe extern "system" fn(cl_mem, *mut c_void);
 /// `pfn_notify` of `clSetEventCallback`.
 pub(crate) type EventNotify = unsafe extern "system" fn(cl_event, cl_int, *mut c_void);
 
@@ -86,6 +88,7 @@ core_table! {
         fn clCreateSubBuffer(buffer: cl_mem, flags: cl_mem_flags, kind: cl_buffer_create_type, region: *const cl_buffer_region, status: *mut cl_int) -> cl_mem;
         fn clRetainMemObject(mem: cl_mem) -> cl_int;
         fn clReleaseMemObject(mem: cl_mem) -> cl_int;
+        fn clSetMemObjectDestructorCallback(mem: cl_mem, notify: Option<MemNotify>, user_data: *mut c_void) -> cl_int;
         fn clGetMemObjectInfo(mem: cl_mem, name: cl_mem_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
 
         fn clCreateProgramWithSource(context: cl_context, count: cl_uint, strings: *const *const c_char, lengths: *const usize, status: *mut cl_int) -> cl_program;

@@ -69,7 +69,7 @@ struct Shared {
 }
 
 /// Tells graphs apart, also after they are gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GraphId(u64);
 
 /// How a graph is to be built.

@@ -7,7 +7,7 @@ use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE
 use super::{After, Graph, Node, Nodes, State, after_methods};
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::context::InContext;
-use crate::cl::host::{Element, HostBytes, HostData};
+use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::error::{BuildCause, Result};
 use crate::ir::{DataId, Mode, Op, Place, ResultId};
 
@@ -197,11 +197,18 @@ impl<T: Element> ReadNode<'_, T> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::AccessForbidden`], [`BuildCause::OtherContext`], and those of [`EmptyNode::add`].
+    /// [`BuildCause::AccessForbidden`], [`BuildCause::OtherContext`], [`BuildCause::NotSupported`] for elements with an
+    /// alignment above 128 bytes, and those of [`EmptyNode::add`].
     pub fn add(self) -> Result<HostRead<T>> {
         let Self { graph, after, src, element } = self;
         let check = |_: &State| {
             graph.check_context(&src, "the source")?;
+            if align_of::<T>() > Slot::ALIGN {
+                return Err(BuildCause::NotSupported {
+                    what: format!("reading elements aligned to {} bytes", align_of::<T>()),
+                    why: format!("results are aligned to {}, the most that OpenCL types need: read bytes", Slot::ALIGN),
+                });
+            }
             forbid(&src, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
             forbid(&src, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
         };

@@ -12,6 +12,7 @@ use super::{Access, Mode, NodeId, View};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hazards {
     roots: Vec<Root>,
+    readers: Readers,
 }
 
 /// OpenCL leaves it undefined to use a buffer and its own sub-buffer at once unless both only read, disjoint or not. So
@@ -19,8 +20,8 @@ pub(crate) struct Hazards {
 /// sides any write conflicts.
 #[derive(Clone, Debug, Default)]
 struct Root {
-    direct: Ranges,
-    through_sub_buffers: Ranges,
+    direct: Side,
+    through_sub_buffers: Side,
 }
 
 impl Hazards {
@@ -42,75 +43,121 @@ impl Hazards {
                 after.push(other);
             }
         };
-        own.add(node, access.range.clone(), access.mode, &mut wait_for);
-        if !other.0.is_empty() {
-            other.cross(access.mode, &mut wait_for);
-            own.forget_covered();
-        }
+        own.add(&mut self.readers, node, access.range.clone(), access.mode, &mut wait_for);
+        other.cross(&self.readers, access.mode, &mut wait_for);
+        own.forget_covered();
+    }
+}
+
+/// Lists of readers, newest first. Lists share their older parts, so that a range is split without copying.
+#[derive(Clone, Debug, Default)]
+struct Readers(Vec<(NodeId, List)>);
+
+/// The newest reader of a list, as its place in [`Readers`].
+type List = u32;
+
+const NOBODY: List = u32::MAX;
+
+impl Readers {
+    fn push(&mut self, node: NodeId, list: List) -> List {
+        self.0.push((node, list));
+        self.0.len() as List - 1
+    }
+
+    fn newest(&self, list: List) -> Option<NodeId> {
+        self.0.get(list as usize).map(|(node, _)| *node)
+    }
+
+    /// From the newest of `list` to the one before `end`.
+    fn until(&self, list: List, end: List) -> impl Iterator<Item = NodeId> + '_ {
+        let mut at = list;
+        std::iter::from_fn(move || {
+            let (node, older) = *self.0.get(at as usize).filter(|_| at != end)?;
+            at = older;
+            Some(node)
+        })
     }
 }
 
 /// Disjoint ranges in order, each with its history, by first byte.
 #[derive(Clone, Debug, Default)]
-struct Ranges(BTreeMap<usize, History>);
+struct Side {
+    ranges: BTreeMap<usize, History>,
+    /// Whether some range has been written.
+    written: bool,
+    /// Whether some range has readers that are covered.
+    covered: bool,
+}
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct History {
     end: usize,
     writer: Option<NodeId>,
-    /// Who has read since the writer wrote.
-    readers: Vec<NodeId>,
-    /// For how many of the readers, from the first, a write on the other side has waited since.
-    covered: usize,
+    /// Who has read since the writer wrote: the list from `readers` to before `forgotten`.
+    readers: List,
+    forgotten: List,
+    /// For the list from here on, a write on the other side has waited since.
+    covered: List,
 }
 
 impl History {
-    fn conflicts(&self, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
+    fn new(end: usize, writer: Option<NodeId>, readers: List) -> Self {
+        Self { end, writer, readers, forgotten: NOBODY, covered: NOBODY }
+    }
+
+    fn conflicts(&self, readers: &Readers, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
         // Every reader waits for the writer, so whoever waits for a reader waits for the writer too.
-        if mode.writes() && !self.readers.is_empty() {
-            self.readers.iter().copied().for_each(wait_for);
+        if mode.writes() && self.readers != self.forgotten {
+            readers.until(self.readers, self.forgotten).for_each(wait_for);
         } else if let Some(writer) = self.writer {
             wait_for(writer);
         }
     }
 
-    fn read_by(&mut self, node: NodeId) {
-        if self.readers.last() != Some(&node) && self.writer != Some(node) {
-            self.readers.push(node);
+    fn read_by(&mut self, readers: &mut Readers, node: NodeId) {
+        let known = self.readers != self.forgotten && readers.newest(self.readers) == Some(node);
+        if !known && self.writer != Some(node) {
+            self.readers = readers.push(node, self.readers);
         }
     }
 }
 
-impl Ranges {
-    fn add(&mut self, node: NodeId, range: Range<usize>, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
+impl Side {
+    fn add(
+        &mut self,
+        readers: &mut Readers,
+        node: NodeId,
+        range: Range<usize>,
+        mode: Mode,
+        wait_for: &mut impl FnMut(NodeId),
+    ) {
+        self.written |= mode.writes();
         // The usual case: the same range as before.
-        if let Some(history) = self.0.get_mut(&range.start)
+        if let Some(history) = self.ranges.get_mut(&range.start)
             && history.end == range.end
         {
-            history.conflicts(mode, wait_for);
+            history.conflicts(readers, mode, wait_for);
             if mode.writes() {
-                history.writer = Some(node);
-                history.readers.clear();
-                history.covered = 0;
+                *history = History::new(range.end, Some(node), NOBODY);
             } else {
-                history.read_by(node);
+                history.read_by(readers, node);
             }
             return;
         }
         self.split(range.start);
         self.split(range.end);
         if mode.writes() {
-            let mut covered = self.0.split_off(&range.start);
+            let mut covered = self.ranges.split_off(&range.start);
             let mut rest = covered.split_off(&range.end);
-            covered.values().for_each(|history| history.conflicts(mode, wait_for));
-            self.0.insert(range.start, History { end: range.end, writer: Some(node), readers: Vec::new(), covered: 0 });
-            self.0.append(&mut rest);
+            covered.values().for_each(|history| history.conflicts(readers, mode, wait_for));
+            self.ranges.insert(range.start, History::new(range.end, Some(node), NOBODY));
+            self.ranges.append(&mut rest);
         } else {
             let mut gaps = Vec::new();
             let mut next = range.start;
-            for (&start, history) in self.0.range_mut(range.clone()) {
-                history.conflicts(mode, wait_for);
-                history.read_by(node);
+            for (&start, history) in self.ranges.range_mut(range.clone()) {
+                history.conflicts(readers, mode, wait_for);
+                history.read_by(readers, node);
                 if next < start {
                     gaps.push(next..start);
                 }
@@ -120,40 +167,46 @@ impl Ranges {
                 gaps.push(next..range.end);
             }
             for gap in gaps {
-                self.0.insert(gap.start, History { end: gap.end, writer: None, readers: vec![node], covered: 0 });
+                self.ranges.insert(gap.start, History::new(gap.end, None, readers.push(node, NOBODY)));
             }
         }
     }
 
     /// Makes `at` a border between ranges.
     fn split(&mut self, at: usize) {
-        if let Some((_, left)) = self.0.range_mut(..at).next_back()
+        if let Some((_, left)) = self.ranges.range_mut(..at).next_back()
             && left.end > at
         {
-            let right = left.clone();
+            let right = *left;
             left.end = at;
-            self.0.insert(at, right);
+            self.ranges.insert(at, right);
         }
     }
 
     /// A use from the other side, which conflicts whatever its range.
-    fn cross(&mut self, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
-        for history in self.0.values_mut() {
-            history.conflicts(mode, wait_for);
+    fn cross(&mut self, readers: &Readers, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
+        if self.ranges.is_empty() || (!mode.writes() && !self.written) {
+            return;
+        }
+        for history in self.ranges.values_mut() {
+            history.conflicts(readers, mode, wait_for);
             if mode.writes() {
-                history.covered = history.readers.len();
+                history.covered = history.readers;
             }
         }
+        self.covered |= mode.writes();
     }
 
-    /// After a use of this side that waited for every writer of the other: a reader for which such a writer has waited
+    /// After a use of this side, which waited for every writer of the other: a reader for which such a writer has waited
     /// need not be waited for again, because whoever would wait for it waits for this use or for that writer. Without
     /// this, reading a buffer and writing its sub-buffers in turns would make a number of edges that grows with the
     /// square of the turns.
     fn forget_covered(&mut self) {
-        for history in self.0.values_mut() {
-            history.readers.drain(..history.covered);
-            history.covered = 0;
+        if std::mem::take(&mut self.covered) {
+            for history in self.ranges.values_mut() {
+                // The covered ones are the older part of the list, and what was forgotten before is older still.
+                history.forgotten = history.covered;
+            }
         }
     }
 }
@@ -211,6 +264,17 @@ mod tests {
             (20..30, Read, true),
         ];
         assert_eq!(run(&uses), [vec![], vec![], vec![0, 1], vec![], vec![0, 1, 2, 3], vec![4]]);
+    }
+
+    /// 20 000 readers of all, and then a reader of each byte: a copy of the readers at each split would take gigabytes.
+    #[test]
+    fn splitting_a_range_does_not_copy_its_readers() {
+        let whole = (0..20_000).map(|_| (0..20_000, Read, false));
+        let parts = (0..20_000).map(|at| (at..at + 1, Read, false));
+        let uses: Vec<_> = whole.chain(parts).chain([(7..8, Write, false)]).collect();
+        let waits = run(&uses);
+        assert_eq!(waits[40_000].len(), 20_001);
+        assert!(waits[..40_000].iter().all(Vec::is_empty));
     }
 
     #[test]

@@ -1,8 +1,11 @@
-//! One thread that sees events complete, and runs what waits for that.
+//! One thread that sees events complete and runs what waits for that, and one that runs the callbacks of users.
 //!
 //! The driver's callback is only a hint to look: on PoCL 3.1 and 6.0 it never comes for an event that failed, and on
 //! Intel a callback that takes its time blocks the driver. So the callback posts, and the thread asks each event for its
 //! status, at each post and now and then besides.
+//!
+//! Users' callbacks have a thread of their own, so that one that waits for a submission does not stop the thread that
+//! would enqueue it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::cl::event::{Event, Progress};
+use super::event::{Event, Progress};
 use crate::error::DriverError;
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
@@ -19,8 +22,7 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from
 type Then = Box<dyn FnOnce(Result<(), DriverError>) + Send>;
 
 struct Job {
-    /// `None`: at once.
-    event: Option<Event>,
+    event: Event,
     then: Then,
 }
 
@@ -31,18 +33,45 @@ struct Watcher {
 
 /// Runs `then` on the watcher's thread once the event is complete or has failed. The event's queue must have been
 /// flushed.
-pub(super) fn when_done(event: Event, then: impl FnOnce(Result<(), DriverError>) + Send + 'static) {
-    start(Job { event: Some(event), then: Box::new(then) });
+pub(crate) fn when_done(event: Event, then: impl FnOnce(Result<(), DriverError>) + Send + 'static) {
+    start(Job { event, then: Box::new(then) });
 }
 
-/// Runs `then` on the watcher's thread soon.
-pub(super) fn soon(then: impl FnOnce() + Send + 'static) {
-    start(Job { event: None, then: Box::new(move |_| then()) });
+/// Runs users' code on the callback thread soon: callbacks, and the end of what users own.
+pub(crate) fn call(callback: impl FnOnce() + Send + 'static) {
+    type Callback = Box<dyn FnOnce() + Send>;
+    static CALLS: OnceLock<Option<Sender<Callback>>> = OnceLock::new();
+    let calls = CALLS.get_or_init(|| {
+        let (sender, calls) = channel::<Callback>();
+        let run = move || {
+            while let Ok(callback) = calls.recv() {
+                guarded(callback);
+            }
+        };
+        match thread::Builder::new().name("clgraph-callback".to_owned()).spawn(run) {
+            Ok(_) => Some(sender),
+            Err(error) => {
+                log::error!("no thread for callbacks, calling them where they are due: {error}");
+                None
+            }
+        }
+    });
+    match calls {
+        Some(calls) => drop(calls.send(Box::new(callback))),
+        None => guarded(callback),
+    }
+}
+
+fn guarded(callback: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
+        log::error!("a callback panicked; the submission itself is unaffected");
+    }
 }
 
 /// Keeps something until an event is complete or has failed.
-pub(super) fn keep_until(event: Event, kept: impl Send + 'static) {
-    when_done(event, move |_| drop(kept));
+pub(crate) fn keep_until(event: Event, kept: impl Send + 'static) {
+    // What is kept may be a user's, with a `Drop` of its own.
+    when_done(event, move |_| call(move || drop(kept)));
 }
 
 fn start(job: Job) {
@@ -66,15 +95,13 @@ fn start(job: Job) {
         }
     });
     let Some(watcher) = watcher else {
-        let outcome = job.event.as_ref().map_or(Ok(()), Event::wait);
+        let outcome = job.event.wait();
         return (job.then)(outcome);
     };
     let event = job.event.clone();
     watcher.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(job);
     // The callback may run at once and on this thread, so no lock is held here.
-    if let Some(event) = event {
-        event.post_when_done(&watcher.post);
-    }
+    event.post_when_done(&watcher.post);
     let _ = watcher.post.send(());
 }
 
@@ -89,9 +116,7 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
             patience = PATIENCE.0;
         }
         for (then, outcome) in done {
-            if catch_unwind(AssertUnwindSafe(|| then(outcome))).is_err() {
-                log::error!("a completion callback panicked; the submission itself is unaffected");
-            }
+            guarded(|| then(outcome));
         }
         let posted = if pending.is_empty() {
             posts.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -107,11 +132,11 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
 }
 
 fn keep_or_finish(job: Job, done: &mut Vec<(Then, Result<(), DriverError>)>) -> Option<Job> {
-    let outcome = match job.event.as_ref().map(Event::progress) {
-        None | Some(Ok(Progress::Complete)) => Ok(()),
-        Some(Ok(Progress::Failed(status))) => Err(DriverError { call: "command", status }),
-        Some(Ok(Progress::Waiting | Progress::Running)) => return Some(job),
-        Some(Err(error)) => Err(error),
+    let outcome = match job.event.progress() {
+        Ok(Progress::Complete) => Ok(()),
+        Ok(Progress::Failed(status)) => Err(DriverError { call: "command", status }),
+        Ok(Progress::Waiting | Progress::Running) => return Some(job),
+        Err(error) => Err(error),
     };
     done.push((job.then, outcome));
     None

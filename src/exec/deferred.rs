@@ -1,0 +1,166 @@
+//! Submissions that wait for something that may still fail.
+//!
+//! Some drivers crash, hang, run the dependents or lose the queue when an event in a wait list fails. So the commands of
+//! such a submission are enqueued by the watcher, after success, on a queue of the executable's own; the caller's queue
+//! is held by a gate that always opens.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Inner;
+use super::lane::Refused;
+use super::replay::{Ends, Hands, Want};
+use super::submission::{Keep, State, Submission};
+use crate::cl::enqueue::Waits;
+use crate::cl::event::{Event, Gate, Progress};
+use crate::cl::watch;
+use crate::error::{DriverError, Error, Result, SubmitError};
+
+/// What has to be over first.
+pub(super) enum Blocker {
+    /// An event that must not fail.
+    Event(Event),
+    /// A submission that must succeed.
+    Success(Arc<State>),
+    /// A submission that must have ended, well or not.
+    Order(Arc<State>),
+}
+
+/// A submission that waits for its blockers.
+pub(super) struct Deferred {
+    state: Arc<State>,
+    count: Mutex<Countdown>,
+}
+
+struct Countdown {
+    left: usize,
+    failure: Option<Error>,
+    waiting: Option<Waiting>,
+}
+
+/// What is needed once nothing blocks any more.
+struct Waiting {
+    exec: Arc<Inner>,
+    /// Complete when the caller's queue would have let the submission start.
+    entered: Event,
+    hands: Hands,
+    keep: Arc<Keep>,
+    /// Opens when it is dropped.
+    _gate: Gate,
+}
+
+impl Deferred {
+    pub(super) fn new(
+        state: Arc<State>,
+        exec: Arc<Inner>,
+        entered: Event,
+        hands: Hands,
+        keep: Arc<Keep>,
+        gate: Gate,
+    ) -> Arc<Self> {
+        let waiting = Some(Waiting { exec, entered, hands, keep, _gate: gate });
+        Arc::new(Self { state, count: Mutex::new(Countdown { left: 0, failure: None, waiting }) })
+    }
+
+    pub(super) fn submission(&self) -> Submission {
+        Submission::new(Arc::clone(&self.state))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Countdown> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One blocker less. The last one launches.
+    fn unblocked(&self, outcome: Result<()>) {
+        let mut count = self.lock();
+        count.left -= 1;
+        if let Err(error) = outcome {
+            count.failure.get_or_insert(error);
+        }
+        if count.left > 0 {
+            return;
+        }
+        let (waiting, failure) = (count.waiting.take(), count.failure.take());
+        drop(count);
+        let Some(waiting) = waiting else { return };
+        match failure {
+            Some(cause) => self.fail(cause, waiting),
+            None => self.launch(waiting),
+        }
+    }
+
+    /// Something that the submission waited for failed.
+    fn fail(&self, cause: Error, waiting: Waiting) {
+        // What depends on it hears the cause itself, not a chain of those who passed it on.
+        let error = match cause {
+            Error::Submit(SubmitError::DependencyFailed { .. }) => cause,
+            cause => SubmitError::DependencyFailed { cause: Box::new(cause) }.into(),
+        };
+        self.end(Err(error), waiting);
+    }
+
+    fn launch(&self, mut waiting: Waiting) {
+        let mut waits = Waits::NONE;
+        match waiting.entered.progress() {
+            Ok(Progress::Complete) => {}
+            // A command behind an event that has failed never completes on PoCL 3.1 and 6.0.
+            Ok(Progress::Failed(status)) => {
+                return self.fail(DriverError { call: "an event of the wait list", status }.into(), waiting);
+            }
+            _ => waits.push(waiting.entered.clone()),
+        }
+        let exec = Arc::clone(&waiting.exec);
+        let (hands, keep) = (std::mem::take(&mut waiting.hands), Arc::clone(&waiting.keep));
+        let mut lane = exec.lane();
+        let enqueued = lane.own_queue(&exec).map_err(Refused::from).and_then(|own| {
+            let ends = lane.enqueue(&exec, &own, waits, hands, &keep, Want { first: true, last: true })?;
+            Ok((own, ends))
+        });
+        let leftovers = lane.leftovers();
+        drop(lane);
+        leftovers.settle();
+        match enqueued {
+            Ok((_, Ends { last: None, .. })) => self.end(Ok(()), waiting),
+            Ok((own, Ends { first, last: Some(last) })) => {
+                if let Err(error) = own.flush() {
+                    log::warn!("{error}: a deferred submission may wait long");
+                }
+                self.state.enqueued(own, first, last.clone());
+                let state = Arc::clone(&self.state);
+                watch::when_done(last, move |outcome| {
+                    state.finish(outcome.map_err(|error| SubmitError::Failed(error).into()));
+                    // Opens the gate: what the caller enqueued behind may run.
+                    drop(waiting);
+                });
+            }
+            Err(Refused { error, rest: None }) => self.end(Err(error), waiting),
+            Err(Refused { error, rest: Some(rest) }) => {
+                // The commands that were enqueued belong to the submission: it ends, and its gate opens, behind them.
+                let state = Arc::clone(&self.state);
+                watch::when_done(rest, move |_| {
+                    state.finish(Err(error));
+                    drop(waiting);
+                });
+            }
+        }
+    }
+
+    fn end(&self, outcome: Result<()>, waiting: Waiting) {
+        self.state.finish(outcome);
+        drop(waiting);
+    }
+}
+
+/// Has the watcher look after the blockers. The caller holds no lock: one that is over already calls back at once.
+pub(super) fn wait_for(deferred: &Arc<Deferred>, blockers: Vec<Blocker>) {
+    deferred.lock().left = blockers.len();
+    for blocker in blockers {
+        let this = Arc::clone(deferred);
+        match blocker {
+            Blocker::Event(event) => {
+                watch::when_done(event, move |outcome| this.unblocked(outcome.map_err(Error::from)));
+            }
+            Blocker::Success(state) => state.when_over(move |outcome| this.unblocked(outcome)),
+            Blocker::Order(state) => state.when_over(move |_| this.unblocked(Ok(()))),
+        }
+    }
+}

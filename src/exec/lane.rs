@@ -1,0 +1,370 @@
+//! How the submissions of one executable follow each other, and the memory that they use in turn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Inner;
+use super::deferred::{Blocker, Deferred};
+use super::replay::{self, Ends, Hands, Inputs, Want};
+use super::ring::Ring;
+use super::submission::{Keep, Stage, State, Submission};
+use crate::cl::buffer::{AsRegion, Buffer, Mem};
+use crate::cl::enqueue::{self, To, Waits};
+use crate::cl::event::{Event, Gate, Progress};
+use crate::cl::host::{HostBytes, Slot};
+use crate::cl::queue::{Queue, QueueProperties};
+use crate::cl::watch;
+use crate::error::{DriverError, Error, Result, Status, SubmitError};
+use crate::graph::Node;
+
+/// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
+/// to be dropped or flushed is left in [`Leftovers`].
+#[derive(Default)]
+pub(super) struct Lane {
+    /// Where commands were enqueued that may still run. Usually one entry.
+    running: Vec<Running>,
+    /// Whether submissions have gone to more than one queue: then all of them take events.
+    several_queues: bool,
+    /// The last deferred submission: later ones wait until it has ended.
+    deferred: Option<Arc<State>>,
+    /// For submissions that cannot go to the caller's queue.
+    own_queue: Option<Queue>,
+    /// What [`Lane::enter`] fills.
+    door: Option<Mem>,
+    /// By result.
+    rings: Vec<Ring>,
+    /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
+    in_flight: VecDeque<(Event, Arc<Keep>)>,
+    leftovers: Leftovers,
+}
+
+/// Commands on a queue, and an event that is complete when they are. Without one, everything on the queue counts.
+struct Running {
+    queue: Queue,
+    event: Option<Event>,
+}
+
+impl Running {
+    fn may_run(&self) -> bool {
+        self.event.as_ref().is_none_or(may_run)
+    }
+}
+
+/// Whether commands may be under way. A driver that does not tell counts as one that says yes.
+fn may_run(event: &Event) -> bool {
+    !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
+}
+
+/// What is to be done when the lock is gone: dropping input may run users' code, and so may a driver in a flush.
+#[derive(Default)]
+pub(super) struct Leftovers {
+    flush: Vec<Queue>,
+    let_go: Vec<Arc<Keep>>,
+}
+
+impl Leftovers {
+    pub(super) fn settle(self) {
+        for queue in self.flush {
+            if let Err(error) = queue.flush() {
+                log::warn!("{error}: what waits for this queue may wait long");
+            }
+        }
+        self.let_go.iter().for_each(|keep| keep.let_go());
+    }
+}
+
+/// What became of a submission.
+pub(super) enum Accepted {
+    /// It is enqueued; somebody may look at it.
+    Enqueued(Option<Submission>),
+    /// It waits for these.
+    Deferred { deferred: Arc<Deferred>, blockers: Vec<Blocker> },
+}
+
+/// Commands that could not all be enqueued.
+pub(super) struct Refused {
+    pub(super) error: Error,
+    /// An event that is complete when those that were enqueued are through. None were if there is none.
+    pub(super) rest: Option<Event>,
+}
+
+impl<E: Into<Error>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), rest: None }
+    }
+}
+
+impl Lane {
+    pub(super) fn new(rings: Vec<Ring>) -> Self {
+        Self { rings, ..Self::default() }
+    }
+
+    /// What is to be done once the lock is gone.
+    pub(super) fn leftovers(&mut self) -> Leftovers {
+        std::mem::take(&mut self.leftovers)
+    }
+
+    /// Enqueues a submission, or defers it when it has something to be waited for that may still fail.
+    pub(super) fn accept(
+        &mut self,
+        exec: &Arc<Inner>,
+        queue: &Queue,
+        waits: Waits,
+        mut blockers: Vec<Blocker>,
+        inputs: Inputs,
+        observed: bool,
+    ) -> Result<Accepted> {
+        self.forget_finished();
+        if let Some(tail) = self.unfinished_deferred()? {
+            blockers.push(Blocker::Order(tail));
+        }
+        let slots = match self.take_slots(exec) {
+            Ok(slots) => slots,
+            Err(error) => {
+                self.let_go(inputs);
+                return Err(error.into());
+            }
+        };
+        let hands = Hands { slots, inputs };
+        if blockers.is_empty() {
+            return Ok(Accepted::Enqueued(self.submit_now(exec, queue, waits, hands, observed)?));
+        }
+        let deferred = self.defer(exec, queue, &waits, hands)?;
+        Ok(Accepted::Deferred { deferred, blockers })
+    }
+
+    fn let_go(&mut self, inputs: Inputs) {
+        let keep = Keep::default();
+        keep.put(inputs);
+        self.leftovers.let_go.push(Arc::new(keep));
+    }
+
+    fn take_slots(&mut self, exec: &Inner) -> Result<Vec<Arc<Slot>>, SubmitError> {
+        self.rings.iter_mut().zip(&exec.result_nodes).map(|(ring, node)| ring.take(exec.node(*node))).collect()
+    }
+
+    fn forget_finished(&mut self) {
+        while self.in_flight.front().is_some_and(|(event, _)| !may_run(event)) {
+            self.leftovers.let_go.extend(self.in_flight.pop_front().map(|(_, keep)| keep));
+        }
+        self.running.retain(Running::may_run);
+    }
+
+    fn unfinished_deferred(&mut self) -> Result<Option<Arc<State>>, DriverError> {
+        if let Some(state) = &self.deferred
+            && !state.is_deferred()
+        {
+            self.deferred = None;
+        }
+        Ok(self.deferred.clone())
+    }
+
+    /// The executable's own in-order queue, made when first needed.
+    pub(super) fn own_queue(&mut self, exec: &Inner) -> Result<Queue> {
+        if let Some(queue) = &self.own_queue {
+            return Ok(queue.clone());
+        }
+        let queue = Queue::with_properties(&exec.context, &exec.device, QueueProperties::default())?;
+        self.own_queue = Some(queue.clone());
+        Ok(queue)
+    }
+
+    /// An event on the caller's queue that is complete when the queue's order and the wait list allow to start.
+    ///
+    /// On an out-of-order queue it is that of a real command, a fill of four bytes: a marker with a wait list ignores
+    /// barriers before it on Intel's CPU runtime (2026.2), a barrier with one does on PoCL 3.1, and either without one
+    /// waits for everything.
+    fn enter(&mut self, exec: &Inner, queue: &Queue, waits: &Waits) -> Result<Event> {
+        if !queue.properties().out_of_order {
+            return Ok(enqueue::marker(queue, waits)?);
+        }
+        let door = match &self.door {
+            Some(door) => door.clone(),
+            None => self.door.insert(Buffer::<u32>::new(&exec.context, 1)?.region().mem).clone(),
+        };
+        let to = To { queue, waits, event: true };
+        let event = enqueue::fill(&to, (&door, 0), &[0; 4], 4)?;
+        Ok(event.ok_or(DriverError { call: "clEnqueueFillBuffer", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
+    }
+
+    /// Adds to `waits` the commands before that may run on other queues.
+    fn behind_others(&mut self, queue: &Queue, waits: &mut Waits) -> Result<(), DriverError> {
+        for running in self.running.iter_mut().filter(|running| running.queue != *queue) {
+            self.several_queues = true;
+            let event = match &running.event {
+                Some(event) => event.clone(),
+                // They were enqueued without one. The queue is in order, so a marker now is behind them.
+                None => running.event.insert(enqueue::marker(&running.queue, &Waits::NONE)?).clone(),
+            };
+            self.leftovers.flush.push(running.queue.clone());
+            waits.push(event);
+        }
+        Ok(())
+    }
+
+    /// Enqueues behind `waits` and behind the submissions before, and keeps what the commands use.
+    pub(super) fn enqueue(
+        &mut self,
+        exec: &Inner,
+        queue: &Queue,
+        mut waits: Waits,
+        hands: Hands,
+        keep: &Arc<Keep>,
+        want: Want,
+    ) -> Result<Ends, Refused> {
+        if let Err(error) = self.behind_others(queue, &mut waits) {
+            self.let_go(hands.inputs);
+            return Err(error.into());
+        }
+        let keeps = !hands.inputs.is_empty();
+        let want = Want { last: want.last || keeps || self.several_queues, ..want };
+        let outcome = replay::enqueue(exec, &hands, queue, &waits, want);
+        keep.put(hands.inputs);
+        match outcome {
+            Ok(ends) => {
+                // In order behind what is on the queue already. With events to wait for it may still fail and be over
+                // before them, so then they stay.
+                if waits.is_empty() {
+                    self.running.retain(|running| running.queue != *queue);
+                }
+                self.runs(queue, ends.last.clone());
+                if let Some(last) = ends.last.clone().filter(|_| keeps) {
+                    self.in_flight.push_back((last, Arc::clone(keep)));
+                }
+                Ok(ends)
+            }
+            Err(error @ SubmitError::Enqueue { enqueued: 0, .. }) => {
+                self.leftovers.let_go.push(Arc::clone(keep));
+                Err(error.into())
+            }
+            Err(error) => {
+                // Some commands are under way, and may use the host memory: it stays until they are through.
+                let rest = enqueue::marker(queue, &Waits::NONE).ok();
+                self.runs(queue, rest.clone());
+                match &rest {
+                    Some(event) => self.in_flight.push_back((event.clone(), Arc::clone(keep))),
+                    // Nobody can tell when they are through. Losing the memory is the only safe thing.
+                    None => std::mem::forget(Arc::clone(keep)),
+                }
+                self.leftovers.flush.push(queue.clone());
+                Err(Refused { error: error.into(), rest })
+            }
+        }
+    }
+
+    fn runs(&mut self, queue: &Queue, event: Option<Event>) {
+        let known = event.is_none() && self.running.iter().any(|one| one.event.is_none() && one.queue == *queue);
+        if !known {
+            self.running.push(Running { queue: queue.clone(), event });
+        }
+    }
+
+    fn submit_now(
+        &mut self,
+        exec: &Inner,
+        queue: &Queue,
+        waits: Waits,
+        hands: Hands,
+        observed: bool,
+    ) -> Result<Option<Submission>> {
+        let results = if observed { exec.held_results(&hands) } else { Vec::new() };
+        let keep = Arc::new(Keep::default());
+        let (target, ends) = if queue.properties().out_of_order {
+            // A barrier or an event for each command would cost more than the commands do, so they run on a queue of
+            // their own, joined to the caller's by one command on each side.
+            let own = self.own_queue(exec)?;
+            let mut entered = Waits::NONE;
+            entered.push(self.enter(exec, queue, &waits)?);
+            self.leftovers.flush.push(queue.clone());
+            let outcome = self.enqueue(exec, &own, entered, hands, &keep, Want { first: observed, last: true });
+            let last = match &outcome {
+                Ok(ends) => ends.last.clone(),
+                Err(refused) => refused.rest.clone(),
+            };
+            if let Some(last) = last {
+                self.leftovers.flush.push(own.clone());
+                // So that a barrier that the caller puts next holds for these commands too.
+                let mut exit = Waits::NONE;
+                exit.push(last);
+                enqueue::marker(queue, &exit)?;
+            }
+            (own, outcome.map_err(|refused| refused.error)?)
+        } else {
+            let want = Want { first: observed, last: observed };
+            let outcome = self.enqueue(exec, queue, waits, hands, &keep, want);
+            (queue.clone(), outcome.map_err(|refused| refused.error)?)
+        };
+        let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
+        let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone() };
+        let state = State::new(exec.context.clone(), results, keep, stage, last);
+        Ok(Some(Submission::new(Arc::new(state))))
+    }
+
+    /// Holds the caller's queue with a gate, and leaves the rest to the watcher.
+    fn defer(&mut self, exec: &Arc<Inner>, queue: &Queue, waits: &Waits, hands: Hands) -> Result<Arc<Deferred>> {
+        let results = exec.held_results(&hands);
+        let keep = Arc::new(Keep::default());
+        let held = self.hold(exec, queue, waits);
+        let (entered, gate, left) = match held {
+            Ok(held) => held,
+            Err(error) => {
+                self.let_go(hands.inputs);
+                return Err(error);
+            }
+        };
+        self.leftovers.flush.push(queue.clone());
+        let state = Arc::new(State::new(exec.context.clone(), results, Arc::clone(&keep), Stage::Deferred, left));
+        self.deferred = Some(Arc::clone(&state));
+        Ok(Deferred::new(state, Arc::clone(exec), entered, hands, keep, gate))
+    }
+
+    fn hold(&mut self, exec: &Inner, queue: &Queue, waits: &Waits) -> Result<(Event, Gate, Event)> {
+        // What must be there later is made now, so that it cannot fail later.
+        self.own_queue(exec)?;
+        let entered = self.enter(exec, queue, waits)?;
+        let gate = Gate::closed(&exec.context)?;
+        let left = if queue.properties().out_of_order {
+            let mut wait = Waits::NONE;
+            wait.push(gate.event().clone());
+            enqueue::marker(queue, &wait)?
+        } else {
+            enqueue::barrier(queue, gate.event())?
+        };
+        Ok((entered, gate, left))
+    }
+
+    /// Sees to it that host memory outlives the commands that use it, when the executable goes.
+    pub(super) fn keep_host_memory(&mut self, data: Vec<HostBytes>) {
+        let kept = (data, std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
+        if kept.0.is_empty() && kept.1.is_empty() && kept.2.is_empty() {
+            return;
+        }
+        let kept = Arc::new(kept);
+        for Running { queue, event } in std::mem::take(&mut self.running) {
+            let event = event.map_or_else(|| enqueue::marker(&queue, &Waits::NONE), Ok);
+            match event {
+                Ok(event) => {
+                    if may_run(&event) {
+                        if let Err(error) = queue.flush() {
+                            log::warn!("{error}: host memory of a dropped executable may be kept long");
+                        }
+                        watch::keep_until(event, Arc::clone(&kept));
+                    }
+                }
+                Err(error) => {
+                    log::error!(
+                        "{error}: host memory of a dropped executable is lost, because nobody can tell when it is free"
+                    );
+                    std::mem::forget(Arc::clone(&kept));
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// The results that a submission holds, by node.
+    fn held_results(&self, hands: &Hands) -> Vec<(Node, Arc<Slot>)> {
+        self.result_nodes.iter().zip(&hands.slots).map(|(node, slot)| (self.node(*node), Arc::clone(slot))).collect()
+    }
+}
