@@ -70,3 +70,7 @@ __kernel void spin(__global uint *a, uint rounds) {
 __kernel void print(__global const uint *a) { printf("clgraph prints %u\n", a[0]); }
 
 __kernel void takes_an_image(__read_only image2d_t image, __global uint *a) { a[0] = (uint)get_image_width(image); }
+
+__kernel __attribute__((reqd_work_group_size(2, 4, 1))) void by_rows(__global uint *a) {
+    a[get_global_id(1) * get_global_size(0) + get_global_id(0)] = (uint)get_local_size(1);
+}

@@ -250,10 +250,13 @@ fn wrong_arguments_are_refused_with_the_parameter_named() {
             .contains("`uint4` of 16 bytes")
     );
     let empty = refused!(bench, "group_sum", read_write(&a).local::<u32>(0).range(8));
-    assert!(empty.contains("argument 1 has 0 bytes"), "{empty}");
+    assert!(empty.contains("argument 1 asks for no bytes of local memory"), "{empty}");
     // A struct's size is not known, and a value of no bytes, or of more than a device takes, is none.
     let nothing = refused!(bench, "affine", read_write(&a).bytes(&[]).range(8));
-    assert!(nothing.contains("argument 1 has 0 bytes: it must be at least 1"), "{nothing}");
+    assert!(
+        nothing.contains("argument 1 has 0 bytes, behind 0 of the values before it: it must have at least 1"),
+        "{nothing}"
+    );
     let much = refused!(bench, "affine", read_write(&a).bytes(&[0; 1 << 16]).range(8));
     assert!(much.contains("CL_DEVICE_MAX_PARAMETER_SIZE"), "{much}");
 }
@@ -293,6 +296,8 @@ fn ranges_and_work_groups_that_the_device_or_kernel_forbids_are_refused() {
     assert!(zero.contains("leave it out and the driver chooses"), "{zero}");
     let required = refused!(bench, "by_eight", write(&a).range(64).work_group(4));
     assert!(required.contains("reqd_work_group_size [8, 1, 1]"), "{required}");
+    let dims = refused!(bench, "by_rows", write(&a).range(64));
+    assert!(dims.contains("the range has 1 dimensions, and the kernel has reqd_work_group_size [2, 4, 1]"), "{dims}");
     let uneven = refused!(bench, "by_eight", write(&a).range(60));
     assert!(uneven.contains("round the range up to 64"), "{uneven}");
     let far = refused!(bench, "stir", read_write(&a).range(8).offset(usize::MAX - 3));
@@ -354,6 +359,9 @@ fn overlapping_copies_within_one_buffer_are_refused() {
     // Interleaved columns share no byte, though their ranges overlap; one column further they do.
     let columns =
         |x| graph.copy_rect(&a, &a).region([2, 4, 1]).src_pitch(8, 0).dst_pitch(8, 0).dst_origin([x, 0, 0]).add();
+    // Rows are counted through, whatever the slice pitch that three rows would have.
+    let down = graph.copy_rect(&a, &a).region([8, 3, 1]).src_origin([0, 5, 0]).dst_origin([0, 6, 0]).add();
+    assert!(text(down).contains("overlap"));
     columns(2).unwrap();
     assert!(text(columns(1)).contains("overlap"));
     // One row down and two columns left is the neighbour of the first rectangle, one column less is in it.

@@ -58,6 +58,18 @@ fn building_and_finalizing_are_linear_in_the_number_of_nodes() {
     assert!(large < small * 10, "10 000 nodes took {small:?}, 40 000 took {large:?}");
 }
 
+/// Edges that lead backwards need a search each; it looks at what it reaches, and not at every node.
+#[test]
+fn edges_that_lead_backwards_cost_what_they_reach() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let nodes: Vec<_> = (0..NODES).map(|_| graph.empty().add().unwrap()).collect();
+    for pair in nodes.chunks(2) {
+        graph.add_edge(pair[1], pair[0]).unwrap();
+    }
+    bench.run(&graph);
+}
+
 /// A node that joins very many, and very many behind it: linear as well.
 #[test]
 fn wide_joins_and_forks_are_linear() {

@@ -119,9 +119,17 @@ pub fn devices() -> Result<Vec<Device>> {
     let mut names = Vec::new();
     for platform in platforms {
         names.push(info::text("clGetPlatformInfo", ask!(core, clGetPlatformInfo, platform, CL_PLATFORM_NAME))?);
-        for id in device_ids(core, platform)? {
+        let ids = device_ids(core, platform).unwrap_or_else(|error| {
+            log::warn!("the devices of {} are left out: {error}", names.join(", "));
+            Vec::new()
+        });
+        for id in ids {
             // SAFETY: the driver has just listed it.
-            found.push(unsafe { Device::from_raw(id) }?);
+            match unsafe { Device::from_raw(id) } {
+                Ok(device) => found.push(device),
+                // One that cannot be asked does not hide the others.
+                Err(error) => log::warn!("a device of {} is left out: {error}", names.join(", ")),
+            }
         }
     }
     if found.is_empty() { Err(SetupError::NoDevice { platforms: names.join(", ") }.into()) } else { Ok(found) }

@@ -145,7 +145,8 @@ pub(crate) fn copy_rect(
     pitches: &[usize; 4],
 ) -> Result<Option<Event>, DriverError> {
     let in_root = |mem: &Mem, origin: &[usize; 3], row: usize, slice: usize| {
-        rect_origin(mem.offset_in_root() + origin[2] * slice + origin[1] * row + origin[0], row, slice)
+        let offset = mem.offset_in_root() + origin[2] * slice + origin[1] * row + origin[0];
+        rect_origin(offset, row, slice, region[2])
     };
     let src_origin = in_root(src, src_origin, pitches[0], pitches[1]);
     let dst_origin = in_root(dst, dst_origin, pitches[2], pitches[3]);
@@ -172,9 +173,13 @@ pub(crate) fn copy_rect(
 }
 
 /// A byte offset as byte in a row, row in a slice, and slice. Pitches are not zero, and the slice's is a multiple of the
-/// row's.
-pub(crate) fn rect_origin(offset: usize, row_pitch: usize, slice_pitch: usize) -> [usize; 3] {
-    [offset % row_pitch, offset % slice_pitch / row_pitch, offset / slice_pitch]
+/// row's. A rectangle of one slice lies in the first, whatever its pitch.
+pub(crate) fn rect_origin(offset: usize, row_pitch: usize, slice_pitch: usize, slices: usize) -> [usize; 3] {
+    if slices == 1 {
+        [offset % row_pitch, offset / row_pitch, 0]
+    } else {
+        [offset % row_pitch, offset % slice_pitch / row_pitch, offset / slice_pitch]
+    }
 }
 
 /// A pattern over `size` bytes.

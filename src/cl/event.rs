@@ -10,7 +10,8 @@ use opencl_sys::{
 
 use super::check;
 use super::context::Context;
-use super::handle::{EventKind, GateCount, Handle};
+use super::gates::Closed;
+use super::handle::{EventKind, Handle};
 use super::info::{self, ask};
 use crate::error::{DriverError, Result, Status};
 use crate::ffi::core::Core;
@@ -151,13 +152,7 @@ unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
 #[derive(Debug)]
 pub(crate) struct Gate {
     event: Event,
-    count: Option<GateCount>,
-}
-
-impl std::fmt::Debug for GateCount {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("GateCount")
-    }
+    closed: Option<Closed>,
 }
 
 impl Gate {
@@ -170,7 +165,7 @@ impl Gate {
         check("clCreateUserEvent", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let event = unsafe { Event::from_enqueue("clCreateUserEvent", raw) }?;
-        Ok(Self { event, count: Some(GateCount::new()) })
+        Ok(Self { event, closed: Some(Closed::new()) })
     }
 
     pub(crate) fn event(&self) -> &Event {
@@ -188,6 +183,6 @@ impl Drop for Gate {
                 log::error!("clSetUserEventStatus failed with {}", Status(status));
             }
         }
-        self.count = None;
+        self.closed = None;
     }
 }

@@ -4,12 +4,10 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use opencl_sys::{CL_SUCCESS, cl_int};
 
-use super::check;
+use super::{check, gates};
 use crate::error::{DriverError, SetupError};
 use crate::ffi::core::Core;
 
@@ -123,11 +121,7 @@ impl<K: Kind> fmt::Debug for Handle<K> {
 
 impl<K: Kind> Drop for Handle<K> {
     fn drop(&mut self) {
-        if GATES.load(Ordering::Acquire) == 0 {
-            release::<K>(self.raw.as_ptr());
-        } else {
-            LATER.push(Deferred { raw: self.raw, release: release::<K> });
-        }
+        gates::release_in_time(self.raw, release::<K>);
     }
 }
 
@@ -138,60 +132,5 @@ fn release<K: Kind>(raw: *mut c_void) {
     let status = unsafe { K::release(core)(raw) };
     if status != CL_SUCCESS {
         log::error!("{} failed with {}", K::RELEASE, crate::error::Status(status));
-    }
-}
-
-/// How many of clgraph's own gates commands are waiting for.
-static GATES: AtomicUsize = AtomicUsize::new(0);
-/// What was dropped while a gate was closed.
-static LATER: Bin = Bin(Mutex::new(Vec::new()));
-
-struct Deferred {
-    raw: NonNull<c_void>,
-    release: fn(*mut c_void),
-}
-
-// SAFETY: **threads**; it is a handle without its type.
-unsafe impl Send for Deferred {}
-
-struct Bin(Mutex<Vec<Deferred>>);
-
-impl Bin {
-    fn push(&self, item: Deferred) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(item);
-        // The last gate may have opened between the caller's look and the push.
-        self.empty_if_open();
-    }
-
-    fn empty_if_open(&self) {
-        if GATES.load(Ordering::Acquire) == 0 {
-            let items = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-            // In the order in which they were dropped, which is newest first where that matters.
-            for item in items {
-                (item.release)(item.raw.as_ptr());
-            }
-        }
-    }
-}
-
-/// Counts a user event that commands may wait for.
-///
-/// OpenCL leaves releases of other objects undefined while a command waits on an unset user event (OpenCL 3.0,
-/// `clCreateUserEvent`: "The behavior of the OpenCL APIs that release OpenCL objects is undefined if called while ..."),
-/// so clgraph's own releases wait until the last gate is open.
-pub(crate) struct GateCount(());
-
-impl GateCount {
-    pub(crate) fn new() -> Self {
-        GATES.fetch_add(1, Ordering::AcqRel);
-        Self(())
-    }
-}
-
-impl Drop for GateCount {
-    fn drop(&mut self) {
-        if GATES.fetch_sub(1, Ordering::AcqRel) == 1 {
-            LATER.empty_if_open();
-        }
     }
 }

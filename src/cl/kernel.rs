@@ -305,7 +305,7 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
             let type_name = text(CL_KERNEL_ARG_TYPE_NAME)?;
             let space = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)? {
                 _ if qualifier & u64::from(CL_KERNEL_ARG_TYPE_PIPE) != 0 => Space::Pipe,
-                _ if type_name.starts_with("image") => Space::Image,
+                _ if is_image(&type_name) => Space::Image,
                 _ if type_name == "sampler_t" => Space::Sampler,
                 CL_KERNEL_ARG_ADDRESS_GLOBAL | CL_KERNEL_ARG_ADDRESS_CONSTANT => Space::Buffer,
                 CL_KERNEL_ARG_ADDRESS_LOCAL => Space::Local,
@@ -320,6 +320,11 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
             })
         })
         .collect()
+}
+
+/// Whether a type is one of OpenCL C's images, `image2d_array_t` for example.
+fn is_image(type_name: &str) -> bool {
+    ["image1d", "image2d", "image3d"].iter().any(|kind| type_name.starts_with(kind)) && type_name.ends_with("_t")
 }
 
 /// Bytes of a scalar or vector type of OpenCL C by its name; `None` for structs and for types that differ by device.
@@ -372,7 +377,13 @@ fn read_facts(
 
 #[cfg(test)]
 mod tests {
-    use super::size_of_type;
+    use super::{is_image, size_of_type};
+
+    #[test]
+    fn images_are_known_by_their_names_and_others_are_none() {
+        assert!(is_image("image2d_t") && is_image("image1d_buffer_t") && is_image("image2d_array_msaa_depth_t"));
+        assert!(!is_image("image_size") && !is_image("image2d_size*") && !is_image("imagery_t"));
+    }
 
     /// What argument checks rest on: a wrong size here would refuse a right argument.
     #[test]

@@ -27,6 +27,7 @@ pub(crate) mod context;
 pub(crate) mod device;
 pub(crate) mod enqueue;
 pub(crate) mod event;
+mod gates;
 pub(crate) mod handle;
 pub(crate) mod host;
 mod info;

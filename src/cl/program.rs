@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use opencl_sys::{
     CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_BUILD_OPTIONS,
-    CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES, cl_int, cl_program,
+    CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES, CL_PROGRAM_SOURCE,
+    cl_int, cl_program,
 };
 
 use super::check;
@@ -231,6 +232,11 @@ impl Program {
         let Ok(core) = Core::get() else { return true };
         let query = ask!(core, clGetProgramBuildInfo, self.raw(), device.raw(), CL_PROGRAM_BUILD_OPTIONS);
         let options = info::text("clGetProgramBuildInfo", query).unwrap_or_default();
+        // The version is an option for source only; what is made of binaries and SPIR-V is left to the driver.
+        let source = info::bytes("clGetProgramInfo", ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_SOURCE));
+        if source.is_ok_and(|source| source.len() <= 1) {
+            return options.contains("-cl-uniform-work-group-size");
+        }
         let newer = ["-cl-std=CL2", "-cl-std=CL3", "-cl-std=CLC++"].iter().any(|option| options.contains(option));
         !newer || options.contains("-cl-uniform-work-group-size")
     }

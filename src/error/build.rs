@@ -73,15 +73,18 @@ pub enum BuildCause {
         /// Bytes given.
         given: usize,
     },
-    /// A by-value argument of no bytes, or larger than the device takes.
+    /// A by-value argument of no bytes, or more bytes of values than the device takes for one kernel.
     #[error(
-        "argument {index} has {given} bytes: it must be at least 1 and at most {limit} (CL_DEVICE_MAX_PARAMETER_SIZE)"
+        "argument {index} has {given} bytes, behind {before} of the values before it: it must have at least 1, and all \
+         together at most {limit} (CL_DEVICE_MAX_PARAMETER_SIZE)"
     )]
     ArgumentBytes {
         /// Which argument, from 0.
         index: usize,
         /// Bytes given.
         given: usize,
+        /// Bytes of the values before it.
+        before: usize,
         /// The device's limit in bytes.
         limit: usize,
     },
@@ -101,6 +104,12 @@ pub enum BuildCause {
     /// A work-group size that the kernel or the device forbids, or a range that the device cannot count.
     #[error("{0}")]
     WorkGroup(String),
+    /// An argument of no local memory.
+    #[error("argument {index} asks for no bytes of local memory: ask for at least one element")]
+    NoLocalMemory {
+        /// Which argument, from 0.
+        index: usize,
+    },
     /// More local memory than the device has.
     #[error("it needs {needed} bytes of local memory ({own} of its own), and the device has {limit}")]
     LocalMemory {
@@ -194,7 +203,7 @@ pub enum BuildCause {
         node: Node,
     },
     /// An edge that would close a cycle.
-    #[error("the edge would close a cycle: {}", show_path(nodes))]
+    #[error("the edge would close a cycle: {}", super::show_path(nodes))]
     Cycle {
         /// The nodes on the cycle, in order; the new edge leads from the last to the first.
         nodes: Vec<Node>,
@@ -229,16 +238,4 @@ pub enum BuildCause {
     /// The driver refused a query.
     #[error(transparent)]
     Driver(#[from] DriverError),
-}
-
-fn show_path(nodes: &[Node]) -> String {
-    const SHOWN: usize = 16;
-    let mut text = nodes.iter().take(SHOWN).map(|node| format!("{node} -> ")).collect::<String>();
-    if nodes.len() > SHOWN {
-        text.push_str(&format!("... ({} more) -> ", nodes.len() - SHOWN));
-    }
-    if let Some(first) = nodes.first() {
-        text.push_str(&first.to_string());
-    }
-    text
 }

@@ -13,6 +13,8 @@ pub use setup::{MemoryError, ProgramError, SetupError};
 
 use std::fmt;
 
+use crate::graph::Node;
+
 /// The result of every fallible function of the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -123,4 +125,17 @@ impl fmt::Debug for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// The nodes on a cycle: the first ones, and the first once more.
+fn show_path(nodes: &[Node]) -> String {
+    const SHOWN: usize = 16;
+    let mut text = nodes.iter().take(SHOWN).map(|node| format!("{node} -> ")).collect::<String>();
+    if nodes.len() > SHOWN {
+        text.push_str(&format!("... ({} more) -> ", nodes.len() - SHOWN));
+    }
+    if let Some(first) = nodes.first() {
+        text.push_str(&first.to_string());
+    }
+    text
 }

@@ -46,7 +46,7 @@ pub enum FinalizeError {
         source: ProgramError,
     },
     /// Edges added without the cycle check close a cycle.
-    #[error("the graph has a cycle: {}", show(nodes))]
+    #[error("the graph has a cycle: {}", super::show_path(nodes))]
     Cycle {
         /// The nodes on the cycle, in order.
         nodes: Vec<Node>,
@@ -67,10 +67,6 @@ pub enum FinalizeError {
         /// What is allowed.
         allowed: &'static str,
     },
-}
-
-fn show(nodes: &[Node]) -> String {
-    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
 }
 
 impl FinalizeError {

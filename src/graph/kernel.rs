@@ -186,7 +186,8 @@ impl KernelNode<'_> {
     ///
     /// # Errors
     /// [`BuildCause::ArgumentCount`]; [`BuildCause::ArgumentKind`] and [`BuildCause::ArgumentSize`] where the program
-    /// tells its parameters; [`BuildCause::ArgumentBytes`], [`BuildCause::LocalMemory`]; [`BuildCause::NoRange`],
+    /// tells its parameters; [`BuildCause::ArgumentBytes`], [`BuildCause::LocalMemory`],
+    /// [`BuildCause::NoLocalMemory`]; [`BuildCause::NoRange`],
     /// [`BuildCause::Dimensions`], [`BuildCause::WorkGroup`]; [`BuildCause::AccessForbidden`];
     /// [`BuildCause::OtherContext`] for the kernel or a buffer; [`BuildCause::NotSupported`] for a kernel that takes
     /// images, samplers or pipes; and those of [`EmptyNode::add`](super::EmptyNode::add).
@@ -265,14 +266,13 @@ fn check_args(graph: &Graph, kernel: &Kernel, args: &[Given], caps: &Caps) -> Re
                 }
             }
             Given::Value(range) => {
-                if range.is_empty() || range.len() > caps.max_parameter_size {
-                    let (given, limit) = (range.len(), caps.max_parameter_size);
-                    return Err(BuildCause::ArgumentBytes { index, given, limit });
+                // The limit is that of all arguments together; values lie one behind the other.
+                if range.is_empty() || range.end > caps.max_parameter_size {
+                    let (given, before, limit) = (range.len(), range.start, caps.max_parameter_size);
+                    return Err(BuildCause::ArgumentBytes { index, given, before, limit });
                 }
             }
-            Given::Local(0) => {
-                return Err(BuildCause::ArgumentBytes { index, given: 0, limit: caps.local_memory as usize });
-            }
+            Given::Local(0) => return Err(BuildCause::NoLocalMemory { index }),
             Given::Null | Given::Local(_) => {}
         }
     }
@@ -357,6 +357,11 @@ fn check_grid(
         }
         (given, required) => given.map(|given| given.sizes).or(required),
     };
+    if let Some(required) = required.filter(|required| required[range.dims as usize..].iter().any(|&size| size > 1)) {
+        let text =
+            format!("the range has {} dimensions, and the kernel has reqd_work_group_size {required:?}", range.dims);
+        return Err(BuildCause::WorkGroup(text));
+    }
     if let Some(local) = local {
         check_work_group(range, local, facts, caps)?;
     }

@@ -199,7 +199,7 @@ fn check_apart(
     }
     let (row, slice) = (from.row, from.slice);
     let boxed = |what: &'static str, side: &Side, layout: &Layout| {
-        let at = rect_origin(side.region.mem.offset_in_root() + layout.start, row, slice);
+        let at = rect_origin(side.region.mem.offset_in_root() + layout.start, row, slice, region[2]);
         let size = [region[0] * element, region[1], region[2]];
         // Drivers tell overlap by the corners of boxes, so a box has to have some.
         if at[0] + size[0] > row || (size[2] > 1 && at[1] + size[1] > slice / row) {

@@ -15,6 +15,9 @@ pub(crate) struct Topology {
     /// Whether some edge leads from a later node to an earlier one. While none does, the order of adding is a
     /// topological order, and no edge that leads forward can close a cycle.
     backward: bool,
+    /// Scratch space of [`Topology::path`]: in which search a node was seen last, and from where.
+    seen: Vec<(u32, NodeId)>,
+    searches: u32,
 }
 
 const NO_LEAF: u32 = u32::MAX;
@@ -91,29 +94,37 @@ impl Topology {
         }
     }
 
-    /// The nodes on a shortest path, both ends included.
-    fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
-        const UNSEEN: u32 = u32::MAX;
-        let mut came_from = vec![UNSEEN; self.len()];
-        came_from[from.index()] = from.0;
+    /// The nodes on a shortest path, both ends included. Costs the nodes that `from` reaches, at most.
+    fn path(&mut self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+        self.searches = self.searches.checked_add(1).unwrap_or_else(|| {
+            self.seen.clear();
+            1
+        });
+        let search = self.searches;
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.resize(self.len(), (0, from));
+        seen[from.index()] = (search, from);
         let mut queue = std::collections::VecDeque::from([from]);
+        let mut path = None;
         while let Some(node) = queue.pop_front() {
             if node == to {
-                let mut path = vec![node];
-                while let Some(&last) = path.last().filter(|last| **last != from) {
-                    path.push(NodeId(came_from[last.index()]));
+                let mut nodes = vec![node];
+                while let Some(&last) = nodes.last().filter(|last| **last != from) {
+                    nodes.push(seen[last.index()].1);
                 }
-                path.reverse();
-                return Some(path);
+                nodes.reverse();
+                path = Some(nodes);
+                break;
             }
             for next in self.succs(node) {
-                if came_from[next.index()] == UNSEEN {
-                    came_from[next.index()] = node.0;
+                if seen[next.index()].0 != search {
+                    seen[next.index()] = (search, node);
                     queue.push_back(next);
                 }
             }
         }
-        None
+        self.seen = seen;
+        path
     }
 
     /// Some cycle, or `None` when there is none: the nodes on it in order, each once.
