@@ -132,12 +132,12 @@ impl Deferred {
                     drop(waiting);
                 });
             }
-            Err(Refused { error, rest: None }) => self.end(Err(error), waiting),
+            Err(Refused { error, rest: None }) => self.end(Err(*error), waiting),
             Err(Refused { error, rest: Some(rest) }) => {
                 // The commands that were enqueued belong to the submission: it ends, and its gate opens, behind them.
                 let state = Arc::clone(&self.state);
                 watch::when_done(rest, move |_| {
-                    state.finish(Err(error));
+                    state.finish(Err(*error));
                     drop(waiting);
                 });
             }

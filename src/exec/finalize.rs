@@ -76,10 +76,7 @@ impl Graph {
             Op::Write { data, .. } => Some((id, *data)),
             _ => None,
         });
-        let result_nodes = state.ir.ids().filter_map(|id| match state.ir.op(id) {
-            Op::Read { .. } => Some(id),
-            _ => None,
-        });
+        let result_nodes = state.ir.ids().filter(|id| matches!(state.ir.op(*id), Op::Read { .. }));
         Ok(Executable(std::sync::Arc::new(Inner {
             graph: self.id(),
             context: self.context().clone(),

@@ -83,14 +83,14 @@ pub(super) enum Accepted {
 
 /// Commands that could not all be enqueued.
 pub(super) struct Refused {
-    pub(super) error: Error,
+    pub(super) error: Box<Error>,
     /// An event that is complete when those that were enqueued are through. None were if there is none.
     pub(super) rest: Option<Event>,
 }
 
 impl<E: Into<Error>> From<E> for Refused {
     fn from(error: E) -> Self {
-        Self { error: error.into(), rest: None }
+        Self { error: Box::new(error.into()), rest: None }
     }
 }
 
@@ -247,7 +247,7 @@ impl Lane {
                     None => std::mem::forget(Arc::clone(keep)),
                 }
                 self.leftovers.flush.push(queue.clone());
-                Err(Refused { error: error.into(), rest })
+                Err(Refused { error: Box::new(error.into()), rest })
             }
         }
     }
@@ -288,11 +288,11 @@ impl Lane {
                 exit.push(last);
                 enqueue::marker(queue, &exit)?;
             }
-            (own, outcome.map_err(|refused| refused.error)?)
+            (own, outcome.map_err(|refused| *refused.error)?)
         } else {
             let want = Want { first: observed, last: observed };
             let outcome = self.enqueue(exec, queue, waits, hands, &keep, want);
-            (queue.clone(), outcome.map_err(|refused| refused.error)?)
+            (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone() };
