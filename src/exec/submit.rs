@@ -1,7 +1,7 @@
 //! Submitting: what is checked, and what a submission waits for.
 //!
 //! Most submissions are enqueued at once, by the [`Lane`](super::lane::Lane) of the executable. One that waits for
-//! something that may still fail (a user event, or another submission that does) is [deferred](super::deferred).
+//! something that may still fail (a user event, or another submission that does) is deferred: see [`deferred`].
 
 use std::sync::Arc;
 
