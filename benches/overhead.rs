@@ -36,7 +36,7 @@ fn chain(queue: &Queue, scale: &Kernel, buffers: &[Buffer<u32>; 2], nodes: usize
 
 fn large_graphs(queue: &Queue, program: &Program) -> Result<(), Box<dyn Error>> {
     println!(
-        "\nchains of kernels, all arguments distinct, ns a node (median of 7; `empty` has no OpenCL object to make)"
+        "\nchains of kernels, all arguments distinct, ns a node (median of 7; build+plan: of copies, which have no OpenCL object to make)"
     );
     println!(
         "{:>8} {:>7} {:>9} {:>8} {:>6} {:>6} | {:>12}",

@@ -242,6 +242,86 @@ fn random_edges_never_close_a_cycle() {
     QuickCheck::new().tests(100).quickcheck(property as fn(u8, Vec<(u8, u8)>) -> bool);
 }
 
+/// A number that may be anything: small, at a border, or enormous.
+#[derive(Clone, Copy, Debug)]
+struct Wild(usize);
+
+impl Arbitrary for Wild {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let near = usize::arbitrary(g) % 9;
+        Self(*g.choose(&[near, 64, 128, 256, LEN - 1, LEN, usize::MAX, usize::MAX / 4, 1 << 32, 1 << 61]).unwrap())
+    }
+}
+
+/// A kernel node with any number of arguments of any kind, any range, any work-group: an error or a node, never a panic,
+/// and a refusal changes nothing. (What is accepted is not run: nobody promised anything.)
+#[test]
+fn wild_kernel_nodes_never_panic() {
+    type Numbers = (Wild, Wild, Wild);
+    fn property(
+        kernel: u8,
+        args: Vec<(u8, Wild)>,
+        range: Numbers,
+        offset: Option<Numbers>,
+        group: Option<Numbers>,
+    ) -> bool {
+        SHARED.with(|Shared { bench, .. }| {
+            let names =
+                ["scale", "stir", "group_sum", "add_or_one", "affine", "grid", "by_eight", "by_rows", "takes_an_image"];
+            let kernel = bench.kernel(names[usize::from(kernel) % names.len()]);
+            let buffer = bench.buffer(&[0; LEN]);
+            let graph = bench.graph();
+            let sizes = |(x, y, z): Numbers| [x.0, y.0, z.0];
+            let mut node = graph.kernel(&kernel).range(sizes(range));
+            for (kind, number) in args {
+                node = match kind % 7 {
+                    0 => node.read(&buffer),
+                    1 => node.write(&buffer),
+                    2 => node.null(),
+                    3 => node.local::<u64>(number.0),
+                    4 => node.arg(number.0 as u32),
+                    5 => node.bytes(&vec![0; number.0 % 5000]),
+                    _ => node.read_write(&buffer.slice(..number.0 % LEN).unwrap()),
+                };
+            }
+            if let Some(offset) = offset {
+                node = node.offset(sizes(offset));
+            }
+            if let Some(group) = group {
+                node = node.work_group(sizes(group));
+            }
+            // SAFETY: it is not run.
+            let added = unsafe { node.add() }.is_ok();
+            let as_counted = graph.len() == usize::from(added);
+            // A driver may still refuse an argument of which clgraph knows no type; it must say so and nothing else.
+            as_counted && graph.finalize(Finalize::new()).is_ok_and(|exec| exec.report().nodes == graph.len())
+        })
+    }
+    let property: fn(u8, Vec<(u8, Wild)>, Numbers, Option<Numbers>, Option<Numbers>) -> bool = property;
+    QuickCheck::new().tests(1000).quickcheck(property);
+}
+
+/// Rectangles with any numbers, between any two views: an error or a node, never a panic.
+#[test]
+fn wild_rectangles_never_panic() {
+    fn property(views: (u8, u8), region: (Wild, Wild, Wild), places: Vec<Wild>) -> bool {
+        SHARED.with(|Shared { bench, .. }| {
+            let memory = Memory::new(bench);
+            let graph = bench.graph();
+            let at = |index: usize| places.get(index).map_or(0, |wild| wild.0);
+            let ((src, _), (dst, _)) = (memory.view(views.0), memory.view(views.1));
+            let rect = graph.copy_rect(src, dst).region([region.0.0, region.1.0, region.2.0]);
+            let rect = rect.src_origin([at(0), at(1), at(2)]).dst_origin([at(3), at(4), at(5)]);
+            let added = rect.src_pitch(at(6), at(7)).dst_pitch(at(8), at(9)).add().is_ok();
+            if added {
+                bench.run(&graph);
+            }
+            graph.len() == usize::from(added)
+        })
+    }
+    QuickCheck::new().tests(1000).quickcheck(property as fn((u8, u8), (Wild, Wild, Wild), Vec<Wild>) -> bool);
+}
+
 /// Objects that were wrapped are released: the memory of the random graphs does not pile up.
 #[test]
 fn what_random_graphs_use_is_released() {

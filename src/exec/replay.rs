@@ -57,7 +57,8 @@ pub(super) fn enqueue(
         return Ok(Ends { first: None, last: Some(last) });
     };
     let mut ends = Ends::default();
-    for (index, step) in steps.iter().enumerate() {
+    for index in exec.plan.segments.iter().flat_map(|segment| segment.steps.clone()) {
+        let step = &steps[index];
         let waits = if index == 0 { waits } else { &Waits::NONE };
         let event = (index == end && want.last) || (index == 0 && want.first && end > 0);
         let done = run(exec, hands, &step.action, &To { queue, waits, event }).map_err(|source| {
