@@ -111,7 +111,7 @@ fn edges_are_added_once_and_never_close_a_cycle() {
 #[test]
 fn without_the_cycle_check_finalize_names_the_cycle() {
     let bench = Bench::new();
-    let properties = GraphProperties { no_cycle_check: true };
+    let properties = GraphProperties::new().no_cycle_check().assume_buffer_outlives_graph();
     let graph = Graph::with_properties(&bench.queue, bench.queue.device(), properties).unwrap();
     let [a, b] = [(); 2].map(|()| graph.empty().add().unwrap());
     graph.add_edge(a, b).unwrap();
@@ -394,6 +394,8 @@ fn rectangles_that_do_not_fit_are_refused() {
     assert!(text(rect().src_origin([0, 0, 1]).src_pitch(8, 32).add()).contains("source bytes 128..368 are outside"));
     assert!(text(rect().dst_origin([usize::MAX, 0, 0]).add()).contains("do not fit a size_t"));
     assert!(text(rect().dst_origin([0, usize::MAX / 8, 0]).add()).contains("outside the buffer"));
+    let none = text(graph.copy_rect(&a, &b).add());
+    assert!(none.contains("it has no region"), "{none}");
     assert!(graph.is_empty());
     rect().add().unwrap();
 }

@@ -94,7 +94,7 @@ fn ranges_and_sub_buffers_give_the_bytes_of_an_eager_run() {
     assert_eq!(bench.content(&whole), expected);
 }
 
-/// Rule D3: a null argument is no memory, and neither are values; what clgraph does not know makes no edge.
+/// A null argument is no memory, and neither are values: what clgraph does not know makes no edge.
 #[test]
 fn arguments_without_memory_make_no_edges() {
     let bench = Bench::new();

@@ -11,7 +11,7 @@ use common::{Bench, UserEvent, references, text};
 /// Rule E1
 #[test]
 fn driver_errors_carry_the_call_and_the_name_of_the_status() {
-    let error = DriverError { call: "clEnqueueNDRangeKernel", status: Status(-54) };
+    let error = DriverError::new("clEnqueueNDRangeKernel", Status(-54));
     assert_eq!(error.to_string(), "clEnqueueNDRangeKernel failed with CL_INVALID_WORK_GROUP_SIZE (-54)");
     assert_eq!(format!("{:?}", Status(-5)), "CL_OUT_OF_RESOURCES (-5)");
     // A number that no header lists is shown as well.
@@ -30,7 +30,7 @@ fn driver_errors_carry_the_call_and_the_name_of_the_status() {
 /// Rule E4
 #[test]
 fn errors_have_kinds_to_match() {
-    let driver = |status| Error::from(DriverError { call: "clCreateBuffer", status: Status(status) }).kind();
+    let driver = |status| Error::from(DriverError::new("clCreateBuffer", Status(status))).kind();
     assert_eq!([-4, -5, -6].map(driver), [ErrorKind::OutOfMemory; 3]);
     assert_eq!(driver(-30), ErrorKind::Driver);
     assert_eq!(Error::from(SetupError::NoPlatform).kind(), ErrorKind::FeatureNotSupported);
@@ -38,9 +38,9 @@ fn errors_have_kinds_to_match() {
     let refused = ProgramError::BinaryRefused { device: "a device".to_owned() };
     assert_eq!(Error::from(refused).kind(), ErrorKind::KernelNotSupported);
     assert_eq!(Error::from(SubmitError::NotComplete).kind(), ErrorKind::Invalid);
-    let cause = Box::new(Error::from(DriverError { call: "a", status: Status(-5) }));
+    let cause = Box::new(Error::from(DriverError::new("a", Status(-5))));
     assert_eq!(Error::from(SubmitError::DependencyFailed { cause }).kind(), ErrorKind::OutOfMemory);
-    let source = DriverError { call: "clSetKernelArg", status: Status(-51) };
+    let source = DriverError::new("clSetKernelArg", Status(-51));
     let node = Bench::new().graph().empty().add().unwrap();
     let argument = FinalizeError::Argument { node, kernel: "f".to_owned(), index: 2, source };
     assert_eq!(

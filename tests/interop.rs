@@ -271,6 +271,23 @@ fn vectors_ranges_offsets_and_required_work_groups_reach_the_kernel() {
     assert_eq!(bench.content(&b), [8; 64]);
 }
 
+/// Rule I5: a box out of a volume, into another with other pitches.
+#[test]
+fn boxes_are_copied_between_volumes() {
+    let bench = Bench::new();
+    let volume: Vec<u32> = (0..6 * 5 * 4).collect();
+    let (a, b) = (bench.buffer(&volume), bench.buffer(&[0; 4 * 4 * 3]));
+    let graph = bench.graph();
+    let copy = graph.copy_rect(&a, &b).region([3, 2, 2]).src_origin([2, 1, 1]).src_pitch(6, 30);
+    copy.dst_origin([1, 2, 1]).dst_pitch(4, 16).add().unwrap();
+    bench.run(&graph);
+    let mut expected = [0; 4 * 4 * 3];
+    for (z, y, x) in (0..2).flat_map(|z| (0..2).flat_map(move |y| (0..3).map(move |x| (z, y, x)))) {
+        expected[(z + 1) * 16 + (y + 2) * 4 + x + 1] = volume[(z + 1) * 30 + (y + 1) * 6 + x + 2];
+    }
+    assert_eq!(bench.content(&b), expected);
+}
+
 /// Rule I3: a kernel that prints runs in a graph as it does outside.
 #[test]
 fn kernels_may_print() {

@@ -297,8 +297,8 @@ fn wild_kernel_nodes_never_panic() {
             as_counted && graph.finalize(Finalize::new()).is_ok_and(|exec| exec.report().nodes == graph.len())
         })
     }
-    let property: fn(u8, Vec<(u8, Wild)>, Numbers, Option<Numbers>, Option<Numbers>) -> bool = property;
-    QuickCheck::new().tests(1000).quickcheck(property);
+    type Case = fn(u8, Vec<(u8, Wild)>, Numbers, Option<Numbers>, Option<Numbers>) -> bool;
+    QuickCheck::new().tests(1000).quickcheck(property as Case);
 }
 
 /// Rectangles with any numbers, between any two views: an error or a node, never a panic.
@@ -336,5 +336,14 @@ fn what_random_graphs_use_is_released() {
         bench.run(&graph);
     }
     bench.queue.finish().unwrap();
-    assert_eq!(plain.reference_count().unwrap(), before);
+    // A driver lets go of what a command used a moment after its event is complete.
+    let begin = std::time::Instant::now();
+    while plain.reference_count().unwrap() != before {
+        assert!(
+            begin.elapsed() < std::time::Duration::from_secs(60),
+            "{} references",
+            plain.reference_count().unwrap()
+        );
+        std::thread::yield_now();
+    }
 }

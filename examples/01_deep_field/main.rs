@@ -13,6 +13,7 @@ mod plain;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -26,8 +27,18 @@ use plain::PlainLoop;
 /// How often each way is timed.
 const ROUNDS: usize = 21;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
     env_logger::init();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("01_deep_field: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = env::args_os().nth(1).map_or_else(|| root.join("examples/data/hubble_deep_field.jpg"), PathBuf::from);
     let photo = Picture::load(&path)?;

@@ -108,26 +108,23 @@ pub(crate) fn kernel(
 }
 
 /// `size` bytes from buffer to buffer.
+///
+/// Within one buffer both sides are given as places in the buffer itself: OpenCL leaves it undefined to copy between a
+/// buffer and its sub-buffer.
 pub(crate) fn copy(
     to: &To<'_>,
     (src, src_offset): (&Mem, usize),
     (dst, dst_offset): (&Mem, usize),
     size: usize,
 ) -> Result<Option<Event>, DriverError> {
+    let place = |mem: &Mem, offset| {
+        if src.root() == dst.root() { (mem.root_raw(), mem.offset_in_root() + offset) } else { (mem.raw(), offset) }
+    };
+    let ((src, src_offset), (dst, dst_offset)) = (place(src, src_offset), place(dst, dst_offset));
     enqueue("clEnqueueCopyBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**.
         unsafe {
-            (core.clEnqueueCopyBuffer)(
-                to.queue.raw(),
-                src.raw(),
-                dst.raw(),
-                src_offset,
-                dst_offset,
-                size,
-                count,
-                list,
-                event,
-            )
+            (core.clEnqueueCopyBuffer)(to.queue.raw(), src, dst, src_offset, dst_offset, size, count, list, event)
         }
     })
 }

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::sync::mpsc::Sender;
 
 use opencl_sys::{
-    CL_COMMAND_USER, CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_COMMAND_TYPE, CL_EVENT_CONTEXT,
-    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_RUNNING, cl_event, cl_int,
+    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    CL_RUNNING, cl_event, cl_int,
 };
 
 use super::check;
@@ -111,13 +111,6 @@ impl Event {
             status if status < 0 => Progress::Failed(Status(status)),
             _ => Progress::Waiting,
         })
-    }
-
-    /// Whether it is a user event, which its owner may still set to failure.
-    pub(crate) fn is_user_event(&self) -> Result<bool, DriverError> {
-        let Ok(core) = Core::get() else { return Ok(false) };
-        let kind = info::value::<u32>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_TYPE))?;
-        Ok(kind == CL_COMMAND_USER)
     }
 
     /// Whether it belongs to a context.

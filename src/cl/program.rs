@@ -303,13 +303,13 @@ impl ProgramBuilder {
         self
     }
 
-    /// Builds OpenCL C source. `-cl-kernel-arg-info` is added to the options.
+    /// Builds OpenCL C source. `-cl-kernel-arg-info` is added to the options, unless the program builds only without it.
     ///
     /// # Errors
     /// [`ProgramError::BuildFailed`] with the build log; [`ProgramError::FormNotSupported`] on a device without a
     /// compiler, or with specialization constants, which source does not have; [`ProgramError::Empty`],
     /// [`ProgramError::ZeroByte`]; [`crate::DriverError`].
-    pub fn source(mut self, source: &str) -> Result<Program> {
+    pub fn source(self, source: &str) -> Result<Program> {
         if source.is_empty() {
             return Err(ProgramError::Empty { what: "the source" }.into());
         }
@@ -319,12 +319,25 @@ impl ProgramBuilder {
                 return Err(form_not_supported(device, "source".to_owned(), "no compiler".to_owned()).into());
             }
         }
-        if !self.options.contains(ARG_INFO) {
-            self = self.options(ARG_INFO);
-        }
         let text = c_string("the source", source)?;
+        if self.options.contains(ARG_INFO) {
+            return self.build_source(&text);
+        }
+        let checked = self.clone().options(ARG_INFO).build_source(&text);
+        if let Err(crate::Error::Program(ProgramError::BuildFailed { .. })) = &checked {
+            // NVIDIA's compiler (580) stumbles over a kernel without parameters then. Without argument information
+            // clgraph checks less, and the report says so.
+            if let Ok(program) = self.build_source(&text) {
+                log::info!("a program does not build with {ARG_INFO}, and builds without it");
+                return Ok(program);
+            }
+        }
+        checked
+    }
+
+    fn build_source(&self, text: &CString) -> Result<Program> {
         let core = Core::get()?;
-        let (strings, lengths) = ([text.as_ptr()], [source.len()]);
+        let (strings, lengths) = ([text.as_ptr()], [text.as_bytes().len()]);
         let mut status = 0;
         // SAFETY: **live**; one string of the length given.
         let raw = unsafe {

@@ -18,6 +18,8 @@ use crate::ffi::core::Core;
 
 /// How a queue is to behave. The default is in order, without profiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
 pub struct QueueProperties {
     /// Commands may run out of order (`CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE`).
     pub out_of_order: bool,
@@ -26,6 +28,23 @@ pub struct QueueProperties {
 }
 
 impl QueueProperties {
+    /// The usual ones: in order, without profiling.
+    pub const fn new() -> Self {
+        Self { out_of_order: false, profiling: false }
+    }
+
+    /// Commands may run out of order, or not.
+    pub const fn out_of_order(mut self, yes: bool) -> Self {
+        self.out_of_order = yes;
+        self
+    }
+
+    /// Events tell times, or not.
+    pub const fn profiling(mut self, yes: bool) -> Self {
+        self.profiling = yes;
+        self
+    }
+
     fn bits(self) -> u64 {
         let order = if self.out_of_order { CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE } else { 0 };
         let profiling = if self.profiling { CL_QUEUE_PROFILING_ENABLE } else { 0 };
@@ -52,7 +71,8 @@ struct Inner {
 }
 
 impl Queue {
-    /// An in-order queue for a device, in a context of its own.
+    /// An in-order queue for a device, in a context of its own: buffers, programs and graphs of one such queue cannot be
+    /// used with another. [`Self::with_properties`] makes queues that share a context.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver makes no context or queue.
@@ -161,7 +181,6 @@ impl Queue {
     }
 
     /// How the queue behaves.
-    #[must_use]
     pub fn properties(&self) -> QueueProperties {
         self.0.properties
     }

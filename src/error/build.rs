@@ -158,6 +158,9 @@ pub enum BuildCause {
         /// Its bytes.
         right_bytes: u64,
     },
+    /// No region was given to a rectangular copy.
+    #[error("it has no region: say how much to copy with `region`")]
+    NoRegion,
     /// A rectangle that does not fit its pitches.
     #[error("{what}: {why}")]
     Rect {

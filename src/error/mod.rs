@@ -28,7 +28,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
 /// assert!(error.to_string().contains("install"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Finding OpenCL, a platform, a device, a context or a queue.
@@ -52,6 +52,13 @@ pub enum Error {
     /// An OpenCL call failed for a reason that clgraph cannot know beforehand.
     #[error(transparent)]
     Driver(#[from] DriverError),
+}
+
+/// As its text, because this is what `main` and `unwrap` print.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {
@@ -89,14 +96,22 @@ pub enum ErrorKind {
 /// A failed OpenCL call: its name and the status that it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed with {status}")]
+#[non_exhaustive]
 pub struct DriverError {
-    /// The name of the C function, for example `clEnqueueNDRangeKernel`.
+    /// The name of the C function, for example `clEnqueueNDRangeKernel`; or `command` for a command that failed while it
+    /// ran.
     pub call: &'static str,
     /// What it returned.
     pub status: Status,
 }
 
 impl DriverError {
+    /// A failure of a call.
+    #[must_use]
+    pub const fn new(call: &'static str, status: Status) -> Self {
+        Self { call, status }
+    }
+
     /// [`ErrorKind::OutOfMemory`] for the three statuses that mean it, otherwise [`ErrorKind::Driver`].
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -266,8 +266,8 @@ impl Submission {
         if let Stage::Done(outcome) = self.0.stage().map_err(SubmitError::from)? {
             return outcome;
         }
-        // Somebody to be woken by: without a listener nobody watches a submission that is deferred.
-        self.0.when_over(|_| ());
+        // Somebody to be woken by. One that is deferred is watched by itself.
+        self.0.watch();
         let mut phase = self.0.lock();
         loop {
             if let Stage::Done(outcome) = &phase.stage {

@@ -81,9 +81,11 @@ impl<'a> Submit<'a> {
 
     /// Lets the submission wait for something, besides what its queue holds already. May be called repeatedly.
     ///
-    /// An event of a queue that nobody flushes may never complete: flushing queues of one's own is the caller's part. A
-    /// user event may still be set to failure, and then the submission fails and does not run. An event of a command
-    /// that fails while the driver waits for it leaves the rest to the driver, and drivers differ.
+    /// A [`Submission`] that is enqueued costs nothing to wait for. An event of other work that is not complete yet may
+    /// still fail, and drivers crash, hang or run the dependents then: so clgraph waits for it on a thread of its own,
+    /// and enqueues the commands after success. If it fails, the submission fails and does not run.
+    ///
+    /// An event of a queue that nobody flushes may never complete: flushing queues of one's own is the caller's part.
     pub fn after(mut self, event: &impl WaitFor) -> Self {
         self.waits.push(event.dependency());
         self
@@ -197,9 +199,9 @@ fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
                 }
                 match event.progress()? {
                     Progress::Complete => {}
-                    Progress::Failed(status) => return Err(failed(DriverError { call: "its command", status }.into())),
-                    _ if event.is_user_event()? => sorted.blockers.push(Blocker::Event(event)),
-                    _ => sorted.waits.push(event),
+                    Progress::Failed(status) => return Err(failed(DriverError { call: "command", status }.into())),
+                    // It may still fail, and so may what it waits for, of which nothing can be asked.
+                    _ => sorted.blockers.push(Blocker::Event(event)),
                 }
             }
             Kind::Submission(state) => {

@@ -142,7 +142,8 @@ impl KernelNode<'_> {
         self.given(Given::Local(len.saturating_mul(size_of::<T>())))
     }
 
-    /// Gives a value: a scalar, an array for a vector, or a `#[repr(C)]` struct that derives `bytemuck::Pod`.
+    /// Gives a value: a scalar, an array for a vector, or a `#[repr(C)]` struct that derives `bytemuck::Pod`. A vector of
+    /// three elements has the size of four in OpenCL C: give `[f32; 4]` for a `float3`.
     pub fn arg<T: Pod>(self, value: T) -> Self {
         self.bytes(bytemuck::bytes_of(&value))
     }

@@ -73,10 +73,38 @@ struct Shared {
 pub(crate) struct GraphId(u64);
 
 /// How a graph is to be built.
+///
+/// ```
+/// let properties = clgraph::GraphProperties::new().no_cycle_check();
+/// assert!(properties.no_cycle_check);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
 pub struct GraphProperties {
     /// [`Graph::add_edge`] does not look for cycles. [`Graph::finalize`] does, and names the nodes of one.
     pub no_cycle_check: bool,
+    /// Known from SYCL graphs. It has no effect: nodes keep alive what they use.
+    pub assume_buffer_outlives_graph: bool,
+}
+
+impl GraphProperties {
+    /// The usual ones: none.
+    pub const fn new() -> Self {
+        Self { no_cycle_check: false, assume_buffer_outlives_graph: false }
+    }
+
+    /// Sets [`no_cycle_check`](Self#structfield.no_cycle_check).
+    pub const fn no_cycle_check(mut self) -> Self {
+        self.no_cycle_check = true;
+        self
+    }
+
+    /// Sets [`assume_buffer_outlives_graph`](Self#structfield.assume_buffer_outlives_graph).
+    pub const fn assume_buffer_outlives_graph(mut self) -> Self {
+        self.assume_buffer_outlives_graph = true;
+        self
+    }
 }
 
 /// The graph as data, and the objects that its ids stand for, in the same order.

@@ -30,7 +30,7 @@ impl Graph {
             graph: self,
             after: After::default(),
             element: size_of::<T>(),
-            region: [0, 1, 1],
+            region: None,
             src: side(src.region()),
             dst: side(dst.region()),
         }
@@ -44,7 +44,7 @@ pub struct CopyRectNode<'g> {
     graph: &'g Graph,
     after: After,
     element: usize,
-    region: [usize; 3],
+    region: Option<[usize; 3]>,
     src: Side,
     dst: Side,
 }
@@ -73,7 +73,7 @@ impl CopyRectNode<'_> {
 
     /// How much to copy: elements of a row, rows of a slice, slices.
     pub fn region(mut self, region: [usize; 3]) -> Self {
-        self.region = region;
+        self.region = Some(region);
         self
     }
 
@@ -104,12 +104,14 @@ impl CopyRectNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::OutOfBounds`]; [`BuildCause::Rect`] for pitches that are smaller than the region or that OpenCL
+    /// [`BuildCause::NoRegion`]; [`BuildCause::OutOfBounds`]; [`BuildCause::Rect`] for pitches that are smaller than the region or that OpenCL
     /// does not take; [`BuildCause::Overlap`], [`BuildCause::OtherContext`], and those of
     /// [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
         let Self { graph, after, element, region, src, dst } = self;
+        let size = region.unwrap_or_default();
         let check = |_: &State| {
+            let region = region.ok_or(BuildCause::NoRegion)?;
             graph.check_context(&src.region, "the source")?;
             graph.check_context(&dst.region, "the destination")?;
             let from = layout("source", &src, region, element)?;
@@ -131,7 +133,7 @@ impl CopyRectNode<'_> {
                 dst: state.view(&dst.region.mem),
                 src_origin: from.origin,
                 dst_origin: into.origin,
-                region: [region[0] * element, region[1], region[2]],
+                region: [size[0] * element, size[1], size[2]],
                 pitches: [from.row, from.slice, into.row, into.slice],
             })))
         })?)

@@ -43,7 +43,7 @@ impl Bench {
 
     /// Another queue of the same context.
     pub fn another_queue(&self, out_of_order: bool) -> Queue {
-        let properties = QueueProperties { out_of_order, profiling: false };
+        let properties = QueueProperties::new().out_of_order(out_of_order);
         Queue::with_properties(&self.queue, self.queue.device(), properties).unwrap()
     }
 
