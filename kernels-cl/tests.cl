@@ -57,8 +57,6 @@ __kernel __attribute__((reqd_work_group_size(8, 1, 1))) void by_eight(__global u
     a[get_global_id(0)] = (uint)get_local_size(0);
 }
 
-__kernel void nothing(void) {}
-
 // Keeps a device busy for a while: rounds of a cheap recurrence.
 __kernel void spin(__global uint *a, uint rounds) {
     uint x = a[get_global_id(0)];

@@ -60,6 +60,8 @@ fn every_kind_of_node_can_be_added_and_asked_for() {
 fn dependencies_may_be_given_with_every_kind_of_node() {
     let bench = Bench::new();
     let buffers: Vec<_> = (0..8).map(|_| bench.buffer(&[0; 4])).collect();
+    let source = include_str!("../kernels-cl/nothing.cl");
+    let nothing = Program::from_source(&bench.queue, source).unwrap().kernel("nothing").unwrap();
     let graph = bench.graph();
     let first = graph.empty().add().unwrap();
     let other = graph.write(&buffers[7], [0; 4]).add().unwrap();
@@ -71,7 +73,7 @@ fn dependencies_may_be_given_with_every_kind_of_node() {
         graph.copy(&buffers[3], &buffers[4]).after([first]).after(other).add().unwrap(),
         graph.copy_rect(&buffers[5], &buffers[6]).region([1, 1, 1]).after(first).after(other).add().unwrap(),
         // SAFETY: it touches nothing.
-        unsafe { graph.kernel(&bench.kernel("nothing")).range(1).after(first).after(other).add() }.unwrap(),
+        unsafe { graph.kernel(&nothing).range(1).after(first).after(other).add() }.unwrap(),
     ];
     for node in nodes {
         assert_eq!(graph.predecessors(node).unwrap(), [first, other.node()], "{node}");
