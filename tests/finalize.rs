@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clgraph::{
     Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, InContext, Path, Program, Queue, Why,
 };
-use common::{Bench, SOURCE, content, references, text};
+use common::{Bench, SOURCE, UserEvent, content, text};
 
 /// Rule F1
 #[test]
@@ -72,26 +72,52 @@ fn executables_of_one_graph_are_independent() {
 fn an_executable_keeps_alive_what_it_uses_and_lets_it_go() {
     let bench = Bench::new();
     let out = bench.buffer(&[0; 64]);
-    let executable = {
+    let (executable, tell) = {
         let graph = bench.graph();
-        let a = bench.buffer(&[3; 64]);
+        let (a, tell) = bench.telling_buffer(&[3; 64]);
         let sub = a.sub_buffer(..).unwrap();
         // A program, a kernel, a buffer and a sub-buffer that nobody else holds.
         let program = Program::from_source(&bench.queue, SOURCE).unwrap();
         let kernel = program.kernel("scale").unwrap();
         // SAFETY: each work-item touches its own element.
         unsafe { graph.kernel(&kernel).read(&sub).write(&out).arg(1_u32).range(64).add() }.unwrap();
-        graph.finalize(Finalize::new()).unwrap()
+        (graph.finalize(Finalize::new()).unwrap(), tell)
     };
     for _ in 0..3 {
         executable.submit(&bench.queue).unwrap().wait().unwrap();
     }
     assert_eq!(bench.content(&out), [10; 64]);
-    // One reference here, whoever else holds clones of it.
-    assert_eq!(references(&out), 1);
-    let clone = out.clone();
+    assert!(!tell.is_gone());
     drop(executable);
-    assert_eq!(references(&clone), 1);
+    tell.wait_until_gone();
+}
+
+/// Rule F3: kernel objects too, which OpenCL counts as references to their program.
+#[test]
+fn kernel_objects_are_released_with_their_executable() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 8]);
+    let affine = bench.kernel("affine");
+    let plain = |raw| opencl3::program::get_program_info(raw, opencl3::program::CL_PROGRAM_REFERENCE_COUNT).unwrap();
+    let count = || u32::from(plain(bench.program.raw()));
+    let before = count();
+    let graph = bench.graph();
+    for value in 0..100_u32 {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&affine).read_write(&a).arg([value; 4]).range(8).add() }.unwrap();
+    }
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    assert_eq!(executable.report().kernel_objects, 100);
+    // Intel's CPU runtime does not count kernels there; PoCL does.
+    let platform = &bench.queue.device().caps().platform;
+    assert!(count() > before || platform != "Portable Computing Language", "the driver counts kernels");
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    drop((graph, executable));
+    let begin = std::time::Instant::now();
+    while count() != before {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{} references, {before} before", count());
+        std::thread::yield_now();
+    }
 }
 
 /// Rule F3
@@ -218,48 +244,24 @@ fn buffers_over_host_memory_need_an_owner() {
 /// Rules F3, F6: what owns host memory behind a buffer stays as long as a command uses it, whoever drops what.
 #[test]
 fn the_owner_of_host_memory_outlives_the_commands_that_use_it() {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    struct Owner {
-        _memory: Box<[u32]>,
-        gone: Arc<AtomicBool>,
-    }
-    impl Drop for Owner {
-        fn drop(&mut self) {
-            self.gone.store(true, Ordering::SeqCst);
-        }
-    }
-    use opencl3::memory::{self, ClMem};
     let bench = Bench::new();
-    let context = bench.queue.context().to_opencl3().unwrap();
-    let gone = Arc::new(AtomicBool::new(false));
-    let mut memory = vec![1_u32; 64].into_boxed_slice();
-    let place = memory.as_mut_ptr().cast();
-    // SAFETY: the memory goes to the wrapper as its owner.
-    let plain = unsafe { memory::Buffer::<u32>::create(&context, memory::CL_MEM_USE_HOST_PTR, 64, place) }.unwrap();
-    let owner = Owner { _memory: memory, gone: Arc::clone(&gone) };
-    // SAFETY: the owner is the memory behind the buffer, and nobody else touches it.
-    let buffer = unsafe { Buffer::<u32>::from_raw_with_owner(&bench.queue, plain.get(), owner) }.unwrap();
+    let (buffer, tell) = bench.telling_buffer(&[1; 64]);
     let graph = bench.graph();
     // SAFETY: each work-item touches its own element.
-    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&buffer).arg(20_000_000_u32).range(64).add() }.unwrap();
+    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&buffer).arg(1000_u32).range(64).add() }.unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
+    // Plain OpenCL holds the queue, so that the commands cannot be over yet.
+    let event = UserEvent::new(&bench.queue);
+    // SAFETY: a live event.
+    unsafe { common::plain_queue(&bench.queue).enqueue_marker_with_wait_list(&[event.0.get()]) }.unwrap();
     let run = executable.submit(&bench.queue).unwrap();
     bench.queue.flush().unwrap();
-    drop((plain, buffer, graph, executable));
-    loop {
-        let gone = gone.load(Ordering::SeqCst);
-        let done = run.is_done().unwrap();
-        assert!(done || !gone, "the owner went while the kernel ran");
-        if done {
-            break;
-        }
+    drop((buffer, graph, executable));
+    for _ in 0..1000 {
+        assert!(!tell.is_gone(), "the owner went before the kernel ran");
         std::thread::yield_now();
     }
-    drop(run);
-    bench.queue.finish().unwrap();
-    let begin = std::time::Instant::now();
-    while !gone.load(Ordering::SeqCst) {
-        assert!(begin.elapsed() < std::time::Duration::from_secs(60), "the owner never goes");
-        std::thread::yield_now();
-    }
+    event.set(0);
+    run.wait().unwrap();
+    tell.wait_until_gone();
 }

@@ -3,7 +3,8 @@
 //! A test that finds no OpenCL device fails: there is no silent skip.
 #![allow(dead_code)] // Each test file uses its own part of this one.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
 use clgraph::{
     Buffer, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties,
@@ -99,12 +100,40 @@ pub fn cause<T: std::fmt::Debug>(result: Result<T, Error>) -> clgraph::BuildCaus
     }
 }
 
-/// How often OpenCL says that a buffer is referred to.
-pub fn references(buffer: &Buffer<u32>) -> u32 {
-    use opencl3::memory::ClMem;
-    let mem = buffer.to_opencl3().unwrap();
-    // One of them is `mem` itself.
-    mem.reference_count().unwrap() - 1
+/// Memory of a buffer, which tells when OpenCL has let the buffer go: no handle, no command, no executable has it.
+pub struct Tell(Weak<Box<[u32]>>);
+
+impl Tell {
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+
+    /// Waits until it is gone. Drivers let go a moment after a command is complete.
+    #[track_caller]
+    pub fn wait_until_gone(&self) {
+        let begin = Instant::now();
+        while !self.is_gone() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the buffer is never released");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Bench {
+    /// A buffer that tells when it is released.
+    pub fn telling_buffer(&self, data: &[u32]) -> (Buffer<u32>, Tell) {
+        use opencl3::memory::{self, ClMem};
+        let context = self.queue.context().to_opencl3().unwrap();
+        let mut memory: Box<[u32]> = data.into();
+        let place = memory.as_mut_ptr().cast();
+        // SAFETY: the memory goes to the wrapper as its owner, and nobody else touches it.
+        let plain = unsafe { memory::Buffer::<u32>::create(&context, memory::CL_MEM_USE_HOST_PTR, data.len(), place) };
+        let (plain, owner) = (plain.unwrap(), Arc::new(memory));
+        let tell = Tell(Arc::downgrade(&owner));
+        // SAFETY: as above.
+        let buffer = unsafe { Buffer::from_raw_with_owner(&self.queue, plain.get(), owner) }.unwrap();
+        (buffer, tell)
+    }
 }
 
 /// A user event of plain OpenCL, complete or failed when the test says so.
