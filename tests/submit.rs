@@ -220,7 +220,7 @@ fn a_submission_of_one_command_is_seen_running() {
     let buffer = bench.buffer(&[0; 64]);
     let graph = bench.graph();
     // SAFETY: each work-item touches its own element.
-    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&buffer).arg(5_000_000_u32).range(64).add() }.unwrap();
+    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&buffer).arg(20_000_000_u32).range(64).add() }.unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
     // The first launch compiles.
     executable.submit(&bench.queue).unwrap().wait().unwrap();
