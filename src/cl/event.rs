@@ -20,6 +20,9 @@ use crate::ffi::core::Core;
 #[derive(Clone, Debug)]
 pub struct Event(std::sync::Arc<Handle<EventKind>>);
 
+/// What a [`DriverError`] names as its call when it was not a call that failed but a command, while it ran.
+pub(crate) const COMMAND: &str = "command";
+
 /// Where the command of an event has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -88,12 +91,12 @@ impl Event {
         if status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST {
             // The event's own status says more than that one of the events failed.
             if let Progress::Failed(status) = self.progress()? {
-                return Err(DriverError { call: "command", status });
+                return Err(DriverError { call: COMMAND, status });
             }
         }
         check("clWaitForEvents", status)?;
         match self.progress()? {
-            Progress::Failed(status) => Err(DriverError { call: "command", status }),
+            Progress::Failed(status) => Err(DriverError { call: COMMAND, status }),
             _ => Ok(()),
         }
     }

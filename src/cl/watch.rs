@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::event::{Event, Progress};
+use super::event::{COMMAND, Event, Progress};
 use crate::error::DriverError;
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
@@ -71,7 +71,19 @@ fn guarded(callback: impl FnOnce()) {
 /// Keeps something until an event is complete or has failed.
 pub(crate) fn keep_until(event: Event, kept: impl Send + 'static) {
     // What is kept may be a user's, with a `Drop` of its own.
-    when_done(event, move |_| call(move || drop(kept)));
+    when_done(event, move |outcome| {
+        if is_over(&outcome) {
+            call(move || drop(kept));
+        } else {
+            log::error!("host memory is lost, because the driver does not tell when it is free: {outcome:?}");
+            std::mem::forget(kept);
+        }
+    });
+}
+
+/// Whether an event is known to be complete or failed; otherwise the driver refused to tell.
+pub(crate) fn is_over(outcome: &Result<(), DriverError>) -> bool {
+    !matches!(outcome, Err(error) if error.call != COMMAND)
 }
 
 fn start(job: Job) {
@@ -134,7 +146,7 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
 fn keep_or_finish(job: Job, done: &mut Vec<(Then, Result<(), DriverError>)>) -> Option<Job> {
     let outcome = match job.event.progress() {
         Ok(Progress::Complete) => Ok(()),
-        Ok(Progress::Failed(status)) => Err(DriverError { call: "command", status }),
+        Ok(Progress::Failed(status)) => Err(DriverError { call: COMMAND, status }),
         Ok(Progress::Waiting | Progress::Running) => return Some(job),
         Err(error) => Err(error),
     };

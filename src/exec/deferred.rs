@@ -127,6 +127,9 @@ impl Deferred {
                 self.state.enqueued(own, first, last.clone());
                 let state = Arc::clone(&self.state);
                 watch::when_done(last, move |outcome| {
+                    if !watch::is_over(&outcome) {
+                        waiting.keep.lose();
+                    }
                     state.finish(outcome.map_err(|error| SubmitError::Failed(error).into()));
                     // Opens the gate: what the caller enqueued behind may run.
                     drop(waiting);

@@ -115,7 +115,7 @@ impl Lane {
         observed: bool,
     ) -> Result<Accepted> {
         self.forget_finished();
-        if let Some(tail) = self.unfinished_deferred()? {
+        if let Some(tail) = self.unfinished_deferred() {
             blockers.push(Blocker::Order(tail));
         }
         let slots = match self.take_slots(exec) {
@@ -150,13 +150,9 @@ impl Lane {
         self.running.retain(Running::may_run);
     }
 
-    fn unfinished_deferred(&mut self) -> Result<Option<Arc<State>>, DriverError> {
-        if let Some(state) = &self.deferred
-            && !state.is_deferred()
-        {
-            self.deferred = None;
-        }
-        Ok(self.deferred.clone())
+    fn unfinished_deferred(&mut self) -> Option<Arc<State>> {
+        self.deferred.take_if(|state| !state.is_deferred());
+        self.deferred.clone()
     }
 
     /// The executable's own in-order queue, made when first needed.
@@ -272,9 +268,16 @@ impl Lane {
         let (target, ends) = if queue.properties().out_of_order {
             // A barrier or an event for each command would cost more than the commands do, so they run on a queue of
             // their own, joined to the caller's by one command on each side.
-            let own = self.own_queue(exec)?;
+            let joined = self.own_queue(exec).and_then(|own| Ok((own, self.enter(exec, queue, &waits)?)));
+            let (own, event) = match joined {
+                Ok(joined) => joined,
+                Err(error) => {
+                    self.let_go(hands.inputs);
+                    return Err(error);
+                }
+            };
             let mut entered = Waits::NONE;
-            entered.push(self.enter(exec, queue, &waits)?);
+            entered.push(event);
             self.leftovers.flush.push(queue.clone());
             let outcome = self.enqueue(exec, &own, entered, hands, &keep, Want { first: observed, last: true });
             let last = match &outcome {

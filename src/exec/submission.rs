@@ -65,6 +65,11 @@ impl Keep {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
     }
 
+    /// Gives the memory up without giving it back: nobody can tell when the driver is done with it.
+    pub(super) fn lose(&self) {
+        std::mem::forget(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
+
     /// Gives the memory back. The caller holds no lock: its owner may be a user's, with a `Drop` of its own.
     pub(super) fn let_go(&self) {
         let inputs = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -120,7 +125,7 @@ impl State {
         if let Stage::Enqueued { last, .. } = &stage {
             let outcome = match last.progress()? {
                 event::Progress::Complete => Ok(()),
-                event::Progress::Failed(status) => Err(DriverError { call: "command", status }),
+                event::Progress::Failed(status) => Err(DriverError { call: event::COMMAND, status }),
                 event::Progress::Waiting | event::Progress::Running => return Ok(stage),
             };
             self.settle(ended(outcome));
@@ -196,7 +201,12 @@ impl State {
         drop(phase);
         flush(&queue);
         let state = Arc::clone(self);
-        watch::when_done(last, move |outcome| state.finish(ended(outcome)));
+        watch::when_done(last, move |outcome| {
+            if !watch::is_over(&outcome) {
+                state.inputs.lose();
+            }
+            state.finish(ended(outcome));
+        });
     }
 
     /// Calls back on the thread that sees the submission end, which holds no lock.
@@ -247,7 +257,11 @@ impl Submission {
                 Stage::Enqueued { last, .. } => {
                     let last = last.clone();
                     drop(phase);
-                    self.0.settle(ended(last.wait()));
+                    match last.wait() {
+                        // The wait failed, and not the commands: they may run still.
+                        Err(error) if !watch::is_over(&Err(error)) => return Err(SubmitError::Driver(error).into()),
+                        outcome => self.0.settle(ended(outcome)),
+                    }
                     phase = self.0.lock();
                 }
                 Stage::Deferred => phase = self.0.changed.wait(phase).unwrap_or_else(PoisonError::into_inner),

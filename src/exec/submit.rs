@@ -12,7 +12,7 @@ use super::submission::{Stage, State, Submission};
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
-use crate::cl::event::{Event, Progress};
+use crate::cl::event::{COMMAND, Event, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::cl::queue::Queue;
 use crate::error::{DriverError, Error, Result, Status, SubmitError};
@@ -199,7 +199,7 @@ fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
                 }
                 match event.progress()? {
                     Progress::Complete => {}
-                    Progress::Failed(status) => return Err(failed(DriverError { call: "command", status }.into())),
+                    Progress::Failed(status) => return Err(failed(DriverError { call: COMMAND, status }.into())),
                     // It may still fail, and so may what it waits for, of which nothing can be asked.
                     _ => sorted.blockers.push(Blocker::Event(event)),
                 }
