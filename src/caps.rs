@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A version of OpenCL or OpenCL C, for example 3.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Version {
     /// The number before the dot.
     pub major: u32,
@@ -33,6 +34,37 @@ impl fmt::Display for Version {
     }
 }
 
+/// A version of an extension, for example 0.9.5. Drivers are known to say wrong ones, so clgraph takes it as a hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExtensionVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+}
+
+impl ExtensionVersion {
+    /// A version from its three numbers.
+    #[must_use]
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { major, minor, patch }
+    }
+
+    /// Unpacks a `cl_version`: 10, 10 and 12 bits.
+    pub(crate) const fn unpack(bits: u32) -> Self {
+        Self::new(bits >> 22, (bits >> 12) & 0x3FF, bits & 0xFFF)
+    }
+}
+
+impl fmt::Display for ExtensionVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
 /// What a device can do and where its limits are, read once from the driver.
 ///
 /// ```
@@ -43,6 +75,7 @@ impl fmt::Display for Version {
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Caps {
     /// `CL_DEVICE_NAME`.
@@ -89,6 +122,214 @@ pub struct Caps {
     pub builtin_kernels: Vec<String>,
     /// The names of its extensions.
     pub extensions: Vec<String>,
+    /// Kinds of shared virtual memory.
+    pub svm: Svm,
+    /// Kinds of unified shared memory (`cl_intel_unified_shared_memory`), where the device has any.
+    pub usm: Option<Usm>,
+    /// Bytes of the largest program-scope variable; 0 where programs cannot have any.
+    pub max_global_variable_size: usize,
+    /// Whether the driver can read and write program-scope variables by name (`cl_intel_global_variable_access`). Intel's
+    /// CPU runtime has the functions and does not list the extension, so this tells of the functions.
+    pub named_global_access: bool,
+    /// Command buffers, where the driver lists `cl_khr_command_buffer` or has its functions.
+    pub command_buffers: Option<CommandBufferCaps>,
+}
+
+/// Kinds of shared virtual memory that a device has (`CL_DEVICE_SVM_CAPABILITIES`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Svm {
+    /// Buffers that the host maps to use.
+    pub coarse_grain_buffer: bool,
+    /// Buffers that host and device use at once.
+    pub fine_grain_buffer: bool,
+    /// All memory of the host.
+    pub fine_grain_system: bool,
+    /// Atomics that host and device share.
+    pub atomics: bool,
+}
+
+/// Kinds of unified shared memory that a device has, and whether kernels may use them at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Usm {
+    /// Host allocations.
+    pub host: bool,
+    /// Device allocations.
+    pub device: bool,
+    /// Shared allocations of one device.
+    pub shared: bool,
+    /// Shared allocations of several devices.
+    pub cross_device: bool,
+    /// All memory of the host.
+    pub system: bool,
+}
+
+/// How it is known that a driver has command buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Claim {
+    /// The device lists `cl_khr_command_buffer`.
+    Listed,
+    /// It does not, and `CLGRAPH_ASSUME` says so.
+    Assumed,
+    /// It does not, and the driver has functions of it. clgraph does not use them.
+    Hidden,
+}
+
+/// What a device says of its command buffers (`cl_khr_command_buffer`), and what its driver lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct CommandBufferCaps {
+    /// Whether the device lists the extension.
+    pub claim: Claim,
+    /// The revision that the driver names, where it names one.
+    pub version: Option<ExtensionVersion>,
+    /// What `CLGRAPH_ASSUME` says of it and the driver does not, in the words of that variable.
+    pub assumed: Vec<&'static str>,
+    /// Functions of the extension that clgraph calls and the driver does not have.
+    pub missing: Vec<&'static str>,
+    /// Recorded kernels may print.
+    pub kernel_printf: bool,
+    /// Recorded kernels may enqueue kernels.
+    pub device_side_enqueue: bool,
+    /// A command buffer may be enqueued again while it runs.
+    pub simultaneous_use: bool,
+    /// Properties that a queue must have to record for it, and to run it.
+    pub required_queue: QueueKinds,
+    /// Properties that a queue may have. `None`: the driver does not tell (before 0.9.6).
+    pub supported_queue: Option<QueueKinds>,
+    /// What can be changed in recorded kernels (`cl_khr_command_buffer_mutable_dispatch`), where the device can.
+    pub mutable: Option<MutableCaps>,
+}
+
+impl Default for CommandBufferCaps {
+    /// A device that lists the extension and says no more.
+    fn default() -> Self {
+        Self {
+            claim: Claim::Listed,
+            version: None,
+            assumed: Vec::new(),
+            missing: Vec::new(),
+            kernel_printf: false,
+            device_side_enqueue: false,
+            simultaneous_use: false,
+            required_queue: QueueKinds::default(),
+            supported_queue: None,
+            mutable: None,
+        }
+    }
+}
+
+/// Properties of queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct QueueKinds {
+    /// Out-of-order queues.
+    pub out_of_order: bool,
+    /// Queues that profile.
+    pub profiling: bool,
+}
+
+/// What can be changed in recorded kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct MutableCaps {
+    /// The revision that the driver names, where it names one.
+    pub version: Option<ExtensionVersion>,
+    /// The global offset.
+    pub global_offset: bool,
+    /// The range.
+    pub global_size: bool,
+    /// The work-group size.
+    pub local_size: bool,
+    /// Arguments.
+    pub arguments: bool,
+    /// Lists of indirectly used memory.
+    pub exec_info: bool,
+}
+
+impl MutableCaps {
+    /// The names of the fields that can be changed, in the order of the specification.
+    #[must_use]
+    pub fn fields(&self) -> Vec<&'static str> {
+        let all = [
+            (self.global_offset, "global offset"),
+            (self.global_size, "global size"),
+            (self.local_size, "local size"),
+            (self.arguments, "arguments"),
+            (self.exec_info, "exec info"),
+        ];
+        all.into_iter().filter_map(|(has, name)| has.then_some(name)).collect()
+    }
+}
+
+/// Which of the two signatures a driver's functions that record commands have: see [`Device::abi`](crate::Device::abi).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+pub enum RecordAbi {
+    /// That of revisions 0.9.0 to 0.9.4.
+    WithoutProperties,
+    /// That of revision 0.9.5 and later.
+    WithProperties,
+}
+
+impl fmt::Display for RecordAbi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WithoutProperties => "without properties (0.9.0 to 0.9.4)",
+            Self::WithProperties => "with properties (0.9.5 and later)",
+        })
+    }
+}
+
+/// Which of its two signatures a driver's `clUpdateMutableCommandsKHR` has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+pub enum UpdateAbi {
+    /// That of revisions 0.9.0 and 0.9.1.
+    LinkedList,
+    /// That of revision 0.9.2 and later.
+    Array,
+}
+
+impl UpdateAbi {
+    /// The signature that fits what a driver says and what was found of its record functions: arrays came with the newer
+    /// record functions. Where the two contradict each other there is none, and updating is not tried.
+    pub(crate) fn credible(version: Option<ExtensionVersion>, record: RecordAbi) -> Option<Self> {
+        let arrays = version.map(|version| version >= ExtensionVersion::new(0, 9, 2));
+        match (arrays, record) {
+            (Some(true) | None, RecordAbi::WithProperties) => Some(Self::Array),
+            (Some(false) | None, RecordAbi::WithoutProperties) => Some(Self::LinkedList),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for UpdateAbi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LinkedList => "linked list (0.9.0 and 0.9.1)",
+            Self::Array => "arrays (0.9.2 and later)",
+        })
+    }
+}
+
+/// The signatures of a driver's command-buffer functions. Versions are no guide to them: clgraph tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Abi {
+    /// Of the functions that record.
+    pub record: RecordAbi,
+    /// Of the function that changes what was recorded, where the driver has one that can be called with confidence.
+    pub update: Option<UpdateAbi>,
 }
 
 impl Caps {
@@ -101,7 +342,26 @@ impl Caps {
 
 #[cfg(test)]
 mod tests {
-    use super::Version;
+    use super::*;
+
+    #[test]
+    fn extension_versions_are_unpacked_as_the_specification_packs_them() {
+        assert_eq!(ExtensionVersion::unpack((9 << 12) | 5), ExtensionVersion::new(0, 9, 5));
+        assert_eq!(ExtensionVersion::unpack(1 << 22), ExtensionVersion::new(1, 0, 0));
+        assert_eq!(ExtensionVersion::new(0, 9, 5).to_string(), "0.9.5");
+    }
+
+    #[test]
+    fn versions_that_contradict_the_record_functions_are_not_believed() {
+        use RecordAbi::{WithProperties, WithoutProperties};
+        let version = |patch| Some(ExtensionVersion::new(0, 9, patch));
+        assert_eq!(UpdateAbi::credible(version(1), WithoutProperties), Some(UpdateAbi::LinkedList));
+        assert_eq!(UpdateAbi::credible(version(3), WithProperties), Some(UpdateAbi::Array));
+        assert_eq!(UpdateAbi::credible(None, WithProperties), Some(UpdateAbi::Array));
+        assert_eq!(UpdateAbi::credible(None, WithoutProperties), Some(UpdateAbi::LinkedList));
+        assert_eq!(UpdateAbi::credible(version(1), WithProperties), None);
+        assert_eq!(UpdateAbi::credible(version(2), WithoutProperties), None);
+    }
 
     /// Drivers put any text behind the two numbers, and some put it before.
     #[test]

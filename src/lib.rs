@@ -59,6 +59,7 @@
 
 mod caps;
 mod cl;
+mod env;
 mod error;
 mod exec;
 mod ffi;
@@ -66,7 +67,10 @@ mod graph;
 mod ir;
 mod plan;
 
-pub use caps::{Caps, Version};
+pub use caps::{
+    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, MutableCaps, QueueKinds, RecordAbi, Svm, UpdateAbi, Usm,
+    Version,
+};
 pub use cl::buffer::{AsRegion, Buffer, BufferSlice, Region};
 pub use cl::context::{Context, InContext};
 pub use cl::device::{Device, best_device, devices};
@@ -87,7 +91,7 @@ pub use graph::{
     CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties, HostRead, HostWrite,
     KernelNode, Node, NodeKind, Nodes, ReadNode, WriteNode,
 };
-pub use plan::{Path, Why};
+pub use plan::{Command, Path, Why};
 
 /// The README's program is a test.
 #[cfg(doctest)]

@@ -1,23 +1,18 @@
 //! Devices, and what they can do.
 
-use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl_sys::{
-    CL_DEVICE_ADDRESS_BITS, CL_DEVICE_BUILT_IN_KERNELS, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS,
-    CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_IL_VERSION, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
-    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_PARAMETER_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE,
-    CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NAME,
-    CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, CL_DEVICE_NOT_FOUND, CL_DEVICE_PLATFORM, CL_DEVICE_QUEUE_PROPERTIES,
-    CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_GPU, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION,
-    CL_PLATFORM_NAME, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE, cl_device_id, cl_device_info,
-    cl_platform_id,
+    CL_DEVICE_NOT_FOUND, CL_DEVICE_PLATFORM, CL_DEVICE_TYPE_ALL, CL_PLATFORM_NAME, cl_device_id, cl_platform_id,
 };
 
+use super::capabilities;
 use super::check;
+use super::extensions::Extensions;
 use super::handle::{DeviceKind, Handle};
 use super::info::{self, ask};
-use crate::caps::{Caps, Version};
+use crate::caps::{Abi, Caps, Claim, CommandBufferCaps, UpdateAbi};
+use crate::env;
 use crate::error::{DriverError, Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -31,6 +26,7 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     handle: Handle<DeviceKind>,
     caps: Caps,
+    extensions: &'static Extensions,
 }
 
 impl Device {
@@ -47,15 +43,29 @@ impl Device {
     /// Wraps a raw device. A sub-device is retained.
     ///
     /// # Errors
-    /// [`SetupError::NullHandle`]; [`crate::DriverError`] when the driver refuses a query.
+    /// [`SetupError::NullHandle`]; [`SetupError::Environment`] for a wrong `CLGRAPH_ASSUME`; [`crate::DriverError`] when
+    /// the driver refuses a query.
     ///
     /// # Safety
     /// `raw` is null or a valid device.
     pub unsafe fn from_raw(raw: cl_device_id) -> Result<Self> {
+        let assume = env::assume()?;
         // SAFETY: the caller's promise.
         let handle = unsafe { Handle::from_borrowed(raw) }?;
-        let caps = read_caps(Core::get()?, handle.raw())?;
-        Ok(Self(Arc::new(Inner { handle, caps })))
+        let core = Core::get()?;
+        let platform = info::value::<usize>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, raw, CL_DEVICE_PLATFORM))?;
+        let platform = std::ptr::with_exposed_provenance_mut(platform);
+        let extensions = Extensions::of_platform(core, platform);
+        let caps = capabilities::read(core, platform, handle.raw(), extensions, assume)?;
+        Ok(Self(Arc::new(Inner { handle, caps, extensions })))
+    }
+
+    /// The same device with other extension functions and capabilities, for tests.
+    #[cfg(test)]
+    pub(crate) fn with_fakes(&self, extensions: &'static Extensions, change: impl FnOnce(&mut Caps)) -> Result<Self> {
+        let mut caps = self.0.caps.clone();
+        change(&mut caps);
+        Ok(Self(Arc::new(Inner { handle: self.0.handle.try_clone()?, caps, extensions })))
     }
 
     /// The same device for `opencl3`.
@@ -74,6 +84,32 @@ impl Device {
     #[must_use]
     pub fn caps(&self) -> &Caps {
         &self.0.caps
+    }
+
+    /// The signatures of the driver's command-buffer functions; `None` without `cl_khr_command_buffer`.
+    ///
+    /// They are found by trying: at the first call for a platform, a barrier is recorded into a scratch command buffer that
+    /// is never enqueued.
+    ///
+    /// # Errors
+    /// [`SetupError::CommandBufferAbi`] when the driver answers to neither signature; [`crate::DriverError`] when it makes
+    /// no queue or command buffer to try with.
+    pub fn abi(&self) -> Result<Option<Abi>> {
+        let Some(caps) = self.usable_command_buffers() else { return Ok(None) };
+        let Ok(fns) = &self.0.extensions.command_buffer else { return Ok(None) };
+        let record = self.0.extensions.record_abi(self, fns)?;
+        let mutable = caps.mutable.filter(|_| self.0.extensions.mutable_dispatch.is_some());
+        let update = mutable.and_then(|mutable| UpdateAbi::credible(mutable.version, record));
+        Ok(Some(Abi { record, update }))
+    }
+
+    /// What is known of the command buffers that may be used.
+    fn usable_command_buffers(&self) -> Option<&CommandBufferCaps> {
+        self.0.caps.command_buffers.as_ref().filter(|caps| caps.claim != Claim::Hidden)
+    }
+
+    pub(super) fn extensions(&self) -> &'static Extensions {
+        self.0.extensions
     }
 
     /// The device's name.
@@ -100,7 +136,8 @@ impl std::fmt::Debug for Device {
 /// Every device of every platform, in the order of the drivers.
 ///
 /// # Errors
-/// [`SetupError::NoLibrary`], [`SetupError::NoPlatform`], [`SetupError::NoDevice`].
+/// [`SetupError::NoLibrary`], [`SetupError::NoPlatform`], [`SetupError::NoDevice`]; [`SetupError::Environment`] for a
+/// wrong `CLGRAPH_ASSUME`.
 ///
 /// ```
 /// for device in clgraph::devices()? {
@@ -113,6 +150,7 @@ pub fn devices() -> Result<Vec<Device>> {
     // PoCL 3.1: while one thread makes the first call of a process, the others see a platform without devices.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    env::assume()?;
     let core = Core::get()?;
     let platforms = platforms(core)?;
     let mut found = Vec::new();
@@ -174,57 +212,4 @@ fn device_ids(core: &Core, platform: cl_platform_id) -> Result<Vec<cl_device_id>
         unsafe { (core.clGetDeviceIDs)(platform, CL_DEVICE_TYPE_ALL, count, ids.as_mut_ptr(), std::ptr::null_mut()) };
     check("clGetDeviceIDs", status)?;
     Ok(ids)
-}
-
-fn read_caps(core: &'static Core, device: *mut c_void) -> Result<Caps, DriverError> {
-    let text = |name: cl_device_info| info::text("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
-    let number =
-        |name: cl_device_info| info::value::<u32>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
-    let long = |name: cl_device_info| info::value::<u64>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
-    let size =
-        |name: cl_device_info| info::value::<usize>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, name));
-    let words = |text: String, mark: char| -> Vec<String> {
-        text.split(mark).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-    };
-
-    let platform: usize = size(CL_DEVICE_PLATFORM)?;
-    let platform = std::ptr::with_exposed_provenance_mut::<c_void>(platform);
-    let version = Version::parse(&text(CL_DEVICE_VERSION)?).unwrap_or_default();
-    let item_sizes =
-        info::values::<usize>("clGetDeviceInfo", ask!(core, clGetDeviceInfo, device, CL_DEVICE_MAX_WORK_ITEM_SIZES))?;
-    let mut max_work_item_sizes = [1; 3];
-    for (limit, size) in max_work_item_sizes.iter_mut().zip(item_sizes) {
-        *limit = size;
-    }
-    let queue_properties = long(CL_DEVICE_QUEUE_PROPERTIES)?;
-    Ok(Caps {
-        name: text(CL_DEVICE_NAME)?,
-        vendor: text(CL_DEVICE_VENDOR)?,
-        platform: info::text("clGetPlatformInfo", ask!(core, clGetPlatformInfo, platform, CL_PLATFORM_NAME))?,
-        driver_version: text(CL_DRIVER_VERSION)?,
-        version,
-        gpu: long(CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_GPU != 0,
-        compiler: number(CL_DEVICE_COMPILER_AVAILABLE)? != 0,
-        address_bits: number(CL_DEVICE_ADDRESS_BITS)?,
-        compute_units: number(CL_DEVICE_MAX_COMPUTE_UNITS)?,
-        max_work_group_size: size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?,
-        max_work_item_sizes,
-        // OpenCL 2.x always has them; OpenCL 3.0 made them a question; 1.x never has them.
-        non_uniform_work_groups: match version.major {
-            0 | 1 => false,
-            2 => true,
-            _ => number(CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT).unwrap_or(0) != 0,
-        },
-        global_memory: long(CL_DEVICE_GLOBAL_MEM_SIZE)?,
-        max_allocation: long(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
-        local_memory: long(CL_DEVICE_LOCAL_MEM_SIZE)?,
-        max_parameter_size: size(CL_DEVICE_MAX_PARAMETER_SIZE)?,
-        sub_buffer_align: (number(CL_DEVICE_MEM_BASE_ADDR_ALIGN)? as usize / 8).max(1),
-        out_of_order: queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
-        profiling: queue_properties & CL_QUEUE_PROFILING_ENABLE != 0,
-        // A query of OpenCL 2.1: drivers without it have no intermediate language either.
-        il_versions: words(text(CL_DEVICE_IL_VERSION).unwrap_or_default(), ' '),
-        builtin_kernels: words(text(CL_DEVICE_BUILT_IN_KERNELS)?, ';'),
-        extensions: words(text(CL_DEVICE_EXTENSIONS)?, ' '),
-    })
 }

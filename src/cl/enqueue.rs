@@ -10,6 +10,7 @@ use super::check;
 use super::event::Event;
 use super::host::{HostBytes, Slot};
 use super::kernel::KernelObject;
+use super::places;
 use super::queue::Queue;
 use crate::error::{DriverError, Status};
 use crate::ffi::core::Core;
@@ -60,7 +61,7 @@ impl Waits {
 
 /// Makes the call: the closure gets queue, wait list and the place for an event.
 #[inline]
-fn enqueue(
+pub(super) fn enqueue(
     name: &'static str,
     to: &To<'_>,
     call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
@@ -108,19 +109,13 @@ pub(crate) fn kernel(
 }
 
 /// `size` bytes from buffer to buffer.
-///
-/// Within one buffer both sides are given as places in the buffer itself: OpenCL leaves it undefined to copy between a
-/// buffer and its sub-buffer.
 pub(crate) fn copy(
     to: &To<'_>,
-    (src, src_offset): (&Mem, usize),
-    (dst, dst_offset): (&Mem, usize),
+    src: (&Mem, usize),
+    dst: (&Mem, usize),
     size: usize,
 ) -> Result<Option<Event>, DriverError> {
-    let place = |mem: &Mem, offset| {
-        if src.root() == dst.root() { (mem.root_raw(), mem.offset_in_root() + offset) } else { (mem.raw(), offset) }
-    };
-    let ((src, src_offset), (dst, dst_offset)) = (place(src, src_offset), place(dst, dst_offset));
+    let ((src, src_offset), (dst, dst_offset)) = places::of_copy(src, dst);
     enqueue("clEnqueueCopyBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**.
         unsafe {
@@ -131,29 +126,21 @@ pub(crate) fn copy(
 
 /// A rectangle of `region` (bytes, rows, slices) from buffer to buffer. `pitches` are, in bytes, the source's row and
 /// slice and the destination's row and slice.
-///
-/// A sub-buffer is given as its place in its buffer, because PoCL 3.1 crashes on a sub-buffer here; and origins are given
-/// in whole rows and slices, because PoCL takes others for overlapping.
 pub(crate) fn copy_rect(
     to: &To<'_>,
-    (src, src_origin): (&Mem, &[usize; 3]),
-    (dst, dst_origin): (&Mem, &[usize; 3]),
+    src: (&Mem, &[usize; 3]),
+    dst: (&Mem, &[usize; 3]),
     region: &[usize; 3],
     pitches: &[usize; 4],
 ) -> Result<Option<Event>, DriverError> {
-    let in_root = |mem: &Mem, origin: &[usize; 3], row: usize, slice: usize| {
-        let offset = mem.offset_in_root() + origin[2] * slice + origin[1] * row + origin[0];
-        rect_origin(offset, row, slice, region[2])
-    };
-    let src_origin = in_root(src, src_origin, pitches[0], pitches[1]);
-    let dst_origin = in_root(dst, dst_origin, pitches[2], pitches[3]);
+    let ((src, src_origin), (dst, dst_origin)) = places::of_copy_rect(src, dst, region, pitches);
     enqueue("clEnqueueCopyBufferRect", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**; three sizes each.
         unsafe {
             (core.clEnqueueCopyBufferRect)(
                 to.queue.raw(),
-                src.root_raw(),
-                dst.root_raw(),
+                src,
+                dst,
                 src_origin.as_ptr(),
                 dst_origin.as_ptr(),
                 region.as_ptr(),
@@ -167,16 +154,6 @@ pub(crate) fn copy_rect(
             )
         }
     })
-}
-
-/// A byte offset as byte in a row, row in a slice, and slice. Pitches are not zero, and the slice's is a multiple of the
-/// row's. A rectangle of one slice lies in the first, whatever its pitch.
-pub(crate) fn rect_origin(offset: usize, row_pitch: usize, slice_pitch: usize, slices: usize) -> [usize; 3] {
-    if slices == 1 {
-        [offset % row_pitch, offset / row_pitch, 0]
-    } else {
-        [offset % row_pitch, offset % slice_pitch / row_pitch, offset / slice_pitch]
-    }
 }
 
 /// A pattern over `size` bytes.

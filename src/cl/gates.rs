@@ -10,6 +10,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use opencl_sys::{CL_SUCCESS, cl_int};
+
+use crate::error::Status;
+
 /// How many gates are closed: a look without a lock for the usual case of none.
 static CLOSED: AtomicUsize = AtomicUsize::new(0);
 
@@ -27,7 +31,25 @@ struct Dropped {
     /// The newest gate that was closed then.
     behind: u64,
     raw: NonNull<c_void>,
-    release: fn(*mut c_void),
+    release: Release,
+}
+
+/// The C function that gives a reference back, and its name.
+#[derive(Clone, Copy)]
+pub(super) struct Release {
+    pub(super) call: &'static str,
+    pub(super) function: unsafe extern "system" fn(*mut c_void) -> cl_int,
+}
+
+impl Release {
+    /// Gives a reference back. A refusal is logged: there is nobody to hand it to, and a drop must not panic.
+    fn now(self, raw: NonNull<c_void>) {
+        // SAFETY: **live**: whoever drops a handle gives its one reference here, once, with the function of its kind.
+        let status = unsafe { (self.function)(raw.as_ptr()) };
+        if status != CL_SUCCESS {
+            log::error!("{} failed with {}", self.call, Status(status));
+        }
+    }
 }
 
 // SAFETY: **threads**; it is a handle without its type.
@@ -37,8 +59,8 @@ fn lock() -> MutexGuard<'static, Gates> {
     GATES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `release` with the object, now or when all gates are open that are closed now.
-pub(super) fn release_in_time(raw: NonNull<c_void>, release: fn(*mut c_void)) {
+/// Gives a reference back, now or when all gates are open that are closed now. It is the caller's last use of it.
+pub(super) fn release_in_time(raw: NonNull<c_void>, release: Release) {
     if CLOSED.load(Ordering::Acquire) > 0 {
         let mut gates = lock();
         if let Some(&behind) = gates.closed.last() {
@@ -46,7 +68,7 @@ pub(super) fn release_in_time(raw: NonNull<c_void>, release: fn(*mut c_void)) {
             return;
         }
     }
-    release(raw.as_ptr());
+    release.now(raw);
 }
 
 /// A closed gate. Dropping it says that it is open.
@@ -75,7 +97,7 @@ impl Drop for Closed {
         drop(gates);
         // In the order in which they were dropped, which is newest first where that matters.
         for dropped in free {
-            (dropped.release)(dropped.raw.as_ptr());
+            dropped.release.now(dropped.raw);
         }
     }
 }
@@ -89,9 +111,11 @@ mod tests {
     /// The one test of this file, because gates are the process's.
     #[test]
     fn what_is_dropped_waits_for_the_gates_closed_then_and_not_for_later_ones() {
-        let release: fn(*mut c_void) = |_| {
+        unsafe extern "system" fn count(_: *mut c_void) -> cl_int {
             RELEASED.fetch_add(1, Ordering::SeqCst);
-        };
+            CL_SUCCESS
+        }
+        let release = Release { call: "count", function: count };
         let released = || RELEASED.load(Ordering::SeqCst);
         let (first, second) = (Closed::new(), Closed::new());
         release_in_time(NonNull::dangling(), release);

@@ -5,9 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use opencl_sys::{CL_SUCCESS, cl_int};
+use opencl_sys::cl_int;
 
-use super::{check, gates};
+use super::check;
+use super::gates::{self, Release};
 use crate::error::{DriverError, SetupError};
 use crate::ffi::core::Core;
 
@@ -121,16 +122,9 @@ impl<K: Kind> fmt::Debug for Handle<K> {
 
 impl<K: Kind> Drop for Handle<K> {
     fn drop(&mut self) {
-        gates::release_in_time(self.raw, release::<K>);
-    }
-}
-
-/// Gives a reference back. A refusal is logged: there is nobody to hand it to, and a drop must not panic.
-fn release<K: Kind>(raw: *mut c_void) {
-    let Ok(core) = Core::get() else { return };
-    // SAFETY: **live**; this is the end of the handle, so its one reference is given back once.
-    let status = unsafe { K::release(core)(raw) };
-    if status != CL_SUCCESS {
-        log::error!("{} failed with {}", K::RELEASE, crate::error::Status(status));
+        // Without the library there would be no handle.
+        if let Ok(core) = Core::get() {
+            gates::release_in_time(self.raw, Release { call: K::RELEASE, function: K::release(core) });
+        }
     }
 }

@@ -23,15 +23,19 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod buffer;
+mod capabilities;
+pub(crate) mod command_buffer;
 pub(crate) mod context;
 pub(crate) mod device;
 pub(crate) mod enqueue;
 pub(crate) mod event;
+pub(crate) mod extensions;
 mod gates;
 pub(crate) mod handle;
 pub(crate) mod host;
 mod info;
 pub(crate) mod kernel;
+pub(crate) mod places;
 pub(crate) mod program;
 pub(crate) mod queue;
 pub(crate) mod watch;

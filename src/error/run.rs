@@ -57,6 +57,14 @@ pub enum FinalizeError {
         /// What is wrong with the plan.
         what: String,
     },
+    /// The report and the drawing that `CLGRAPH_DUMP` asks for could not be written.
+    #[error("CLGRAPH_DUMP asks for a report, and {path} cannot be written: {error}")]
+    Dump {
+        /// The folder or file.
+        path: String,
+        /// What the system said.
+        error: String,
+    },
     /// An option outside its range.
     #[error("{option} is {given}: it must be {allowed}")]
     Option {

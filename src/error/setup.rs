@@ -56,6 +56,27 @@ pub enum SetupError {
     /// A queue that runs on the device itself, made with `CL_QUEUE_ON_DEVICE`.
     #[error("the queue is a device-side queue, to which a host cannot enqueue: give a host queue")]
     DeviceQueue,
+    /// An environment variable with a value that clgraph does not know.
+    #[error("the environment variable {variable} is `{given}`: it must be {allowed}")]
+    Environment {
+        /// Its name.
+        variable: &'static str,
+        /// Its value.
+        given: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// The functions that record commands answer to neither of their two signatures.
+    #[error(
+        "device `{device}` has command buffers that clgraph cannot use: recording a barrier by the newer signature \
+         returned {status}, which fits neither signature; use Path::Replay, and please report the driver"
+    )]
+    CommandBufferAbi {
+        /// The device.
+        device: String,
+        /// What the driver returned.
+        status: super::Status,
+    },
     /// A null handle.
     #[error("a null {what} was given: give a valid handle")]
     NullHandle {
@@ -69,7 +90,10 @@ impl SetupError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::DeviceOutsideContext { .. } | Self::DeviceQueue | Self::NullHandle { .. } => ErrorKind::Invalid,
+            Self::DeviceOutsideContext { .. }
+            | Self::DeviceQueue
+            | Self::Environment { .. }
+            | Self::NullHandle { .. } => ErrorKind::Invalid,
             _ => ErrorKind::FeatureNotSupported,
         }
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
 use super::lane::Refused;
-use super::replay::{Ends, Hands, Want};
 use super::submission::{Keep, State, Submission};
+use super::walk::{Ends, Hands, Want};
 use crate::cl::enqueue::Waits;
 use crate::cl::event::{Event, Gate, Progress};
 use crate::cl::watch;

@@ -1,17 +1,21 @@
 //! From a graph to an executable.
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use super::lane::Lane;
+use super::native::{self, Recorded, Refusal};
 use super::report::Report;
 use super::ring::Ring;
-use super::{Executable, Inner};
+use super::{Executable, Inner, Objects, dump};
 use crate::cl::context::InContext;
-use crate::cl::kernel::{KernelObject, KernelObjectError, SetArg};
-use crate::error::{Error, FinalizeError, ProgramError, Result};
+use crate::cl::kernel::{KernelObjectError, SetArg};
+use crate::cl::queue::{Queue, QueueProperties};
+use crate::env;
+use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
 use crate::graph::{Graph, Node, NodeKind, State};
 use crate::ir::{Arg, NodeId, Op};
-use crate::plan::{self, Options, Path, Plan, PlanError};
+use crate::plan::{self, Options, Path, Plan, PlanError, Why};
 
 /// How a graph is to be finalized.
 ///
@@ -52,6 +56,32 @@ impl Default for Finalize {
     }
 }
 
+/// How often a driver may refuse some nodes before nothing is recorded for it any more.
+const ROUNDS: usize = 4;
+
+/// What an executable is made of.
+struct Prepared {
+    plan: Plan,
+    objects: Objects,
+    recorded: Option<(Queue, Recorded)>,
+}
+
+/// The path that is asked for, and whether the environment asks: it does where the program leaves it to clgraph.
+fn asked_path(option: Path) -> Result<(Path, bool), SetupError> {
+    match env::path() {
+        Some(given) if option == Path::Auto => match given.as_str() {
+            "auto" => Ok((Path::Auto, false)),
+            "native" => Ok((Path::Native, true)),
+            "replay" => Ok((Path::Replay, true)),
+            _ => {
+                let allowed = "`auto`, `native` or `replay`";
+                Err(SetupError::Environment { variable: "CLGRAPH_PATH", given, allowed })
+            }
+        },
+        _ => Ok((option, false)),
+    }
+}
+
 impl Graph {
     /// Plans the graph for its device and prepares everything that a submission needs. The graph is unchanged and may
     /// grow and be finalized again.
@@ -59,25 +89,24 @@ impl Graph {
     /// # Errors
     /// [`FinalizeError::NotRunnable`] for a node that the device cannot run, [`FinalizeError::Cycle`],
     /// [`FinalizeError::Argument`] for an argument that only the driver could check, [`FinalizeError::Kernel`],
-    /// [`FinalizeError::Option`]; [`crate::DriverError`].
+    /// [`FinalizeError::Option`], [`FinalizeError::Dump`]; [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`;
+    /// [`crate::DriverError`].
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
         if options.result_slots == 0 {
             let (option, given) = ("result_slots", "0".to_owned());
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
+        let path = asked_path(options.path)?;
         let state = self.lock();
-        let plan = plan::plan(&state.ir, self.device().caps(), Options { path: options.path })
-            .map_err(|error| self.plan_error(&state, error))?;
-        let objects = self.kernel_objects(&state, &plan)?;
+        let Prepared { plan, objects, recorded } = self.prepare(&state, path)?;
         let report = Report::new(self.device(), &state, &plan);
-        report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         let rings = state.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let inputs = state.ir.ids().filter_map(|id| match state.ir.op(id) {
             Op::Write { data, .. } => Some((id, *data)),
             _ => None,
         });
         let result_nodes = state.ir.ids().filter(|id| matches!(state.ir.op(*id), Op::Read { .. }));
-        Ok(Executable(std::sync::Arc::new(Inner {
+        let inner = Inner {
             graph: self.id(),
             context: self.context().clone(),
             device: self.device().clone(),
@@ -88,12 +117,62 @@ impl Graph {
             inputs: inputs.collect(),
             result_nodes: result_nodes.collect(),
             report,
-            lane: Mutex::new(Lane::new(rings)),
-        })))
+            lane: Mutex::new(Lane::new(rings, recorded)),
+        };
+        drop(state);
+        inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+        if let Some(folder) = env::dump() {
+            dump::write(&folder, self, &inner.report)?;
+        }
+        Ok(Executable(Arc::new(inner)))
     }
 
-    fn kernel_objects(&self, state: &State, plan: &Plan) -> Result<Vec<KernelObject>> {
-        let mut objects = Vec::with_capacity(plan.objects.len());
+    /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
+    fn prepare(&self, state: &State, (path, from_environment): (Path, bool)) -> Result<Prepared> {
+        let (mut denied, mut no_native) = (BTreeMap::new(), None);
+        let mut objects = None;
+        let mut rounds = 0;
+        loop {
+            let options = Options { path, from_environment, denied: &denied, no_native };
+            let plan =
+                plan::plan(&state.ir, self.device().caps(), &options).map_err(|error| self.plan_error(state, error))?;
+            // They depend on the graph only, so a second plan has the same.
+            let made = match objects.take() {
+                Some(objects) => objects,
+                None => self.kernel_objects(state, &plan)?,
+            };
+            if !plan.is_native() {
+                return Ok(Prepared { plan, objects: made, recorded: None });
+            }
+            let refusal = match self.record(state, &plan, &made) {
+                Ok(recorded) => return Ok(Prepared { plan, objects: made, recorded: Some(recorded) }),
+                Err(refusal) => refusal,
+            };
+            log::warn!("{}: a driver that has command buffers refused: {refusal}", self.device().name());
+            objects = Some(made);
+            rounds += 1;
+            match refusal {
+                Refusal::Nodes(nodes) if rounds < ROUNDS => {
+                    denied.extend(nodes.into_iter().map(|(node, error)| (node, Why::Refused(error))));
+                }
+                Refusal::Nodes(nodes) => {
+                    no_native = Some(nodes.first().map_or(Why::Unusable, |(_, error)| Why::Refused(*error)));
+                }
+                Refusal::All(Error::Driver(error)) => no_native = Some(Why::Refused(error)),
+                Refusal::All(_) => no_native = Some(Why::Unusable),
+            }
+        }
+    }
+
+    fn record(&self, state: &State, plan: &Plan, objects: &Objects) -> Result<(Queue, Recorded), Refusal> {
+        let properties = QueueProperties::default();
+        let queue = Queue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
+        let recorded = native::record(plan, objects, &state.views, &queue)?;
+        Ok((queue, recorded))
+    }
+
+    fn kernel_objects(&self, state: &State, plan: &Plan) -> Result<Objects> {
+        let mut objects = Objects(Vec::with_capacity(plan.objects.len()));
         for spec in &plan.objects {
             let kernel = &state.kernels[spec.kernel.index()];
             let args = state.ir.args(spec.args).iter().map(|arg| match arg {
@@ -102,16 +181,8 @@ impl Graph {
                 Arg::Local(size) => SetArg::Local(*size),
                 Arg::Value(span) => SetArg::Value(state.ir.bytes(*span)),
             });
-            match kernel.with_args(args) {
-                Ok(object) => objects.push(object),
-                Err(error) => {
-                    // Newest first, as everywhere: see `Inner::drop`.
-                    while let Some(object) = objects.pop() {
-                        drop(object);
-                    }
-                    return Err(self.object_error(spec.first, kernel.name().to_owned(), error));
-                }
-            }
+            let object = kernel.with_args(args);
+            objects.0.push(object.map_err(|error| self.object_error(spec.first, kernel.name().to_owned(), error))?);
         }
         Ok(objects)
     }

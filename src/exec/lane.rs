@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Inner;
 use super::deferred::{Blocker, Deferred};
-use super::replay::{self, Ends, Hands, Inputs, Want};
+use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Stage, State, Submission};
+use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
+use super::{Inner, Objects};
 use crate::cl::buffer::{AsRegion, Buffer, Mem};
+use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::{Event, Gate, Progress};
 use crate::cl::host::{HostBytes, Slot};
@@ -31,6 +33,8 @@ pub(super) struct Lane {
     own_queue: Option<Queue>,
     /// What [`Lane::enter`] fills.
     door: Option<Mem>,
+    /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
+    recorded: Vec<(QueueProperties, Option<Arc<Recorded>>)>,
     /// By result.
     rings: Vec<Ring>,
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
@@ -95,8 +99,14 @@ impl<E: Into<Error>> From<E> for Refused {
 }
 
 impl Lane {
-    pub(super) fn new(rings: Vec<Ring>) -> Self {
-        Self { rings, ..Self::default() }
+    /// With the command buffers that finalize has made, and the queue that they were made for.
+    pub(super) fn new(rings: Vec<Ring>, recorded: Option<(Queue, Recorded)>) -> Self {
+        let mut lane = Self { rings, ..Self::default() };
+        if let Some((queue, recorded)) = recorded {
+            lane.recorded.push((queue.properties(), Some(Arc::new(recorded))));
+            lane.own_queue = Some(queue);
+        }
+        lane
     }
 
     /// What is to be done once the lock is gone.
@@ -165,6 +175,40 @@ impl Lane {
         Ok(queue)
     }
 
+    /// The command buffers for queues like this one, which is in order, recorded when first needed.
+    fn recorded_for(&mut self, exec: &Inner, queue: &Queue) -> Option<Arc<Recorded>> {
+        if self.recorded.is_empty() {
+            // Nothing is native.
+            return None;
+        }
+        let properties = queue.properties();
+        if let Some((_, known)) = self.recorded.iter().find(|(of, _)| *of == properties) {
+            return known.clone();
+        }
+        let caps = exec.device.caps().command_buffers.as_ref();
+        let supported = caps.and_then(|caps| caps.supported_queue).is_none_or(|queues| queues.profiling);
+        let recorded = if supported { Some(record_for(exec, properties)) } else { None };
+        let recorded = match recorded {
+            Some(Ok(recorded)) => Some(Arc::new(recorded)),
+            Some(Err(refusal)) => {
+                log::warn!("{refusal}: on queues with {properties:?} everything is replayed");
+                None
+            }
+            None => {
+                log::info!("command buffers of {} do not run on queues with {properties:?}", exec.device.name());
+                None
+            }
+        };
+        self.recorded.push((properties, recorded.clone()));
+        recorded
+    }
+
+    /// The C handles of the command buffers that finalize has made.
+    pub(super) fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
+        let first = self.recorded.first().and_then(|(_, recorded)| recorded.as_ref());
+        first.map(|recorded| recorded.buffers().iter().map(CommandBuffer::raw).collect()).unwrap_or_default()
+    }
+
     /// An event on the caller's queue that is complete when the queue's order and the wait list allow to start.
     ///
     /// On an out-of-order queue it is that of a real command, a fill of four bytes: a marker with a wait list ignores
@@ -214,7 +258,8 @@ impl Lane {
         }
         let keeps = !hands.inputs.is_empty();
         let want = Want { last: want.last || keeps || self.several_queues, ..want };
-        let outcome = replay::enqueue(exec, &hands, queue, &waits, want);
+        let recorded = self.recorded_for(exec, queue);
+        let outcome = walk::enqueue(exec, recorded.as_deref(), &hands, queue, &waits, want);
         keep.put(hands.inputs);
         match outcome {
             Ok(ends) => {
@@ -229,11 +274,11 @@ impl Lane {
                 }
                 Ok(ends)
             }
-            Err(error @ SubmitError::Enqueue { enqueued: 0, .. }) => {
+            Err(Stopped { error, under_way: false }) => {
                 self.leftovers.let_go.push(Arc::clone(keep));
                 Err(error.into())
             }
-            Err(error) => {
+            Err(Stopped { error, under_way: true }) => {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
                 let rest = enqueue::marker(queue, &Waits::NONE).ok();
                 self.runs(queue, rest.clone());
@@ -336,33 +381,43 @@ impl Lane {
         Ok((entered, gate, left))
     }
 
-    /// Sees to it that host memory outlives the commands that use it, when the executable goes.
-    pub(super) fn keep_host_memory(&mut self, data: Vec<HostBytes>) {
-        let kept = (data, std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
-        if kept.0.is_empty() && kept.1.is_empty() && kept.2.is_empty() {
+    /// Sees to it that what the commands use outlives them, when the executable goes: host memory, and what command
+    /// buffers name.
+    pub(super) fn keep(&mut self, data: Vec<HostBytes>, objects: Objects, views: Vec<Mem>) {
+        let recorded = std::mem::take(&mut self.recorded);
+        let host = (data, std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
+        if recorded.is_empty() && host.0.is_empty() && host.1.is_empty() && host.2.is_empty() {
             return;
         }
-        let kept = Arc::new(kept);
+        // Command buffers go first: kernels that they hold are then not released by them, oldest first.
+        let named = (!recorded.is_empty()).then_some((recorded, objects, views));
+        let kept = Arc::new((named, host));
         for Running { queue, event } in std::mem::take(&mut self.running) {
             let event = event.map_or_else(|| enqueue::marker(&queue, &Waits::NONE), Ok);
             match event {
                 Ok(event) => {
                     if may_run(&event) {
                         if let Err(error) = queue.flush() {
-                            log::warn!("{error}: host memory of a dropped executable may be kept long");
+                            log::warn!("{error}: memory of a dropped executable may be kept long");
                         }
                         watch::keep_until(event, Arc::clone(&kept));
                     }
                 }
                 Err(error) => {
                     log::error!(
-                        "{error}: host memory of a dropped executable is lost, because nobody can tell when it is free"
+                        "{error}: memory of a dropped executable is lost, because nobody can tell when it is free"
                     );
                     std::mem::forget(Arc::clone(&kept));
                 }
             }
         }
     }
+}
+
+/// Records the native parts of an executable once more, for queues with other properties.
+fn record_for(exec: &Inner, properties: QueueProperties) -> Result<Recorded, Refusal> {
+    let queue = Queue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
+    native::record(&exec.plan, &exec.objects, &exec.views, &queue)
 }
 
 impl Inner {

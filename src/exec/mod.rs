@@ -1,13 +1,16 @@
 //! The hands: a plan with its objects becomes an [`Executable`], which is submitted.
 
 mod deferred;
+mod dump;
 mod finalize;
 mod lane;
+mod native;
 mod replay;
 mod report;
 pub(crate) mod ring;
 mod submission;
 mod submit;
+mod walk;
 
 pub use finalize::Finalize;
 pub use report::{Report, SegmentReport};
@@ -27,7 +30,7 @@ use crate::cl::queue::Queue;
 use crate::error::Result;
 use crate::graph::{GraphId, Node};
 use crate::ir::{DataId, NodeId};
-use crate::plan::Plan;
+use crate::plan::{ObjectId, Plan};
 use lane::Lane;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.
@@ -61,8 +64,7 @@ struct Inner {
     device: Device,
     plan: Plan,
     views: Vec<Mem>,
-    /// One for each of `plan.objects`, in that order. Released newest first: see `Drop`.
-    objects: Vec<KernelObject>,
+    objects: Objects,
     /// What host writes write, unless a submission brings other data.
     data: Vec<HostBytes>,
     inputs: HashMap<NodeId, DataId>,
@@ -70,6 +72,27 @@ struct Inner {
     result_nodes: Vec<NodeId>,
     report: Report,
     lane: Mutex<Lane>,
+}
+
+/// One kernel object for each of `plan.objects`, in that order.
+///
+/// They are released newest first: PoCL keeps the kernels of a program in a list, newest first, and walks it at each
+/// release: 100 000 kernels take 12 s in the order of making and 0.01 s in reverse (PoCL 3.1 to 7.1).
+#[derive(Debug, Default)]
+struct Objects(Vec<KernelObject>);
+
+impl Objects {
+    fn get(&self, object: ObjectId) -> &KernelObject {
+        &self.0[object.index()]
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        while let Some(object) = self.0.pop() {
+            drop(object);
+        }
+    }
 }
 
 impl Executable {
@@ -110,6 +133,18 @@ impl Executable {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.0.report
+    }
+
+    /// The native command buffers for in-order queues that do not profile, in the order in which a submission enqueues
+    /// them, as `cl_command_buffer_khr`. None where nothing runs natively; what is replayed is not among them.
+    ///
+    /// They are valid while the executable lives and is not updated. Enqueuing them yourself passes by all that clgraph
+    /// sees to: submissions are not ordered behind what you enqueue, and what the commands use must be kept alive by you,
+    /// because drivers do not keep the arguments of recorded kernels.
+    #[must_use]
+    #[doc(alias = "clEnqueueCommandBufferKHR")]
+    pub fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
+        self.0.lane().command_buffers()
     }
 
     /// The device that it is for.
@@ -154,14 +189,11 @@ impl fmt::Debug for Executable {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // PoCL keeps the kernels of a program in a list, newest first, and walks it at each release: 100 000 kernels
-        // take 12 s in the order of making and 0.01 s in reverse (PoCL 3.1 to 7.1).
-        while let Some(object) = self.objects.pop() {
-            drop(object);
-        }
-        // OpenCL keeps its own objects until commands in flight are done with them. Host memory is ours to keep.
+        // OpenCL keeps its own objects until enqueued commands are done with them. It does not keep what a command buffer
+        // uses, and host memory is ours to keep too.
         let data = std::mem::take(&mut self.data);
+        let (objects, views) = (std::mem::take(&mut self.objects), std::mem::take(&mut self.views));
         let lane = self.lane.get_mut().unwrap_or_else(PoisonError::into_inner);
-        lane.keep_host_memory(data);
+        lane.keep(data, objects, views);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::replay::Inputs;
+use super::walk::Inputs;
 use crate::cl::context::Context;
 use crate::cl::event::{self, Event};
 use crate::cl::host::{Completed, Element, Slot};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::deferred::{self, Blocker};
 use super::lane::Accepted;
-use super::replay::Inputs;
 use super::submission::{Stage, State, Submission};
+use super::walk::Inputs;
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;

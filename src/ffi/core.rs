@@ -126,6 +126,8 @@ core_table! {
         fn clEnqueueBarrierWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
     }
     optional {
+        /// OpenCL 1.2. A loader without it has no extension functions to give.
+        fn clGetExtensionFunctionAddressForPlatform(platform: cl_platform_id, name: *const c_char) -> *mut c_void;
         /// OpenCL 2.0.
         fn clCreateCommandQueueWithProperties(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties, status: *mut cl_int) -> cl_command_queue;
         /// OpenCL 2.1.

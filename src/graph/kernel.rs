@@ -43,6 +43,7 @@ impl Graph {
             range: None,
             offset: None,
             work_group: None,
+            prints: false,
         }
     }
 }
@@ -60,6 +61,7 @@ pub struct KernelNode<'g> {
     range: Option<Extent>,
     offset: Option<Extent>,
     work_group: Option<Extent>,
+    prints: bool,
 }
 
 /// An argument as it was given.
@@ -183,6 +185,13 @@ impl KernelNode<'_> {
         self
     }
 
+    /// Says that the kernel calls `printf`. OpenCL cannot tell, and some devices let no recorded kernel print: there the
+    /// node is replayed.
+    pub fn prints(mut self) -> Self {
+        self.prints = true;
+        self
+    }
+
     /// Adds the node.
     ///
     /// # Errors
@@ -203,7 +212,7 @@ impl KernelNode<'_> {
     }
 
     fn add_checked(self) -> Result<Node, BuildError> {
-        let Self { graph, after, kernel, args, bytes, range, offset, work_group } = self;
+        let Self { graph, after, kernel, args, bytes, range, offset, work_group, prints } = self;
         let device = graph.device();
         let caps = device.caps();
         let check = |_: &State| {
@@ -239,7 +248,7 @@ impl KernelNode<'_> {
                 });
             }
             let args = state.ir.push_args(lowered.into_iter())?;
-            Some(Op::Kernel { kernel: id, args, grid })
+            Some(Op::Kernel { kernel: id, args, grid, prints })
         })
     }
 }

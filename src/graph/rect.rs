@@ -2,8 +2,8 @@
 
 use super::{After, Graph, Node, State, after_methods};
 use crate::cl::buffer::{AsRegion, Buffer, Region};
-use crate::cl::enqueue::rect_origin;
 use crate::cl::host::Element;
+use crate::cl::places::rect_origin;
 use crate::error::{BuildCause, Result};
 use crate::ir::{CopyRect, Mode, Op};
 

@@ -69,7 +69,7 @@ impl Span {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
     Empty,
-    Kernel { kernel: KernelId, args: Span, grid: Grid },
+    Kernel { kernel: KernelId, args: Span, grid: Grid, prints: bool },
     Copy { src: Place, dst: Place, size: usize },
     CopyRect(Box<CopyRect>),
     Fill { dst: Place, size: usize, pattern: Span },

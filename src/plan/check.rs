@@ -4,7 +4,7 @@
 //! 1. every node that does something has exactly one step, and no other node has one;
 //! 2. every edge of the graph leads forward in the order, and steps stand in that order;
 //! 3. every launch uses a kernel object with its own kernel and argument values, and no two objects are alike;
-//! 4. segments tile the steps;
+//! 4. segments tile the steps, and no transfer from or to the host is in a command buffer;
 //! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges;
 //! 6. the edges that are kept reach exactly what all edges reach.
 //!
@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 
-use super::{Action, Plan};
+use super::{Action, Path, Plan};
 use crate::ir::{Arg, Ir, NodeId, Op};
 
 /// Pairs are compared up to this many nodes.
@@ -113,6 +113,11 @@ fn segments(plan: &Plan) -> Result<(), String> {
             return fail(format!("a segment covers {:?} where {next} comes next", segment.steps));
         }
         next = segment.steps.end;
+        for step in plan.steps[segment.steps.clone()].iter().filter(|_| segment.path == Path::Native) {
+            if matches!(step.action, Action::Write { .. } | Action::Read { .. }) {
+                return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
+            }
+        }
     }
     if next == plan.steps.len() { Ok(()) } else { fail(format!("segments end at {next} of {}", plan.steps.len())) }
 }

@@ -6,6 +6,7 @@
 #[cfg(any(test, debug_assertions))]
 mod check;
 mod intern;
+pub(crate) mod known;
 mod order;
 mod path;
 mod reduce;
@@ -13,8 +14,9 @@ mod steps;
 #[cfg(test)]
 mod text;
 
-pub use path::{Path, Why};
+pub use path::{Command, Path, Why};
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::caps::Caps;
@@ -22,9 +24,15 @@ use crate::error::ErrorKind;
 use crate::ir::{Arg, CopyRect, DataId, Grid, Ir, KernelId, NodeId, Place, ResultId, Span};
 
 /// What a plan is to be made for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Options {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options<'a> {
     pub(crate) path: Path,
+    /// Whether the environment asked for the path, and not the program.
+    pub(crate) from_environment: bool,
+    /// Nodes that cannot be in a command buffer although the capabilities say so: a driver refused them.
+    pub(crate) denied: &'a BTreeMap<NodeId, Why>,
+    /// Why nothing can.
+    pub(crate) no_native: Option<Why>,
 }
 
 /// What to do, in order.
@@ -39,6 +47,13 @@ pub(crate) struct Plan {
     /// The patterns of fills.
     pub(crate) patterns: Vec<u8>,
     pub(crate) edges: Edges,
+}
+
+impl Plan {
+    /// Whether some of it goes into command buffers.
+    pub(crate) fn is_native(&self) -> bool {
+        self.segments.iter().any(|segment| segment.path == Path::Native)
+    }
 }
 
 /// What became of the edges.
@@ -128,13 +143,13 @@ pub(crate) enum PlanError {
 }
 
 /// Plans a graph for a device.
-pub(crate) fn plan(ir: &Ir, caps: &Caps, options: Options) -> Result<Plan, PlanError> {
+pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
     let order = order::order(ir)?;
     path::check_runnable(ir, caps)?;
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order);
     let (steps, patterns) = steps::steps(ir, &order, &object_of);
-    let segments = path::partition(&steps, options);
+    let segments = path::partition(ir, &steps, caps, options);
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
     let plan = Plan { steps, segments, objects, patterns, edges };

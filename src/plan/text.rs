@@ -3,18 +3,18 @@
 //! ```text
 //! buffer x 64                       a buffer of 64 bytes
 //! sub s x 0..32                     a sub-buffer of it
-//! a: kernel f read x write y[0..8] value 7 local 64 null range 16
+//! a: kernel f read x write y[0..8] value 7 local 64 null range 16 prints
 //! b: copy x y 8                     8 bytes from the start of x to the start of y
 //! c: rect x y 4x2x1                 fill y 8, write x 8, read x 8, empty
 //! d: empty after a b
 //! edge c d
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use super::{Action, Options, Path, Plan, PlanError, plan};
-use crate::caps::{Caps, Version};
+use super::{Action, Command, Options, Path, Plan, PlanError, Why, plan};
+use crate::caps::{Caps, Claim, CommandBufferCaps, QueueKinds, Version};
 use crate::error::ErrorKind;
 use crate::ir::hazards::Hazards;
 use crate::ir::{
@@ -144,11 +144,12 @@ impl Reader {
     }
 
     fn kernel(&mut self, name: &str, built: bool, words: &[&str]) -> (Op, Vec<Access>) {
-        let (mut args, mut accesses, mut global) = (Vec::new(), Vec::new(), 1);
+        let (mut args, mut accesses, mut global, mut prints) = (Vec::new(), Vec::new(), 1, false);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "null" => args.push(Arg::Null),
+                "prints" => prints = true,
                 "range" => global = words.next().unwrap().parse().unwrap(),
                 "local" => args.push(Arg::Local(words.next().unwrap().parse().unwrap())),
                 "value" => {
@@ -174,7 +175,7 @@ impl Reader {
         });
         let args = self.ir.push_args(args.into_iter()).unwrap();
         let grid = Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: None };
-        (Op::Kernel { kernel, args, grid }, accesses)
+        (Op::Kernel { kernel, args, grid, prints }, accesses)
     }
 }
 
@@ -216,13 +217,18 @@ fn show(reader: &Reader, plan: &Plan) -> String {
 }
 
 fn new_device() -> Caps {
-    Caps { version: Version::new(3, 0), ..Caps::default() }
+    Caps { version: Version::new(3, 0), max_allocation: 1 << 20, ..Caps::default() }
+}
+
+fn asked(path: Path) -> Options<'static> {
+    static NONE: BTreeMap<NodeId, Why> = BTreeMap::new();
+    Options { path, from_environment: false, denied: &NONE, no_native: None }
 }
 
 #[track_caller]
 fn assert_plan(graph: &str, expected: &str) {
     let reader = read(graph);
-    let plan = plan(&reader.ir, &new_device(), Options::default()).unwrap();
+    let plan = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
     let shown = show(&reader, &plan);
     let lines =
         |text: &str| text.lines().map(|line| line.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>();
@@ -240,7 +246,7 @@ fn data_orders_nodes_and_reads_do_not() {
          b: kernel g read x
          c: kernel h update x
          r: read y 64",
-        "replay (the only path there is)
+        "replay (the device has no command buffers)
            w host write
            a kernel #0
            b kernel #1
@@ -262,7 +268,7 @@ fn ranges_and_sub_buffers_decide_what_conflicts() {
          c: kernel g read low
          d: kernel g read x
          e: fill x[0..4] 4",
-        "replay (the only path there is)
+        "replay (the device has no command buffers)
            a kernel #0
            b kernel #1
            c kernel #2
@@ -281,7 +287,7 @@ fn edges_that_a_two_step_path_implies_are_removed() {
          b: kernel f update x after a
          c: kernel f update x after a b
          d: empty after b c",
-        "replay (the only path there is)
+        "replay (the device has no command buffers)
            a fill
            b kernel #0
            c kernel #0
@@ -299,7 +305,7 @@ fn kernel_objects_are_shared_by_equal_values_only() {
          d: kernel g update x value 1
          e: kernel f update x local 4
          g: kernel f null value 1",
-        "replay (the only path there is)
+        "replay (the device has no command buffers)
            a kernel #0
            b kernel #1
            c kernel #0
@@ -318,7 +324,7 @@ fn nodes_that_do_nothing_order_and_have_no_step() {
          b: empty after a
          c: copy x x[32..64] 0
          d: kernel f update x after b c",
-        "replay (the only path there is)
+        "replay (the device has no command buffers)
            d kernel #0
          edges a-b b-d c-d; 1 implied",
     );
@@ -332,7 +338,7 @@ fn an_edge_to_an_earlier_node_changes_the_order() {
          a: fill x 64
          b: fill y 64
          edge b a",
-        "replay (the only path there is)
+        "replay (the device has no command buffers)
            b fill
            a fill
          edges b-a; 0 implied",
@@ -347,8 +353,125 @@ fn an_empty_graph_has_an_empty_plan() {
 #[test]
 fn the_path_that_was_asked_for_is_named_so() {
     let reader = read("buffer x 64\n a: fill x 64");
-    let plan = plan(&reader.ir, &new_device(), Options { path: Path::Replay }).unwrap();
+    let plan = plan(&reader.ir, &new_device(), &asked(Path::Replay)).unwrap();
     assert_eq!(show(&reader, &plan), "replay (as asked)\n  a fill\nedges ; 0 implied\n");
+}
+
+/// A device with command buffers and nothing known against them.
+fn recording_device() -> Caps {
+    let command_buffers = Some(CommandBufferCaps { simultaneous_use: true, ..CommandBufferCaps::default() });
+    Caps { command_buffers, ..new_device() }
+}
+
+#[track_caller]
+fn segments(graph: &str, caps: &Caps, options: &Options<'_>) -> Vec<String> {
+    let plan = plan(&read(graph).ir, caps, options).unwrap();
+    plan.segments.iter().map(|part| format!("{:?} {} ({})", part.steps, part.path, part.why)).collect()
+}
+
+const MIXED: &str = "buffer x 64
+    w: write x 64
+    a: kernel f update x
+    b: kernel f update x prints
+    c: copy x x[32..64] 32
+    r: read x 64
+    e: fill x 64";
+
+/// Rule F4
+#[test]
+fn what_a_command_buffer_cannot_hold_runs_beside_it() {
+    let why = |text: &str| format!("({text})");
+    let (has, no) = (why("the driver has them"), why("command buffers have no such command"));
+    let prints = why("recorded kernels cannot print on this device");
+    assert_eq!(
+        segments(MIXED, &recording_device(), &asked(Path::Auto)),
+        [
+            format!("0..1 replay {no}"),
+            format!("1..2 command buffers {has}"),
+            format!("2..3 replay {prints}"),
+            format!("3..4 command buffers {has}"),
+            format!("4..5 replay {no}"),
+            format!("5..6 command buffers {has}"),
+        ]
+    );
+    let mut caps = recording_device();
+    let command_buffers = caps.command_buffers.as_mut().unwrap();
+    command_buffers.kernel_printf = true;
+    command_buffers.missing = vec!["clCommandCopyBufferKHR"];
+    let asked_so = why("as asked");
+    assert_eq!(
+        segments(MIXED, &caps, &asked(Path::Native)),
+        [
+            format!("0..1 replay {no}"),
+            format!("1..3 command buffers {asked_so}"),
+            "3..4 replay (the driver lists cl_khr_command_buffer and lacks clCommandCopyBufferKHR)".to_owned(),
+            format!("4..5 replay {no}"),
+            format!("5..6 command buffers {asked_so}"),
+        ]
+    );
+}
+
+/// Rule F4: a driver that refuses a node is not asked again, and one that refuses all is asked for nothing.
+#[test]
+fn what_the_driver_refused_is_replayed() {
+    let error = crate::error::DriverError::new("clCommandNDRangeKernelKHR", crate::error::Status(-59));
+    let denied = BTreeMap::from([(NodeId(1), Why::Refused(error))]);
+    let options = Options { denied: &denied, ..asked(Path::Native) };
+    let parts =
+        segments("buffer x 64\n a: fill x 64\n b: kernel f update x\n c: fill x 64", &recording_device(), &options);
+    let text = "the driver refused to record it: clCommandNDRangeKernelKHR failed with CL_INVALID_OPERATION (-59)";
+    let expected =
+        ["0..1 command buffers (as asked)", &format!("1..2 replay ({text})"), "2..3 command buffers (as asked)"];
+    assert_eq!(parts, expected);
+    let options = Options { no_native: Some(Why::Unusable), ..asked(Path::Native) };
+    let parts = segments("buffer x 64\n a: fill x 64\n b: fill x 64", &recording_device(), &options);
+    assert_eq!(parts, ["0..2 replay (the driver's functions that record cannot be called)"]);
+}
+
+/// Rule F4
+#[test]
+fn a_device_that_cannot_record_replays_and_says_why() {
+    let with = |change: &dyn Fn(&mut CommandBufferCaps)| {
+        let mut caps = recording_device();
+        change(caps.command_buffers.as_mut().unwrap());
+        caps
+    };
+    let why = |caps: &Caps| caps.can_record(Command::Kernel).unwrap_err();
+    assert_eq!(why(&new_device()), Why::NoCommandBuffers);
+    assert_eq!(why(&with(&|caps| caps.claim = Claim::Hidden)), Why::NotListed);
+    let missing = "clFinalizeCommandBufferKHR";
+    assert_eq!(why(&with(&|caps| caps.missing = vec![missing])), Why::MissingFunction(missing));
+    let queues = QueueKinds { out_of_order: true, ..QueueKinds::default() };
+    assert_eq!(why(&with(&|caps| caps.required_queue = queues)), Why::Queues);
+    assert_eq!(with(&|caps| caps.claim = Claim::Assumed).can_record(Command::Kernel), Ok(()));
+    let parts = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
+    assert_eq!(parts, ["0..1 replay (the device has no command buffers)"]);
+}
+
+#[test]
+fn the_path_is_chosen_by_what_is_known_of_the_driver() {
+    let on = |platform: &str, gpu: bool| Caps { platform: platform.to_owned(), gpu, ..recording_device() }.path();
+    assert_eq!(on("Portable Computing Language", false), (Path::Replay, Why::Slower));
+    assert_eq!(on("Portable Computing Language", true), (Path::Native, Why::Available), "a driver of another device");
+    assert_eq!(on("Intel(R) OpenCL", false), (Path::Replay, Why::SlowerAndLeaks));
+    assert_eq!(on("Another", false), (Path::Native, Why::Available));
+    assert_eq!(new_device().path(), (Path::Replay, Why::NoCommandBuffers));
+    let options = Options { from_environment: true, ..asked(Path::Native) };
+    let parts = segments("buffer x 64\n a: fill x 64", &recording_device(), &options);
+    assert_eq!(parts, ["0..1 command buffers (as CLGRAPH_PATH says)"]);
+}
+
+#[test]
+fn long_parts_are_cut_into_even_chunks() {
+    for len in [1, 63, 64, 65, 100, 1000] {
+        let part = super::Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked };
+        let chunks: Vec<_> = part.chunks().collect();
+        assert_eq!(chunks.len(), len.div_ceil(64));
+        assert_eq!((chunks[0].start, chunks[chunks.len() - 1].end), (7, 7 + len));
+        assert!(chunks.windows(2).all(|pair| pair[0].end == pair[1].start));
+        let sizes = || chunks.iter().map(ExactSizeIterator::len);
+        assert!(sizes().max().unwrap() - sizes().min().unwrap() <= 1 && sizes().max().unwrap() <= 64);
+    }
 }
 
 /// Rule B4
@@ -361,7 +484,7 @@ fn a_cycle_that_was_not_checked_is_found_by_the_planner() {
          d: empty after c
          edge c b",
     );
-    let error = plan(&reader.ir, &new_device(), Options::default()).unwrap_err();
+    let error = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap_err();
     let PlanError::Cycle(mut nodes) = error else { panic!("{error:?}") };
     nodes.sort();
     assert_eq!(nodes, [NodeId(1), NodeId(2)]);
@@ -370,9 +493,9 @@ fn a_cycle_that_was_not_checked_is_found_by_the_planner() {
 /// Rule F5
 #[test]
 fn a_node_that_the_device_cannot_run_is_named_with_what_is_missing() {
-    let old = Caps { version: Version::new(1, 1), ..Caps::default() };
-    let oldest = Caps { version: Version::new(1, 0), ..Caps::default() };
-    let fails = |graph: &str, caps: &Caps| match plan(&read(graph).ir, caps, Options::default()) {
+    let old = Caps { version: Version::new(1, 1), ..new_device() };
+    let oldest = Caps { version: Version::new(1, 0), ..new_device() };
+    let fails = |graph: &str, caps: &Caps| match plan(&read(graph).ir, caps, &asked(Path::Auto)) {
         Err(PlanError::NotRunnable { node, missing, kind }) => (node.0, missing, kind),
         other => panic!("{other:?}"),
     };
@@ -384,6 +507,13 @@ fn a_node_that_the_device_cannot_run_is_named_with_what_is_missing() {
     assert_eq!(fails(rect, &oldest), (0, missing, ErrorKind::FeatureNotSupported));
     let missing = "its program was not built for this device".to_owned();
     assert_eq!(fails("a: unbuilt f", &new_device()), (0, missing, ErrorKind::KernelNotSupported));
+    let coarse = Caps { sub_buffer_align: 64, ..new_device() };
+    let graph = "buffer x 128\n sub s x 64..128\n sub t x 32..64\n a: kernel f write s\n b: kernel f write t";
+    let missing = "a sub-buffer starts at byte 32, and the device wants a multiple of 64".to_owned();
+    assert_eq!(fails(graph, &coarse), (1, missing, ErrorKind::FeatureNotSupported));
+    let small = Caps { max_allocation: 32, ..new_device() };
+    let missing = "a buffer has 64 bytes, and the device's largest can have 32".to_owned();
+    assert_eq!(fails("buffer x 64\n a: kernel f write x", &small), (0, missing, ErrorKind::FeatureNotSupported));
 }
 
 /// The checker has to find what it is for: each of these breaks a good plan in one way.
@@ -396,7 +526,7 @@ fn the_checker_finds_broken_plans() {
          c: kernel f update x value 2
          d: empty after a c",
     );
-    let good = plan(&reader.ir, &new_device(), Options::default()).unwrap();
+    let good = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
     let order: Vec<NodeId> = reader.ir.ids().collect();
     let broken = |change: &dyn Fn(&mut Plan)| {
         let mut plan = good.clone();
@@ -410,6 +540,11 @@ fn the_checker_finds_broken_plans() {
     assert!(broken(&|plan| plan.steps.swap(0, 1)).contains("out of order"));
     assert!(broken(&|plan| drop(plan.steps.pop())).contains("has a step: false"));
     assert!(broken(&|plan| plan.segments[0].steps.end = 1).contains("segments end at 1"));
+    let mixed = read("buffer x 64\n a: fill x 64\n b: write x 64");
+    let mut wrong = plan(&mixed.ir, &new_device(), &asked(Path::Auto)).unwrap();
+    wrong.segments[0].path = Path::Native;
+    let order: Vec<NodeId> = mixed.ir.ids().collect();
+    assert!(super::check::check(&mixed.ir, &order, &wrong).unwrap_err().contains("no command buffer can hold"));
     assert!(broken(&|plan| plan.edges.needed.truncate(2)).contains("do not reach"));
     assert!(broken(&|plan| plan.edges.implied_by_path += 1).contains("neither kept"));
     assert!(broken(&|plan| plan.objects[1] = plan.objects[0]).contains("alike"));

@@ -1,0 +1,208 @@
+//! Reading what a device can do, once.
+
+use std::ffi::c_void;
+
+use opencl_sys::{
+    CL_DEVICE_ADDRESS_BITS, CL_DEVICE_BUILT_IN_KERNELS, CL_DEVICE_COMPILER_AVAILABLE,
+    CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
+    CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_GLOBAL_MEM_SIZE,
+    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_IL_VERSION, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+    CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_PARAMETER_SIZE,
+    CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NAME,
+    CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, CL_DEVICE_QUEUE_PROPERTIES,
+    CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+    CL_DEVICE_SVM_ATOMICS, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER,
+    CL_DEVICE_SVM_FINE_GRAIN_BUFFER, CL_DEVICE_SVM_FINE_GRAIN_SYSTEM, CL_DEVICE_TYPE, CL_DEVICE_TYPE_GPU,
+    CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_PLATFORM_NAME, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    CL_QUEUE_PROFILING_ENABLE, cl_device_info, cl_platform_id,
+};
+
+use super::extensions::Extensions;
+use super::info::{self, ask};
+use crate::caps::{Caps, Claim, CommandBufferCaps, ExtensionVersion, MutableCaps, QueueKinds, Svm, Usm, Version};
+use crate::env::Assume;
+use crate::error::DriverError;
+use crate::ffi::command_buffer as cb;
+use crate::ffi::core::Core;
+use crate::ffi::mutable_dispatch as md;
+
+/// The queries of one device.
+#[derive(Clone, Copy)]
+struct Ask {
+    core: &'static Core,
+    device: *mut c_void,
+}
+
+const CALL: &str = "clGetDeviceInfo";
+
+impl Ask {
+    fn text(self, name: cl_device_info) -> Result<String, DriverError> {
+        info::text(CALL, ask!(self.core, clGetDeviceInfo, self.device, name))
+    }
+
+    fn number(self, name: cl_device_info) -> Result<u32, DriverError> {
+        info::value(CALL, ask!(self.core, clGetDeviceInfo, self.device, name))
+    }
+
+    /// Also for bit fields.
+    fn long(self, name: cl_device_info) -> Result<u64, DriverError> {
+        info::value(CALL, ask!(self.core, clGetDeviceInfo, self.device, name))
+    }
+
+    fn size(self, name: cl_device_info) -> Result<usize, DriverError> {
+        info::value(CALL, ask!(self.core, clGetDeviceInfo, self.device, name))
+    }
+}
+
+/// Asks the driver, and takes for granted what an expert says in `assume`.
+pub(super) fn read(
+    core: &'static Core,
+    platform: cl_platform_id,
+    device: *mut c_void,
+    extensions: &Extensions,
+    assume: Assume,
+) -> Result<Caps, DriverError> {
+    let ask = Ask { core, device };
+    let words = |text: String, mark: char| -> Vec<String> {
+        text.split(mark).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let version = Version::parse(&ask.text(CL_DEVICE_VERSION)?).unwrap_or_default();
+    let item_sizes = info::values::<usize>(CALL, ask!(core, clGetDeviceInfo, device, CL_DEVICE_MAX_WORK_ITEM_SIZES))?;
+    let mut max_work_item_sizes = [1; 3];
+    for (limit, size) in max_work_item_sizes.iter_mut().zip(item_sizes) {
+        *limit = size;
+    }
+    let queue_properties = ask.long(CL_DEVICE_QUEUE_PROPERTIES)?;
+    let listed = words(ask.text(CL_DEVICE_EXTENSIONS)?, ' ');
+    let has = |name: &str| listed.iter().any(|extension| extension == name);
+    let versions = if version.major >= 3 { extension_versions(ask) } else { Vec::new() };
+    // Queries of OpenCL 2.0: older drivers refuse them, and have nothing to tell.
+    let newer = version.major >= 2;
+    Ok(Caps {
+        name: ask.text(CL_DEVICE_NAME)?,
+        vendor: ask.text(CL_DEVICE_VENDOR)?,
+        platform: info::text("clGetPlatformInfo", ask!(core, clGetPlatformInfo, platform, CL_PLATFORM_NAME))?,
+        driver_version: ask.text(CL_DRIVER_VERSION)?,
+        version,
+        gpu: ask.long(CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_GPU != 0,
+        compiler: ask.number(CL_DEVICE_COMPILER_AVAILABLE)? != 0,
+        address_bits: ask.number(CL_DEVICE_ADDRESS_BITS)?,
+        compute_units: ask.number(CL_DEVICE_MAX_COMPUTE_UNITS)?,
+        max_work_group_size: ask.size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?,
+        max_work_item_sizes,
+        // OpenCL 2.x always has them; OpenCL 3.0 made them a question; 1.x never has them.
+        non_uniform_work_groups: match version.major {
+            0 | 1 => false,
+            2 => true,
+            _ => ask.number(CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT).unwrap_or(0) != 0,
+        },
+        global_memory: ask.long(CL_DEVICE_GLOBAL_MEM_SIZE)?,
+        max_allocation: ask.long(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
+        local_memory: ask.long(CL_DEVICE_LOCAL_MEM_SIZE)?,
+        max_parameter_size: ask.size(CL_DEVICE_MAX_PARAMETER_SIZE)?,
+        sub_buffer_align: (ask.number(CL_DEVICE_MEM_BASE_ADDR_ALIGN)? as usize / 8).max(1),
+        out_of_order: queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
+        profiling: queue_properties & CL_QUEUE_PROFILING_ENABLE != 0,
+        // A query of OpenCL 2.1: drivers without it have no intermediate language either.
+        il_versions: words(ask.text(CL_DEVICE_IL_VERSION).unwrap_or_default(), ' '),
+        builtin_kernels: words(ask.text(CL_DEVICE_BUILT_IN_KERNELS)?, ';'),
+        svm: if newer { svm(ask) } else { Svm::default() },
+        usm: has("cl_intel_unified_shared_memory").then(|| usm(ask)),
+        max_global_variable_size: if newer { ask.size(CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE).unwrap_or(0) } else { 0 },
+        named_global_access: extensions.named_global_access,
+        command_buffers: command_buffers(ask, &has, &versions, extensions, assume),
+        extensions: listed,
+    })
+}
+
+fn svm(ask: Ask) -> Svm {
+    let bits = ask.long(CL_DEVICE_SVM_CAPABILITIES).unwrap_or(0);
+    Svm {
+        coarse_grain_buffer: bits & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER != 0,
+        fine_grain_buffer: bits & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0,
+        fine_grain_system: bits & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM != 0,
+        atomics: bits & CL_DEVICE_SVM_ATOMICS != 0,
+    }
+}
+
+fn usm(ask: Ask) -> Usm {
+    let has = |name| ask.long(name).unwrap_or(0) != 0;
+    Usm {
+        host: has(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL),
+        device: has(CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL),
+        shared: has(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL),
+        cross_device: has(CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL),
+        system: has(CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL),
+    }
+}
+
+/// `CL_DEVICE_EXTENSIONS_WITH_VERSION`: an array of `cl_name_version`, a version and a name of 64 bytes.
+fn extension_versions(ask: Ask) -> Vec<(String, ExtensionVersion)> {
+    let query = ask!(ask.core, clGetDeviceInfo, ask.device, CL_DEVICE_EXTENSIONS_WITH_VERSION);
+    let bytes = info::bytes(CALL, query).unwrap_or_default();
+    let entry = |entry: &[u8]| {
+        let (version, name) = entry.split_first_chunk::<4>()?;
+        let name = name.split(|byte| *byte == 0).next()?;
+        Some((String::from_utf8_lossy(name).into_owned(), ExtensionVersion::unpack(u32::from_ne_bytes(*version))))
+    };
+    bytes.chunks_exact(68).filter_map(entry).collect()
+}
+
+fn command_buffers(
+    ask: Ask,
+    has: &dyn Fn(&str) -> bool,
+    versions: &[(String, ExtensionVersion)],
+    extensions: &Extensions,
+    assume: Assume,
+) -> Option<CommandBufferCaps> {
+    let version = |name: &str| versions.iter().find(|(of, _)| of == name).map(|(_, version)| *version);
+    let bits = |name| ask.long(name).unwrap_or(0);
+    let claim = match (has("cl_khr_command_buffer"), &extensions.command_buffer) {
+        (true, _) => Claim::Listed,
+        (false, Ok(_)) if assume.command_buffer => Claim::Assumed,
+        (false, Ok(_)) => Claim::Hidden,
+        (false, Err(_)) => return None,
+    };
+    let capabilities = bits(cb::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
+    let supported = ask.long(cb::CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR);
+    let fields = bits(md::CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR);
+    let listed_mutable = has("cl_khr_command_buffer_mutable_dispatch");
+    // The emulation layer, put over a driver with command buffers of its own, tells the capabilities and not the name.
+    let mutable = (extensions.mutable_dispatch.is_some() && (listed_mutable || fields != 0)).then(|| MutableCaps {
+        version: version("cl_khr_command_buffer_mutable_dispatch"),
+        global_offset: fields & md::CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR != 0,
+        global_size: fields & md::CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR != 0,
+        local_size: fields & md::CL_MUTABLE_DISPATCH_LOCAL_SIZE_KHR != 0,
+        arguments: fields & md::CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0,
+        exec_info: fields & md::CL_MUTABLE_DISPATCH_EXEC_INFO_KHR != 0,
+    });
+    let told = |bit: u64| capabilities & bit != 0;
+    let (printf, simultaneous) = (
+        told(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR),
+        told(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR),
+    );
+    let assumed = [
+        ("command_buffer", claim == Claim::Assumed),
+        ("simultaneous_use", assume.simultaneous_use && !simultaneous),
+        ("kernel_printf", assume.kernel_printf && !printf),
+    ];
+    Some(CommandBufferCaps {
+        claim,
+        assumed: assumed.into_iter().filter_map(|(word, assumed)| assumed.then_some(word)).collect(),
+        version: version("cl_khr_command_buffer"),
+        missing: extensions.missing_command_buffer_functions(),
+        kernel_printf: assume.kernel_printf || printf,
+        device_side_enqueue: told(cb::CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR),
+        simultaneous_use: assume.simultaneous_use || simultaneous,
+        required_queue: queue_kinds(bits(cb::CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR)),
+        supported_queue: supported.ok().map(queue_kinds),
+        mutable,
+    })
+}
+
+fn queue_kinds(bits: u64) -> QueueKinds {
+    QueueKinds {
+        out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
+        profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
+    }
+}

@@ -1,0 +1,210 @@
+//! Command buffers: recorded once, enqueued often.
+//!
+//! They are recorded for in-order queues, so each command waits for the one before and no sync point is needed. What the
+//! drivers differ in is settled here: see `docs/driver-notes.md`.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+use opencl_sys::{CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
+
+use super::buffer::Mem;
+use super::check;
+use super::enqueue::{To, enqueue};
+use super::event::Event;
+use super::gates::{self, Release};
+use super::kernel::KernelObject;
+use super::places;
+use super::queue::Queue;
+use crate::caps::RecordAbi;
+use crate::error::{DriverError, Error, Result, SetupError, Status};
+use crate::ffi::command_buffer::{
+    CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, CL_INCOMPATIBLE_COMMAND_QUEUE_KHR,
+    CommandBufferFns, Tail,
+};
+
+/// A command buffer that takes no more commands.
+pub(crate) struct CommandBuffer(Owned);
+
+/// A command buffer that takes commands. It belongs to one thread at a time: recording is not thread-safe.
+pub(crate) struct Recording {
+    owned: Owned,
+    abi: RecordAbi,
+}
+
+/// One counted reference, given back when dropped.
+struct Owned {
+    raw: NonNull<c_void>,
+    fns: &'static CommandBufferFns,
+}
+
+// SAFETY: **threads**: all calls are thread-safe but clFinalizeCommandBufferKHR and clUpdateMutableCommandsKHR (OpenCL 3.0,
+// appendix A.2), and those that record, of which drivers promise nothing. `Recording` makes them with `&mut`.
+unsafe impl Send for Owned {}
+// SAFETY: as above.
+unsafe impl Sync for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let release = Release { call: "clReleaseCommandBufferKHR", function: self.fns.release };
+        gates::release_in_time(self.raw, release);
+    }
+}
+
+/// Why a command buffer did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotEnqueued {
+    /// The driver looked at command buffer and queue, and enqueued nothing: the command buffer may not run again yet, or
+    /// not on this queue.
+    NotNow(DriverError),
+    /// Something else. Nobody knows how much was enqueued.
+    Failed(DriverError),
+}
+
+impl Recording {
+    /// An empty command buffer for queues with the properties of this one, which is in order.
+    pub(crate) fn new(queue: &Queue) -> Result<Self> {
+        let device = queue.device();
+        let lacks = || Error::from(DriverError::new("clCreateCommandBufferKHR", Status(CL_INVALID_OPERATION)));
+        let (abi, caps) = device.abi()?.zip(device.caps().command_buffers.as_ref()).ok_or_else(lacks)?;
+        let fns = device.extensions().command_buffer.as_ref().map_err(|_| lacks())?;
+        // Drivers before 0.9.8 refuse to enqueue a command buffer that still runs, even one in order behind itself, unless
+        // it was made for that. A list that holds nothing but its end is refused by some, so there is none then.
+        let flags = [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0];
+        let properties = if caps.simultaneous_use { flags.as_ptr() } else { std::ptr::null() };
+        let (queues, mut status) = ([queue.raw()], CL_SUCCESS);
+        // SAFETY: **live**, **lists**; the properties are null or end with 0.
+        let raw = unsafe { (fns.create)(1, queues.as_ptr(), properties, &raw mut status) };
+        check("clCreateCommandBufferKHR", status)?;
+        let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: "cl_command_buffer_khr" })?;
+        Ok(Self { owned: Owned { raw, fns }, abi: abi.record })
+    }
+
+    /// A kernel over a range of `dims` dimensions, in work-items. The kernel object keeps its arguments for good: PoCL 3.1
+    /// reads them when the command buffer is enqueued, other drivers now.
+    pub(crate) fn kernel(
+        &mut self,
+        kernel: &KernelObject,
+        dims: u32,
+        offset: &[usize; 3],
+        global: &[usize; 3],
+        local: Option<&[usize; 3]>,
+    ) -> Result<(), DriverError> {
+        let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
+        // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read; no queue, no
+        // properties, no sync points and no handle are wanted.
+        let status = unsafe {
+            (self.owned.fns.kernel)(
+                self.owned.raw.as_ptr(),
+                std::ptr::null_mut(),
+                std::ptr::null(),
+                kernel.raw(),
+                dims,
+                offset.as_ptr(),
+                global.as_ptr(),
+                local,
+                0,
+                std::ptr::null(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        check("clCommandNDRangeKernelKHR", status)
+    }
+
+    /// `size` bytes from buffer to buffer.
+    pub(crate) fn copy(&mut self, src: (&Mem, usize), dst: (&Mem, usize), size: usize) -> Result<(), DriverError> {
+        let ((src, src_offset), (dst, dst_offset)) = places::of_copy(src, dst);
+        let Owned { raw, fns } = self.owned;
+        // SAFETY: **live**, **lists**.
+        let status = unsafe { fns.copy(self.abi, raw.as_ptr(), src, dst, src_offset, dst_offset, size, Tail::NONE) };
+        recorded("clCommandCopyBufferKHR", status)
+    }
+
+    /// A rectangle from buffer to buffer: as [`enqueue::copy_rect`](super::enqueue::copy_rect).
+    pub(crate) fn copy_rect(
+        &mut self,
+        src: (&Mem, &[usize; 3]),
+        dst: (&Mem, &[usize; 3]),
+        region: &[usize; 3],
+        pitches: &[usize; 4],
+    ) -> Result<(), DriverError> {
+        let Owned { raw, fns } = self.owned;
+        let ((src, src_origin), (dst, dst_origin)) = places::of_copy_rect(src, dst, region, pitches);
+        let [src_row, src_slice, dst_row, dst_slice] = *pitches;
+        // SAFETY: **live**, **lists**; three sizes each.
+        let status = unsafe {
+            fns.copy_rect(
+                self.abi,
+                raw.as_ptr(),
+                src,
+                dst,
+                src_origin.as_ptr(),
+                dst_origin.as_ptr(),
+                region.as_ptr(),
+                src_row,
+                src_slice,
+                dst_row,
+                dst_slice,
+                Tail::NONE,
+            )
+        };
+        recorded("clCommandCopyBufferRectKHR", status)
+    }
+
+    /// A pattern over `size` bytes.
+    pub(crate) fn fill(
+        &mut self,
+        (dst, offset): (&Mem, usize),
+        pattern: &[u8],
+        size: usize,
+    ) -> Result<(), DriverError> {
+        let Owned { raw, fns } = self.owned;
+        let (start, len) = (pattern.as_ptr().cast(), pattern.len());
+        // SAFETY: **live**, **lists**; the driver copies the pattern, as clEnqueueFillBuffer does.
+        let status = unsafe { fns.fill(self.abi, raw.as_ptr(), dst.raw(), start, len, offset, size, Tail::NONE) };
+        recorded("clCommandFillBufferKHR", status)
+    }
+
+    /// Ends the recording.
+    pub(crate) fn finalize(self) -> Result<CommandBuffer, DriverError> {
+        let Owned { raw, fns } = self.owned;
+        // SAFETY: **live**; `self` is taken, so nobody else uses it.
+        check("clFinalizeCommandBufferKHR", unsafe { (fns.finalize)(raw.as_ptr()) })?;
+        Ok(CommandBuffer(self.owned))
+    }
+}
+
+/// What a record function said. The planner does not plan for one that is missing.
+fn recorded(call: &'static str, status: Option<cl_int>) -> Result<(), DriverError> {
+    check(call, status.unwrap_or(CL_INVALID_OPERATION))
+}
+
+impl CommandBuffer {
+    /// Runs the commands once, on an in-order queue with the properties of the one that it was recorded for. Whoever calls
+    /// keeps alive what the commands use, until they are complete: the arguments of kernels are not kept by drivers.
+    pub(crate) fn enqueue(&self, to: &To<'_>) -> Result<Option<Event>, NotEnqueued> {
+        let mut queue = to.queue.raw();
+        let done = enqueue("clEnqueueCommandBufferKHR", to, |_, count, list, event| {
+            // SAFETY: **live**, **promise**, **lists**; one queue.
+            unsafe { (self.0.fns.enqueue)(1, &raw mut queue, self.0.raw.as_ptr(), count, list, event) }
+        });
+        done.map_err(|error| match error.status.0 {
+            // Both are looked at before anything is enqueued.
+            CL_INVALID_OPERATION | CL_INCOMPATIBLE_COMMAND_QUEUE_KHR => NotEnqueued::NotNow(error),
+            _ => NotEnqueued::Failed(error),
+        })
+    }
+
+    /// The C handle, valid while this object lives.
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.0.raw.as_ptr()
+    }
+}
+
+impl fmt::Debug for CommandBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cl_command_buffer_khr({:p})", self.0.raw)
+    }
+}

@@ -1,0 +1,111 @@
+//! The extension functions of a platform.
+//!
+//! No library exports them, and loaders know only some: the driver is asked for each, by platform, once in a process. An
+//! address does not mean that a device of the platform has the extension.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use opencl_sys::{CL_SUCCESS, cl_platform_id};
+
+use super::check;
+use super::context::Context;
+use super::device::Device;
+use super::queue::{Queue, QueueProperties};
+use crate::caps::{ExtensionVersion, RecordAbi};
+use crate::error::{Result, SetupError, Status};
+use crate::ffi::Lookup;
+use crate::ffi::command_buffer::CommandBufferFns;
+use crate::ffi::core::Core;
+use crate::ffi::mutable_dispatch::MutableDispatchFns;
+
+/// The tables of one platform.
+pub(crate) struct Extensions {
+    /// `cl_khr_command_buffer`, or the functions that the driver lacks of those without which it cannot be used.
+    pub(super) command_buffer: Result<CommandBufferFns, Vec<&'static str>>,
+    /// `cl_khr_command_buffer_mutable_dispatch`.
+    pub(super) mutable_dispatch: Option<MutableDispatchFns>,
+    /// Whether the functions of `cl_intel_global_variable_access` are there.
+    pub(super) named_global_access: bool,
+    /// Found by trying, at the first need.
+    record_abi: Mutex<Option<RecordAbi>>,
+}
+
+impl Extensions {
+    /// Asks for every function.
+    pub(super) fn load(lookup: Lookup<'_>) -> Self {
+        let has = |name| !lookup(name).is_null();
+        Self {
+            command_buffer: CommandBufferFns::load(lookup),
+            mutable_dispatch: MutableDispatchFns::load(lookup),
+            named_global_access: has(c"clEnqueueReadGlobalVariableINTEL") && has(c"clEnqueueWriteGlobalVariableINTEL"),
+            record_abi: Mutex::new(None),
+        }
+    }
+
+    /// The tables of a platform, which live as long as the process, as the platform does.
+    pub(super) fn of_platform(core: &'static Core, platform: cl_platform_id) -> &'static Self {
+        static KNOWN: Mutex<Option<HashMap<usize, &'static Extensions>>> = Mutex::new(None);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_default().entry(platform.addr()).or_insert_with(|| {
+            let extensions = match core.clGetExtensionFunctionAddressForPlatform {
+                None => Self::load(&|_| std::ptr::null_mut()),
+                // SAFETY: the platform was named by the driver, and the name ends with zero.
+                Some(address) => Self::load(&|name| unsafe { address(platform, name.as_ptr()) }),
+            };
+            Box::leak(Box::new(extensions))
+        })
+    }
+
+    /// The functions of `cl_khr_command_buffer` that the driver lacks.
+    pub(super) fn missing_command_buffer_functions(&self) -> Vec<&'static str> {
+        match &self.command_buffer {
+            Ok(fns) => fns.missing_commands(),
+            Err(missing) => missing.clone(),
+        }
+    }
+
+    /// Which signature the functions have that record commands.
+    pub(super) fn record_abi(&self, device: &Device, fns: &CommandBufferFns) -> Result<RecordAbi> {
+        // Held while trying: one try is enough.
+        let mut known = self.record_abi.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(abi) = *known {
+            return Ok(abi);
+        }
+        let abi = try_record(device, fns)?;
+        log::debug!("{}: command buffers record {abi}", device.name());
+        *known = Some(abi);
+        Ok(abi)
+    }
+}
+
+/// Records a barrier into a command buffer that is then thrown away.
+fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<RecordAbi> {
+    let caps = device.caps().command_buffers.clone().unwrap_or_default();
+    if cfg!(all(windows, target_arch = "x86")) {
+        // Callees clean the stack there, so a call by the wrong signature would break it: the version has to do.
+        let new = caps.version.is_some_and(|version| version >= ExtensionVersion::new(0, 9, 5));
+        return Ok(if new { RecordAbi::WithProperties } else { RecordAbi::WithoutProperties });
+    }
+    let required = caps.required_queue;
+    let properties = QueueProperties::new().out_of_order(required.out_of_order).profiling(required.profiling);
+    let context = Context::new(std::slice::from_ref(device))?;
+    let queue = Queue::with_properties(&context, device, properties)?;
+    let (list, mut status) = ([queue.raw()], CL_SUCCESS);
+    // SAFETY: **live**, **lists**; no properties.
+    let buffer = unsafe { (fns.create)(1, list.as_ptr(), std::ptr::null(), &raw mut status) };
+    check("clCreateCommandBufferKHR", status)?;
+    if buffer.is_null() {
+        return Err(SetupError::NullHandle { what: "cl_command_buffer_khr" }.into());
+    }
+    // SAFETY: the call succeeded, and nobody else knows the command buffer.
+    let found = unsafe { fns.probe(buffer) };
+    // SAFETY: **live**; this is its one reference.
+    let status = unsafe { (fns.release)(buffer) };
+    if status != CL_SUCCESS {
+        log::warn!("clReleaseCommandBufferKHR failed with {}", Status(status));
+    }
+    found.map_err(|status| {
+        SetupError::CommandBufferAbi { device: device.name().to_owned(), status: Status(status) }.into()
+    })
+}

@@ -1,0 +1,25 @@
+//! What is known of drivers beyond what they say. The measurements are in `docs/driver-notes.md`.
+
+use crate::caps::Caps;
+
+/// Drivers with something to know about their command buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// PoCL on a CPU, all versions with command buffers (3.1 to 7.1): enqueues each command anew, and takes more time and
+    /// stack than a loop would.
+    Pocl,
+    /// Intel's CPU runtime (2026.2): slower than a loop, and never gives back about 1.9 KB for each command at each enqueue
+    /// of a command buffer.
+    IntelCpu,
+    /// Nothing is known.
+    Other,
+}
+
+/// Which of them a device belongs to.
+pub(crate) fn driver(caps: &Caps) -> Driver {
+    match caps.platform.as_str() {
+        "Portable Computing Language" if !caps.gpu => Driver::Pocl,
+        "Intel(R) OpenCL" if !caps.gpu => Driver::IntelCpu,
+        _ => Driver::Other,
+    }
+}
