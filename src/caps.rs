@@ -4,7 +4,6 @@ use std::fmt;
 
 /// A version of OpenCL or OpenCL C, for example 3.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Version {
     /// The number before the dot.
     pub major: u32,
@@ -36,7 +35,6 @@ impl fmt::Display for Version {
 
 /// A version of an extension, for example 0.9.5. Drivers are known to say wrong ones, so clgraph takes it as a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ExtensionVersion {
     /// The first number.
     pub major: u32,
@@ -62,6 +60,22 @@ impl ExtensionVersion {
 impl fmt::Display for ExtensionVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// Written as its text.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Version {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Written as its text.
+#[cfg(feature = "serde")]
+impl serde::Serialize for ExtensionVersion {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -44,7 +44,7 @@ fn a_declared_write_to_a_const_argument_is_reported() {
     // SAFETY: each work-item touches its own element.
     unsafe { graph.kernel(&bench.kernel("add")).read_write(&a).read_write(&b).range(8).add() }.unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
-    assert_eq!(executable.report().warnings.len(), 1);
+    assert_eq!(executable.report().warnings.iter().filter(|warning| warning.starts_with("node")).count(), 1);
     let report = executable.report().to_string();
     assert!(report.contains("warning  node 0: argument 1 is declared as written, and the kernel declares it const"));
 }

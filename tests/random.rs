@@ -2,7 +2,7 @@
 
 mod common;
 
-use clgraph::{Buffer, Finalize, HostRead, Kernel, Queue};
+use clgraph::{Buffer, Finalize, HostRead, Kernel, Path, Queue};
 use common::Bench;
 use opencl3::memory::ClMem;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -190,10 +190,11 @@ fn apply(
     Ok(())
 }
 
-/// Valid commands give the bytes of an eager run, whichever invalid ones were refused in between, and on whichever queue.
+/// Rule F4: valid commands give the bytes of an eager run, whichever invalid ones were refused in between, on whichever
+/// queue and by whichever path.
 #[test]
 fn random_graphs_give_the_bytes_of_an_eager_run() {
-    fn property(commands: Vec<Command>, on_out_of_order: bool, pinned: bool) -> bool {
+    fn property(commands: Vec<Command>, on_out_of_order: bool, path: u8) -> bool {
         SHARED.with(|Shared { bench, out_of_order, kernels }| {
             let queue = if on_out_of_order { out_of_order } else { &bench.queue };
             let memory = Memory::new(bench);
@@ -211,7 +212,7 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
                     assert_eq!(error.kind(), clgraph::ErrorKind::Invalid, "{error}");
                 }
             }
-            let path = if pinned { clgraph::Path::Replay } else { clgraph::Path::Auto };
+            let path = [Path::Auto, Path::Native, Path::Replay][usize::from(path) % 3];
             let executable = graph.finalize(Finalize::new().path(path)).unwrap();
             let run = executable.submit(queue).unwrap();
             run.wait().unwrap();
@@ -219,7 +220,7 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
             results == eager.reads && memory.content(&bench.queue) == eager.content
         })
     }
-    QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, bool) -> bool);
+    QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8) -> bool);
 }
 
 /// Wild edges never panic, never make a cycle, and what is refused changes nothing.

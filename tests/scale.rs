@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use clgraph::{Finalize, Graph, Kernel};
+use clgraph::{Finalize, Graph, Kernel, Path};
 use common::Bench;
 
 const NODES: usize = 100_000;
@@ -24,20 +24,22 @@ fn chain(bench: &Bench, stir: &Kernel, nodes: usize) -> Graph {
 /// Rules D5, E3: on a thread with a stack of 256 KiB, so that recursion over depth would overflow it.
 #[test]
 fn a_chain_of_100_000_nodes_is_built_finalized_submitted_and_dropped_on_a_small_stack() {
-    let bench = Bench::new();
-    let scale = bench.kernel("scale");
-    let work = move || {
-        let graph = chain(&bench, &scale, NODES);
-        assert_eq!(graph.predecessors(graph.nodes()[NODES - 1]).unwrap(), [graph.nodes()[NODES - 2]]);
-        assert_eq!(graph.to_dot(clgraph::Detail::Brief).lines().count(), 2 * NODES + 1);
-        let executable = graph.finalize(Finalize::new()).unwrap();
-        assert_eq!(executable.report().kernel_objects, NODES);
-        let run = executable.submit(&bench.queue).unwrap();
-        drop(graph);
-        run.wait().unwrap();
-        drop((run, executable));
-    };
-    std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap().join().unwrap();
+    for path in [Path::Replay, Path::Native] {
+        let bench = Bench::new();
+        let scale = bench.kernel("scale");
+        let work = move || {
+            let graph = chain(&bench, &scale, NODES);
+            assert_eq!(graph.predecessors(graph.nodes()[NODES - 1]).unwrap(), [graph.nodes()[NODES - 2]]);
+            assert_eq!(graph.to_dot(clgraph::Detail::Brief).lines().count(), 2 * NODES + 1);
+            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+            assert_eq!(executable.report().kernel_objects, NODES);
+            let run = executable.submit(&bench.queue).unwrap();
+            drop(graph);
+            run.wait().unwrap();
+            drop((run, executable));
+        };
+        std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap().join().unwrap();
+    }
 }
 
 /// Rule D5: four times the nodes take about four times as long, where a scan of all nodes for each would take sixteen.

@@ -30,6 +30,8 @@ pub(crate) mod device;
 pub(crate) mod enqueue;
 pub(crate) mod event;
 pub(crate) mod extensions;
+#[cfg(test)]
+pub(crate) mod fake;
 mod gates;
 pub(crate) mod handle;
 pub(crate) mod host;

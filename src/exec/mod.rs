@@ -5,6 +5,8 @@ mod dump;
 mod finalize;
 mod lane;
 mod native;
+#[cfg(test)]
+mod native_tests;
 mod replay;
 mod report;
 pub(crate) mod ring;

@@ -216,7 +216,7 @@ pub(super) fn check_runnable(ir: &Ir, caps: &Caps) -> Result<(), PlanError> {
     // A buffer may be made for another device of its context, and some drivers crash over it when a kernel is recorded.
     let bad = |view: &View| {
         let (align, largest) = (caps.sub_buffer_align.max(1), caps.max_allocation);
-        if view.is_sub_buffer && view.offset % align != 0 {
+        if view.is_sub_buffer && !view.offset.is_multiple_of(align) {
             return Some(format!(
                 "a sub-buffer starts at byte {}, and the device wants a multiple of {align}",
                 view.offset

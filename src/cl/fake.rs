@@ -1,0 +1,337 @@
+//! A driver of command buffers for tests, over any OpenCL device: it keeps the commands in a list and enqueues them one by
+//! one. It can have either signature, lack functions, lie, and refuse.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use opencl_sys::{
+    CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_SUCCESS, cl_command_queue, cl_event, cl_int, cl_kernel, cl_mem, cl_uint,
+};
+
+use super::device::Device;
+use super::extensions::Extensions;
+use crate::caps::{Caps, CommandBufferCaps, RecordAbi};
+use crate::ffi::command_buffer::{
+    CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, cl_command_buffer_khr, cl_mutable_command_khr, cl_properties,
+    cl_sync_point_khr,
+};
+use crate::ffi::core::Core;
+
+/// How the driver is, and what it has seen.
+pub(crate) struct Fake {
+    abi: RecordAbi,
+    missing: Vec<&'static CStr>,
+    /// What `clCreateCommandBufferKHR` returns.
+    pub(crate) create_status: AtomicI32,
+    /// What `clFinalizeCommandBufferKHR` returns.
+    pub(crate) finalize_status: AtomicI32,
+    /// What `clEnqueueCommandBufferKHR` returns.
+    pub(crate) enqueue_status: AtomicI32,
+    /// What the barrier by which clgraph tries the signature returns, whatever the signature. 0: what is right.
+    pub(crate) barrier_status: AtomicI32,
+    /// Fills of this size, in bytes, are refused.
+    pub(crate) refused_fill: AtomicUsize,
+    /// Every command is refused.
+    pub(crate) refuse_all: AtomicI32,
+    /// Command buffers that were made, and those that are not released.
+    pub(crate) made: AtomicUsize,
+    pub(crate) live: AtomicUsize,
+    /// Commands that were recorded.
+    pub(crate) recorded: AtomicUsize,
+    /// Command buffers that were enqueued.
+    pub(crate) enqueued: AtomicUsize,
+    /// The flags of each command buffer.
+    pub(crate) flags: Mutex<Vec<u64>>,
+}
+
+thread_local!(static CURRENT: std::cell::RefCell<Option<Arc<Fake>>> = const { std::cell::RefCell::new(None) });
+
+impl Fake {
+    /// A driver, which is that of this thread until the next is made. Functions in `missing` it does not have.
+    pub(crate) fn new(abi: RecordAbi, missing: &[&'static CStr]) -> Arc<Self> {
+        let fake = Arc::new(Self {
+            abi,
+            missing: missing.to_vec(),
+            create_status: AtomicI32::new(0),
+            finalize_status: AtomicI32::new(0),
+            enqueue_status: AtomicI32::new(0),
+            barrier_status: AtomicI32::new(0),
+            refused_fill: AtomicUsize::new(usize::MAX),
+            refuse_all: AtomicI32::new(0),
+            made: AtomicUsize::new(0),
+            live: AtomicUsize::new(0),
+            recorded: AtomicUsize::new(0),
+            enqueued: AtomicUsize::new(0),
+            flags: Mutex::default(),
+        });
+        CURRENT.set(Some(Arc::clone(&fake)));
+        fake
+    }
+
+    /// The device with this driver's command buffers instead of its own, after a change to what it says of them.
+    pub(crate) fn device(&self, device: &Device, change: impl FnOnce(&mut Caps, &mut CommandBufferCaps)) -> Device {
+        let extensions = Box::leak(Box::new(Extensions::load(&|name| self.address(name))));
+        let says = |caps: &mut Caps| {
+            let mut says = CommandBufferCaps {
+                missing: extensions.missing_command_buffer_functions(),
+                simultaneous_use: true,
+                ..CommandBufferCaps::default()
+            };
+            change(caps, &mut says);
+            caps.command_buffers = Some(says);
+        };
+        device.with_fakes(extensions, says).unwrap()
+    }
+
+    fn address(&self, name: &CStr) -> *mut c_void {
+        if self.missing.contains(&name) {
+            return std::ptr::null_mut();
+        }
+        let old = self.abi == RecordAbi::WithoutProperties;
+        match name.to_str().unwrap() {
+            "clCreateCommandBufferKHR" => create as *mut c_void,
+            "clFinalizeCommandBufferKHR" => finalize as *mut c_void,
+            "clReleaseCommandBufferKHR" => release as *mut c_void,
+            "clEnqueueCommandBufferKHR" => enqueue as *mut c_void,
+            "clCommandNDRangeKernelKHR" => kernel as *mut c_void,
+            "clCommandBarrierWithWaitListKHR" if old => old::barrier as *mut c_void,
+            "clCommandCopyBufferKHR" if old => old::copy as *mut c_void,
+            "clCommandCopyBufferRectKHR" if old => old::copy_rect as *mut c_void,
+            "clCommandFillBufferKHR" if old => old::fill as *mut c_void,
+            "clCommandBarrierWithWaitListKHR" => new::barrier as *mut c_void,
+            "clCommandCopyBufferKHR" => new::copy as *mut c_void,
+            "clCommandCopyBufferRectKHR" => new::copy_rect as *mut c_void,
+            "clCommandFillBufferKHR" => new::fill as *mut c_void,
+            _ => std::ptr::null_mut(),
+        }
+    }
+}
+
+/// Enqueues one command on a queue.
+type Command = Box<dyn Fn(&Core, cl_command_queue) -> cl_int>;
+
+struct Buffer {
+    fake: Arc<Fake>,
+    commands: Vec<Command>,
+    finalized: bool,
+}
+
+/// The buffer behind a handle.
+///
+/// # Safety
+/// The handle is live, and nobody else uses it now.
+unsafe fn buffer<'a>(handle: cl_command_buffer_khr) -> &'a mut Buffer {
+    // SAFETY: the caller's promise; `create` made it from a `Box`.
+    unsafe { &mut *handle.cast::<Buffer>() }
+}
+
+unsafe extern "system" fn create(
+    count: cl_uint,
+    queues: *const cl_command_queue,
+    properties: *const cl_properties,
+    status: *mut cl_int,
+) -> cl_command_buffer_khr {
+    let fake = CURRENT.with_borrow(|current| current.clone().unwrap());
+    assert!(count == 1 && !queues.is_null());
+    // SAFETY: a list of properties has a name, a value and the end.
+    let flags = if properties.is_null() { 0 } else { unsafe { *properties.add(1) } };
+    assert!(flags & !CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR == 0);
+    let error = fake.create_status.load(Ordering::SeqCst);
+    // SAFETY: the place for the status.
+    unsafe { *status = error };
+    if error != CL_SUCCESS {
+        return std::ptr::null_mut();
+    }
+    fake.flags.lock().unwrap().push(flags);
+    fake.made.fetch_add(1, Ordering::SeqCst);
+    fake.live.fetch_add(1, Ordering::SeqCst);
+    Box::into_raw(Box::new(Buffer { fake, commands: Vec::new(), finalized: false })).cast()
+}
+
+unsafe extern "system" fn finalize(handle: cl_command_buffer_khr) -> cl_int {
+    // SAFETY: a live handle.
+    let buffer = unsafe { buffer(handle) };
+    assert!(!std::mem::replace(&mut buffer.finalized, true), "finalized twice");
+    buffer.fake.finalize_status.load(Ordering::SeqCst)
+}
+
+unsafe extern "system" fn release(handle: cl_command_buffer_khr) -> cl_int {
+    // SAFETY: a live handle, used here for the last time.
+    let buffer = unsafe { Box::from_raw(handle.cast::<Buffer>()) };
+    buffer.fake.live.fetch_sub(1, Ordering::SeqCst);
+    CL_SUCCESS
+}
+
+unsafe extern "system" fn enqueue(
+    count: cl_uint,
+    queues: *mut cl_command_queue,
+    handle: cl_command_buffer_khr,
+    num_events: cl_uint,
+    wait_list: *const cl_event,
+    event: *mut cl_event,
+) -> cl_int {
+    let core = Core::get().unwrap();
+    assert!(count == 1);
+    assert_eq!(num_events == 0, wait_list.is_null());
+    // SAFETY: a live handle, and one queue.
+    let (buffer, queue) = unsafe { (buffer(handle), *queues) };
+    assert!(buffer.finalized);
+    let status = buffer.fake.enqueue_status.load(Ordering::SeqCst);
+    if status != CL_SUCCESS {
+        return status;
+    }
+    buffer.fake.enqueued.fetch_add(1, Ordering::SeqCst);
+    if num_events > 0 {
+        // SAFETY: the caller's list.
+        let status = unsafe { (core.clEnqueueBarrierWithWaitList)(queue, num_events, wait_list, std::ptr::null_mut()) };
+        assert_eq!(status, CL_SUCCESS);
+    }
+    for command in &buffer.commands {
+        assert_eq!(command(core, queue), CL_SUCCESS);
+    }
+    if event.is_null() {
+        return CL_SUCCESS;
+    }
+    // SAFETY: the place for an event.
+    unsafe { (core.clEnqueueMarkerWithWaitList)(queue, 0, std::ptr::null(), event) }
+}
+
+/// What all commands check, and whether they are recorded.
+fn record(handle: cl_command_buffer_khr, command: Command) -> cl_int {
+    // SAFETY: the record functions are called with live handles.
+    let buffer = unsafe { buffer(handle) };
+    if buffer.finalized {
+        return CL_INVALID_OPERATION;
+    }
+    let status = buffer.fake.refuse_all.load(Ordering::SeqCst);
+    if status != CL_SUCCESS {
+        return status;
+    }
+    buffer.fake.recorded.fetch_add(1, Ordering::SeqCst);
+    buffer.commands.push(command);
+    CL_SUCCESS
+}
+
+unsafe extern "system" fn kernel(
+    handle: cl_command_buffer_khr,
+    queue: cl_command_queue,
+    properties: *const cl_properties,
+    kernel: cl_kernel,
+    dims: cl_uint,
+    offset: *const usize,
+    global: *const usize,
+    local: *const usize,
+    num_waits: cl_uint,
+    waits: *const cl_sync_point_khr,
+    sync_point: *mut cl_sync_point_khr,
+    place: *mut cl_mutable_command_khr,
+) -> cl_int {
+    assert!(queue.is_null() && properties.is_null() && sync_point.is_null() && place.is_null());
+    assert!(num_waits == 0 && waits.is_null());
+    // SAFETY: three sizes, or null.
+    let sizes = |list: *const usize| (!list.is_null()).then(|| unsafe { *list.cast::<[usize; 3]>() });
+    let (offset, global, local) = (sizes(offset), sizes(global), sizes(local));
+    let at = |sizes: &Option<[usize; 3]>| sizes.as_ref().map_or(std::ptr::null(), |sizes| sizes.as_ptr());
+    record(
+        handle,
+        // SAFETY: clgraph keeps the kernel as long as the command buffer.
+        Box::new(move |core, queue| unsafe {
+            let none = std::ptr::null_mut();
+            let (offset, global, local) = (at(&offset), at(&global), at(&local));
+            (core.clEnqueueNDRangeKernel)(queue, kernel, dims, offset, global, local, 0, std::ptr::null(), none)
+        }),
+    )
+}
+
+/// The functions that have two signatures, by the properties that the newer one has.
+macro_rules! with_signature {
+    ($module:ident $($properties:ident: $type:ty)?) => {
+        mod $module {
+            use super::*;
+
+            pub(super) unsafe extern "system" fn barrier(
+                handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? num_waits: cl_uint,
+                waits: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
+            ) -> cl_int {
+                assert!(queue.is_null() && num_waits == 0 && waits.is_null());
+                $(assert!($properties.is_null());)?
+                // SAFETY: a live handle.
+                let wrong = unsafe { buffer(handle) }.fake.barrier_status.load(Ordering::SeqCst);
+                if wrong != CL_SUCCESS {
+                    return wrong;
+                }
+                if !place.is_null() {
+                    return CL_INVALID_VALUE;
+                }
+                if !sync_point.is_null() {
+                    // SAFETY: the place for a sync point.
+                    unsafe { *sync_point = 1 };
+                }
+                record(handle, Box::new(|_, _| CL_SUCCESS))
+            }
+
+            #[allow(clippy::too_many_arguments)]
+            pub(super) unsafe extern "system" fn copy(
+                handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? src: cl_mem, dst: cl_mem,
+                src_offset: usize, dst_offset: usize, size: usize, num_waits: cl_uint, waits: *const cl_sync_point_khr,
+                sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
+            ) -> cl_int {
+                assert!(queue.is_null() && num_waits == 0 && waits.is_null() && sync_point.is_null() && place.is_null());
+                $(assert!($properties.is_null());)?
+                // SAFETY: clgraph keeps the memory as long as the command buffer.
+                record(handle, Box::new(move |core, queue| unsafe {
+                    let none = std::ptr::null_mut();
+                    (core.clEnqueueCopyBuffer)(queue, src, dst, src_offset, dst_offset, size, 0, std::ptr::null(), none)
+                }))
+            }
+
+            #[allow(clippy::too_many_arguments)]
+            pub(super) unsafe extern "system" fn copy_rect(
+                handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? src: cl_mem, dst: cl_mem,
+                src_origin: *const usize, dst_origin: *const usize, region: *const usize, src_row: usize,
+                src_slice: usize, dst_row: usize, dst_slice: usize, num_waits: cl_uint, waits: *const cl_sync_point_khr,
+                sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
+            ) -> cl_int {
+                assert!(queue.is_null() && num_waits == 0 && waits.is_null() && sync_point.is_null() && place.is_null());
+                $(assert!($properties.is_null());)?
+                // SAFETY: three sizes each.
+                let sizes = |list: *const usize| unsafe { *list.cast::<[usize; 3]>() };
+                let (src_origin, dst_origin, region) = (sizes(src_origin), sizes(dst_origin), sizes(region));
+                // SAFETY: clgraph keeps the memory as long as the command buffer.
+                record(handle, Box::new(move |core, queue| unsafe {
+                    (core.clEnqueueCopyBufferRect)(
+                        queue, src, dst, src_origin.as_ptr(), dst_origin.as_ptr(), region.as_ptr(), src_row, src_slice,
+                        dst_row, dst_slice, 0, std::ptr::null(), std::ptr::null_mut(),
+                    )
+                }))
+            }
+
+            #[allow(clippy::too_many_arguments)]
+            pub(super) unsafe extern "system" fn fill(
+                handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? dst: cl_mem,
+                pattern: *const c_void, pattern_size: usize, offset: usize, size: usize, num_waits: cl_uint,
+                waits: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
+            ) -> cl_int {
+                assert!(queue.is_null() && num_waits == 0 && waits.is_null() && sync_point.is_null() && place.is_null());
+                $(assert!($properties.is_null());)?
+                // SAFETY: a live handle.
+                if unsafe { buffer(handle) }.fake.refused_fill.load(Ordering::SeqCst) == size {
+                    return CL_INVALID_OPERATION;
+                }
+                // SAFETY: the pattern has that size.
+                let pattern = unsafe { std::slice::from_raw_parts(pattern.cast::<u8>(), pattern_size) }.to_vec();
+                // SAFETY: clgraph keeps the memory as long as the command buffer.
+                record(handle, Box::new(move |core, queue| unsafe {
+                    (core.clEnqueueFillBuffer)(
+                        queue, dst, pattern.as_ptr().cast(), pattern_size, offset, size, 0, std::ptr::null(),
+                        std::ptr::null_mut(),
+                    )
+                }))
+            }
+        }
+    };
+}
+
+with_signature!(old);
+with_signature!(new properties: *const cl_properties);
