@@ -1,0 +1,84 @@
+//! clgraph beside hand-written OpenCL, in the same run: `./ci/bench`.
+//!
+//! - `main.rs`: the arguments, and what is run on which device.
+//! - `scenarios.rs`: what is measured, and each way to do it.
+//! - `raw.rs`: the hand-written ways.
+//! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
+//!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
+//! - `results.rs`: the table, and `target/bench/results.json`.
+
+mod raw;
+mod results;
+mod rounds;
+mod scenarios;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clgraph::{Caps, Device};
+use results::Results;
+use rounds::Effort;
+use scenarios::Scenario;
+
+/// Measures clgraph beside hand-written OpenCL
+#[derive(Parser)]
+struct Arguments {
+    /// Only drivers with this in their name, for example `pocl`; the names are in the results
+    #[arg(long)]
+    driver: Option<String>,
+    /// Only this scenario
+    #[arg(long, value_enum)]
+    scenario: Option<Scenario>,
+    /// Fewer rounds and smaller graphs: to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// Given by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+type Failure = Box<dyn Error>;
+
+fn main() -> ExitCode {
+    env_logger::init();
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let all = clgraph::devices()?;
+    let wanted =
+        |device: &&Device| arguments.driver.as_ref().is_none_or(|part| driver_name(device.caps()).contains(part));
+    let devices: Vec<&Device> = all.iter().filter(wanted).collect();
+    if devices.is_empty() {
+        let names: Vec<String> = all.iter().map(|device| driver_name(device.caps())).collect();
+        return Err(format!("no driver of that name: there are {}", names.join(", ")).into());
+    }
+    let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
+    let mut results = Results::new();
+    for device in devices {
+        let driver = driver_name(device.caps());
+        println!("\n{driver}: {} ({} {})", device.name(), device.caps().platform, device.caps().driver_version);
+        for scenario in Scenario::all().filter(|one| arguments.scenario.is_none_or(|wanted| wanted == *one)) {
+            scenario.run(device, &driver, effort, &mut results)?;
+        }
+    }
+    results.write()
+}
+
+/// A short name of a driver: `pocl31`, `intel`, `rusticl`, `nvidia`, or else its platform's.
+fn driver_name(caps: &Caps) -> String {
+    let platform = caps.platform.to_lowercase();
+    if platform.contains("portable computing language") {
+        let version = caps.driver_version.chars().filter(char::is_ascii_digit).take(2).collect::<String>();
+        return format!("pocl{version}");
+    }
+    let known = ["intel", "rusticl", "nvidia", "amd", "arm", "qualcomm"];
+    known.into_iter().find(|name| platform.contains(name)).map_or(platform.replace(' ', "-"), str::to_owned)
+}

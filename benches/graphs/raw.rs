@@ -1,0 +1,265 @@
+//! Hand-written OpenCL, as an expert would write it: arguments set beforehand, no events that nobody needs, one wait at the
+//! end. `opencl3` asks for an event on every enqueue, so the functions are called as they are.
+
+use std::env;
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use clgraph::{Device, InContext, Kernel, Queue, RecordAbi};
+use dlopen2::raw::Library;
+use opencl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_platform_id};
+
+use crate::Failure;
+
+macro_rules! functions {
+    ($( fn $name:ident($($arg:ty),*) $(-> $ret:ty)?; )*) => {
+        #[allow(non_snake_case)]
+        struct Functions {
+            $( $name: unsafe extern "system" fn($($arg),*) $(-> $ret)?, )*
+            _library: Library,
+        }
+
+        impl Functions {
+            fn load() -> Result<Self, String> {
+                let path = env::var("OPENCL_DYLIB_PATH").unwrap_or_else(|_| "libOpenCL.so.1".to_owned());
+                let library = Library::open(&path).map_err(|error| format!("{path}: {error}"))?;
+                Ok(Self {
+                    $(
+                        // SAFETY: the headers' signature of that name.
+                        $name: unsafe { library.symbol(stringify!($name)) }.map_err(|error| error.to_string())?,
+                    )*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    fn clEnqueueNDRangeKernel(cl_command_queue, cl_kernel, u32, *const usize, *const usize, *const usize, u32, *const cl_event, *mut cl_event) -> i32;
+    fn clFinish(cl_command_queue) -> i32;
+    fn clCreateUserEvent(cl_context, *mut i32) -> cl_event;
+    fn clSetUserEventStatus(cl_event, i32) -> i32;
+    fn clReleaseEvent(cl_event) -> i32;
+    fn clCloneKernel(cl_kernel, *mut i32) -> cl_kernel;
+    fn clSetKernelArg(cl_kernel, u32, usize, *const c_void) -> i32;
+    fn clReleaseKernel(cl_kernel) -> i32;
+    fn clGetExtensionFunctionAddressForPlatform(cl_platform_id, *const c_char) -> *mut c_void;
+}
+
+fn functions() -> Result<&'static Functions, Failure> {
+    static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
+    Ok(FUNCTIONS.get_or_init(Functions::load).as_ref().map_err(Clone::clone)?)
+}
+
+fn check(call: &str, status: i32) -> Result<(), Failure> {
+    if status == 0 { Ok(()) } else { Err(format!("{call} failed with {status}").into()) }
+}
+
+const ONE: [usize; 1] = [1];
+
+/// Enqueues kernels one after the other.
+pub fn enqueue(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
+    let functions = functions()?;
+    for kernel in kernels {
+        // SAFETY: live objects, one dimension, no lists.
+        let status = unsafe {
+            (functions.clEnqueueNDRangeKernel)(
+                queue.raw(),
+                kernel,
+                1,
+                ptr::null(),
+                ONE.as_ptr(),
+                ptr::null(),
+                0,
+                ptr::null(),
+                ptr::null_mut(),
+            )
+        };
+        check("clEnqueueNDRangeKernel", status)?;
+    }
+    Ok(())
+}
+
+/// The same, held back by a user event until the last is enqueued.
+pub fn enqueue_gated(queue: &Queue, mut kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
+    let functions = functions()?;
+    let mut status = 0;
+    // SAFETY: a live context.
+    let gate = unsafe { (functions.clCreateUserEvent)(queue.context().raw(), &raw mut status) };
+    check("clCreateUserEvent", status)?;
+    if let Some(first) = kernels.next() {
+        // SAFETY: live objects, one dimension, one event.
+        let status = unsafe {
+            (functions.clEnqueueNDRangeKernel)(
+                queue.raw(),
+                first,
+                1,
+                ptr::null(),
+                ONE.as_ptr(),
+                ptr::null(),
+                1,
+                &raw const gate,
+                ptr::null_mut(),
+            )
+        };
+        check("clEnqueueNDRangeKernel", status)?;
+    }
+    let rest = enqueue(queue, kernels);
+    // SAFETY: a live event, set once and given back once.
+    check("clSetUserEventStatus", unsafe { (functions.clSetUserEventStatus)(gate, 0) })?;
+    // SAFETY: as above.
+    check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(gate) })?;
+    rest
+}
+
+/// Waits for everything on a queue.
+pub fn finish(queue: &Queue) -> Result<(), Failure> {
+    // SAFETY: a live queue.
+    check("clFinish", unsafe { (functions()?.clFinish)(queue.raw()) })
+}
+
+/// Kernel objects with arguments, one a launch. Released newest first: PoCL needs a square of time for the other order.
+pub struct Kernels(Vec<cl_kernel>);
+
+impl Kernels {
+    /// Clones of a kernel of two buffers and a number, each with a number of its own.
+    pub fn with_numbers(kernel: &Kernel, buffers: [*mut c_void; 2], count: usize) -> Result<Self, Failure> {
+        let (functions, source) = (functions()?, kernel.to_opencl3()?);
+        let mut kernels = Self(Vec::with_capacity(count));
+        for number in 0..count as u32 {
+            let mut status = 0;
+            // SAFETY: a live kernel.
+            let clone = unsafe { (functions.clCloneKernel)(source.get(), &raw mut status) };
+            check("clCloneKernel", status)?;
+            kernels.0.push(clone);
+            let (from, into) = (&buffers[number as usize % 2], &buffers[(number as usize + 1) % 2]);
+            for (index, size, value) in [
+                (0, size_of::<usize>(), ptr::from_ref(from).cast()),
+                (1, size_of::<usize>(), ptr::from_ref(into).cast()),
+                (2, 4, ptr::from_ref(&number).cast::<c_void>()),
+            ] {
+                // SAFETY: a live kernel, and values of the sizes given.
+                check("clSetKernelArg", unsafe { (functions.clSetKernelArg)(clone, index, size, value) })?;
+            }
+        }
+        Ok(kernels)
+    }
+
+    /// The handles.
+    pub fn iter(&self) -> impl Iterator<Item = cl_kernel> {
+        self.0.iter().copied()
+    }
+}
+
+impl Drop for Kernels {
+    fn drop(&mut self) {
+        let Ok(functions) = functions() else { return };
+        while let Some(kernel) = self.0.pop() {
+            // SAFETY: a live kernel, given back once.
+            unsafe { (functions.clReleaseKernel)(kernel) };
+        }
+    }
+}
+
+type Handle = *mut c_void;
+type Create = unsafe extern "system" fn(u32, *const Handle, *const u64, *mut i32) -> Handle;
+type OfBuffer = unsafe extern "system" fn(Handle) -> i32;
+type EnqueueBuffer = unsafe extern "system" fn(u32, *mut Handle, Handle, u32, *const Handle, *mut Handle) -> i32;
+type Record = unsafe extern "system" fn(
+    Handle,
+    Handle,
+    *const u64,
+    Handle,
+    u32,
+    *const usize,
+    *const usize,
+    *const usize,
+    u32,
+    *const u32,
+    *mut u32,
+    *mut Handle,
+) -> i32;
+
+/// One command buffer with everything.
+pub struct CommandBuffer {
+    raw: Handle,
+    enqueue: EnqueueBuffer,
+    release: OfBuffer,
+}
+
+impl CommandBuffer {
+    /// Whether the device has command buffers.
+    pub fn is_there(device: &Device) -> Result<Option<RecordAbi>, Failure> {
+        Ok(device.abi()?.map(|abi| abi.record))
+    }
+
+    /// Records kernels. The kernel command has one signature in all revisions.
+    pub fn record(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<Self, Failure> {
+        let functions = functions()?;
+        let platform = queue.device().to_opencl3().platform()?;
+        let find = |name: &CStr| {
+            // SAFETY: a live platform, and a name that ends with zero.
+            let address = unsafe { (functions.clGetExtensionFunctionAddressForPlatform)(platform, name.as_ptr()) };
+            if address.is_null() { Err(Failure::from(format!("no {}", name.to_string_lossy()))) } else { Ok(address) }
+        };
+        // SAFETY: the headers' signatures of these names.
+        let (create, record, finalize, enqueue, release) = unsafe {
+            (
+                std::mem::transmute::<Handle, Create>(find(c"clCreateCommandBufferKHR")?),
+                std::mem::transmute::<Handle, Record>(find(c"clCommandNDRangeKernelKHR")?),
+                std::mem::transmute::<Handle, OfBuffer>(find(c"clFinalizeCommandBufferKHR")?),
+                std::mem::transmute::<Handle, EnqueueBuffer>(find(c"clEnqueueCommandBufferKHR")?),
+                std::mem::transmute::<Handle, OfBuffer>(find(c"clReleaseCommandBufferKHR")?),
+            )
+        };
+        // CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR: as programs need it that do not wait.
+        let flags = [0x1293_u64, 1, 0];
+        let simultaneous = queue.device().caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use);
+        let properties = if simultaneous { flags.as_ptr() } else { ptr::null() };
+        let (raw_queue, mut status) = (queue.raw(), 0);
+        // SAFETY: a live queue, and a list that ends with 0.
+        let raw = unsafe { create(1, &raw const raw_queue, properties, &raw mut status) };
+        check("clCreateCommandBufferKHR", status)?;
+        let buffer = Self { raw, enqueue, release };
+        for kernel in kernels {
+            // SAFETY: live objects, one dimension, no lists.
+            let status = unsafe {
+                record(
+                    raw,
+                    ptr::null_mut(),
+                    ptr::null(),
+                    kernel,
+                    1,
+                    ptr::null(),
+                    ONE.as_ptr(),
+                    ptr::null(),
+                    0,
+                    ptr::null(),
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                )
+            };
+            check("clCommandNDRangeKernelKHR", status)?;
+        }
+        // SAFETY: a live command buffer.
+        check("clFinalizeCommandBufferKHR", unsafe { finalize(raw) })?;
+        Ok(buffer)
+    }
+
+    /// Runs it once.
+    pub fn enqueue(&self, queue: &Queue) -> Result<(), Failure> {
+        let mut raw_queue = queue.raw();
+        // SAFETY: live objects, no lists.
+        let status = unsafe { (self.enqueue)(1, &raw mut raw_queue, self.raw, 0, ptr::null(), ptr::null_mut()) };
+        check("clEnqueueCommandBufferKHR", status)
+    }
+}
+
+impl Drop for CommandBuffer {
+    fn drop(&mut self) {
+        // SAFETY: a live command buffer, given back once.
+        unsafe { (self.release)(self.raw) };
+    }
+}

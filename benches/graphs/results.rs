@@ -1,0 +1,126 @@
+//! The table, and `target/bench/results.json`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::Failure;
+use crate::rounds::Measured;
+
+/// Everything that a run has measured.
+#[derive(Serialize)]
+pub struct Results {
+    date: String,
+    machine: String,
+    commit: Option<String>,
+    rows: Vec<Row>,
+}
+
+/// One way of doing one thing. Times are medians, in microseconds for the whole graph; null where there is no such phase.
+#[derive(Clone, Serialize)]
+pub struct Row {
+    driver: String,
+    scenario: &'static str,
+    n: usize,
+    queue: &'static str,
+    variant: &'static str,
+    record_us: Option<f64>,
+    finalize_us: Option<f64>,
+    submit_us: Option<f64>,
+    total_us: Option<f64>,
+    update_us: Option<f64>,
+    total_p10_us: Option<f64>,
+    total_p90_us: Option<f64>,
+    /// The median of per-round ratios to `loop`.
+    ratio_to_loop: Option<f64>,
+    /// Rounds that were counted.
+    rounds: usize,
+}
+
+impl Results {
+    pub fn new() -> Self {
+        Self {
+            date: jiff::Zoned::now().strftime("%FT%T%:z").to_string(),
+            machine: machine(),
+            commit: commit(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds and shows what was measured of one scenario at one size.
+    pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, measured: &[Measured]) {
+        let baseline = measured.iter().find(|way| way.variant == "loop");
+        if self.rows.last().is_none_or(|row| (row.scenario, row.driver.as_str()) != (scenario, driver)) {
+            println!("\n{scenario} (us for the whole graph: medians; ratios: medians over rounds)");
+            println!(
+                "{:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}",
+                "nodes", "variant", "record", "finalize", "submit", "total", "p10", "p90", "to loop", "rounds"
+            );
+        }
+        for way in measured {
+            let total = |percent| way.phase(percent, |times| Some(times.total));
+            let row = Row {
+                driver: driver.to_owned(),
+                scenario,
+                n,
+                queue: "in-order",
+                variant: way.variant,
+                record_us: way.phase(50, |times| times.record),
+                finalize_us: way.phase(50, |times| times.finalize),
+                submit_us: way.phase(50, |times| times.submit),
+                total_us: total(50),
+                update_us: None,
+                total_p10_us: total(10),
+                total_p90_us: total(90),
+                ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),
+                rounds: way.rounds.len(),
+            };
+            let us = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+            println!(
+                "{n:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}",
+                row.variant,
+                us(row.record_us),
+                us(row.finalize_us),
+                us(row.submit_us),
+                us(row.total_us),
+                us(row.total_p10_us),
+                us(row.total_p90_us),
+                row.ratio_to_loop.map_or("-".to_owned(), |ratio| format!("{ratio:.3}")),
+                row.rounds
+            );
+            self.rows.push(row);
+        }
+    }
+
+    /// Writes the file.
+    pub fn write(&self) -> Result<(), Failure> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench/results.json");
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, serde_json::to_string_pretty(self)?)?;
+        println!("\nwritten: {}", path.display());
+        Ok(())
+    }
+}
+
+/// Processor and cores, as far as the system tells.
+fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{}, {cores} cores, {}", model.map_or("unknown processor", |(_, name)| name), std::env::consts::OS)
+}
+
+/// The commit of the working tree, with a mark if there are changes.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short", "HEAD"])?;
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changes.is_empty() { commit } else { format!("{commit} with changes") })
+}

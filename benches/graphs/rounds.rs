@@ -1,0 +1,112 @@
+//! How ways of doing the same thing are measured beside each other.
+
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+
+/// How long to try.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    Quick,
+    Full,
+}
+
+/// A way is stopped when it has taken this long in all.
+const ROW: Duration = Duration::from_secs(2);
+/// A way is stopped when the process has grown by this many bytes.
+const GROWTH: usize = 1 << 30;
+/// Rounds without which there is no median to speak of, however long they take.
+const FEW: usize = 3;
+
+impl Effort {
+    /// Rounds for a graph of `nodes`, besides the first, which is not counted.
+    fn rounds(self, nodes: usize) -> usize {
+        match (self, nodes) {
+            (Self::Quick, _) => 20,
+            (Self::Full, ..=10_000) => 200,
+            (Self::Full, _) => 60,
+        }
+    }
+}
+
+/// What was measured in one round: durations of the phases that the way has.
+#[derive(Clone, Copy, Default)]
+pub struct Times {
+    pub record: Option<Duration>,
+    pub finalize: Option<Duration>,
+    pub submit: Option<Duration>,
+    pub total: Duration,
+}
+
+/// Measures one phase.
+pub fn timed<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Duration), Failure> {
+    let begin = Instant::now();
+    let done = work()?;
+    Ok((done, begin.elapsed()))
+}
+
+/// One way of doing it.
+pub struct Way<'a> {
+    pub variant: &'static str,
+    pub run: Box<dyn FnMut() -> Result<Times, Failure> + 'a>,
+}
+
+/// The rounds of one way, in order. All begin with the same round.
+pub struct Measured {
+    pub variant: &'static str,
+    pub rounds: Vec<Times>,
+}
+
+/// Runs the ways in turn, round by round. The first round is not counted.
+pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
+    let mut ways: Vec<_> = ways
+        .into_iter()
+        .map(|way| (way.run, Measured { variant: way.variant, rounds: Vec::new() }, Duration::ZERO, 0))
+        .collect();
+    for round in 0..=effort.rounds(nodes) {
+        for (run, measured, spent, grown) in &mut ways {
+            if measured.rounds.len() >= FEW && (*spent > ROW || *grown > GROWTH) {
+                continue;
+            }
+            let (before, begin) = (resident(), Instant::now());
+            let times = run()?;
+            *spent += begin.elapsed();
+            *grown += resident().saturating_sub(before);
+            if round > 0 {
+                measured.rounds.push(times);
+            }
+        }
+    }
+    Ok(ways.into_iter().map(|(_, measured, ..)| measured).collect())
+}
+
+/// Bytes of memory that the process has, where the system tells.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
+}
+
+/// Microseconds.
+fn us(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+/// The value below which `percent` of the values are.
+fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some(values[last * percent / 100])
+}
+
+impl Measured {
+    /// A percentile of a phase in microseconds, if the way has the phase.
+    pub fn phase(&self, percent: usize, phase: impl Fn(&Times) -> Option<Duration>) -> Option<f64> {
+        percentile(self.rounds.iter().filter_map(phase).map(us).collect(), percent)
+    }
+
+    /// The median of the ratios of this way's rounds to the same rounds of another.
+    pub fn ratio_to(&self, other: &Self) -> Option<f64> {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        percentile(pairs.map(|(mine, theirs)| us(mine.total) / us(theirs.total)).collect(), 50)
+    }
+}

@@ -1,0 +1,272 @@
+//! What is measured, and the ways to do it.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use clgraph::{Buffer, Device, Executable, Finalize, Graph, Kernel, Path, Program, Queue};
+
+use crate::Failure;
+use crate::raw::{self, CommandBuffer, Kernels};
+use crate::results::Results;
+use crate::rounds::{Effort, Times, Way, interleave, timed};
+
+const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_str!("../../kernels-cl/nothing.cl"));
+
+/// A single command buffer of more commands is not recorded: some drivers need a square of time for it.
+const LARGEST_BUFFER: usize = 20_000;
+
+const PATHS: [(&str, Path); 3] = [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)];
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scenario {
+    /// Submit a chain of empty kernels of one work-item, and wait
+    Submit,
+    /// Build a graph and finalize it
+    Finalize,
+    /// Drop graph and executable
+    Drop,
+}
+
+/// A shape of graph, of kernels of two buffers and a number.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Each waits for the one before.
+    Chain(usize),
+    /// 26 nodes: eight times a fork of two and a join, between a first and a last.
+    Joins,
+    /// None waits for another.
+    Independent(usize),
+}
+
+impl Shape {
+    fn len(self) -> usize {
+        match self {
+            Self::Chain(len) | Self::Independent(len) => len,
+            Self::Joins => 26,
+        }
+    }
+
+    fn scenario(self) -> &'static str {
+        match self {
+            Self::Chain(_) => "finalize",
+            Self::Joins => "finalize joins",
+            Self::Independent(_) => "finalize independent",
+        }
+    }
+}
+
+/// What the ways share.
+struct Setting {
+    queue: Queue,
+    nothing: Kernel,
+    scale: Kernel,
+    buffers: [Buffer<u32>; 2],
+    records: bool,
+}
+
+impl Scenario {
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied()
+    }
+
+    pub fn run(self, device: &Device, driver: &str, effort: Effort, results: &mut Results) -> Result<(), Failure> {
+        let queue = Queue::new(device)?;
+        let program = Program::from_source(&queue, SOURCE)?;
+        let setting = Setting {
+            nothing: program.kernel("nothing")?,
+            scale: program.kernel("scale")?,
+            buffers: [Buffer::new(&queue, 64)?, Buffer::new(&queue, 64)?],
+            records: CommandBuffer::is_there(device)?.is_some(),
+            queue,
+        };
+        let largest = if effort == Effort::Quick { 1_000 } else { usize::MAX };
+        match self {
+            Self::Submit => {
+                for n in [1, 4, 10, 32, 100, 929, 20_000].into_iter().filter(|n| *n <= largest) {
+                    results.add(driver, "submit", n, &interleave(setting.submit(n)?, effort, n)?);
+                }
+            }
+            Self::Finalize => {
+                let chains = [929, 10_000, 100_000].map(Shape::Chain);
+                let shapes = [Shape::Joins, Shape::Independent(100)].into_iter().chain(chains);
+                for shape in shapes.filter(|shape| shape.len() <= largest) {
+                    let ways = setting.finalize(shape, false);
+                    results.add(driver, shape.scenario(), shape.len(), &interleave(ways, effort, shape.len())?);
+                }
+            }
+            Self::Drop => {
+                for shape in [929, 10_000, 100_000].map(Shape::Chain).into_iter().filter(|shape| shape.len() <= largest)
+                {
+                    let ways = setting.finalize(shape, true);
+                    results.add(driver, "drop", shape.len(), &interleave(ways, effort, shape.len())?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A way that submits and waits.
+fn submission<'a>(
+    variant: &'static str,
+    submit: impl Fn() -> Result<(), Failure> + 'a,
+    wait: impl Fn() -> Result<(), Failure> + 'a,
+) -> Way<'a> {
+    let run = move || {
+        let ((), submit) = timed(&submit)?;
+        let ((), wait) = timed(&wait)?;
+        Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
+    };
+    Way { variant, run: Box::new(run) }
+}
+
+impl Setting {
+    /// Every way to run `n` empty kernels of one work-item. What is prepared once is timed here, and told with each round.
+    fn submit(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+        let queue = &self.queue;
+        let kernel = self.nothing.to_opencl3()?;
+        let kernels = move || std::iter::repeat_n(kernel.get(), n);
+        let finish = || raw::finish(queue);
+        let plain = {
+            let kernels = kernels.clone();
+            move || raw::enqueue(queue, kernels())
+        };
+        let mut ways = vec![
+            submission("loop", plain.clone(), finish),
+            submission("loop_again", plain, finish),
+            submission(
+                "gated_loop",
+                {
+                    let kernels = kernels.clone();
+                    move || raw::enqueue_gated(queue, kernels())
+                },
+                finish,
+            ),
+        ];
+        if self.records && n <= LARGEST_BUFFER {
+            let (buffer, record) = timed(|| CommandBuffer::record(queue, kernels()))?;
+            let mut way = submission("command_buffer", move || buffer.enqueue(queue), finish);
+            way.run = told(way.run, Times { record: Some(record), ..Times::default() });
+            ways.push(way);
+        }
+        for (variant, path) in PATHS {
+            let (graph, record) = timed(|| self.empty_kernels(n))?;
+            let (executable, finalize) = timed(|| Ok(graph.finalize(Finalize::new().path(path))?))?;
+            let run = move || {
+                let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
+                let ((), wait) = timed(|| Ok(run.wait()?))?;
+                Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
+            };
+            let once = Times { record: Some(record), finalize: Some(finalize), ..Times::default() };
+            ways.push(Way { variant, run: told(Box::new(run), once) });
+        }
+        Ok(ways)
+    }
+
+    fn empty_kernels(&self, n: usize) -> Result<Graph, Failure> {
+        let graph = Graph::new(&self.queue)?;
+        let mut last = None;
+        for _ in 0..n {
+            let node = graph.kernel(&self.nothing).range(1).after(last.as_slice());
+            // SAFETY: the kernel does nothing.
+            last = Some(unsafe { node.add() }?);
+        }
+        Ok(graph)
+    }
+
+    fn build(&self, shape: Shape) -> Result<Graph, Failure> {
+        let graph = Graph::new(&self.queue)?;
+        let node = |at: usize| {
+            let (from, into) = (&self.buffers[at % 2], &self.buffers[(at + 1) % 2]);
+            graph.kernel(&self.scale).read(from).write(into).arg(at as u32).range(1)
+        };
+        let free = |at: usize| graph.kernel(&self.scale).null().null().arg(at as u32).range(1);
+        // SAFETY: these graphs are not run, but for the chain, whose one work-item touches the first elements.
+        unsafe {
+            match shape {
+                Shape::Chain(len) => {
+                    for at in 0..len {
+                        node(at).add()?;
+                    }
+                }
+                Shape::Joins => {
+                    let mut last = free(0).add()?;
+                    for round in 0..8 {
+                        let fork = [free(3 * round + 1).after(last).add()?, free(3 * round + 2).after(last).add()?];
+                        last = free(3 * round + 3).after(fork).add()?;
+                    }
+                    free(25).after(last).add()?;
+                }
+                Shape::Independent(len) => {
+                    for at in 0..len {
+                        free(at).add()?;
+                    }
+                }
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Every way to make something that can be submitted, and if `dropping`, the time that its end takes instead.
+    fn finalize(&self, shape: Shape, dropping: bool) -> Vec<Way<'_>> {
+        let (queue, n) = (&self.queue, shape.len());
+        let buffers = [self.buffers[0].raw(), self.buffers[1].raw()];
+        let mut ways: Vec<Way<'_>> = Vec::new();
+        // A loop needs kernel objects with their arguments set, as many as there are launches.
+        for variant in ["loop", "loop_again"] {
+            let run = move || {
+                let (kernels, make) = timed(|| Kernels::with_numbers(&self.scale, buffers, n))?;
+                ended(kernels, Times { finalize: Some(make), total: make, ..Times::default() }, dropping)
+            };
+            ways.push(Way { variant, run: Box::new(run) });
+        }
+        if self.records && n <= LARGEST_BUFFER {
+            let run = move || {
+                let (kernels, make) = timed(|| Kernels::with_numbers(&self.scale, buffers, n))?;
+                let (buffer, record) = timed(|| CommandBuffer::record(queue, kernels.iter()))?;
+                // The command buffer goes first.
+                let all = (buffer, kernels);
+                ended(
+                    all,
+                    Times { record: Some(record), finalize: Some(make), total: make + record, ..Times::default() },
+                    dropping,
+                )
+            };
+            ways.push(Way { variant: "command_buffer", run: Box::new(run) });
+        }
+        for (variant, path) in PATHS {
+            let run = move || {
+                let (graph, record) = timed(|| self.build(shape))?;
+                let (executable, finalize): (Executable, Duration) =
+                    timed(|| Ok(graph.finalize(Finalize::new().path(path))?))?;
+                let times = Times {
+                    record: Some(record),
+                    finalize: Some(finalize),
+                    total: record + finalize,
+                    ..Times::default()
+                };
+                ended((graph, executable), times, dropping)
+            };
+            ways.push(Way { variant, run: Box::new(run) });
+        }
+        ways
+    }
+}
+
+/// Adds to each round what was measured once.
+fn told<'a>(
+    mut run: Box<dyn FnMut() -> Result<Times, Failure> + 'a>,
+    once: Times,
+) -> Box<dyn FnMut() -> Result<Times, Failure> + 'a> {
+    Box::new(move || Ok(Times { record: once.record, finalize: once.finalize, ..run()? }))
+}
+
+/// What was made goes; if that is what is measured, it is the total.
+fn ended<T>(made: T, times: Times, dropping: bool) -> Result<Times, Failure> {
+    let ((), end) = timed(|| {
+        drop(made);
+        Ok(())
+    })?;
+    Ok(if dropping { Times { total: end, ..times } } else { times })
+}
