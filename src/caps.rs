@@ -205,8 +205,10 @@ pub struct CommandBufferCaps {
     pub version: Option<ExtensionVersion>,
     /// What `CLGRAPH_ASSUME` says of it and the driver does not, in the words of that variable.
     pub assumed: Vec<&'static str>,
-    /// Functions of the extension that clgraph calls and the driver does not have.
+    /// Functions that the driver does not have, and without which nothing can be recorded.
     pub missing: Vec<&'static str>,
+    /// Functions that the driver does not have, and that record one kind of command.
+    pub missing_commands: Vec<&'static str>,
     /// Recorded kernels may print.
     pub kernel_printf: bool,
     /// Recorded kernels may enqueue kernels.
@@ -229,6 +231,7 @@ impl Default for CommandBufferCaps {
             version: None,
             assumed: Vec::new(),
             missing: Vec::new(),
+            missing_commands: Vec::new(),
             kernel_printf: false,
             device_side_enqueue: false,
             simultaneous_use: false,

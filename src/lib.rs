@@ -73,7 +73,7 @@ pub use caps::{
 };
 pub use cl::buffer::{AsRegion, Buffer, BufferSlice, Region};
 pub use cl::context::{Context, InContext};
-pub use cl::device::{Device, best_device, devices};
+pub use cl::device::{Device, Platform, best_device, devices, platforms};
 pub use cl::event::Event;
 pub use cl::host::{Element, HostData};
 pub use cl::kernel::Kernel;

@@ -24,12 +24,14 @@ fn the_report_says_what_was_decided_and_why() {
     let auto = graph.finalize(Finalize::new()).unwrap().report().clone();
     assert_eq!((auto.nodes, auto.commands, auto.edges, auto.kernel_objects), (4, 3, 3, 1));
     assert_eq!(auto.segments.len(), 1);
-    assert_eq!((auto.segments[0].path, auto.segments[0].why), common::usual_path(bench.queue.device()));
+    assert_eq!((auto.segments[0].path, auto.segments[0].why), bench.queue.device().path().unwrap());
     let pinned = graph.finalize(Finalize::new().path(Path::Replay)).unwrap().report().clone();
     assert_eq!((pinned.segments[0].path, pinned.segments[0].why), (Path::Replay, Why::Asked));
     let shown = pinned.to_string();
     assert!(shown.contains("part 0   3 commands by replay (as asked)"), "{shown}");
     assert!(text(graph.finalize(Finalize::new().result_slots(0))).contains("result_slots is 0: it must be at least 1"));
+    let none = Finalize::new().commands_per_buffer(0);
+    assert!(text(graph.finalize(none)).contains("commands_per_buffer is 0: it must be at least 1"));
 }
 
 /// Rule F1: programs that do not tell their types are named, because nothing was checked there.

@@ -213,7 +213,7 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
                 }
             }
             let path = [Path::Auto, Path::Native, Path::Replay][usize::from(path) % 3];
-            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+            let executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3)).unwrap();
             let run = executable.submit(queue).unwrap();
             run.wait().unwrap();
             let results: Vec<Vec<u32>> = reads.iter().map(|read| run.get(read).unwrap().to_vec()).collect();

@@ -63,8 +63,11 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
         .into_iter()
         .map(|way| (way.run, Measured { variant: way.variant, rounds: Vec::new() }, Duration::ZERO, 0))
         .collect();
+    let count = ways.len();
     for round in 0..=effort.rounds(nodes) {
-        for (run, measured, spent, grown) in &mut ways {
+        // Another one begins each round, so that none always comes behind the same other.
+        for at in 0..count {
+            let (run, measured, spent, grown) = &mut ways[(at + round) % count];
             if measured.rounds.len() >= FEW && (*spent > ROW || *grown > GROWTH) {
                 continue;
             }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, QueueKinds};
+use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, Path, QueueKinds, Why};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, ContentArrangement, Table};
 use serde::Serialize;
@@ -31,6 +31,17 @@ enum Action {
     },
 }
 
+/// All that is told of a platform.
+#[derive(Serialize)]
+struct ToldPlatform<'a> {
+    name: &'a str,
+    vendor: &'a str,
+    version: &'a str,
+    devices: Vec<Told<'a>>,
+    /// Why devices are not among them.
+    left_out: Vec<String>,
+}
+
 /// All that is told of a device.
 #[derive(Serialize)]
 struct Told<'a> {
@@ -39,39 +50,34 @@ struct Told<'a> {
     abi: Option<Abi>,
     /// Why they are not known, if they should be.
     abi_error: Option<String>,
-    /// What clgraph would do with a graph.
-    path: Choice,
+    /// The path that kernels take where a program leaves it to clgraph.
+    path: Path,
+    why: Why,
     /// For each command, why a command buffer cannot hold it, if it cannot.
     commands: Vec<Recordable>,
 }
 
 #[derive(Serialize)]
-struct Choice {
-    path: clgraph::Path,
-    why: String,
-}
-
-#[derive(Serialize)]
 struct Recordable {
-    command: String,
+    command: Command,
     native: bool,
-    why_not: Option<String>,
+    why_not: Option<Why>,
 }
 
 impl<'a> Told<'a> {
-    fn of(device: &'a Device) -> Self {
-        let caps = device.caps();
+    fn of(device: &'a Device) -> clgraph::Result<Self> {
         let (abi, abi_error) = match device.abi() {
             Ok(abi) => (abi, None),
             Err(error) => (None, Some(error.to_string())),
         };
-        let (path, why) = caps.path();
-        let command = |command: Command| {
-            let why_not = caps.can_record(command).err().map(|why| why.to_string());
-            Recordable { command: command.to_string(), native: why_not.is_none(), why_not }
+        let (path, why) = device.path()?;
+        let recordable = |command: Command| {
+            let known = device.caps().can_record(command);
+            let why_not = known.err().or(abi_error.is_some().then_some(Why::Unusable));
+            Recordable { command, native: why_not.is_none(), why_not }
         };
-        let path = Choice { path, why: why.to_string() };
-        Self { caps, abi, abi_error, path, commands: Command::ALL.map(command).into() }
+        let commands = Command::ALL.map(recordable).into();
+        Ok(Self { caps: device.caps(), abi, abi_error, path, why, commands })
     }
 }
 
@@ -88,9 +94,17 @@ fn main() -> ExitCode {
 }
 
 fn devices(json: bool) -> Result<(), Box<dyn Error>> {
-    let devices = clgraph::devices()?;
-    let told: Vec<Told<'_>> = devices.iter().map(Told::of).collect();
-    let text = if json { serde_json::to_string_pretty(&told)? } else { table(&told).to_string() };
+    let platforms = clgraph::platforms()?;
+    let told = platforms
+        .iter()
+        .map(|platform| {
+            let devices = platform.devices.iter().map(Told::of).collect::<clgraph::Result<_>>()?;
+            let left_out = platform.left_out.iter().map(ToString::to_string).collect();
+            let (name, vendor, version) = (&platform.name, &platform.vendor, &platform.version);
+            Ok(ToldPlatform { name, vendor, version, devices, left_out })
+        })
+        .collect::<clgraph::Result<Vec<_>>>()?;
+    let text = if json { serde_json::to_string_pretty(&told)? } else { tables(&told) };
     match writeln!(io::stdout(), "{text}") {
         // Whoever reads has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -98,14 +112,24 @@ fn devices(json: bool) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// A heading and a table for each platform.
+fn tables(told: &[ToldPlatform<'_>]) -> String {
+    let platform = |told: &ToldPlatform<'_>| {
+        let mut lines = vec![format!("{} ({}), of {}", told.name, told.version, told.vendor)];
+        lines.extend(told.left_out.iter().map(|why| format!("a device is left out: {why}")));
+        lines.push(if told.devices.is_empty() { "no devices".to_owned() } else { table(&told.devices).to_string() });
+        lines.join("\n")
+    };
+    told.iter().map(platform).collect::<Vec<_>>().join("\n\n")
+}
+
 /// A row's name, and how its value is found.
 type Row<'a> = (&'a str, &'a dyn Fn(&Told<'_>) -> String);
 
 /// One column a device.
 fn table(told: &[Told<'_>]) -> Table {
-    let rows: [Row<'_>; 20] = [
+    let rows: [Row<'_>; 19] = [
         ("device", &|told| told.caps.name.clone()),
-        ("platform", &|told| told.caps.platform.clone()),
         ("driver", &|told| told.caps.driver_version.clone()),
         ("OpenCL", &|told| told.caps.version.to_string()),
         ("compute units", &|told| {
@@ -143,9 +167,9 @@ fn table(told: &[Told<'_>]) -> Table {
             if cannot.len() == told.commands.len() {
                 return "everything".to_owned();
             }
-            cannot.iter().map(|command| command.command.as_str()).collect::<Vec<_>>().join(", ")
+            cannot.iter().map(|cannot| cannot.command.to_string()).collect::<Vec<_>>().join(", ")
         }),
-        ("clgraph chooses", &|told| format!("{}: {}", told.path.path, told.path.why)),
+        ("clgraph chooses", &|told| format!("{}: {}", told.path, told.why)),
     ];
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
@@ -205,8 +229,8 @@ fn usm(caps: &Caps) -> String {
 fn command_buffers(caps: &Caps) -> String {
     let Some(buffers) = &caps.command_buffers else { return "none".to_owned() };
     let revision = buffers.version.map_or("revision not told".to_owned(), |version| format!("revision {version}"));
-    let lacks =
-        if buffers.missing.is_empty() { String::new() } else { format!(", without {}", buffers.missing.join(", ")) };
+    let missing: Vec<&str> = buffers.missing.iter().chain(&buffers.missing_commands).copied().collect();
+    let lacks = if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(", ")) };
     match buffers.claim {
         Claim::Listed => format!("{revision}{lacks}"),
         Claim::Assumed => format!("not listed, assumed by CLGRAPH_ASSUME{lacks}"),

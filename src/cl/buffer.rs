@@ -49,6 +49,8 @@ struct MemInner {
     context: Context,
     /// The buffer whose memory it is: itself, or the parent of a sub-buffer.
     root: usize,
+    /// Bytes of that buffer.
+    root_size: usize,
     /// Where it starts in the root, in bytes.
     offset: usize,
     size: usize,
@@ -87,6 +89,11 @@ impl Mem {
 
     pub(crate) fn size(&self) -> usize {
         self.0.size
+    }
+
+    /// Bytes of the underlying buffer.
+    pub(crate) fn root_size(&self) -> usize {
+        self.0.root_size
     }
 
     pub(crate) fn is_sub_buffer(&self) -> bool {
@@ -147,6 +154,7 @@ impl<T> Buffer<T> {
         let handle = unsafe { Handle::from_owned(raw) }?;
         Ok(Self::wrap(MemInner {
             root: handle.raw().addr(),
+            root_size: size,
             handle,
             context: context.clone(),
             offset: 0,
@@ -240,7 +248,12 @@ impl<T> Buffer<T> {
             return Err(MemoryError::ElementSize { bytes: size, element: size_of::<T>() }.into());
         }
         let parent = number(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
-        let (root, offset) = if parent == 0 { (raw.addr(), 0) } else { (parent, number(raw, CL_MEM_OFFSET)?) };
+        let (root, root_size, offset) = if parent == 0 {
+            (raw.addr(), size, 0)
+        } else {
+            let whole = number(std::ptr::with_exposed_provenance_mut(parent), CL_MEM_SIZE)?;
+            (parent, whole, number(raw, CL_MEM_OFFSET)?)
+        };
         // SAFETY: the caller's promise; a sub-buffer keeps its parent alive.
         let handle: Handle<MemKind> = unsafe { Handle::from_borrowed(raw) }?;
         if let Some(owner) = owner {
@@ -248,7 +261,7 @@ impl<T> Buffer<T> {
         }
         let is_sub_buffer = parent != 0;
         let context = context.clone();
-        Ok(Self::wrap(MemInner { handle, context, root, offset, size, is_sub_buffer, flags }))
+        Ok(Self::wrap(MemInner { handle, context, root, root_size, offset, size, is_sub_buffer, flags }))
     }
 
     fn wrap(inner: MemInner) -> Self {
@@ -337,6 +350,7 @@ impl<T> Buffer<T> {
             handle,
             context: inner.context.clone(),
             root: inner.root,
+            root_size: inner.root_size,
             offset: region.origin,
             size: region.size,
             is_sub_buffer: true,

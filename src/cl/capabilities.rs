@@ -110,7 +110,7 @@ pub(super) fn read(
         usm: has("cl_intel_unified_shared_memory").then(|| usm(ask)),
         max_global_variable_size: if newer { ask.size(CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE).unwrap_or(0) } else { 0 },
         named_global_access: extensions.named_global_access,
-        command_buffers: command_buffers(ask, &has, &versions, extensions, assume),
+        command_buffers: command_buffers(&has, &versions, Answers::of(ask), extensions, assume),
         extensions: listed,
     })
 }
@@ -148,24 +148,44 @@ fn extension_versions(ask: Ask) -> Vec<(String, ExtensionVersion)> {
     bytes.chunks_exact(68).filter_map(entry).collect()
 }
 
+/// What a driver answers to the queries of `cl_khr_command_buffer` and of mutable dispatch. Zero where it refuses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answers {
+    capabilities: u64,
+    required_queue: u64,
+    /// The query came with 0.9.6.
+    supported_queue: Option<u64>,
+    mutable: u64,
+}
+
+impl Answers {
+    fn of(ask: Ask) -> Self {
+        let bits = |name| ask.long(name).unwrap_or(0);
+        Self {
+            capabilities: bits(cb::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR),
+            required_queue: bits(cb::CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR),
+            supported_queue: ask.long(cb::CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR).ok(),
+            mutable: bits(md::CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR),
+        }
+    }
+}
+
+/// What is to be believed of a driver's command buffers.
 fn command_buffers(
-    ask: Ask,
     has: &dyn Fn(&str) -> bool,
     versions: &[(String, ExtensionVersion)],
+    answers: Answers,
     extensions: &Extensions,
     assume: Assume,
 ) -> Option<CommandBufferCaps> {
     let version = |name: &str| versions.iter().find(|(of, _)| of == name).map(|(_, version)| *version);
-    let bits = |name| ask.long(name).unwrap_or(0);
     let claim = match (has("cl_khr_command_buffer"), &extensions.command_buffer) {
         (true, _) => Claim::Listed,
         (false, Ok(_)) if assume.command_buffer => Claim::Assumed,
         (false, Ok(_)) => Claim::Hidden,
         (false, Err(_)) => return None,
     };
-    let capabilities = bits(cb::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
-    let supported = ask.long(cb::CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR);
-    let fields = bits(md::CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR);
+    let fields = answers.mutable;
     let listed_mutable = has("cl_khr_command_buffer_mutable_dispatch");
     // The emulation layer, put over a driver with command buffers of its own, tells the capabilities and not the name.
     let mutable = (extensions.mutable_dispatch.is_some() && (listed_mutable || fields != 0)).then(|| MutableCaps {
@@ -176,26 +196,26 @@ fn command_buffers(
         arguments: fields & md::CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0,
         exec_info: fields & md::CL_MUTABLE_DISPATCH_EXEC_INFO_KHR != 0,
     });
-    let told = |bit: u64| capabilities & bit != 0;
-    let (printf, simultaneous) = (
-        told(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR),
-        told(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR),
-    );
+    let told = |bit: u64| answers.capabilities & bit != 0;
+    let printf = told(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR);
+    let simultaneous = told(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR);
     let assumed = [
         ("command_buffer", claim == Claim::Assumed),
         ("simultaneous_use", assume.simultaneous_use && !simultaneous),
         ("kernel_printf", assume.kernel_printf && !printf),
     ];
+    let missing = extensions.missing_command_buffer_functions();
     Some(CommandBufferCaps {
         claim,
         assumed: assumed.into_iter().filter_map(|(word, assumed)| assumed.then_some(word)).collect(),
         version: version("cl_khr_command_buffer"),
-        missing: extensions.missing_command_buffer_functions(),
+        missing: missing.essential,
+        missing_commands: missing.commands,
         kernel_printf: assume.kernel_printf || printf,
         device_side_enqueue: told(cb::CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR),
         simultaneous_use: assume.simultaneous_use || simultaneous,
-        required_queue: queue_kinds(bits(cb::CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR)),
-        supported_queue: supported.ok().map(queue_kinds),
+        required_queue: queue_kinds(answers.required_queue),
+        supported_queue: answers.supported_queue.map(queue_kinds),
         mutable,
     })
 }
@@ -204,5 +224,75 @@ fn queue_kinds(bits: u64) -> QueueKinds {
     QueueKinds {
         out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
         profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caps::RecordAbi;
+    use crate::cl::fake::Fake;
+
+    const NAME: &str = "cl_khr_command_buffer";
+
+    fn read(listed: &[&str], answers: Answers, extensions: &Extensions, assume: Assume) -> Option<CommandBufferCaps> {
+        let versions = [(NAME.to_owned(), ExtensionVersion::new(0, 9, 7))];
+        command_buffers(&|name| listed.contains(&name), &versions, answers, extensions, assume)
+    }
+
+    /// Rule F4: what a driver lists and what functions it has decide together.
+    #[test]
+    fn command_buffers_are_listed_assumed_hidden_or_absent() {
+        let (none, assume) = (Assume::default(), Assume { command_buffer: true, ..Assume::default() });
+        let has = Fake::new(RecordAbi::WithProperties, &[]).extensions();
+        let lacks = Fake::new(RecordAbi::WithProperties, &[c"clFinalizeCommandBufferKHR"]).extensions();
+        let claim = |listed: &[&str], extensions: &Extensions, assume: Assume| {
+            read(listed, Answers::default(), extensions, assume).map(|caps| (caps.claim, caps.assumed, caps.missing))
+        };
+        let nothing = Vec::<&str>::new;
+        assert_eq!(claim(&[NAME], &has, none), Some((Claim::Listed, nothing(), nothing())));
+        assert_eq!(claim(&[NAME], &has, assume), Some((Claim::Listed, nothing(), nothing())), "nothing to assume");
+        assert_eq!(claim(&[], &has, none), Some((Claim::Hidden, nothing(), nothing())));
+        assert_eq!(claim(&[], &has, assume), Some((Claim::Assumed, vec!["command_buffer"], nothing())));
+        let missing = vec!["clFinalizeCommandBufferKHR"];
+        assert_eq!(claim(&[NAME], &lacks, none), Some((Claim::Listed, nothing(), missing)));
+        assert_eq!(claim(&[], &lacks, assume), None, "functions cannot be assumed");
+    }
+
+    #[test]
+    fn answers_and_assumptions_are_read_bit_by_bit() {
+        let has = Fake::new(RecordAbi::WithProperties, &[c"clCommandCopyBufferRectKHR"]).extensions();
+        let answers =
+            Answers { capabilities: 0b010, required_queue: 0b10, supported_queue: Some(0b01), mutable: 0b01010 };
+        let caps = read(&[NAME], answers, &has, Assume::default()).unwrap();
+        assert_eq!(caps.version, Some(ExtensionVersion::new(0, 9, 7)));
+        assert_eq!((caps.kernel_printf, caps.device_side_enqueue, caps.simultaneous_use), (false, true, false));
+        assert_eq!((caps.required_queue.out_of_order, caps.required_queue.profiling), (false, true));
+        let supported = caps.supported_queue.unwrap();
+        assert_eq!((supported.out_of_order, supported.profiling), (true, false));
+        assert_eq!(caps.missing_commands, ["clCommandCopyBufferRectKHR"]);
+        assert_eq!(caps.mutable, None, "the function to update is not there");
+
+        let assume = Assume { simultaneous_use: true, kernel_printf: true, ..Assume::default() };
+        let caps = read(&[NAME], Answers { capabilities: 0b001, ..answers }, &has, assume).unwrap();
+        assert_eq!((caps.kernel_printf, caps.simultaneous_use), (true, true));
+        assert_eq!(caps.assumed, ["simultaneous_use"], "printing is told");
+        let caps = read(&[NAME], Answers::default(), &has, Assume::default()).unwrap();
+        assert_eq!((caps.supported_queue, caps.mutable), (None, None));
+    }
+
+    #[test]
+    fn fields_to_update_are_told_by_name_or_by_capabilities() {
+        let fake = Fake::new(RecordAbi::WithProperties, &[]);
+        fake.updates.store(true, std::sync::atomic::Ordering::SeqCst);
+        let has = fake.extensions();
+        let mutable = |listed: &[&str], mutable| {
+            read(listed, Answers { mutable, ..Answers::default() }, &has, Assume::default()).unwrap().mutable
+        };
+        let fields = |mutable: Option<MutableCaps>| mutable.map(|mutable| mutable.fields());
+        assert_eq!(fields(mutable(&[NAME], 0b01010)), Some(vec!["global size", "arguments"]));
+        assert_eq!(fields(mutable(&[NAME], 0b10101)), Some(vec!["global offset", "local size", "exec info"]));
+        assert_eq!(fields(mutable(&[NAME, "cl_khr_command_buffer_mutable_dispatch"], 0)), Some(vec![]));
+        assert_eq!(mutable(&[NAME], 0), None);
     }
 }

@@ -25,12 +25,16 @@ use crate::ffi::command_buffer::{
 };
 
 /// A command buffer that takes no more commands.
-pub(crate) struct CommandBuffer(Owned);
+pub(crate) struct CommandBuffer {
+    owned: Owned,
+    simultaneous: bool,
+}
 
 /// A command buffer that takes commands. It belongs to one thread at a time: recording is not thread-safe.
 pub(crate) struct Recording {
     owned: Owned,
     abi: RecordAbi,
+    simultaneous: bool,
 }
 
 /// One counted reference, given back when dropped.
@@ -78,7 +82,7 @@ impl Recording {
         let raw = unsafe { (fns.create)(1, queues.as_ptr(), properties, &raw mut status) };
         check("clCreateCommandBufferKHR", status)?;
         let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: "cl_command_buffer_khr" })?;
-        Ok(Self { owned: Owned { raw, fns }, abi: abi.record })
+        Ok(Self { owned: Owned { raw, fns }, abi: abi.record, simultaneous: caps.simultaneous_use })
     }
 
     /// A kernel over a range of `dims` dimensions, in work-items. The kernel object keeps its arguments for good: PoCL 3.1
@@ -172,7 +176,7 @@ impl Recording {
         let Owned { raw, fns } = self.owned;
         // SAFETY: **live**; `self` is taken, so nobody else uses it.
         check("clFinalizeCommandBufferKHR", unsafe { (fns.finalize)(raw.as_ptr()) })?;
-        Ok(CommandBuffer(self.owned))
+        Ok(CommandBuffer { owned: self.owned, simultaneous: self.simultaneous })
     }
 }
 
@@ -188,23 +192,25 @@ impl CommandBuffer {
         let mut queue = to.queue.raw();
         let done = enqueue("clEnqueueCommandBufferKHR", to, |_, count, list, event| {
             // SAFETY: **live**, **promise**, **lists**; one queue.
-            unsafe { (self.0.fns.enqueue)(1, &raw mut queue, self.0.raw.as_ptr(), count, list, event) }
+            unsafe { (self.owned.fns.enqueue)(1, &raw mut queue, self.owned.raw.as_ptr(), count, list, event) }
         });
         done.map_err(|error| match error.status.0 {
-            // Both are looked at before anything is enqueued.
-            CL_INVALID_OPERATION | CL_INCOMPATIBLE_COMMAND_QUEUE_KHR => NotEnqueued::NotNow(error),
+            // Both are looked at before anything is enqueued. One that may run twice at once cannot be refused because it
+            // runs, so there the first means something else.
+            CL_INVALID_OPERATION if !self.simultaneous => NotEnqueued::NotNow(error),
+            CL_INCOMPATIBLE_COMMAND_QUEUE_KHR => NotEnqueued::NotNow(error),
             _ => NotEnqueued::Failed(error),
         })
     }
 
     /// The C handle, valid while this object lives.
     pub(crate) fn raw(&self) -> *mut c_void {
-        self.0.raw.as_ptr()
+        self.owned.raw.as_ptr()
     }
 }
 
 impl fmt::Debug for CommandBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cl_command_buffer_khr({:p})", self.0.raw)
+        write!(f, "cl_command_buffer_khr({:p})", self.owned.raw)
     }
 }

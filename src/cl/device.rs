@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl_sys::{
-    CL_DEVICE_NOT_FOUND, CL_DEVICE_PLATFORM, CL_DEVICE_TYPE_ALL, CL_PLATFORM_NAME, cl_device_id, cl_platform_id,
+    CL_DEVICE_NOT_FOUND, CL_DEVICE_PLATFORM, CL_DEVICE_TYPE_ALL, CL_PLATFORM_NAME, CL_PLATFORM_VENDOR,
+    CL_PLATFORM_VERSION, cl_device_id, cl_platform_id, cl_platform_info,
 };
 
 use super::capabilities;
@@ -13,7 +14,7 @@ use super::handle::{DeviceKind, Handle};
 use super::info::{self, ask};
 use crate::caps::{Abi, Caps, Claim, CommandBufferCaps, UpdateAbi};
 use crate::env;
-use crate::error::{DriverError, Result, SetupError};
+use crate::error::{DriverError, Error, Result, SetupError};
 use crate::ffi::core::Core;
 
 /// The status of `clGetPlatformIDs` when the loader knows no driver (`cl_khr_icd`).
@@ -86,10 +87,11 @@ impl Device {
         &self.0.caps
     }
 
-    /// The signatures of the driver's command-buffer functions; `None` without `cl_khr_command_buffer`.
+    /// The signatures of the driver's command-buffer functions; `None` where command buffers cannot be used: the device does
+    /// not list the extension (and `CLGRAPH_ASSUME` does not say otherwise), or the driver lacks functions.
     ///
-    /// They are found by trying: at the first call for a platform, a barrier is recorded into a scratch command buffer that
-    /// is never enqueued.
+    /// They are found by trying: at the first call for a platform, barriers are recorded into a scratch command buffer that
+    /// is never enqueued. The answer is kept.
     ///
     /// # Errors
     /// [`SetupError::CommandBufferAbi`] when the driver answers to neither signature; [`crate::DriverError`] when it makes
@@ -133,11 +135,70 @@ impl std::fmt::Debug for Device {
     }
 }
 
+/// An OpenCL platform: a driver, with its devices.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Platform {
+    /// `CL_PLATFORM_NAME`.
+    pub name: String,
+    /// `CL_PLATFORM_VENDOR`.
+    pub vendor: String,
+    /// `CL_PLATFORM_VERSION`, as the driver writes it.
+    pub version: String,
+    /// Its devices, in the order of the driver.
+    pub devices: Vec<Device>,
+    /// Why devices are not among them.
+    pub left_out: Vec<Error>,
+}
+
+/// Every platform, in the order of the loader.
+///
+/// # Errors
+/// [`SetupError::NoLibrary`], [`SetupError::NoPlatform`]; [`SetupError::Environment`] for a wrong `CLGRAPH_ASSUME`;
+/// [`crate::DriverError`] when the loader refuses a query. Devices that cannot be asked are left out, and say why.
+///
+/// ```
+/// for platform in clgraph::platforms()? {
+///     println!("{} ({}): {} devices", platform.name, platform.version, platform.devices.len());
+/// }
+/// # Ok::<(), clgraph::Error>(())
+/// ```
+#[doc(alias = "clGetPlatformIDs")]
+pub fn platforms() -> Result<Vec<Platform>> {
+    // PoCL 3.1: while one thread makes the first call of a process, the others see a platform without devices.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    env::assume()?;
+    let core = Core::get()?;
+    platform_ids(core)?.into_iter().map(|id| platform(core, id)).collect()
+}
+
+fn platform(core: &'static Core, id: cl_platform_id) -> Result<Platform> {
+    let text = |name: cl_platform_info| info::text("clGetPlatformInfo", ask!(core, clGetPlatformInfo, id, name));
+    let (mut devices, mut left_out) = (Vec::new(), Vec::new());
+    match device_ids(core, id) {
+        Ok(ids) => {
+            for id in ids {
+                // SAFETY: the driver has just listed it.
+                match unsafe { Device::from_raw(id) } {
+                    Ok(device) => devices.push(device),
+                    // One that cannot be asked does not hide the others.
+                    Err(error) => left_out.push(error),
+                }
+            }
+        }
+        Err(error) => left_out.push(error.into()),
+    }
+    let name = text(CL_PLATFORM_NAME)?;
+    left_out.iter().for_each(|error| log::warn!("a device of {name} is left out: {error}"));
+    let (vendor, version) = (text(CL_PLATFORM_VENDOR)?, text(CL_PLATFORM_VERSION)?);
+    Ok(Platform { name, vendor, version, devices, left_out })
+}
+
 /// Every device of every platform, in the order of the drivers.
 ///
 /// # Errors
-/// [`SetupError::NoLibrary`], [`SetupError::NoPlatform`], [`SetupError::NoDevice`]; [`SetupError::Environment`] for a
-/// wrong `CLGRAPH_ASSUME`.
+/// As [`platforms`], and [`SetupError::NoDevice`].
 ///
 /// ```
 /// for device in clgraph::devices()? {
@@ -147,30 +208,13 @@ impl std::fmt::Debug for Device {
 /// ```
 #[doc(alias = "clGetDeviceIDs")]
 pub fn devices() -> Result<Vec<Device>> {
-    // PoCL 3.1: while one thread makes the first call of a process, the others see a platform without devices.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    env::assume()?;
-    let core = Core::get()?;
-    let platforms = platforms(core)?;
-    let mut found = Vec::new();
-    let mut names = Vec::new();
-    for platform in platforms {
-        names.push(info::text("clGetPlatformInfo", ask!(core, clGetPlatformInfo, platform, CL_PLATFORM_NAME))?);
-        let ids = device_ids(core, platform).unwrap_or_else(|error| {
-            log::warn!("the devices of {} are left out: {error}", names.join(", "));
-            Vec::new()
-        });
-        for id in ids {
-            // SAFETY: the driver has just listed it.
-            match unsafe { Device::from_raw(id) } {
-                Ok(device) => found.push(device),
-                // One that cannot be asked does not hide the others.
-                Err(error) => log::warn!("a device of {} is left out: {error}", names.join(", ")),
-            }
-        }
+    let platforms = platforms()?;
+    let found: Vec<Device> = platforms.iter().flat_map(|platform| platform.devices.iter().cloned()).collect();
+    if found.is_empty() {
+        let names: Vec<&str> = platforms.iter().map(|platform| platform.name.as_str()).collect();
+        return Err(SetupError::NoDevice { platforms: names.join(", ") }.into());
     }
-    if found.is_empty() { Err(SetupError::NoDevice { platforms: names.join(", ") }.into()) } else { Ok(found) }
+    Ok(found)
 }
 
 /// The device that most programs want: the first GPU, or else the first device.
@@ -183,7 +227,7 @@ pub fn best_device() -> Result<Device> {
     Ok(best.cloned().ok_or(SetupError::NoDevice { platforms: String::new() })?)
 }
 
-fn platforms(core: &Core) -> Result<Vec<cl_platform_id>> {
+fn platform_ids(core: &Core) -> Result<Vec<cl_platform_id>> {
     let mut count = 0;
     // SAFETY: **lists**: no place and room for none, so only the count is written.
     let status = unsafe { (core.clGetPlatformIDs)(0, std::ptr::null_mut(), &raw mut count) };

@@ -59,7 +59,7 @@ impl Waits {
     }
 }
 
-/// Makes the call: the closure gets queue, wait list and the place for an event.
+/// Makes the call: the closure gets queue, wait list and the place for an event. An error means that the call failed.
 #[inline]
 pub(super) fn enqueue(
     name: &'static str,
@@ -72,12 +72,15 @@ pub(super) fn enqueue(
     let mut event: cl_event = std::ptr::null_mut();
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
     check(name, call(core, count, list, place))?;
-    if to.event {
-        // SAFETY: the call succeeded and gives the event's reference away.
-        unsafe { Event::from_enqueue(name, event) }.map(Some)
-    } else {
-        Ok(None)
+    if to.event && event.is_null() {
+        // The command is enqueued, so this is no failure of it: the caller does without.
+        log::error!("{name} succeeded and gave no event");
     }
+    if event.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the call succeeded and gives the event's reference away.
+    unsafe { Event::from_enqueue(name, event) }.map(Some)
 }
 
 /// A kernel over a range of `dims` dimensions, in work-items.

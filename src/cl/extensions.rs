@@ -12,23 +12,23 @@ use super::check;
 use super::context::Context;
 use super::device::Device;
 use super::queue::{Queue, QueueProperties};
-use crate::caps::{ExtensionVersion, RecordAbi};
+use crate::caps::RecordAbi;
 use crate::error::{Result, SetupError, Status};
 use crate::ffi::Lookup;
-use crate::ffi::command_buffer::CommandBufferFns;
+use crate::ffi::command_buffer::{CommandBufferFns, Missing};
 use crate::ffi::core::Core;
 use crate::ffi::mutable_dispatch::MutableDispatchFns;
 
 /// The tables of one platform.
 pub(crate) struct Extensions {
     /// `cl_khr_command_buffer`, or the functions that the driver lacks of those without which it cannot be used.
-    pub(super) command_buffer: Result<CommandBufferFns, Vec<&'static str>>,
+    pub(super) command_buffer: Result<CommandBufferFns, Missing>,
     /// `cl_khr_command_buffer_mutable_dispatch`.
     pub(super) mutable_dispatch: Option<MutableDispatchFns>,
     /// Whether the functions of `cl_intel_global_variable_access` are there.
     pub(super) named_global_access: bool,
     /// Found by trying, at the first need.
-    record_abi: Mutex<Option<RecordAbi>>,
+    record_abi: Mutex<Option<Result<RecordAbi, SetupError>>>,
 }
 
 impl Extensions {
@@ -58,36 +58,35 @@ impl Extensions {
     }
 
     /// The functions of `cl_khr_command_buffer` that the driver lacks.
-    pub(super) fn missing_command_buffer_functions(&self) -> Vec<&'static str> {
-        match &self.command_buffer {
-            Ok(fns) => fns.missing_commands(),
-            Err(missing) => missing.clone(),
-        }
+    pub(super) fn missing_command_buffer_functions(&self) -> Missing {
+        self.command_buffer.as_ref().map_or_else(Missing::clone, CommandBufferFns::missing)
     }
 
     /// Which signature the functions have that record commands.
     pub(super) fn record_abi(&self, device: &Device, fns: &CommandBufferFns) -> Result<RecordAbi> {
         // Held while trying: one try is enough.
         let mut known = self.record_abi.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(abi) = *known {
-            return Ok(abi);
+        if let Some(known) = &*known {
+            return Ok(known.clone()?);
         }
-        let abi = try_record(device, fns)?;
-        log::debug!("{}: command buffers record {abi}", device.name());
-        *known = Some(abi);
-        Ok(abi)
+        // What failed for want of memory, say, may be tried again; an answer stays.
+        let answer = try_record(device, fns)?;
+        match &answer {
+            Ok(abi) => log::debug!("{}: command buffers record {abi}", device.name()),
+            Err(error) => log::warn!("{error}"),
+        }
+        Ok(known.insert(answer).clone()?)
     }
 }
 
-/// Records a barrier into a command buffer that is then thrown away.
-fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<RecordAbi> {
-    let caps = device.caps().command_buffers.clone().unwrap_or_default();
+/// Records barriers into a command buffer that is then thrown away.
+fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<Result<RecordAbi, SetupError>> {
+    let unknown = |why: String| SetupError::CommandBufferAbi { device: device.name().to_owned(), why };
     if cfg!(all(windows, target_arch = "x86")) {
-        // Callees clean the stack there, so a call by the wrong signature would break it: the version has to do.
-        let new = caps.version.is_some_and(|version| version >= ExtensionVersion::new(0, 9, 5));
-        return Ok(if new { RecordAbi::WithProperties } else { RecordAbi::WithoutProperties });
+        // Callees clean the stack there, so a call by the wrong signature breaks it, and versions are no guide.
+        return Ok(Err(unknown("on 32-bit Windows it is not safe to find out".to_owned())));
     }
-    let required = caps.required_queue;
+    let required = device.caps().command_buffers.as_ref().map(|caps| caps.required_queue).unwrap_or_default();
     let properties = QueueProperties::new().out_of_order(required.out_of_order).profiling(required.profiling);
     let context = Context::new(std::slice::from_ref(device))?;
     let queue = Queue::with_properties(&context, device, properties)?;
@@ -105,7 +104,5 @@ fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<RecordAbi> {
     if status != CL_SUCCESS {
         log::warn!("clReleaseCommandBufferKHR failed with {}", Status(status));
     }
-    found.map_err(|status| {
-        SetupError::CommandBufferAbi { device: device.name().to_owned(), status: Status(status) }.into()
-    })
+    Ok(found.map_err(|status| unknown(format!("recording a barrier by either returned {} at last", Status(status)))))
 }

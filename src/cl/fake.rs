@@ -2,13 +2,14 @@
 //! one. It can have either signature, lack functions, lie, and refuse.
 
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use opencl_sys::{
     CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_SUCCESS, cl_command_queue, cl_event, cl_int, cl_kernel, cl_mem, cl_uint,
 };
 
+use super::context::{Context, InContext};
 use super::device::Device;
 use super::extensions::Extensions;
 use crate::caps::{Caps, CommandBufferCaps, RecordAbi};
@@ -17,6 +18,22 @@ use crate::ffi::command_buffer::{
     cl_sync_point_khr,
 };
 use crate::ffi::core::Core;
+
+/// Of `cl_khr_command_buffer`.
+const CL_INVALID_SYNC_POINT_WAIT_LIST_KHR: cl_int = -1139;
+
+/// How a barrier answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Barrier {
+    /// As the specification says.
+    Right,
+    /// It succeeds, and writes no sync point.
+    Silent,
+    /// It succeeds, and does not look at whether what must be null is.
+    Careless,
+    /// It fails.
+    Fails(cl_int),
+}
 
 /// How the driver is, and what it has seen.
 pub(crate) struct Fake {
@@ -28,8 +45,23 @@ pub(crate) struct Fake {
     pub(crate) finalize_status: AtomicI32,
     /// What `clEnqueueCommandBufferKHR` returns.
     pub(crate) enqueue_status: AtomicI32,
-    /// What the barrier by which clgraph tries the signature returns, whatever the signature. 0: what is right.
-    pub(crate) barrier_status: AtomicI32,
+    /// How the barrier by which clgraph tries the signature answers.
+    pub(crate) barrier: Mutex<Barrier>,
+    /// Whether there is a function to update commands.
+    pub(crate) updates: AtomicBool,
+    /// Creating succeeds and gives nothing.
+    pub(crate) null_buffer: AtomicBool,
+    /// Enqueuing succeeds and gives no event.
+    pub(crate) null_event: AtomicBool,
+    /// From this enqueue on, `enqueue_status` counts.
+    pub(crate) fails_from: AtomicUsize,
+    /// A command buffer takes nothing more after it has refused a command.
+    pub(crate) sulks: AtomicBool,
+    /// In this context command buffers do not run: their queue is held until [`Fake::run_held`], and nothing but clgraph keeps
+    /// what they use.
+    pub(crate) holds: Mutex<Option<Context>>,
+    /// User events, as numbers.
+    held: Mutex<Vec<usize>>,
     /// Fills of this size, in bytes, are refused.
     pub(crate) refused_fill: AtomicUsize,
     /// Every command is refused.
@@ -56,7 +88,14 @@ impl Fake {
             create_status: AtomicI32::new(0),
             finalize_status: AtomicI32::new(0),
             enqueue_status: AtomicI32::new(0),
-            barrier_status: AtomicI32::new(0),
+            barrier: Mutex::new(Barrier::Right),
+            updates: AtomicBool::new(false),
+            null_buffer: AtomicBool::new(false),
+            null_event: AtomicBool::new(false),
+            fails_from: AtomicUsize::new(0),
+            sulks: AtomicBool::new(false),
+            holds: Mutex::default(),
+            held: Mutex::default(),
             refused_fill: AtomicUsize::new(usize::MAX),
             refuse_all: AtomicI32::new(0),
             made: AtomicUsize::new(0),
@@ -71,10 +110,12 @@ impl Fake {
 
     /// The device with this driver's command buffers instead of its own, after a change to what it says of them.
     pub(crate) fn device(&self, device: &Device, change: impl FnOnce(&mut Caps, &mut CommandBufferCaps)) -> Device {
-        let extensions = Box::leak(Box::new(Extensions::load(&|name| self.address(name))));
+        let extensions = Box::leak(Box::new(self.extensions()));
         let says = |caps: &mut Caps| {
+            let missing = extensions.missing_command_buffer_functions();
             let mut says = CommandBufferCaps {
-                missing: extensions.missing_command_buffer_functions(),
+                missing: missing.essential,
+                missing_commands: missing.commands,
                 simultaneous_use: true,
                 ..CommandBufferCaps::default()
             };
@@ -82,6 +123,24 @@ impl Fake {
             caps.command_buffers = Some(says);
         };
         device.with_fakes(extensions, says).unwrap()
+    }
+
+    /// Its functions.
+    pub(crate) fn extensions(&self) -> Extensions {
+        Extensions::load(&|name| self.address(name))
+    }
+
+    /// Lets go on what it holds.
+    pub(crate) fn run_held(&self) {
+        let core = Core::get().unwrap();
+        for event in std::mem::take(&mut *self.held.lock().unwrap()) {
+            let event = std::ptr::with_exposed_provenance_mut(event);
+            // SAFETY: a live user event, set once and given back once.
+            unsafe {
+                assert_eq!((core.clSetUserEventStatus)(event, opencl_sys::CL_COMPLETE), CL_SUCCESS);
+                assert_eq!((core.clReleaseEvent)(event), CL_SUCCESS);
+            }
+        }
     }
 
     fn address(&self, name: &CStr) -> *mut c_void {
@@ -103,8 +162,25 @@ impl Fake {
             "clCommandCopyBufferKHR" => new::copy as *mut c_void,
             "clCommandCopyBufferRectKHR" => new::copy_rect as *mut c_void,
             "clCommandFillBufferKHR" => new::fill as *mut c_void,
+            // It is looked for, and not called.
+            "clUpdateMutableCommandsKHR" if self.updates.load(Ordering::SeqCst) => finalize as *mut c_void,
             _ => std::ptr::null_mut(),
         }
+    }
+}
+
+/// A buffer of zeros, and what tells when OpenCL has let it go.
+pub(crate) fn telling_buffer(context: &impl InContext, len: usize) -> (super::buffer::Buffer<u32>, Weak<Vec<u32>>) {
+    let core = Core::get().unwrap();
+    let owner = Arc::new(vec![0_u32; len]);
+    let (tell, mut status) = (Arc::downgrade(&owner), 0);
+    let (flags, place) = (opencl_sys::CL_MEM_USE_HOST_PTR, owner.as_ptr().cast_mut().cast());
+    // SAFETY: the memory goes to the buffer as its owner, and nobody else touches it.
+    unsafe {
+        let raw = (core.clCreateBuffer)(context.context().raw(), flags, 4 * len, place, &raw mut status);
+        let buffer = super::buffer::Buffer::from_raw_with_owner(context, raw, owner).unwrap();
+        assert_eq!((core.clReleaseMemObject)(raw), CL_SUCCESS);
+        (buffer, tell)
     }
 }
 
@@ -115,6 +191,7 @@ struct Buffer {
     fake: Arc<Fake>,
     commands: Vec<Command>,
     finalized: bool,
+    sulks: bool,
 }
 
 /// The buffer behind a handle.
@@ -140,13 +217,13 @@ unsafe extern "system" fn create(
     let error = fake.create_status.load(Ordering::SeqCst);
     // SAFETY: the place for the status.
     unsafe { *status = error };
-    if error != CL_SUCCESS {
+    if error != CL_SUCCESS || fake.null_buffer.load(Ordering::SeqCst) {
         return std::ptr::null_mut();
     }
     fake.flags.lock().unwrap().push(flags);
     fake.made.fetch_add(1, Ordering::SeqCst);
     fake.live.fetch_add(1, Ordering::SeqCst);
-    Box::into_raw(Box::new(Buffer { fake, commands: Vec::new(), finalized: false })).cast()
+    Box::into_raw(Box::new(Buffer { fake, commands: Vec::new(), finalized: false, sulks: false })).cast()
 }
 
 unsafe extern "system" fn finalize(handle: cl_command_buffer_khr) -> cl_int {
@@ -178,10 +255,21 @@ unsafe extern "system" fn enqueue(
     let (buffer, queue) = unsafe { (buffer(handle), *queues) };
     assert!(buffer.finalized);
     let status = buffer.fake.enqueue_status.load(Ordering::SeqCst);
-    if status != CL_SUCCESS {
+    let before = buffer.fake.enqueued.load(Ordering::SeqCst);
+    if status != CL_SUCCESS && before >= buffer.fake.fails_from.load(Ordering::SeqCst) {
         return status;
     }
     buffer.fake.enqueued.fetch_add(1, Ordering::SeqCst);
+    if let Some(context) = &*buffer.fake.holds.lock().unwrap() {
+        // Not a gate of clgraph's own, which would hold its releases back.
+        let mut status = 0;
+        // SAFETY: a live context; then a live queue and one live event.
+        return unsafe {
+            let gate = (core.clCreateUserEvent)(context.raw(), &raw mut status);
+            buffer.fake.held.lock().unwrap().push(gate.expose_provenance());
+            (core.clEnqueueBarrierWithWaitList)(queue, 1, &raw const gate, event)
+        };
+    }
     if num_events > 0 {
         // SAFETY: the caller's list.
         let status = unsafe { (core.clEnqueueBarrierWithWaitList)(queue, num_events, wait_list, std::ptr::null_mut()) };
@@ -190,7 +278,7 @@ unsafe extern "system" fn enqueue(
     for command in &buffer.commands {
         assert_eq!(command(core, queue), CL_SUCCESS);
     }
-    if event.is_null() {
+    if event.is_null() || buffer.fake.null_event.load(Ordering::SeqCst) {
         return CL_SUCCESS;
     }
     // SAFETY: the place for an event.
@@ -201,7 +289,7 @@ unsafe extern "system" fn enqueue(
 fn record(handle: cl_command_buffer_khr, command: Command) -> cl_int {
     // SAFETY: the record functions are called with live handles.
     let buffer = unsafe { buffer(handle) };
-    if buffer.finalized {
+    if buffer.finalized || buffer.sulks {
         return CL_INVALID_OPERATION;
     }
     let status = buffer.fake.refuse_all.load(Ordering::SeqCst);
@@ -254,15 +342,16 @@ macro_rules! with_signature {
                 handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? num_waits: cl_uint,
                 waits: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
             ) -> cl_int {
-                assert!(queue.is_null() && num_waits == 0 && waits.is_null());
+                assert!(queue.is_null() && num_waits == 0);
                 $(assert!($properties.is_null());)?
                 // SAFETY: a live handle.
-                let wrong = unsafe { buffer(handle) }.fake.barrier_status.load(Ordering::SeqCst);
-                if wrong != CL_SUCCESS {
-                    return wrong;
-                }
-                if !place.is_null() {
-                    return CL_INVALID_VALUE;
+                let how = *unsafe { buffer(handle) }.fake.barrier.lock().unwrap();
+                match how {
+                    Barrier::Fails(status) => return status,
+                    Barrier::Silent => return CL_SUCCESS,
+                    Barrier::Right if !waits.is_null() => return CL_INVALID_SYNC_POINT_WAIT_LIST_KHR,
+                    Barrier::Right if !place.is_null() => return CL_INVALID_VALUE,
+                    Barrier::Right | Barrier::Careless => {}
                 }
                 if !sync_point.is_null() {
                     // SAFETY: the place for a sync point.
@@ -316,7 +405,9 @@ macro_rules! with_signature {
                 assert!(queue.is_null() && num_waits == 0 && waits.is_null() && sync_point.is_null() && place.is_null());
                 $(assert!($properties.is_null());)?
                 // SAFETY: a live handle.
-                if unsafe { buffer(handle) }.fake.refused_fill.load(Ordering::SeqCst) == size {
+                let buffer = unsafe { buffer(handle) };
+                if buffer.fake.refused_fill.load(Ordering::SeqCst) == size {
+                    buffer.sulks = buffer.fake.sulks.load(Ordering::SeqCst);
                     return CL_INVALID_OPERATION;
                 }
                 // SAFETY: the pattern has that size.

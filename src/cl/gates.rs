@@ -7,17 +7,18 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{CL_SUCCESS, cl_int};
 
 use crate::error::Status;
 
-/// How many gates are closed: a look without a lock for the usual case of none.
-static CLOSED: AtomicUsize = AtomicUsize::new(0);
+/// Whether gates are closed, or what they held back is being released: a look without a lock for the usual case.
+static HOLDING: AtomicBool = AtomicBool::new(false);
 
-static GATES: Mutex<Gates> = Mutex::new(Gates { next: 0, closed: BTreeSet::new(), later: VecDeque::new() });
+static GATES: Mutex<Gates> =
+    Mutex::new(Gates { next: 0, closed: BTreeSet::new(), later: VecDeque::new(), draining: false });
 
 struct Gates {
     /// Gates are numbered as they are closed.
@@ -25,10 +26,12 @@ struct Gates {
     closed: BTreeSet<u64>,
     /// What was dropped, oldest first.
     later: VecDeque<Dropped>,
+    /// Somebody is releasing what has become free: what is dropped now goes behind it, because an order may matter.
+    draining: bool,
 }
 
 struct Dropped {
-    /// The newest gate that was closed then.
+    /// The newest gate that was closed then, and one more; 0 for none.
     behind: u64,
     raw: NonNull<c_void>,
     release: Release,
@@ -61,10 +64,11 @@ fn lock() -> MutexGuard<'static, Gates> {
 
 /// Gives a reference back, now or when all gates are open that are closed now. It is the caller's last use of it.
 pub(super) fn release_in_time(raw: NonNull<c_void>, release: Release) {
-    if CLOSED.load(Ordering::Acquire) > 0 {
+    if HOLDING.load(Ordering::Acquire) {
         let mut gates = lock();
-        if let Some(&behind) = gates.closed.last() {
-            gates.later.push_back(Dropped { behind, raw, release });
+        let newest = gates.closed.last().copied();
+        if newest.is_some() || gates.draining {
+            gates.later.push_back(Dropped { behind: newest.map_or(0, |gate| gate + 1), raw, release });
             return;
         }
     }
@@ -81,7 +85,7 @@ impl Closed {
         let number = gates.next;
         gates.next += 1;
         gates.closed.insert(number);
-        CLOSED.store(gates.closed.len(), Ordering::Release);
+        HOLDING.store(true, Ordering::Release);
         Self(number)
     }
 }
@@ -90,20 +94,34 @@ impl Drop for Closed {
     fn drop(&mut self) {
         let mut gates = lock();
         gates.closed.remove(&self.0);
-        CLOSED.store(gates.closed.len(), Ordering::Release);
-        let oldest = gates.closed.first().copied().unwrap_or(u64::MAX);
-        let count = gates.later.iter().take_while(|dropped| dropped.behind < oldest).count();
-        let free: Vec<Dropped> = gates.later.drain(..count).collect();
-        drop(gates);
-        // In the order in which they were dropped, which is newest first where that matters.
-        for dropped in free {
-            dropped.release.now(dropped.raw);
+        if gates.draining {
+            // Whoever drains looks again.
+            return;
+        }
+        gates.draining = true;
+        loop {
+            let oldest = gates.closed.first().copied().unwrap_or(u64::MAX);
+            let count = gates.later.iter().take_while(|dropped| dropped.behind <= oldest).count();
+            if count == 0 {
+                gates.draining = false;
+                HOLDING.store(!gates.closed.is_empty(), Ordering::Release);
+                return;
+            }
+            let free: Vec<Dropped> = gates.later.drain(..count).collect();
+            drop(gates);
+            // In the order in which they were dropped, which is newest first where that matters.
+            for dropped in free {
+                dropped.release.now(dropped.raw);
+            }
+            gates = lock();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
 
     static RELEASED: AtomicUsize = AtomicUsize::new(0);

@@ -164,10 +164,12 @@ pub enum SubmitError {
     #[error("the submission is not complete after {0:?}: it goes on, wait again or do something else")]
     TimedOut(Duration),
     /// A node could not be enqueued. What was enqueued before it will still run.
-    #[error("{node} could not be enqueued, after {enqueued} of {total} commands: {source}")]
+    #[error("{} could not be enqueued, after {enqueued} of {total} commands: {source}", named(*node, *commands))]
     Enqueue {
-        /// The node.
+        /// The node, or the first of those in the command buffer.
         node: Node,
+        /// Commands that were to be enqueued at once: 1, or those of a command buffer.
+        commands: usize,
         /// Commands that had been enqueued.
         enqueued: usize,
         /// Commands in all.
@@ -187,6 +189,13 @@ pub enum SubmitError {
     /// The driver refused a call that belongs to no node.
     #[error(transparent)]
     Driver(#[from] DriverError),
+}
+
+fn named(node: Node, commands: usize) -> String {
+    if commands == 1 {
+        return node.to_string();
+    }
+    format!("the command buffer of {node} and {} more", commands - 1)
 }
 
 impl SubmitError {

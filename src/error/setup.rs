@@ -68,14 +68,14 @@ pub enum SetupError {
     },
     /// The functions that record commands answer to neither of their two signatures.
     #[error(
-        "device `{device}` has command buffers that clgraph cannot use: recording a barrier by the newer signature \
-         returned {status}, which fits neither signature; use Path::Replay, and please report the driver"
+        "device `{device}` has command buffers, and which of their two signatures its functions have is unknown: {why}; \
+         graphs are replayed there, and a report of the driver is welcome"
     )]
     CommandBufferAbi {
         /// The device.
         device: String,
-        /// What the driver returned.
-        status: super::Status,
+        /// What was tried, and what came of it.
+        why: String,
     },
     /// A null handle.
     #[error("a null {what} was given: give a valid handle")]

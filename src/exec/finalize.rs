@@ -9,13 +9,14 @@ use super::report::Report;
 use super::ring::Ring;
 use super::{Executable, Inner, Objects, dump};
 use crate::cl::context::InContext;
+use crate::cl::device::Device;
 use crate::cl::kernel::{KernelObjectError, SetArg};
 use crate::cl::queue::{Queue, QueueProperties};
 use crate::env;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
-use crate::graph::{Graph, Node, NodeKind, State};
+use crate::graph::{Detail, Graph, Node, NodeKind, State};
 use crate::ir::{Arg, NodeId, Op};
-use crate::plan::{self, Options, Path, Plan, PlanError, Why};
+use crate::plan::{self, Command, Options, Path, Plan, PlanError, Why};
 
 /// How a graph is to be finalized.
 ///
@@ -28,12 +29,13 @@ use crate::plan::{self, Options, Path, Plan, PlanError, Why};
 pub struct Finalize {
     path: Path,
     result_slots: usize,
+    commands_per_buffer: usize,
 }
 
 impl Finalize {
     /// The usual options: the path is chosen automatically, and each host read has four slots for results.
     pub const fn new() -> Self {
-        Self { path: Path::Auto, result_slots: 4 }
+        Self { path: Path::Auto, result_slots: 4, commands_per_buffer: 64 }
     }
 
     /// By which path commands get to the device.
@@ -46,6 +48,14 @@ impl Finalize {
     /// is first needed.
     pub const fn result_slots(mut self, slots: usize) -> Self {
         self.result_slots = slots;
+        self
+    }
+
+    /// How many commands a native command buffer holds at most, at least 1; 64 if not given. A part that is longer gets
+    /// several. PoCL needs time that grows with the square of it, and stack for each; a driver that hands a command buffer
+    /// to its hardware as a whole may like more.
+    pub const fn commands_per_buffer(mut self, commands: usize) -> Self {
+        self.commands_per_buffer = commands;
         self
     }
 }
@@ -64,6 +74,25 @@ struct Prepared {
     plan: Plan,
     objects: Objects,
     recorded: Option<(Queue, Recorded)>,
+}
+
+impl Device {
+    /// The path that kernels take on the device where the program leaves it to clgraph, and why: [`Caps::path`], unless the
+    /// environment variable `CLGRAPH_PATH` says otherwise, and only if the driver's functions can be called.
+    ///
+    /// # Errors
+    /// [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`.
+    pub fn path(&self) -> Result<(Path, Why)> {
+        let (path, why) = match asked_path(Path::Auto)? {
+            (Path::Auto, _) => self.caps().path(),
+            (path, _) => (path, Why::Environment),
+        };
+        if path == Path::Replay {
+            return Ok((path, why));
+        }
+        let usable = self.caps().can_record(Command::Kernel).and_then(|()| self.abi().map_err(|_| Why::Unusable));
+        Ok(usable.map_or_else(|why| (Path::Replay, why), |_| (path, why)))
+    }
 }
 
 /// The path that is asked for, and whether the environment asks: it does where the program leaves it to clgraph.
@@ -92,13 +121,17 @@ impl Graph {
     /// [`FinalizeError::Option`], [`FinalizeError::Dump`]; [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`;
     /// [`crate::DriverError`].
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
-        if options.result_slots == 0 {
-            let (option, given) = ("result_slots", "0".to_owned());
+        let numbers = [("result_slots", options.result_slots), ("commands_per_buffer", options.commands_per_buffer)];
+        if let Some((option, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
+            let given = "0".to_owned();
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
-        let path = asked_path(options.path)?;
+        let (path, from_environment) = asked_path(options.path)?;
         let state = self.lock();
-        let Prepared { plan, objects, recorded } = self.prepare(&state, path)?;
+        let denied = BTreeMap::new();
+        let asked =
+            Options { path, from_environment, denied: &denied, no_native: None, chunk: options.commands_per_buffer };
+        let Prepared { plan, objects, recorded } = self.prepare(&state, asked)?;
         let report = Report::new(self.device(), &state, &plan);
         let rings = state.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let inputs = state.ir.ids().filter_map(|id| match state.ir.op(id) {
@@ -119,21 +152,22 @@ impl Graph {
             report,
             lane: Mutex::new(Lane::new(rings, recorded)),
         };
+        let dump = env::dump().map(|folder| (folder, state.to_dot(Detail::Verbose)));
         drop(state);
         inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        if let Some(folder) = env::dump() {
-            dump::write(&folder, self, &inner.report)?;
+        if let Some((folder, dot)) = dump {
+            dump::write(&folder, &inner.report, &dot)?;
         }
         Ok(Executable(Arc::new(inner)))
     }
 
     /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
-    fn prepare(&self, state: &State, (path, from_environment): (Path, bool)) -> Result<Prepared> {
+    fn prepare(&self, state: &State, asked: Options<'_>) -> Result<Prepared> {
         let (mut denied, mut no_native) = (BTreeMap::new(), None);
         let mut objects = None;
         let mut rounds = 0;
         loop {
-            let options = Options { path, from_environment, denied: &denied, no_native };
+            let options = Options { denied: &denied, no_native, ..asked };
             let plan =
                 plan::plan(&state.ir, self.device().caps(), &options).map_err(|error| self.plan_error(state, error))?;
             // They depend on the graph only, so a second plan has the same.

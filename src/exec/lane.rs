@@ -62,12 +62,15 @@ fn may_run(event: &Event) -> bool {
 /// What is to be done when the lock is gone: dropping input may run users' code, and so may a driver in a flush.
 #[derive(Default)]
 pub(super) struct Leftovers {
+    /// To open: what is released then may have an owner with a `Drop` of its own.
+    gates: Vec<Gate>,
     flush: Vec<Queue>,
     let_go: Vec<Arc<Keep>>,
 }
 
 impl Leftovers {
     pub(super) fn settle(self) {
+        drop(self.gates);
         for queue in self.flush {
             if let Err(error) = queue.flush() {
                 log::warn!("{error}: what waits for this queue may wait long");
@@ -259,18 +262,28 @@ impl Lane {
         let keeps = !hands.inputs.is_empty();
         let want = Want { last: want.last || keeps || self.several_queues, ..want };
         let recorded = self.recorded_for(exec, queue);
+        let ordered = waits.is_empty();
+        if exec.plan.gated {
+            match Gate::closed(&exec.context) {
+                Ok(gate) => {
+                    waits.push(gate.event().clone());
+                    self.leftovers.gates.push(gate);
+                }
+                Err(error) => log::debug!("{error}: submitting without a gate"),
+            }
+        }
         let outcome = walk::enqueue(exec, recorded.as_deref(), &hands, queue, &waits, want);
         keep.put(hands.inputs);
         match outcome {
             Ok(ends) => {
                 // In order behind what is on the queue already. With events to wait for it may still fail and be over
                 // before them, so then they stay.
-                if waits.is_empty() {
+                if ordered {
                     self.running.retain(|running| running.queue != *queue);
                 }
                 self.runs(queue, ends.last.clone());
-                if let Some(last) = ends.last.clone().filter(|_| keeps) {
-                    self.in_flight.push_back((last, Arc::clone(keep)));
+                if keeps {
+                    self.keep_until_through(queue, ends.last.clone(), keep);
                 }
                 Ok(ends)
             }
@@ -282,14 +295,19 @@ impl Lane {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
                 let rest = enqueue::marker(queue, &Waits::NONE).ok();
                 self.runs(queue, rest.clone());
-                match &rest {
-                    Some(event) => self.in_flight.push_back((event.clone(), Arc::clone(keep))),
-                    // Nobody can tell when they are through. Losing the memory is the only safe thing.
-                    None => std::mem::forget(Arc::clone(keep)),
-                }
+                self.keep_until_through(queue, rest.clone(), keep);
                 self.leftovers.flush.push(queue.clone());
                 Err(Refused { error: Box::new(error.into()), rest })
             }
+        }
+    }
+
+    /// Keeps host memory until an event on a queue is complete, or until everything on the queue is.
+    fn keep_until_through(&mut self, queue: &Queue, event: Option<Event>, keep: &Arc<Keep>) {
+        match event.or_else(|| enqueue::marker(queue, &Waits::NONE).ok()) {
+            Some(event) => self.in_flight.push_back((event, Arc::clone(keep))),
+            // Nobody can tell when that is. Losing the memory is the only safe thing.
+            None => std::mem::forget(Arc::clone(keep)),
         }
     }
 

@@ -37,7 +37,8 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nodes(nodes) => match nodes.first() {
-                Some((node, error)) => write!(f, "{error} for node {} and {} more", node.0, nodes.len() - 1),
+                Some((node, error)) if nodes.len() == 1 => write!(f, "{error} for node {}", node.0),
+                Some((node, error)) => write!(f, "{error} for node {} and others, {} in all", node.0, nodes.len()),
                 None => f.write_str("nothing was refused"),
             },
             Self::All(error) => error.fmt(f),
@@ -73,6 +74,8 @@ pub(super) fn record(plan: &Plan, objects: &Objects, views: &[Mem], queue: &Queu
             for step in &plan.steps[chunk.clone()] {
                 if let Err(error) = command(&mut recording, plan, objects, views, &step.action) {
                     refused.push((step.node, error));
+                    // A driver may take nothing more after it: whether it takes the others is asked of another one.
+                    recording = Recording::new(queue).map_err(Refusal::All)?;
                 }
             }
             if refused.len() > refused_before {

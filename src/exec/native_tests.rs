@@ -8,11 +8,11 @@ use opencl_sys::{CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCE
 use super::{Executable, Finalize};
 use crate::caps::{Claim, CommandBufferCaps, ExtensionVersion, QueueKinds, RecordAbi};
 use crate::cl::buffer::Buffer;
-use crate::cl::context::Context;
+use crate::cl::context::{Context, InContext};
 use crate::cl::device::{Device, best_device};
-use crate::cl::fake::Fake;
+use crate::cl::fake::{Barrier, Fake, telling_buffer};
 use crate::cl::queue::{Queue, QueueProperties};
-use crate::error::{Error, SetupError};
+use crate::error::{Error, SetupError, SubmitError};
 use crate::graph::{Graph, HostRead};
 use crate::plan::{Path, Why};
 
@@ -171,20 +171,30 @@ fn functions_that_are_not_advertised_are_used_only_on_demand() {
 /// Rule F4: a driver that answers to neither signature is not called by any.
 #[test]
 fn a_driver_of_unknown_signature_is_replayed() {
+    for (abi, how) in BOTH.into_iter().flat_map(|abi| [(abi, Barrier::Fails(-57)), (abi, Barrier::Silent)]) {
+        let setting = Setting::new(abi);
+        *setting.fake.barrier.lock().unwrap() = how;
+        let (graph, read) = setting.graph();
+        let executable = setting.finalize(&graph);
+        assert_eq!(paths(&executable), [(Path::Replay, 7)], "{abi}, {how:?}");
+        assert_eq!(executable.report().segments[0].why, Why::Unusable);
+        assert_runs(&executable, &setting.queue, &read);
+        assert_eq!((setting.fake.recorded.load(SeqCst), setting.live()), (0, 0));
+        assert!(matches!(setting.device.abi(), Err(Error::Setup(SetupError::CommandBufferAbi { .. }))));
+        assert_eq!(setting.fake.made.load(SeqCst), 1, "it is tried once");
+        if std::env::var_os("CLGRAPH_PATH").is_none() {
+            assert_eq!(setting.device.path().unwrap(), (Path::Replay, Why::Unusable));
+        }
+    }
+    // The older signature is known also where nobody looks at the handle.
+    let setting = Setting::new(WithoutProperties);
+    *setting.fake.barrier.lock().unwrap() = Barrier::Careless;
+    assert_eq!(setting.device.abi().unwrap().unwrap().record, WithoutProperties);
     let setting = Setting::new(WithProperties);
-    setting.fake.barrier_status.store(-57, SeqCst);
-    let (graph, read) = setting.graph();
-    let executable = setting.finalize(&graph);
-    assert_eq!(paths(&executable), [(Path::Replay, 7)]);
-    assert_eq!(executable.report().segments[0].why, Why::Unusable);
-    assert_runs(&executable, &setting.queue, &read);
-    assert_eq!((setting.fake.recorded.load(SeqCst), setting.live()), (0, 0));
-    let error = setting.device.abi().unwrap_err();
-    assert!(matches!(error, Error::Setup(SetupError::CommandBufferAbi { .. })));
-    assert!(
-        error.to_string().contains("returned CL_INVALID_EVENT_WAIT_LIST (-57), which fits neither signature"),
-        "{error}"
-    );
+    *setting.fake.barrier.lock().unwrap() = Barrier::Fails(-57);
+    let text = setting.device.abi().unwrap_err().to_string();
+    let why = "is unknown: recording a barrier by either returned CL_INVALID_EVENT_WAIT_LIST (-57) at last";
+    assert!(text.contains(why), "{text}");
 }
 
 /// Rule F4: what the driver refuses is planned again, and only that is replayed.
@@ -200,7 +210,7 @@ fn a_refused_command_is_replayed_and_the_rest_is_recorded() {
         let why = executable.report().segments[3].why;
         assert_eq!(
             why.to_string(),
-            "the driver refused to record it: clCommandFillBufferKHR failed with CL_INVALID_OPERATION (-59)"
+            "the driver refused: clCommandFillBufferKHR failed with CL_INVALID_OPERATION (-59)"
         );
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.live(), 2, "what was recorded before the second plan is gone");
@@ -209,7 +219,8 @@ fn a_refused_command_is_replayed_and_the_rest_is_recorded() {
 
 #[test]
 fn a_driver_that_refuses_everything_replays_everything() {
-    let every: [&dyn Fn(&Fake); 3] = [
+    let every: [&dyn Fn(&Fake); 4] = [
+        &|fake| fake.null_buffer.store(true, SeqCst),
         &|fake| fake.create_status.store(CL_OUT_OF_HOST_MEMORY, SeqCst),
         &|fake| fake.finalize_status.store(CL_OUT_OF_RESOURCES, SeqCst),
         &|fake| fake.refuse_all.store(CL_OUT_OF_RESOURCES, SeqCst),
@@ -222,27 +233,60 @@ fn a_driver_that_refuses_everything_replays_everything() {
         let (graph, read) = setting.graph();
         let executable = setting.finalize(&graph);
         assert!(paths(&executable).iter().all(|(path, _)| *path == Path::Replay));
-        assert!(executable.report().segments.iter().any(|part| matches!(part.why, Why::Refused(_))));
+        assert!(executable.report().segments.iter().any(|part| matches!(part.why, Why::Refused(_) | Why::Unusable)));
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.live(), 0);
         assert!(executable.command_buffers().is_empty());
     }
 }
 
+/// A driver that takes nothing more after a refusal is asked for the others by another command buffer.
+#[test]
+fn a_refusal_does_not_deny_what_stands_behind_it() {
+    let setting = Setting::new(WithProperties);
+    setting.fake.refused_fill.store(4, SeqCst);
+    setting.fake.sulks.store(true, SeqCst);
+    let graph = Graph::new(&setting.queue).unwrap();
+    let a = Buffer::<u32>::new(&setting.queue, 16).unwrap();
+    graph.fill(&a, 1).add().unwrap();
+    graph.fill(&a.slice(..1).unwrap(), 2).add().unwrap();
+    for _ in 0..20 {
+        graph.copy(&a.slice(..4).unwrap(), &a.slice(4..8).unwrap()).add().unwrap();
+    }
+    let executable = setting.finalize(&graph);
+    assert_eq!(paths(&executable), [(Path::Native, 1), (Path::Replay, 1), (Path::Native, 20)]);
+}
+
 /// Rule S1: some drivers refuse a command buffer that still runs, or one for another queue. Nothing was enqueued then.
 #[test]
 fn a_command_buffer_that_cannot_run_now_is_replayed_this_time() {
-    for status in [CL_INVALID_OPERATION, INCOMPATIBLE] {
-        let setting = Setting::new(WithProperties);
-        let (graph, read) = setting.graph();
-        let executable = setting.finalize(&graph);
-        setting.fake.enqueue_status.store(status, SeqCst);
-        assert_runs(&executable, &setting.queue, &read);
-        assert_eq!(setting.fake.enqueued.load(SeqCst), 0);
-        setting.fake.enqueue_status.store(0, SeqCst);
-        assert_runs(&executable, &setting.queue, &read);
-        assert_eq!(setting.fake.enqueued.load(SeqCst), 6);
+    // In the first case it is not made for running twice at once.
+    for (status, simultaneous) in [(CL_INVALID_OPERATION, false), (INCOMPATIBLE, true), (INCOMPATIBLE, false)] {
+        for fails_from in [0, 1] {
+            let fake = Fake::new(WithProperties, &[]);
+            let setting = Setting::with(fake, |says| says.simultaneous_use = simultaneous);
+            let (graph, read) = setting.graph();
+            let executable = setting.finalize(&graph);
+            setting.fake.fails_from.store(fails_from, SeqCst);
+            setting.fake.enqueue_status.store(status, SeqCst);
+            assert_runs(&executable, &setting.queue, &read);
+            assert_eq!(setting.fake.enqueued.load(SeqCst), fails_from);
+            setting.fake.enqueue_status.store(0, SeqCst);
+            assert_runs(&executable, &setting.queue, &read);
+            assert_eq!(setting.fake.enqueued.load(SeqCst), fails_from + 6);
+        }
     }
+}
+
+/// A command buffer that may run twice at once is not refused because it runs: who knows what was enqueued then.
+#[test]
+fn a_refusal_that_can_mean_anything_is_not_answered_by_doing_it_again() {
+    let setting = Setting::new(WithProperties);
+    let (graph, _) = setting.graph();
+    let executable = setting.finalize(&graph);
+    setting.fake.enqueue_status.store(CL_INVALID_OPERATION, SeqCst);
+    let error = executable.submit(&setting.queue).unwrap_err();
+    assert!(matches!(error, Error::Submit(SubmitError::Enqueue { commands: 3, enqueued: 0, .. })), "{error}");
 }
 
 /// Rule E2: any other failure to enqueue is the submission's, and says where.
@@ -255,9 +299,15 @@ fn a_command_buffer_that_fails_fails_the_submission_and_leaves_the_executable_us
     let error = executable.submit(&setting.queue).unwrap_err().to_string();
     assert_eq!(
         error,
-        "node 0 could not be enqueued, after 0 of 7 commands: clEnqueueCommandBufferKHR failed with \
-         CL_OUT_OF_RESOURCES (-5)"
+        "the command buffer of node 0 and 2 more could not be enqueued, after 0 of 7 commands: clEnqueueCommandBufferKHR \
+         failed with CL_OUT_OF_RESOURCES (-5)"
     );
+    setting.fake.fails_from.store(1, SeqCst);
+    setting.fake.enqueue_status.store(0, SeqCst);
+    assert_runs(&executable, &setting.queue, &read);
+    setting.fake.enqueue_status.store(CL_OUT_OF_RESOURCES, SeqCst);
+    let error = executable.submit(&setting.queue).unwrap_err();
+    assert!(matches!(error, Error::Submit(SubmitError::Enqueue { commands: 3, enqueued: 0, .. })), "{error}");
     setting.fake.enqueue_status.store(0, SeqCst);
     assert_runs(&executable, &setting.queue, &read);
 }
@@ -314,6 +364,50 @@ fn queues_that_a_driver_does_not_take_are_replayed() {
     assert_eq!(setting.fake.enqueued.load(SeqCst), 0);
 }
 
+/// Rule F3: a driver keeps nothing of what a command buffer uses.
+#[test]
+fn what_command_buffers_use_is_kept_until_they_are_through() {
+    for detached in [false, true] {
+        let setting = Setting::new(WithProperties);
+        let (buffer, tell) = telling_buffer(&setting.queue, 16);
+        let graph = Graph::new(&setting.queue).unwrap();
+        graph.fill(&buffer, 3).add().unwrap();
+        let executable = setting.finalize(&graph);
+        *setting.fake.holds.lock().unwrap() = Some(setting.queue.context().clone());
+        if detached {
+            executable.submit_to(&setting.queue).submit_detached().unwrap();
+        } else {
+            drop(executable.submit(&setting.queue).unwrap());
+        }
+        drop((buffer, graph, executable));
+        assert_eq!((setting.live(), tell.strong_count()), (1, 1), "it may run still");
+        setting.fake.run_held();
+        setting.queue.finish().unwrap();
+        let begin = std::time::Instant::now();
+        while setting.live() > 0 || tell.strong_count() > 0 {
+            assert!(begin.elapsed() < std::time::Duration::from_secs(60), "never released");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A driver that says success and gives no event: the commands run, and nobody is told of an end that nobody saw.
+#[test]
+fn an_event_that_does_not_come_is_an_error_and_the_commands_count_as_enqueued() {
+    let setting = Setting::new(WithProperties);
+    let graph = Graph::new(&setting.queue).unwrap();
+    let buffer = Buffer::<u32>::new(&setting.queue, 4).unwrap();
+    graph.fill(&buffer, 5).add().unwrap();
+    let executable = setting.finalize(&graph);
+    setting.fake.null_event.store(true, SeqCst);
+    assert!(executable.submit(&setting.queue).is_err());
+    executable.submit_to(&setting.queue).submit_detached().unwrap();
+    setting.queue.finish().unwrap();
+    assert_eq!(setting.fake.enqueued.load(SeqCst), 2);
+    setting.fake.null_event.store(false, SeqCst);
+    executable.submit(&setting.queue).unwrap().wait().unwrap();
+}
+
 /// A driver about which nothing is known is trusted.
 #[test]
 fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them() {
@@ -323,9 +417,19 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
     let (graph, read) = setting.graph();
     if std::env::var_os("CLGRAPH_PATH").is_none() {
         let executable = graph.finalize(Finalize::new()).unwrap();
-        assert_eq!((paths(&executable)[0], executable.report().segments[0].why), ((Path::Native, 3), Why::Available));
+        assert_eq!(paths(&executable)[0], (Path::Replay, 3));
+        assert_eq!(executable.report().segments[0].why, Why::TooShort);
         assert_runs(&executable, &setting.queue, &read);
-        assert_eq!(setting.fake.enqueued.load(SeqCst), 6);
+        let buffer = Buffer::<u32>::new(&setting.queue, 4).unwrap();
+        for value in 0..4 {
+            graph.fill(&buffer, value).add().unwrap();
+        }
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        assert_eq!(paths(&executable)[4], (Path::Native, 4));
+        assert_eq!(executable.report().segments[4].why, Why::Available);
+        assert_runs(&executable, &setting.queue, &read);
+        assert_eq!(setting.fake.enqueued.load(SeqCst), 3);
+        assert_eq!(setting.device.path().unwrap(), (Path::Native, Why::Available));
     }
     assert_eq!(setting.device.caps().path(), (Path::Native, Why::Available));
 }

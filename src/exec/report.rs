@@ -35,6 +35,8 @@ pub struct Report {
     pub commands: usize,
     /// The parts that run by one path each, in order.
     pub segments: Vec<SegmentReport>,
+    /// Whether a submission is held until all of it is enqueued, because that is faster on the driver.
+    pub gated: bool,
     /// Kernel objects that were made: one for each kernel and set of argument values.
     pub kernel_objects: usize,
     /// Kernels whose arguments could not be checked, because their program does not tell their types.
@@ -83,9 +85,10 @@ impl Report {
                     path: segment.path,
                     why: segment.why,
                     commands: segment.steps.len(),
-                    command_buffers: if segment.path == Path::Native { segment.chunks().len() } else { 0 },
+                    command_buffers: segment.command_buffers(),
                 })
                 .collect(),
+            gated: plan.gated,
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
             warnings: warnings.chain(native_warnings(caps, plan)).collect(),
@@ -113,22 +116,48 @@ fn native_warnings(caps: &Caps, plan: &Plan) -> Vec<String> {
     warnings
 }
 
+/// Parts that are shown one by one.
+const SHOWN: usize = 12;
+
+/// A number of things, in the singular or the plural.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+impl fmt::Display for SegmentReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, why, commands, command_buffers } = self;
+        let by = if *command_buffers == 0 { path.to_string() } else { count(*command_buffers, "command buffer") };
+        write!(f, "{} by {by} ({why})", count(*commands, "command"))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "device   {}", self.device)?;
-        writeln!(f, "nodes    {}, as {} commands", self.nodes, self.commands)?;
+        writeln!(f, "nodes    {}, as {}", self.nodes, count(self.commands, "command"))?;
         writeln!(
             f,
             "edges    {}: {} implied by a path of two others, {} by the order of the queue",
             self.edges, self.edges_implied_by_path, self.edges_implied_by_lane
         )?;
-        writeln!(f, "kernels  {} objects with their arguments set", self.kernel_objects)?;
-        for (index, segment) in self.segments.iter().enumerate() {
-            let SegmentReport { path, why, commands, command_buffers } = segment;
-            match command_buffers {
-                0 => writeln!(f, "part {index}   {commands} commands by {path} ({why})")?,
-                buffers => writeln!(f, "part {index}   {commands} commands by {buffers} {path} ({why})")?,
-            }
+        writeln!(f, "kernels  {} with arguments set", count(self.kernel_objects, "object"))?;
+        for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {
+            writeln!(f, "part {index:<3} {segment}")?;
+        }
+        if let Some(rest) = self.segments.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let sum = |of: fn(&SegmentReport) -> usize| rest.iter().map(of).sum::<usize>();
+            let buffers = sum(|part| part.command_buffers);
+            writeln!(
+                f,
+                "         and {} more parts: {} in {}",
+                rest.len(),
+                count(sum(|part| part.commands), "command"),
+                count(buffers, "command buffer")
+            )?;
+        }
+        if self.gated {
+            writeln!(f, "gate     a submission is held until all of it is enqueued, which is faster on this driver")?;
         }
         for kernel in &self.unchecked_kernels {
             writeln!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::native::Recorded;
 use super::{Inner, replay};
-use crate::cl::command_buffer::NotEnqueued;
+use crate::cl::command_buffer::{CommandBuffer, NotEnqueued};
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::Event;
 use crate::cl::host::{HostBytes, Slot};
@@ -47,6 +47,8 @@ pub(super) struct Stopped {
     pub(super) under_way: bool,
 }
 
+static NOTHING: Waits = Waits::NONE;
+
 /// Where commands go, and the events that the walk has gathered.
 struct Walk<'a> {
     exec: &'a Inner,
@@ -74,18 +76,18 @@ pub(super) fn enqueue(
         return Ok(Ends { first: None, last: Some(last) });
     }
     let mut walk = Walk { exec, hands, queue, waits, want, ends: Ends::default() };
+    if want.first && recorded.is_some() && exec.plan.segments.first().is_some_and(|first| first.path == Path::Native) {
+        // No driver tells when a command buffer starts: a marker before it is complete then.
+        walk.mark_start()?;
+    }
     let mut buffers = recorded.map(|recorded| recorded.buffers().iter());
+    debug_assert!(buffers.as_ref().is_none_or(|buffers| buffers.len() == exec.plan.command_buffers()));
     for segment in &exec.plan.segments {
         match (segment.path, recorded, &mut buffers) {
             (Path::Native, Some(recorded), Some(buffers)) => {
-                for (chunk, buffer) in segment.chunks().zip(buffers) {
-                    let not_now = walk.command(chunk.clone(), |to| match buffer.enqueue(to) {
-                        Ok(event) => Ok((event, None)),
-                        Err(NotEnqueued::NotNow(error)) => Ok((None, Some(error))),
-                        Err(NotEnqueued::Failed(error)) => Err(error),
-                    })?;
-                    if let Some(error) = not_now {
-                        recorded.tell_once(&error);
+                for (chunk, buffer) in segment.chunks().zip(buffers.by_ref()) {
+                    if let Some(not_now) = walk.buffer(chunk.clone(), buffer)? {
+                        recorded.tell_once(&not_now);
                         walk.replay(chunk)?;
                     }
                 }
@@ -97,43 +99,60 @@ pub(super) fn enqueue(
 }
 
 impl Walk<'_> {
+    /// Takes an event that is complete when the first command may start.
+    fn mark_start(&mut self) -> Result<(), Stopped> {
+        let first = enqueue::marker(self.queue, self.waits)
+            .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: false })?;
+        self.ends.first = Some(first);
+        self.want.first = false;
+        self.waits = &NOTHING;
+        Ok(())
+    }
+
     /// Enqueues steps one by one.
     #[inline]
     fn replay(&mut self, steps: Range<usize>) -> Result<(), Stopped> {
-        let (exec, hands) = (self.exec, self.hands);
         for index in steps {
-            let action = &exec.plan.steps[index].action;
-            self.command(index..index + 1, |to| Ok((replay::enqueue(exec, hands, action, to)?, ())))?;
+            let to = self.to(index..index + 1);
+            match replay::enqueue(self.exec, self.hands, &self.exec.plan.steps[index].action, &to) {
+                Ok(event) => self.took(index..index + 1, event),
+                Err(source) => return Err(self.stopped(index..index + 1, source, index > 0)),
+            }
         }
         Ok(())
     }
 
-    /// Enqueues one thing that does some steps, and keeps its event if it is wanted.
-    #[inline]
-    fn command<T>(
-        &mut self,
-        steps: Range<usize>,
-        enqueue: impl FnOnce(&To<'_>) -> Result<(Option<Event>, T), DriverError>,
-    ) -> Result<T, Stopped> {
-        let all = &self.exec.plan.steps;
-        let (is_first, is_last) = (steps.start == 0, steps.end == all.len());
-        let waits = if is_first { self.waits } else { &Waits::NONE };
-        let event = (is_last && self.want.last) || (is_first && self.want.first && !is_last);
-        match enqueue(&To { queue: self.queue, waits, event }) {
-            Ok((event, rest)) => {
-                if is_last {
-                    self.ends.last = event;
-                } else if event.is_some() {
-                    self.ends.first = event;
-                }
-                Ok(rest)
+    /// Enqueues the command buffer of some steps, or tells why it cannot run now: then nothing was enqueued.
+    fn buffer(&mut self, steps: Range<usize>, buffer: &CommandBuffer) -> Result<Option<DriverError>, Stopped> {
+        match buffer.enqueue(&self.to(steps.clone())) {
+            Ok(event) => {
+                self.took(steps, event);
+                Ok(None)
             }
-            Err(source) => {
-                let (node, enqueued, total) = (self.exec.node(all[steps.start].node), steps.start, all.len());
-                let error = SubmitError::Enqueue { node, enqueued, total, source };
-                // A command buffer that failed may have enqueued some of its commands.
-                Err(Stopped { error, under_way: !is_first || steps.len() > 1 })
-            }
+            Err(NotEnqueued::NotNow(error)) => Ok(Some(error)),
+            // Some of its commands may be under way.
+            Err(NotEnqueued::Failed(source)) => Err(self.stopped(steps, source, true)),
         }
+    }
+
+    fn to(&self, steps: Range<usize>) -> To<'_> {
+        let (is_first, is_last) = (steps.start == 0, steps.end == self.exec.plan.steps.len());
+        let event = (is_last && self.want.last) || (is_first && self.want.first && !is_last);
+        To { queue: self.queue, waits: if is_first { self.waits } else { &NOTHING }, event }
+    }
+
+    fn took(&mut self, steps: Range<usize>, event: Option<Event>) {
+        if steps.end == self.exec.plan.steps.len() {
+            self.ends.last = event;
+        } else if event.is_some() {
+            self.ends.first = event;
+        }
+    }
+
+    fn stopped(&self, steps: Range<usize>, source: DriverError, under_way: bool) -> Stopped {
+        let all = &self.exec.plan.steps;
+        let (node, commands) = (self.exec.node(all[steps.start].node), steps.len());
+        let error = SubmitError::Enqueue { node, commands, enqueued: steps.start, total: all.len(), source };
+        Stopped { error, under_way: under_way || self.ends.first.is_some() }
     }
 }

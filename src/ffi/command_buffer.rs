@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use opencl_sys::{CL_INVALID_VALUE, cl_command_queue, cl_event, cl_int, cl_kernel, cl_mem, cl_uint};
+use opencl_sys::{cl_command_queue, cl_event, cl_int, cl_kernel, cl_mem, cl_uint};
 
 use super::{Address, Lookup};
 use crate::caps::RecordAbi;
@@ -30,27 +30,40 @@ pub(crate) const CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR: u64 = 1 <
 pub(crate) const CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR: u64 = 1 << 2;
 pub(crate) const CL_INCOMPATIBLE_COMMAND_QUEUE_KHR: cl_int = -1140;
 
+/// Functions that a driver lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Those without which nothing can be recorded.
+    pub(crate) essential: Vec<&'static str>,
+    /// Those that record one kind of command.
+    pub(crate) commands: Vec<&'static str>,
+}
+
 /// Declares the functions that never changed, as fields.
 macro_rules! fixed_functions {
     ($( $field:ident $name:literal: fn($($arg:ty),* $(,)?) -> $ret:ty; )*) => {
         /// The functions that all revisions share, with the types of the headers.
         pub(crate) struct CommandBufferFns {
             $( pub(crate) $field: unsafe extern "system" fn($($arg),*) -> $ret, )*
+            /// Records a barrier. Only tried, by `probe`: what is recorded for an in-order queue needs none.
+            barrier: Address,
             record: Recorders,
         }
 
         impl CommandBufferFns {
-            /// The table, or the names of the functions without which nothing can be recorded.
-            pub(crate) fn load(lookup: Lookup<'_>) -> Result<Self, Vec<&'static str>> {
-                let mut missing = Vec::new();
+            /// The table, or what is missing.
+            pub(crate) fn load(lookup: Lookup<'_>) -> Result<Self, Missing> {
+                let mut essential = Vec::new();
                 $( let $field = lookup($name);
-                   if $field.is_null() { missing.push(text($name)); } )*
+                   if $field.is_null() { essential.push(text($name)); } )*
                 let record = Recorders::load(lookup);
-                if record.barrier.is_none() { missing.push("clCommandBarrierWithWaitListKHR"); }
-                if !missing.is_empty() {
-                    return Err(missing);
-                }
+                let barrier = Address::find(lookup, BARRIER);
+                if barrier.is_none() { essential.push(text(BARRIER)); }
+                let Some(barrier) = barrier.filter(|_| essential.is_empty()) else {
+                    return Err(Missing { essential, commands: record.missing() });
+                };
                 Ok(Self {
+                    barrier,
                     $(
                         // SAFETY: **headers**, and it is not null.
                         $field: unsafe {
@@ -102,14 +115,17 @@ macro_rules! record_functions {
             fn load(lookup: Lookup<'_>) -> Self {
                 Self { $( $field: Address::find(lookup, $name), )* }
             }
+
+            fn missing(&self) -> Vec<&'static str> {
+                let all = [$( (self.$field.is_none(), text($name)) ),*];
+                all.into_iter().filter(|(missing, _)| *missing).map(|(_, name)| name).collect()
+            }
         }
 
         impl CommandBufferFns {
-            /// The names of the record functions that the driver lacks.
-            pub(crate) fn missing_commands(&self) -> Vec<&'static str> {
-                let mut missing = Vec::new();
-                $( if self.record.$field.is_none() { missing.push(text($name)); } )*
-                missing
+            /// What the driver lacks of the functions that record.
+            pub(crate) fn missing(&self) -> Missing {
+                Missing { essential: Vec::new(), commands: self.record.missing() }
             }
 
             $(
@@ -150,8 +166,6 @@ macro_rules! record_functions {
 }
 
 record_functions! {
-    /// Waits for all commands before, and holds all commands behind.
-    barrier c"clCommandBarrierWithWaitListKHR": fn();
     /// `size` bytes from buffer to buffer.
     copy c"clCommandCopyBufferKHR":
         fn(src: cl_mem, dst: cl_mem, src_offset: usize, dst_offset: usize, size: usize);
@@ -164,34 +178,48 @@ record_functions! {
         fn(dst: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize);
 }
 
+/// The function whose answers tell the signature of the others.
+const BARRIER: &CStr = c"clCommandBarrierWithWaitListKHR";
+
 /// A name that the macros took from their own text.
 fn text(name: &'static CStr) -> &'static str {
     name.to_str().unwrap_or_default()
 }
 
 impl CommandBufferFns {
-    /// Which signature the record functions have, found by recording a barrier by the newer one.
+    /// Which signature the record functions have, found by recording barriers. Each answer needs a proof of its own; `Err`
+    /// is what a driver returned that gave none.
     ///
-    /// A driver with the newer signature succeeds and writes a sync point of 32 bits. One with the older sees the place for
-    /// the sync point as that for a handle, which must be null, and refuses with CL_INVALID_VALUE; if it wrote one, it
-    /// would be of 64 bits. Tried on PoCL 3.1 to 7.1, Intel's CPU runtime and the emulation layer; versions are no guide.
-    /// `Err`: neither.
+    /// First a call that is right by the older signature and wrong by the newer: what is the place for the sync point to
+    /// the older is a wait list of no events to the newer, which must then be null (CL_INVALID_SYNC_POINT_WAIT_LIST_KHR).
+    /// Then one that is right by the newer and wrong by the older: the place for the sync point is the one for a handle
+    /// there, which must be null. A sync point has 32 bits. Versions are no guide: see `docs/driver-notes.md`.
     ///
     /// # Safety
     /// `buffer` is a live command buffer that is recording and that nobody else uses.
     pub(crate) unsafe fn probe(&self, buffer: cl_command_buffer_khr) -> Result<RecordAbi, cl_int> {
         const MARK: u64 = 0xAAAA_AAAA_AAAA_AAAA;
-        let mut place = [MARK, 0];
-        let tail = Tail { sync_point: place.as_mut_ptr().cast(), ..Tail::NONE };
-        // SAFETY: the caller's promise; with either signature the driver gets a live buffer, null pointers, zeros, and
-        // one place that is large enough for what either would write to it.
-        let status = unsafe { self.barrier(RecordAbi::WithProperties, buffer, tail) }.unwrap_or(cl_int::MIN);
-        let rest = place[0].to_ne_bytes()[4..] == MARK.to_ne_bytes()[4..] && place[1] == 0;
-        match status {
-            0 if rest => Ok(RecordAbi::WithProperties),
-            0 => Ok(RecordAbi::WithoutProperties),
-            CL_INVALID_VALUE if place == [MARK, 0] => Ok(RecordAbi::WithoutProperties),
-            status => Err(status),
+        // Seven words: what is narrower in a signature is zero here, and the seventh is not looked at by the older one.
+        type Words = unsafe extern "system" fn(usize, usize, usize, usize, usize, usize, usize) -> cl_int;
+        let address = self.barrier.0.as_ptr();
+        // SAFETY: **ABI**: a call by words is right for both where the caller cleans the stack.
+        let barrier = unsafe { std::mem::transmute::<*mut c_void, Words>(address) };
+        let is_sync_point = |place: [u64; 2]| {
+            place[0] != MARK && place[0].to_ne_bytes()[4..] == MARK.to_ne_bytes()[4..] && place[1] == MARK
+        };
+        let buffer = buffer.expose_provenance();
+
+        let mut place = [MARK; 2];
+        // SAFETY: the caller's promise; the driver gets a live buffer, nulls, zeros, and one place that is large enough for
+        // whatever it may take it for.
+        let older = unsafe { barrier(buffer, 0, 0, 0, place.as_mut_ptr().expose_provenance(), 0, 0) };
+        if older == 0 && is_sync_point(place) {
+            return Ok(RecordAbi::WithoutProperties);
         }
+        let untouched = place == [MARK; 2];
+        let mut place = [MARK; 2];
+        // SAFETY: as above.
+        let newer = unsafe { barrier(buffer, 0, 0, 0, 0, place.as_mut_ptr().expose_provenance(), 0) };
+        if newer == 0 && untouched && is_sync_point(place) { Ok(RecordAbi::WithProperties) } else { Err(newer) }
     }
 }

@@ -37,12 +37,7 @@ impl Graph {
     /// ```
     #[must_use]
     pub fn to_dot(&self, detail: Detail) -> String {
-        let state = self.lock();
-        let petgraph = state.ir.topology.petgraph();
-        let label = |_: &DiGraph<(), ()>, (index, ()): (NodeIndex, &())| attributes(&state, index, detail);
-        let none = |_: &DiGraph<(), ()>, _| String::new();
-        let config = [Config::NodeNoLabel, Config::EdgeNoLabel];
-        format!("{:?}", Dot::with_attr_getters(petgraph, &config, &none, &label))
+        self.lock().to_dot(detail)
     }
 
     /// Writes the graph to a `.dot` file. An existing file is replaced.
@@ -57,6 +52,17 @@ impl Graph {
         }
         fs::write(path, self.to_dot(detail)).map_err(|error| fail(error.to_string()))?;
         Ok(())
+    }
+}
+
+impl State {
+    /// The graph as it is now.
+    pub(crate) fn to_dot(&self, detail: Detail) -> String {
+        let petgraph = self.ir.topology.petgraph();
+        let label = |_: &DiGraph<(), ()>, (index, ()): (NodeIndex, &())| attributes(self, index, detail);
+        let none = |_: &DiGraph<(), ()>, _| String::new();
+        let config = [Config::NodeNoLabel, Config::EdgeNoLabel];
+        format!("{:?}", Dot::with_attr_getters(petgraph, &config, &none, &label))
     }
 }
 

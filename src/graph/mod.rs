@@ -331,6 +331,7 @@ impl State {
         let view = ViewId(self.views.len() as u32);
         self.ir.views.push(View {
             root,
+            root_size: mem.root_size(),
             offset: mem.offset_in_root(),
             size: mem.size(),
             is_sub_buffer: mem.is_sub_buffer(),

@@ -222,7 +222,7 @@ mod tests {
         uses.iter()
             .enumerate()
             .map(|(node, (range, mode, sub))| {
-                let view = View { root: RootId(0), offset: 0, size: 100, is_sub_buffer: *sub };
+                let view = View { root: RootId(0), root_size: 100, offset: 0, size: 100, is_sub_buffer: *sub };
                 let access = Access { view: ViewId(0), range: range.clone(), mode: *mode };
                 let mut after = Vec::new();
                 hazards.add(NodeId(node as u32), &access, &view, &mut after);
@@ -307,8 +307,13 @@ mod tests {
                     reaches[node][pred] = true;
                 }
             }
-            let views =
-                [false, true].map(|is_sub_buffer| View { root: RootId(0), offset: 0, size: 100, is_sub_buffer });
+            let views = [false, true].map(|is_sub_buffer| View {
+                root: RootId(0),
+                root_size: 100,
+                offset: 0,
+                size: 100,
+                is_sub_buffer,
+            });
             let access = |(range, mode, sub): &(Range<usize>, Mode, bool)| Access {
                 view: ViewId(u32::from(*sub)),
                 range: range.clone(),

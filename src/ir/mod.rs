@@ -172,6 +172,8 @@ impl Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) root: RootId,
+    /// Bytes of the root.
+    pub(crate) root_size: usize,
     /// Where it starts in the root, in bytes.
     pub(crate) offset: usize,
     pub(crate) size: usize,

@@ -19,7 +19,15 @@ pub(crate) enum Driver {
 pub(crate) fn driver(caps: &Caps) -> Driver {
     match caps.platform.as_str() {
         "Portable Computing Language" if !caps.gpu => Driver::Pocl,
-        "Intel(R) OpenCL" if !caps.gpu => Driver::IntelCpu,
+        // Its emulation of FPGAs is the same runtime under another name.
+        name if name.starts_with("Intel(R)") && !caps.gpu => Driver::IntelCpu,
         _ => Driver::Other,
     }
+}
+
+/// Whether it is faster to hold a long submission by a user event until all of it is enqueued. On PoCL the thread that
+/// enqueues and those that run get into each other's way: a chain of 929 empty kernels takes 0.93 of the time when they do
+/// not, and its host 0.6 of the time to enqueue it.
+pub(crate) fn gate_pays(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
 }

@@ -33,6 +33,8 @@ pub(crate) struct Options<'a> {
     pub(crate) denied: &'a BTreeMap<NodeId, Why>,
     /// Why nothing can.
     pub(crate) no_native: Option<Why>,
+    /// Commands in one command buffer, at most.
+    pub(crate) chunk: usize,
 }
 
 /// What to do, in order.
@@ -46,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) objects: Vec<ObjectSpec>,
     /// The patterns of fills.
     pub(crate) patterns: Vec<u8>,
+    /// Whether a submission is held by a gate until all of it is enqueued.
+    pub(crate) gated: bool,
     pub(crate) edges: Edges,
 }
 
@@ -53,6 +57,11 @@ impl Plan {
     /// Whether some of it goes into command buffers.
     pub(crate) fn is_native(&self) -> bool {
         self.segments.iter().any(|segment| segment.path == Path::Native)
+    }
+
+    /// How many command buffers it needs.
+    pub(crate) fn command_buffers(&self) -> usize {
+        self.segments.iter().map(Segment::command_buffers).sum()
     }
 }
 
@@ -128,6 +137,8 @@ pub(crate) struct Segment {
     pub(crate) steps: Range<usize>,
     pub(crate) path: Path,
     pub(crate) why: Why,
+    /// Commands in one command buffer, at most.
+    pub(crate) chunk: usize,
 }
 
 /// Why there is no plan.
@@ -152,7 +163,8 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let segments = path::partition(ir, &steps, caps, options);
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
-    let plan = Plan { steps, segments, objects, patterns, edges };
+    let gated = path::gate(&steps, caps, options);
+    let plan = Plan { steps, segments, objects, patterns, gated, edges };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan).map_err(PlanError::Defect)?;
     Ok(plan)

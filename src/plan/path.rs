@@ -7,7 +7,7 @@ use super::known::{self, Driver};
 use super::{Options, PlanError, Segment, Step};
 use crate::caps::{Caps, Claim, Version};
 use crate::error::{DriverError, ErrorKind};
-use crate::ir::{Ir, NodeId, Op, View};
+use crate::ir::{Access, Ir, NodeId, Op};
 
 /// How the commands of a graph get to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -62,6 +62,10 @@ pub enum Why {
     NoSuchCommand,
     /// The kernel prints, and recorded kernels cannot on the device.
     Prints,
+    /// It uses a buffer that is larger than the device's largest allocation, over which drivers crash when they record.
+    TooLarge,
+    /// So few commands are enqueued as fast as a command buffer would be.
+    TooShort,
     /// The driver refused to record it.
     Refused(DriverError),
     /// The driver's functions that record could not be called: see [`Device::abi`](crate::Device::abi).
@@ -87,14 +91,25 @@ impl fmt::Display for Why {
             Self::Queues => "the device's command buffers do not run on plain in-order queues",
             Self::NoSuchCommand => "command buffers have no such command",
             Self::Prints => "recorded kernels cannot print on this device",
-            Self::Refused(error) => return write!(f, "the driver refused to record it: {error}"),
+            Self::TooLarge => "a buffer of it is larger than the device's largest allocation",
+            Self::TooShort => "too few for a command buffer to pay",
+            Self::Refused(error) => return write!(f, "the driver refused: {error}"),
             Self::Unusable => "the driver's functions that record cannot be called",
         })
     }
 }
 
+/// Written as its text.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Why {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The commands of which a device can say by which path it takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Command {
     /// A kernel.
@@ -169,8 +184,7 @@ impl Caps {
         if caps.claim == Claim::Hidden {
             return Err(Why::NotListed);
         }
-        let lacks = |name: &str| caps.missing.iter().find(|missing| **missing == name).copied();
-        if let Some(name) = ESSENTIAL.into_iter().find_map(lacks) {
+        if let Some(name) = caps.missing.first() {
             return Err(Why::MissingFunction(name));
         }
         if caps.required_queue.out_of_order || caps.required_queue.profiling {
@@ -184,10 +198,11 @@ impl Caps {
             Command::Fill => "clCommandFillBufferKHR",
             Command::Write | Command::Read => return Err(Why::NoSuchCommand),
         };
-        lacks(function).map_or(Ok(()), |name| Err(Why::MissingFunction(name)))
+        if caps.missing_commands.contains(&function) { Err(Why::MissingFunction(function)) } else { Ok(()) }
     }
 
     /// The path that clgraph chooses by itself on the device, and why. A table of facts: see `docs/driver-notes.md`.
+    /// [`Device::path`](crate::Device::path) also looks at the environment and at the driver's functions.
     #[must_use]
     pub fn path(&self) -> (Path, Why) {
         if let Err(why) = self.can_record(Command::Kernel) {
@@ -201,32 +216,12 @@ impl Caps {
     }
 }
 
-/// Functions without which there is no command buffer. `clCommandBarrierWithWaitListKHR` tells the signatures of the rest.
-const ESSENTIAL: [&str; 6] = [
-    "clCreateCommandBufferKHR",
-    "clFinalizeCommandBufferKHR",
-    "clReleaseCommandBufferKHR",
-    "clEnqueueCommandBufferKHR",
-    "clCommandNDRangeKernelKHR",
-    "clCommandBarrierWithWaitListKHR",
-];
-
 /// Says no to a graph with a node that no path can run on the device.
 pub(super) fn check_runnable(ir: &Ir, caps: &Caps) -> Result<(), PlanError> {
-    // A buffer may be made for another device of its context, and some drivers crash over it when a kernel is recorded.
-    let bad = |view: &View| {
-        let (align, largest) = (caps.sub_buffer_align.max(1), caps.max_allocation);
-        if view.is_sub_buffer && !view.offset.is_multiple_of(align) {
-            return Some(format!(
-                "a sub-buffer starts at byte {}, and the device wants a multiple of {align}",
-                view.offset
-            ));
-        }
-        (!view.is_sub_buffer && view.size as u64 > largest)
-            .then(|| format!("a buffer has {} bytes, and the device's largest can have {largest}", view.size))
-    };
-    let bad: Vec<Option<String>> = ir.views.iter().map(bad).collect();
-    let bad = bad.iter().any(Option::is_some).then_some(bad);
+    // A sub-buffer may be made for another device of its context.
+    let align = caps.sub_buffer_align.max(1);
+    let bad: Vec<bool> = ir.views.iter().map(|view| view.is_sub_buffer && !view.offset.is_multiple_of(align)).collect();
+    let bad = bad.contains(&true).then_some(bad);
     for node in ir.ids() {
         can_run(ir, node, caps, bad.as_deref()).map_err(|(missing, kind)| PlanError::NotRunnable {
             node,
@@ -237,7 +232,7 @@ pub(super) fn check_runnable(ir: &Ir, caps: &Caps) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn can_run(ir: &Ir, node: NodeId, caps: &Caps, bad: Option<&[Option<String>]>) -> Result<(), (String, ErrorKind)> {
+fn can_run(ir: &Ir, node: NodeId, caps: &Caps, bad: Option<&[bool]>) -> Result<(), (String, ErrorKind)> {
     let needs = |version: Version, what: &str| {
         if caps.version >= version {
             return Ok(());
@@ -245,9 +240,10 @@ fn can_run(ir: &Ir, node: NodeId, caps: &Caps, bad: Option<&[Option<String>]>) -
         let missing = format!("{what} needs OpenCL {version}, and the device has {}", caps.version);
         Err((missing, ErrorKind::FeatureNotSupported))
     };
-    let bad_view =
-        |bad: &[Option<String>]| ir.accesses(node).iter().find_map(|access| bad[access.view.index()].clone());
-    if let Some(missing) = bad.and_then(bad_view) {
+    let bad_view = |bad: &[bool]| ir.accesses(node).iter().map(|access| access.view).find(|view| bad[view.index()]);
+    if let Some(view) = bad.and_then(bad_view) {
+        let (offset, align) = (ir.views[view.index()].offset, caps.sub_buffer_align);
+        let missing = format!("a sub-buffer starts at byte {offset}, and the device wants a multiple of {align}");
         return Err((missing, ErrorKind::FeatureNotSupported));
     }
     match ir.op(node) {
@@ -269,38 +265,65 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
 }
 
 /// By which path a node runs. The only place that decides it.
-fn path_of(op: &Op, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
-    let (Path::Native, Some(command)) = (choice.0, Command::of(op)) else { return choice };
-    let denied = options.denied.get(&node).copied().or(options.no_native);
-    match denied.map_or_else(|| caps.can_record(command), Err) {
-        Ok(()) => choice,
-        Err(why) => (Path::Replay, why),
-    }
+fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
+    let (Path::Native, Some(command)) = (choice.0, Command::of(ir.op(node))) else { return choice };
+    let too_large = |access: &Access| ir.views[access.view.index()].root_size as u64 > caps.max_allocation;
+    let why_not = match options.denied.get(&node).copied().or(options.no_native) {
+        Some(why) => Some(why),
+        None if ir.accesses(node).iter().any(too_large) => Some(Why::TooLarge),
+        None => caps.can_record(command).err(),
+    };
+    why_not.map_or(choice, |why| (Path::Replay, why))
 }
+
+/// An automatic choice records no fewer commands in a row than this.
+const SHORT: usize = 4;
 
 /// Cuts the steps into parts that run by one path each, for one reason.
 pub(super) fn partition(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> Vec<Segment> {
     let choice = choose(caps, options);
+    let segment = |steps, (path, why)| Segment { steps, path, why, chunk: options.chunk };
     let mut segments: Vec<Segment> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        let (path, why) = path_of(ir.op(step.node), step.node, caps, options, choice);
-        match segments.last_mut() {
-            Some(last) if (last.path, last.why) == (path, why) => last.steps.end = index + 1,
-            _ => segments.push(Segment { steps: index..index + 1, path, why }),
-        }
+        push(&mut segments, segment(index..index + 1, path_of(ir, step.node, caps, options, choice)));
     }
-    segments
+    if choice != (Path::Native, Why::Available) {
+        return segments;
+    }
+    let mut long = Vec::new();
+    for part in segments {
+        let short = part.path == Path::Native && part.steps.len() < SHORT;
+        push(&mut long, if short { segment(part.steps, (Path::Replay, Why::TooShort)) } else { part });
+    }
+    long
 }
 
-/// Commands in one command buffer, at most. See `docs/driver-notes.md`: PoCL needs time that grows with the square of the
-/// commands, and stack for each.
-const CHUNK: usize = 64;
+/// Adds a part, to the last one if that is of its kind.
+fn push(segments: &mut Vec<Segment>, part: Segment) {
+    match segments.last_mut() {
+        Some(last) if (last.path, last.why) == (part.path, part.why) => last.steps.end = part.steps.end,
+        _ => segments.push(part),
+    }
+}
 
 impl Segment {
+    /// How many command buffers the part needs.
+    pub(crate) fn command_buffers(&self) -> usize {
+        if self.path == Path::Native { self.chunks().len() } else { 0 }
+    }
+
     /// The steps of each command buffer of a native part: as few as can be, of about the same length.
     pub(crate) fn chunks(&self) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
         let (start, len) = (self.steps.start, self.steps.len());
-        let count = len.div_ceil(CHUNK);
+        let count = len.div_ceil(self.chunk.max(1));
         (0..count).map(move |at| start + len * at / count..start + len * (at + 1) / count)
     }
+}
+
+/// Commands from which on a gate pays, on drivers where it does.
+const GATED: usize = 64;
+
+/// Whether a submission is to be held by a gate until all of it is enqueued: see [`known::gate_pays`].
+pub(super) fn gate(steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
+    options.path == Path::Auto && steps.len() >= GATED && known::gate_pays(caps)
 }

@@ -7,8 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, Command, Device, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Path, Program, Queue,
-    QueueProperties, Why,
+    Buffer, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties,
 };
 use opencl3::command_queue::CommandQueue;
 
@@ -70,18 +69,6 @@ pub fn content<T: Element>(queue: &Queue, buffer: &Buffer<T>) -> Vec<T> {
     // SAFETY: the destination is as long as the buffer, and the call blocks.
     unsafe { raw.enqueue_read_buffer(&mem, opencl3::types::CL_TRUE, 0, &mut data, &[]) }.unwrap();
     data
-}
-
-/// By which path a kernel runs when the program does not say: the suite runs with CLGRAPH_PATH too.
-pub fn usual_path(device: &Device) -> (Path, Why) {
-    let caps = device.caps();
-    match std::env::var("CLGRAPH_PATH").as_deref() {
-        Ok("native") => caps
-            .can_record(Command::Kernel)
-            .map_or_else(|why| (Path::Replay, why), |()| (Path::Native, Why::Environment)),
-        Ok("replay") => (Path::Replay, Why::Environment),
-        _ => caps.path(),
-    }
 }
 
 /// The same queue for `opencl3`.

@@ -1,0 +1,244 @@
+//! Plans as text, for tests without a device: a graph is written line by line, and the plan is read as lines.
+//!
+//! ```text
+//! buffer x 64                       a buffer of 64 bytes
+//! sub s x 0..32                     a sub-buffer of it
+//! a: kernel f read x write y[0..8] value 7 local 64 null range 16 prints
+//! b: copy x y 8                     8 bytes from the start of x to the start of y
+//! c: rect x y 4x2x1                 fill y 8, write x 8, read x 8, empty
+//! d: empty after a b
+//! edge c d
+//! ```
+
+mod paths;
+mod plans;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use super::{Action, Options, Path, Plan, Why, plan};
+use crate::caps::{Caps, Version};
+use crate::ir::hazards::Hazards;
+use crate::ir::{
+    Access, Arg, CopyRect, DataId, Grid, Ir, KernelDecl, KernelId, Mode, NodeId, Op, Place, ResultId, RootId, View,
+    ViewId,
+};
+
+#[derive(Default)]
+struct Reader {
+    ir: Ir,
+    hazards: Hazards,
+    views: HashMap<String, ViewId>,
+    kernels: HashMap<String, KernelId>,
+    nodes: HashMap<String, NodeId>,
+    names: Vec<String>,
+    roots: u32,
+}
+
+impl Reader {
+    fn view(&self, name: &str) -> ViewId {
+        self.views[name]
+    }
+
+    fn access(&self, text: &str, mode: Mode) -> Access {
+        let (name, range) = text.split_once('[').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let view = self.view(name);
+        let View { offset, size, .. } = self.ir.views[view.index()];
+        let range = range.map_or(0..size, |range| {
+            let (start, end) = range.trim_end_matches(']').split_once("..").unwrap();
+            start.parse().unwrap()..end.parse().unwrap()
+        });
+        Access { view, range: offset + range.start..offset + range.end, mode }
+    }
+
+    fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[0] {
+            "buffer" => {
+                let view = ViewId(self.ir.views.len() as u32);
+                let size = words[2].parse().unwrap();
+                self.ir.views.push(View {
+                    root: RootId(self.roots),
+                    root_size: size,
+                    offset: 0,
+                    size,
+                    is_sub_buffer: false,
+                });
+                self.roots += 1;
+                self.views.insert(words[1].to_owned(), view);
+            }
+            "sub" => {
+                let access = self.access(&format!("{}[{}]", words[2], words[3]), Mode::Read);
+                let view = ViewId(self.ir.views.len() as u32);
+                let View { root, root_size, .. } = self.ir.views[access.view.index()];
+                let (offset, size) = (access.range.start, access.range.len());
+                self.ir.views.push(View { root, root_size, offset, size, is_sub_buffer: true });
+                self.views.insert(words[1].to_owned(), view);
+            }
+            "edge" => {
+                self.ir.topology.add_edge(self.nodes[words[1]], self.nodes[words[2]], false).unwrap();
+            }
+            name => self.node(name.trim_end_matches(':'), &words[1..]),
+        }
+    }
+
+    fn node(&mut self, name: &str, words: &[&str]) {
+        let mut after = Vec::new();
+        let (words, deps) = match words.iter().position(|word| *word == "after") {
+            Some(at) => (&words[..at], &words[at + 1..]),
+            None => (words, &[][..]),
+        };
+        after.extend(deps.iter().map(|dep| self.nodes[*dep]));
+        let (op, accesses) = self.op(words);
+        let node = NodeId(self.ir.len() as u32);
+        for access in &accesses {
+            self.hazards.add(node, access, &self.ir.views[access.view.index()], &mut after);
+        }
+        self.ir.push_node(op, accesses.into_iter(), &mut after).unwrap();
+        self.nodes.insert(name.to_owned(), node);
+        self.names.push(name.to_owned());
+    }
+
+    fn op(&mut self, words: &[&str]) -> (Op, Vec<Access>) {
+        let place = |access: &Access, ir: &Ir| Place {
+            view: access.view,
+            offset: access.range.start - ir.views[access.view.index()].offset,
+        };
+        let sized = |mut access: Access, size: &str| {
+            let size: usize = size.parse().unwrap();
+            access.range.end = access.range.start + size;
+            (access, size)
+        };
+        match words[0] {
+            "empty" => (Op::Empty, vec![]),
+            "copy" => {
+                let (src, size) = sized(self.access(words[1], Mode::Read), words[3]);
+                let (dst, _) = sized(self.access(words[2], Mode::Write), words[3]);
+                (Op::Copy { src: place(&src, &self.ir), dst: place(&dst, &self.ir), size }, vec![src, dst])
+            }
+            "rect" => {
+                let (src, dst) = (self.access(words[1], Mode::Read), self.access(words[2], Mode::Write));
+                let mut region = words[3].split('x').map(|size| size.parse().unwrap());
+                let region = [region.next().unwrap(), region.next().unwrap(), region.next().unwrap()];
+                let (row, slice) = (region[0], region[0] * region[1]);
+                let rect = CopyRect {
+                    src: src.view,
+                    dst: dst.view,
+                    src_origin: [0; 3],
+                    dst_origin: [0; 3],
+                    region,
+                    pitches: [row, slice, row, slice],
+                };
+                (Op::CopyRect(Box::new(rect)), vec![src, dst])
+            }
+            "fill" => {
+                let (dst, size) = sized(self.access(words[1], Mode::Write), words[2]);
+                let pattern = self.ir.push_bytes(&[0]).unwrap();
+                (Op::Fill { dst: place(&dst, &self.ir), size, pattern }, vec![dst])
+            }
+            "write" => {
+                let (dst, size) = sized(self.access(words[1], Mode::Write), words[2]);
+                self.ir.data += 1;
+                (Op::Write { dst: place(&dst, &self.ir), size, data: DataId(self.ir.data - 1) }, vec![dst])
+            }
+            "read" => {
+                let (src, size) = sized(self.access(words[1], Mode::Read), words[2]);
+                self.ir.results += 1;
+                (Op::Read { src: place(&src, &self.ir), size, result: ResultId(self.ir.results - 1) }, vec![src])
+            }
+            "kernel" | "unbuilt" => self.kernel(words[1], words[0] == "kernel", &words[2..]),
+            other => panic!("no such node: {other}"),
+        }
+    }
+
+    fn kernel(&mut self, name: &str, built: bool, words: &[&str]) -> (Op, Vec<Access>) {
+        let (mut args, mut accesses, mut global, mut prints) = (Vec::new(), Vec::new(), 1, false);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "null" => args.push(Arg::Null),
+                "prints" => prints = true,
+                "range" => global = words.next().unwrap().parse().unwrap(),
+                "local" => args.push(Arg::Local(words.next().unwrap().parse().unwrap())),
+                "value" => {
+                    let value: u32 = words.next().unwrap().parse().unwrap();
+                    args.push(Arg::Value(self.ir.push_bytes(&value.to_ne_bytes()).unwrap()));
+                }
+                mode => {
+                    let mode = match mode {
+                        "read" => Mode::Read,
+                        "write" => Mode::Write,
+                        "update" => Mode::ReadWrite,
+                        other => panic!("no such argument: {other}"),
+                    };
+                    let access = self.access(words.next().unwrap(), mode);
+                    args.push(Arg::Buffer(access.view));
+                    accesses.push(access);
+                }
+            }
+        }
+        let kernel = *self.kernels.entry(name.to_owned()).or_insert_with(|| {
+            self.ir.kernels.push(KernelDecl { name: name.into(), built, checked: true });
+            KernelId(self.ir.kernels.len() as u32 - 1)
+        });
+        let args = self.ir.push_args(args.into_iter()).unwrap();
+        let grid = Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: None };
+        (Op::Kernel { kernel, args, grid, prints }, accesses)
+    }
+}
+
+fn read(text: &str) -> Reader {
+    let mut reader = Reader::default();
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| reader.line(line));
+    reader
+}
+
+/// The kind of command.
+fn name_of(action: &Action) -> &'static str {
+    match action {
+        Action::Launch { .. } => "kernel",
+        Action::Copy { .. } => "copy",
+        Action::CopyRect(_) => "rectangular copy",
+        Action::Fill { .. } => "fill",
+        Action::Write { .. } => "host write",
+        Action::Read { .. } => "host read",
+    }
+}
+
+fn show(reader: &Reader, plan: &Plan) -> String {
+    let mut text = String::new();
+    for segment in &plan.segments {
+        writeln!(text, "{} ({})", segment.path, segment.why).unwrap();
+        for step in &plan.steps[segment.steps.clone()] {
+            let name = &reader.names[step.node.index()];
+            let object = match &step.action {
+                Action::Launch { object, .. } => format!(" #{}", object.0),
+                _ => String::new(),
+            };
+            writeln!(text, "  {name} {}{object}", name_of(&step.action)).unwrap();
+        }
+    }
+    let name = |node: NodeId| &reader.names[node.index()];
+    let needed: Vec<_> = plan.edges.needed.iter().map(|(a, b)| format!("{}-{}", name(*a), name(*b))).collect();
+    writeln!(text, "edges {}; {} implied", needed.join(" "), plan.edges.implied_by_path).unwrap();
+    text
+}
+
+fn new_device() -> Caps {
+    Caps { version: Version::new(3, 0), max_allocation: 1 << 20, ..Caps::default() }
+}
+
+fn asked(path: Path) -> Options<'static> {
+    static NONE: BTreeMap<NodeId, Why> = BTreeMap::new();
+    Options { path, from_environment: false, denied: &NONE, no_native: None, chunk: 64 }
+}
+
+#[track_caller]
+fn assert_plan(graph: &str, expected: &str) {
+    let reader = read(graph);
+    let plan = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
+    let shown = show(&reader, &plan);
+    let lines =
+        |text: &str| text.lines().map(|line| line.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>();
+    assert_eq!(lines(&shown), lines(expected), "\n{shown}");
+}

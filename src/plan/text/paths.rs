@@ -1,0 +1,186 @@
+//! By which path the parts of a graph run, and why.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::caps::{Claim, CommandBufferCaps, QueueKinds};
+use crate::error::{DriverError, Status};
+use crate::plan::{Command, Segment};
+
+/// A device with command buffers and nothing known against them.
+fn recording_device() -> Caps {
+    let command_buffers = Some(CommandBufferCaps { simultaneous_use: true, ..CommandBufferCaps::default() });
+    Caps { command_buffers, ..new_device() }
+}
+
+#[track_caller]
+fn segments(graph: &str, caps: &Caps, options: &Options<'_>) -> Vec<String> {
+    let plan = plan(&read(graph).ir, caps, options).unwrap();
+    plan.segments.iter().map(|part| format!("{:?} {} ({})", part.steps, part.path, part.why)).collect()
+}
+
+const MIXED: &str = "buffer x 64
+    w: write x 64
+    a: kernel f update x
+    b: kernel f update x prints
+    c: copy x x[32..64] 32
+    r: read x 64
+    e: fill x 64";
+
+/// Rule F4
+#[test]
+fn what_a_command_buffer_cannot_hold_runs_beside_it() {
+    let why = |text: &str| format!("({text})");
+    let (asked_so, no) = (why("as asked"), why("command buffers have no such command"));
+    let prints = why("recorded kernels cannot print on this device");
+    assert_eq!(
+        segments(MIXED, &recording_device(), &asked(Path::Native)),
+        [
+            format!("0..1 replay {no}"),
+            format!("1..2 command buffers {asked_so}"),
+            format!("2..3 replay {prints}"),
+            format!("3..4 command buffers {asked_so}"),
+            format!("4..5 replay {no}"),
+            format!("5..6 command buffers {asked_so}"),
+        ]
+    );
+    let mut caps = recording_device();
+    let command_buffers = caps.command_buffers.as_mut().unwrap();
+    command_buffers.kernel_printf = true;
+    command_buffers.missing_commands = vec!["clCommandCopyBufferKHR"];
+    assert_eq!(
+        segments(MIXED, &caps, &asked(Path::Native)),
+        [
+            format!("0..1 replay {no}"),
+            format!("1..3 command buffers {asked_so}"),
+            "3..4 replay (the driver lists cl_khr_command_buffer and lacks clCommandCopyBufferKHR)".to_owned(),
+            format!("4..5 replay {no}"),
+            format!("5..6 command buffers {asked_so}"),
+        ]
+    );
+}
+
+/// Rule F4: a driver that refuses a node is not asked again, and one that refuses all is asked for nothing.
+#[test]
+fn what_the_driver_refused_is_replayed() {
+    let error = DriverError::new("clCommandNDRangeKernelKHR", Status(-59));
+    let denied = BTreeMap::from([(NodeId(1), Why::Refused(error))]);
+    let options = Options { denied: &denied, ..asked(Path::Native) };
+    let parts =
+        segments("buffer x 64\n a: fill x 64\n b: kernel f update x\n c: fill x 64", &recording_device(), &options);
+    let text = "the driver refused: clCommandNDRangeKernelKHR failed with CL_INVALID_OPERATION (-59)";
+    let expected =
+        ["0..1 command buffers (as asked)", &format!("1..2 replay ({text})"), "2..3 command buffers (as asked)"];
+    assert_eq!(parts, expected);
+    let options = Options { no_native: Some(Why::Unusable), ..asked(Path::Native) };
+    let parts = segments("buffer x 64\n a: fill x 64\n b: fill x 64", &recording_device(), &options);
+    assert_eq!(parts, ["0..2 replay (the driver's functions that record cannot be called)"]);
+}
+
+/// Rule F4
+#[test]
+fn a_device_that_cannot_record_replays_and_says_why() {
+    let with = |change: &dyn Fn(&mut CommandBufferCaps)| {
+        let mut caps = recording_device();
+        change(caps.command_buffers.as_mut().unwrap());
+        caps
+    };
+    let why = |caps: &Caps| caps.can_record(Command::Kernel).unwrap_err();
+    assert_eq!(why(&new_device()), Why::NoCommandBuffers);
+    assert_eq!(why(&with(&|caps| caps.claim = Claim::Hidden)), Why::NotListed);
+    let missing = "clFinalizeCommandBufferKHR";
+    assert_eq!(why(&with(&|caps| caps.missing = vec![missing])), Why::MissingFunction(missing));
+    let queues = QueueKinds { out_of_order: true, ..QueueKinds::default() };
+    assert_eq!(why(&with(&|caps| caps.required_queue = queues)), Why::Queues);
+    assert_eq!(with(&|caps| caps.claim = Claim::Assumed).can_record(Command::Kernel), Ok(()));
+    let parts = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
+    assert_eq!(parts, ["0..1 replay (the device has no command buffers)"]);
+}
+
+#[test]
+fn the_path_is_chosen_by_what_is_known_of_the_driver() {
+    let on = |platform: &str, gpu: bool| Caps { platform: platform.to_owned(), gpu, ..recording_device() }.path();
+    assert_eq!(on("Portable Computing Language", false), (Path::Replay, Why::Slower));
+    assert_eq!(on("Portable Computing Language", true), (Path::Native, Why::Available), "a driver of another device");
+    assert_eq!(on("Intel(R) OpenCL", false), (Path::Replay, Why::SlowerAndLeaks));
+    let emulator = "Intel(R) FPGA Emulation Platform for OpenCL(TM)";
+    assert_eq!(on(emulator, false), (Path::Replay, Why::SlowerAndLeaks));
+    assert_eq!(on("Intel(R) OpenCL Graphics", true), (Path::Native, Why::Available));
+    assert_eq!(on("Another", false), (Path::Native, Why::Available));
+    assert_eq!(new_device().path(), (Path::Replay, Why::NoCommandBuffers));
+    let options = Options { from_environment: true, ..asked(Path::Native) };
+    let parts = segments("buffer x 64\n a: fill x 64", &recording_device(), &options);
+    assert_eq!(parts, ["0..1 command buffers (as CLGRAPH_PATH says)"]);
+}
+
+/// An automatic choice does not make command buffers of a command or two; who asks for them gets them.
+#[test]
+fn short_parts_are_recorded_only_on_demand() {
+    let graph = "buffer x 64
+        a: fill x 64
+        b: fill x 64
+        w: write x 64
+        c: fill x 64
+        d: fill x 64
+        e: fill x 64
+        g: fill x 64
+        p: kernel f update x prints
+        h: fill x 64";
+    assert_eq!(
+        segments(graph, &recording_device(), &asked(Path::Auto)),
+        [
+            "0..2 replay (too few for a command buffer to pay)",
+            "2..3 replay (command buffers have no such command)",
+            "3..7 command buffers (the driver has them)",
+            "7..8 replay (recorded kernels cannot print on this device)",
+            "8..9 replay (too few for a command buffer to pay)",
+        ]
+    );
+    assert_eq!(segments(graph, &recording_device(), &asked(Path::Native))[0], "0..2 command buffers (as asked)");
+}
+
+/// PoCL 3.1 crashes when a kernel is recorded with a buffer that another device of the context is for.
+#[test]
+fn buffers_above_the_largest_allocation_are_replayed() {
+    let graph = "buffer x 128
+        sub s x 0..16
+        buffer y 64
+        a: fill y 64
+        b: kernel f write s
+        c: fill y 4";
+    let caps = Caps { max_allocation: 64, ..recording_device() };
+    assert_eq!(
+        segments(graph, &caps, &asked(Path::Native)),
+        [
+            "0..1 command buffers (as asked)",
+            "1..2 replay (a buffer of it is larger than the device's largest allocation)",
+            "2..3 command buffers (as asked)",
+        ]
+    );
+}
+
+#[test]
+fn long_automatic_submissions_are_gated_where_that_is_known_to_pay() {
+    let gated = |nodes: usize, platform: &str, path: Path| {
+        let graph: String = (0..nodes).map(|node| format!("n{node}: fill x 64\n")).collect();
+        let caps = Caps { platform: platform.to_owned(), ..recording_device() };
+        plan(&read(&format!("buffer x 64\n{graph}")).ir, &caps, &asked(path)).unwrap().gated
+    };
+    assert!(gated(64, "Portable Computing Language", Path::Auto));
+    assert!(!gated(63, "Portable Computing Language", Path::Auto));
+    assert!(!gated(64, "Portable Computing Language", Path::Replay), "replay is what it says");
+    assert!(!gated(64, "Another", Path::Auto));
+}
+
+#[test]
+fn long_parts_are_cut_into_even_chunks() {
+    for len in [1, 63, 64, 65, 100, 1000] {
+        let part = Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked, chunk: 64 };
+        let chunks: Vec<_> = part.chunks().collect();
+        assert_eq!(chunks.len(), len.div_ceil(64));
+        assert_eq!((chunks[0].start, chunks[chunks.len() - 1].end), (7, 7 + len));
+        assert!(chunks.windows(2).all(|pair| pair[0].end == pair[1].start));
+        let sizes = || chunks.iter().map(ExactSizeIterator::len);
+        assert!(sizes().max().unwrap() - sizes().min().unwrap() <= 1 && sizes().max().unwrap() <= 64);
+    }
+}
