@@ -77,7 +77,7 @@ struct Prepared {
 }
 
 impl Device {
-    /// The path that kernels take on the device where the program leaves it to clgraph, and why: [`Caps::path`], unless the
+    /// The path that kernels take on the device where the program leaves it to clgraph, and why: [`Caps::path`](crate::Caps::path), unless the
     /// environment variable `CLGRAPH_PATH` says otherwise, and only if the driver's functions can be called.
     ///
     /// # Errors
