@@ -3,7 +3,7 @@
 mod common;
 
 use clgraph::{Buffer, BuildCause, ErrorKind, Finalize, Graph, GraphProperties, NodeKind, Program, Queue};
-use common::{Bench, cause, elsewhere, text};
+use common::{Bench, Reason, cause, elsewhere, text};
 
 /// Rule B1
 #[test]
@@ -15,8 +15,7 @@ fn a_graph_is_made_from_a_queue_or_from_a_context_and_one_of_its_devices() {
     assert_eq!(graph.device(), &device);
 
     // A sub-device is a device of its own, outside a context that was made of its parent.
-    let plain = device.to_opencl3();
-    let parts = plain.create_sub_devices(&[0x1086, 1, 0]).unwrap(); // CL_DEVICE_PARTITION_EQUALLY
+    let Some(parts) = common::sub_devices(&device) else { return common::skip(Reason::NoSubDevices) };
     // SAFETY: the sub-device has just been made and is kept in `parts`.
     let part = unsafe { clgraph::Device::from_raw(parts[0].id()) }.unwrap();
     let error = Graph::with_properties(&bench.queue, &part, GraphProperties::default()).unwrap_err();

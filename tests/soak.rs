@@ -55,7 +55,7 @@ fn memory_is_flat_over_a_hundred_thousand_submissions() {
         assert!(grown < FLAT, "replay, observed: {observed}: {grown} bytes");
     }
     if clgraph::best_device().unwrap().caps().platform == "Intel(R) OpenCL" {
-        // A fact of docs/driver-notes.md: should it fail, the driver was mended, and the table of facts wants a look.
+        // A fact of docs/drivers.md: should it fail, the driver was mended, and the table of facts wants a look.
         let grown = growth(Path::Native, SUBMISSIONS / 50, false);
         assert!(grown > SUBMISSIONS / 50 * 8 * 1000, "command buffers lose less than 1 KB a command: {grown} bytes");
     } else {

@@ -1,7 +1,7 @@
 //! Command buffers: recorded once, enqueued often.
 //!
 //! They are recorded for in-order queues, so each command waits for the one before and no sync point is needed. What the
-//! drivers differ in is settled here: see `docs/driver-notes.md`.
+//! drivers differ in is settled here: see `docs/drivers.md`.
 
 use std::ffi::c_void;
 use std::fmt;

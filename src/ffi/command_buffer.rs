@@ -193,7 +193,7 @@ impl CommandBufferFns {
     /// First a call that is right by the older signature and wrong by the newer: what is the place for the sync point to
     /// the older is a wait list of no events to the newer, which must then be null (CL_INVALID_SYNC_POINT_WAIT_LIST_KHR).
     /// Then one that is right by the newer and wrong by the older: the place for the sync point is the one for a handle
-    /// there, which must be null. A sync point has 32 bits. Versions are no guide: see `docs/driver-notes.md`.
+    /// there, which must be null. A sync point has 32 bits. Versions are no guide: see `docs/drivers.md`.
     ///
     /// # Safety
     /// `buffer` is a live command buffer that is recording and that nobody else uses.

@@ -1,4 +1,4 @@
-//! What is known of drivers beyond what they say. The measurements are in `docs/driver-notes.md`.
+//! What is known of drivers beyond what they say. The measurements are in `docs/drivers.md`.
 
 use crate::caps::Caps;
 

@@ -201,7 +201,7 @@ impl Caps {
         if caps.missing_commands.contains(&function) { Err(Why::MissingFunction(function)) } else { Ok(()) }
     }
 
-    /// The path that clgraph chooses by itself on the device, and why. A table of facts: see `docs/driver-notes.md`.
+    /// The path that clgraph chooses by itself on the device, and why. A table of facts: see `docs/drivers.md`.
     /// [`Device::path`](crate::Device::path) also looks at the environment and at the driver's functions.
     #[must_use]
     pub fn path(&self) -> (Path, Why) {

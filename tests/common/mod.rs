@@ -7,12 +7,80 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties,
+    Buffer, Device, Element, Error, Executable, Finalize, Graph, InContext, Kernel, Program, Queue, QueueProperties,
 };
 use opencl3::command_queue::CommandQueue;
 
 /// The kernels of `kernels-cl/tests.cl`.
 pub const SOURCE: &str = include_str!("../../kernels-cl/tests.cl");
+
+/// Why a test cannot run on a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The device cannot be divided.
+    NoSubDevices,
+}
+
+impl Reason {
+    /// As in `tests/drivers.toml`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::NoSubDevices => "no-sub-devices",
+        }
+    }
+}
+
+/// Leaves a test out, if `tests/drivers.toml` lists it for this driver and this reason; otherwise the test fails. The
+/// caller returns.
+#[track_caller]
+pub fn skip(reason: Reason) {
+    #[derive(serde::Deserialize)]
+    struct File {
+        driver: Vec<Driver>,
+        skip: Vec<Skip>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Driver {
+        name: String,
+        platform: String,
+        version: String,
+    }
+    #[derive(serde::Deserialize)]
+    struct Skip {
+        drivers: Vec<String>,
+        test: String,
+        reason: String,
+    }
+    let file: File = toml::from_str(include_str!("../drivers.toml")).unwrap();
+    let caps = clgraph::best_device().unwrap().caps().clone();
+    let is_it = |driver: &&Driver| caps.platform == driver.platform && caps.driver_version.starts_with(&driver.version);
+    let driver = file.driver.iter().find(is_it).map(|driver| driver.name.clone());
+    let test = format!("{}::{}", env!("CARGO_CRATE_NAME"), std::thread::current().name().unwrap());
+    let listed = file.skip.iter().any(|skip| {
+        driver.as_ref().is_some_and(|driver| skip.drivers.contains(driver))
+            && skip.test == test
+            && skip.reason == reason.name()
+    });
+    assert!(
+        listed,
+        "{test} cannot run on {} {} ({}), and tests/drivers.toml does not list it",
+        caps.platform,
+        caps.driver_version,
+        reason.name()
+    );
+    println!("skipped: {test}: {}", reason.name());
+    if let Some(file) = std::env::var_os("CLGRAPH_TEST_SKIPS") {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        std::io::Write::write_all(&mut file, format!("{test} {}\n", reason.name()).as_bytes()).unwrap();
+    }
+}
+
+/// The parts of one compute unit each that a device can be divided into.
+pub fn sub_devices(device: &Device) -> Option<Vec<opencl3::device::SubDevice>> {
+    let plain = device.to_opencl3();
+    let parts = plain.create_sub_devices(&[0x1086, 1, 0]); // CL_DEVICE_PARTITION_EQUALLY
+    parts.ok().filter(|parts| parts.len() > 1)
+}
 
 /// A queue and the tests' kernels in one context.
 pub struct Bench {

@@ -1,0 +1,60 @@
+//! The programs with the tests, built once.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde::Deserialize;
+
+use crate::{Failure, command};
+
+/// What was built.
+pub struct Binaries {
+    /// Names and places of the test programs.
+    pub tests: Vec<(String, PathBuf)>,
+    /// The program `clgraph`.
+    pub clgraph: PathBuf,
+}
+
+/// A line of cargo's messages, as far as it matters here.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    target: Option<Target>,
+    executable: Option<PathBuf>,
+    profile: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Builds all tests of clgraph. (Tests of documentation are no programs of their own: they run with the default driver.)
+pub fn build(root: &Path) -> Result<Binaries, Failure> {
+    let arguments =
+        ["test", "--locked", "--package", "clgraph", "--features", "cli", "--no-run", "--message-format=json"];
+    let output = command(root, "cargo").args(arguments).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err("the tests do not build".into());
+    }
+    let (mut tests, mut clgraph) = (Vec::new(), None);
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let message: Message = serde_json::from_str(line)?;
+        let (Some(target), Some(executable)) = (message.target, message.executable) else { continue };
+        if message.reason != "compiler-artifact" {
+            continue;
+        }
+        match message.profile {
+            Some(Profile { test: true }) => tests.push((target.name, executable)),
+            _ if target.kind == ["bin"] => clgraph = Some(executable),
+            _ => {}
+        }
+    }
+    Ok(Binaries { tests, clgraph: clgraph.ok_or("cargo built no program `clgraph`")? })
+}

@@ -1,0 +1,184 @@
+//! Running the test programs with a driver.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::binaries::Binaries;
+use crate::expectations::Driver;
+use crate::{Failure, command};
+
+/// A program that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// What came of all runs on a driver.
+#[derive(Default)]
+pub struct Outcome {
+    pub driver: String,
+    pub passed: usize,
+    /// Program, test and run.
+    pub failed: Vec<String>,
+    pub skipped: BTreeSet<Skipped>,
+    /// What `clgraph devices --json` says.
+    pub devices: serde_json::Value,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Skipped {
+    pub test: String,
+    pub reason: String,
+}
+
+impl Outcome {
+    /// One line.
+    pub fn sum(&self) -> String {
+        let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped.len());
+        format!("{}: {passed} passed, {failed} failed, {skipped} skipped", self.driver)
+    }
+}
+
+/// Runs everything: once as it is, and once for each set of variables.
+pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome { driver: driver.name.clone(), ..Outcome::default() };
+    outcome.devices = devices(root, driver, binaries)?;
+    let plain = Vec::new();
+    for variables in std::iter::once(&plain).chain(&driver.runs) {
+        let run = if variables.is_empty() { String::new() } else { format!(" with {}", variables.join(" ")) };
+        for (at, (name, program)) in binaries.tests.iter().enumerate() {
+            println!("{}{run}: {name} ({} of {})", driver.name, at + 1, binaries.tests.len());
+            let skips = root.join("target").join(format!("skips-{}-{}", driver.name, std::process::id()));
+            let _ = fs::remove_file(&skips);
+            let mut with = command(root, "ci/with");
+            with.args([&driver.name, "--"]).arg(program).arg("--color=never");
+            with.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
+            with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let (ended, text) = finish(with.spawn()?)?;
+            let seen = read(&text);
+            let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default());
+            let _ = fs::remove_file(&skips);
+            outcome.passed += seen.passed - left_out.len().min(seen.passed);
+            outcome.skipped.extend(left_out);
+            outcome.failed.extend(seen.failed.iter().map(|test| format!("{name}::{test}{run}")));
+            if let Err(how) = ended
+                && (seen.failed.is_empty() || !seen.ended)
+            {
+                outcome.failed.push(format!("{name}{run}: {how}"));
+            }
+            if !outcome.failed.is_empty() && (seen.failed.len() + usize::from(!seen.ended)) > 0 {
+                println!("{text}");
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn devices(root: &Path, driver: &Driver, binaries: &Binaries) -> Result<serde_json::Value, Failure> {
+    let arguments = [driver.name.as_str(), "--"];
+    let output =
+        command(root, "ci/with").args(arguments).arg(&binaries.clgraph).args(["devices", "--json"]).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("{}: no device: {said} (./ci/drivers {} installs it)", driver.name, driver.name).into());
+    }
+    let devices: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let caps = &devices[0]["devices"][0]["caps"];
+    let (platform, version) = (caps["platform"].as_str(), caps["driver_version"].as_str());
+    let fits =
+        platform == Some(&driver.platform) && version.is_some_and(|version| version.starts_with(&driver.version));
+    if devices.as_array().is_some_and(|platforms| platforms.len() == 1) && fits {
+        Ok(devices)
+    } else {
+        Err(format!(
+            "{}: the device is of {platform:?} {version:?}, which tests/drivers.toml does not know",
+            driver.name
+        )
+        .into())
+    }
+}
+
+/// Waits for a program, and takes what it says. One that takes too long is killed.
+fn finish(mut child: Child) -> Result<(Result<(), String>, String), Failure> {
+    let mut said: Vec<thread::JoinHandle<Vec<u8>>> = Vec::new();
+    let mut listen = |mut from: Box<dyn Read + Send>| {
+        said.push(thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What cannot be read is missing, and shows as that.
+            let _ = from.read_to_end(&mut bytes);
+            bytes
+        }));
+    };
+    child.stdout.take().into_iter().for_each(|pipe| listen(Box::new(pipe)));
+    child.stderr.take().into_iter().for_each(|pipe| listen(Box::new(pipe)));
+    let begin = Instant::now();
+    let ended = loop {
+        if let Some(status) = child.try_wait()? {
+            break if status.success() { Ok(()) } else { Err(status.to_string()) };
+        }
+        if begin.elapsed() > LONGEST {
+            child.kill()?;
+            child.wait()?;
+            break Err(format!("killed after {} s", LONGEST.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let text = said.into_iter().map(|said| String::from_utf8_lossy(&said.join().unwrap_or_default()).into_owned());
+    Ok((ended, text.collect::<Vec<_>>().join("\n")))
+}
+
+/// What a test program said.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    passed: usize,
+    failed: Vec<String>,
+    /// Whether it came to its end.
+    ended: bool,
+}
+
+/// Reads the lines of Rust's test harness. Drivers and kernels may print between them, and within.
+fn read(text: &str) -> Seen {
+    let mut seen = Seen::default();
+    for line in text.lines() {
+        if let Some(rest) = line.split("test result: ").nth(1) {
+            let number = |what: &str| {
+                rest.split([';', '.']).find_map(|part| part.trim().strip_suffix(what)?.trim().parse::<usize>().ok())
+            };
+            seen.passed += number("passed").unwrap_or(0);
+            seen.ended = true;
+        } else if let Some(test) = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED")) {
+            seen.failed.push(test.to_owned());
+        }
+    }
+    seen
+}
+
+/// The lines that tests write when they leave themselves out.
+fn left_out(text: &str) -> Vec<Skipped> {
+    let skip = |line: &str| {
+        let (test, reason) = line.split_once(' ')?;
+        Some(Skipped { test: test.to_owned(), reason: reason.to_owned() })
+    };
+    text.lines().filter_map(skip).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_harness_is_read_also_where_kernels_print_between_its_lines() {
+        let text = "running 3 tests\ntest a ... ok\nclgraph prints 41\ntest b ... FAILED\ntest c ... ok\n\n\
+                    test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s\n";
+        assert_eq!(read(text), Seen { passed: 2, failed: vec!["b".to_owned()], ended: true });
+        assert_eq!(read("running 2 tests\ntest a ... ok\n"), Seen::default(), "it crashed");
+    }
+
+    #[test]
+    fn what_is_left_out_is_read_line_by_line() {
+        let skipped = |test: &str| Skipped { test: test.to_owned(), reason: "why".to_owned() };
+        assert_eq!(left_out("build::a why\nbuild::b why\n"), [skipped("build::a"), skipped("build::b")]);
+    }
+}
