@@ -40,6 +40,15 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # The environment
+//!
+//! | variable | what it does |
+//! |---|---|
+//! | `CLGRAPH_PATH` | `auto`, `native` or `replay`: the [`Path`], where the program leaves it to clgraph |
+//! | `CLGRAPH_DUMP` | a folder, into which each finalize writes its report and its graph (DOT) |
+//! | `CLGRAPH_ASSUME` | for experts, what a driver has and does not tell: a list, divided by commas, of `command_buffer` (its functions may be used although it does not list `cl_khr_command_buffer`), `simultaneous_use` (a command buffer may be enqueued again while it runs) and `kernel_printf` (recorded kernels may print) |
+//! | `OPENCL_DYLIB_PATH` | the OpenCL library to load, as for `opencl3` |
+//!
 //! # What to rely on
 //!
 //! - **Safety.** The one promise is asked at [`KernelNode::add`]. Everything else is safe: executables keep alive what

@@ -102,6 +102,7 @@ fn kernel_objects_are_released_with_their_executable() {
     let affine = bench.kernel("affine");
     let plain = |raw| opencl3::program::get_program_info(raw, opencl3::program::CL_PROGRAM_REFERENCE_COUNT).unwrap();
     let count = || u32::from(plain(bench.program.raw()));
+    // Perhaps one of a thread of the driver's that is not through with the program yet is among them.
     let before = count();
     let graph = bench.graph();
     for value in 0..100_u32 {
@@ -116,7 +117,7 @@ fn kernel_objects_are_released_with_their_executable() {
     executable.submit(&bench.queue).unwrap().wait().unwrap();
     drop((graph, executable));
     let begin = std::time::Instant::now();
-    while count() != before {
+    while count() > before {
         assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{} references, {before} before", count());
         std::thread::yield_now();
     }

@@ -24,7 +24,7 @@ fn chain(bench: &Bench, stir: &Kernel, nodes: usize) -> Graph {
 /// Rules D5, E3: on a thread with a stack of 256 KiB, so that recursion over depth would overflow it.
 #[test]
 fn a_chain_of_100_000_nodes_is_built_finalized_submitted_and_dropped_on_a_small_stack() {
-    for path in [Path::Replay, Path::Native] {
+    for path in [Path::Replay, Path::Native, Path::Auto] {
         let bench = Bench::new();
         let scale = bench.kernel("scale");
         let work = move || {

@@ -57,17 +57,18 @@ pub struct Measured {
     pub rounds: Vec<Times>,
 }
 
-/// Runs the ways in turn, round by round. The first round is not counted.
+/// Runs the ways in turn, round by round, in an order that changes. The first round is not counted.
 pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
     let mut ways: Vec<_> = ways
         .into_iter()
         .map(|way| (way.run, Measured { variant: way.variant, rounds: Vec::new() }, Duration::ZERO, 0))
         .collect();
-    let count = ways.len();
+    let mut order: Vec<usize> = (0..ways.len()).collect();
     for round in 0..=effort.rounds(nodes) {
-        // Another one begins each round, so that none always comes behind the same other.
-        for at in 0..count {
-            let (run, measured, spent, grown) = &mut ways[(at + round) % count];
+        // Another order each round, so that none always comes behind the same other.
+        fastrand::shuffle(&mut order);
+        for &at in &order {
+            let (run, measured, spent, grown) = &mut ways[at];
             if measured.rounds.len() >= FEW && (*spent > ROW || *grown > GROWTH) {
                 continue;
             }

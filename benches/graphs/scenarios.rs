@@ -83,7 +83,7 @@ impl Scenario {
         let largest = if effort == Effort::Quick { 1_000 } else { usize::MAX };
         match self {
             Self::Submit => {
-                for n in [1, 4, 10, 32, 100, 929, 20_000].into_iter().filter(|n| *n <= largest) {
+                for n in [1, 4, 10, 32, 100, 256, 929, 20_000].into_iter().filter(|n| *n <= largest) {
                     results.add(driver, "submit", n, &interleave(setting.submit(n)?, effort, n)?);
                 }
             }

@@ -246,6 +246,9 @@ fn fields(buffers: &CommandBufferCaps, abi: Option<Abi>) -> String {
     let Some(mutable) = &buffers.mutable else { return "none".to_owned() };
     let fields = mutable.fields().join(", ");
     let revision = mutable.version.map_or(String::new(), |version| format!("; revision {version}"));
-    let abi = abi.and_then(|abi| abi.update).map_or(String::new(), |abi| format!(", by {abi}"));
+    let abi = match abi.and_then(|abi| abi.update) {
+        Some(abi) => format!(", by {abi}"),
+        None => ", which cannot be called with confidence".to_owned(),
+    };
     format!("{}{revision}{abi}", if fields.is_empty() { "none" } else { &fields })
 }

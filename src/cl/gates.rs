@@ -90,6 +90,24 @@ impl Closed {
     }
 }
 
+impl Gates {
+    fn end_draining(&mut self) {
+        self.draining = false;
+        HOLDING.store(!self.closed.is_empty(), Ordering::Release);
+    }
+}
+
+/// Ends the draining also when a logger panics over a release that failed.
+struct Draining;
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock().end_draining();
+        }
+    }
+}
+
 impl Drop for Closed {
     fn drop(&mut self) {
         let mut gates = lock();
@@ -99,12 +117,12 @@ impl Drop for Closed {
             return;
         }
         gates.draining = true;
+        let _done = Draining;
         loop {
             let oldest = gates.closed.first().copied().unwrap_or(u64::MAX);
             let count = gates.later.iter().take_while(|dropped| dropped.behind <= oldest).count();
             if count == 0 {
-                gates.draining = false;
-                HOLDING.store(!gates.closed.is_empty(), Ordering::Release);
+                gates.end_draining();
                 return;
             }
             let free: Vec<Dropped> = gates.later.drain(..count).collect();

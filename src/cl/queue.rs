@@ -13,6 +13,7 @@ use super::device::Device;
 use super::enqueue;
 use super::handle::{Handle, QueueKind};
 use super::info::{self, ask};
+use super::watch;
 use crate::error::{DriverError, Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -198,13 +199,19 @@ impl Queue {
 
     /// Waits until everything enqueued so far is complete.
     ///
-    /// It enqueues a marker and waits for that, because `clFinish` spins on some drivers.
+    /// It enqueues a marker and waits for that, because `clFinish` spins on some drivers; and that of an out-of-order queue it
+    /// does not wait for by `clWaitForEvents`, in which Intel's CPU runtime can come to a deadlock.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses, or when enqueued work failed.
     #[doc(alias = "clFinish")]
     pub fn finish(&self) -> Result<()> {
-        Ok(enqueue::marker(self, &enqueue::Waits::NONE)?.wait()?)
+        let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
+        if self.properties().out_of_order {
+            self.flush()?;
+            return Ok(watch::wait(marker)?);
+        }
+        Ok(marker.wait()?)
     }
 }
 

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::event::{COMMAND, Event, Progress};
-use crate::error::DriverError;
+use crate::error::{DriverError, Status};
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
@@ -35,6 +35,17 @@ struct Watcher {
 /// flushed.
 pub(crate) fn when_done(event: Event, then: impl FnOnce(Result<(), DriverError>) + Send + 'static) {
     start(Job { event, then: Box::new(then) });
+}
+
+/// Blocks until an event is complete or has failed, by looking instead of by `clWaitForEvents`. Not for the watcher's own
+/// thread. The event's queue must have been flushed.
+pub(crate) fn wait(event: Event) -> Result<(), DriverError> {
+    let (tell, told) = channel();
+    when_done(event, move |outcome| {
+        // Whoever asked is waiting below.
+        let _ = tell.send(outcome);
+    });
+    told.recv().unwrap_or_else(|_| Err(DriverError::new("clGetEventInfo", Status(opencl_sys::CL_INVALID_EVENT))))
 }
 
 /// Runs users' code on the callback thread soon: callbacks, and the end of what users own.

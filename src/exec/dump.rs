@@ -1,6 +1,7 @@
 //! `CLGRAPH_DUMP`: what each finalize decided, as files to look at.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,19 +9,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::report::Report;
 use crate::error::FinalizeError;
 
-/// Writes `PROCESS-NUMBER.txt`, the report, and `PROCESS-NUMBER.dot`, the graph that was finalized.
+/// Writes `PROCESS-NUMBER.txt`, the report, and `PROCESS-NUMBER.dot`, the graph that was finalized. What is there is kept:
+/// another process, in another container, may have the same number.
 pub(super) fn write(folder: &Path, report: &Report, dot: &str) -> Result<(), FinalizeError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let stem = format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let failed = |path: &Path, error: &std::io::Error| FinalizeError::Dump {
+    let failed = |path: &Path, error: &io::Error| FinalizeError::Dump {
         path: path.display().to_string(),
         error: error.to_string(),
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-    for (extension, content) in [("txt", report.to_string().as_str()), ("dot", dot)] {
-        let path = folder.join(format!("{stem}.{extension}"));
-        fs::write(&path, content).map_err(|error| failed(&path, &error))?;
-        log::info!("written: {}", path.display());
+    loop {
+        let stem = format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = folder.join(format!("{stem}.txt"));
+        match File::create_new(&path) {
+            Ok(mut file) => file.write_all(report.to_string().as_bytes()).map_err(|error| failed(&path, &error))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(failed(&path, &error)),
+        }
+        let drawing = path.with_extension("dot");
+        fs::write(&drawing, dot).map_err(|error| failed(&drawing, &error))?;
+        log::info!("written: {} and its .dot", path.display());
+        return Ok(());
     }
-    Ok(())
 }

@@ -76,8 +76,8 @@ pub(super) fn enqueue(
         return Ok(Ends { first: None, last: Some(last) });
     }
     let mut walk = Walk { exec, hands, queue, waits, want, ends: Ends::default() };
-    if want.first && recorded.is_some() && exec.plan.segments.first().is_some_and(|first| first.path == Path::Native) {
-        // No driver tells when a command buffer starts: a marker before it is complete then.
+    if want.first && exec.plan.marked {
+        // The driver does not tell when the first command starts: a marker before it is complete then.
         walk.mark_start()?;
     }
     let mut buffers = recorded.map(|recorded| recorded.buffers().iter());

@@ -190,36 +190,54 @@ impl CommandBufferFns {
     /// Which signature the record functions have, found by recording barriers. Each answer needs a proof of its own; `Err`
     /// is what a driver returned that gave none.
     ///
-    /// First a call that is right by the older signature and wrong by the newer: what is the place for the sync point to
-    /// the older is a wait list of no events to the newer, which must then be null (CL_INVALID_SYNC_POINT_WAIT_LIST_KHR).
-    /// Then one that is right by the newer and wrong by the older: the place for the sync point is the one for a handle
-    /// there, which must be null. A sync point has 32 bits. Versions are no guide: see `docs/drivers.md`.
+    /// One call is right by the newer signature, and by the older its place for a sync point is one for a handle, which must
+    /// be null. The other is right by the older signature, and by the newer its place for a sync point is a wait list of no
+    /// events, which must be null. A sync point has 32 bits, and a handle has those of a pointer: where these are more, the
+    /// newer signature is tried first, because drivers are known that crash over wrong wait lists, and none over handles.
+    /// Versions are no guide: see `docs/drivers.md`.
     ///
     /// # Safety
     /// `buffer` is a live command buffer that is recording and that nobody else uses.
     pub(crate) unsafe fn probe(&self, buffer: cl_command_buffer_khr) -> Result<RecordAbi, cl_int> {
+        use RecordAbi::{WithProperties, WithoutProperties};
+        let order = if size_of::<usize>() > size_of::<cl_sync_point_khr>() {
+            [WithProperties, WithoutProperties]
+        } else {
+            [WithoutProperties, WithProperties]
+        };
+        let mut last = 0;
+        for abi in order {
+            // SAFETY: the caller's promise.
+            match unsafe { self.barrier_by(abi, buffer) } {
+                Ok(true) => return Ok(abi),
+                Ok(false) => last = 0,
+                Err(status) => last = status,
+            }
+        }
+        Err(last)
+    }
+
+    /// Records a barrier by a signature, and says whether a sync point came of it.
+    ///
+    /// # Safety
+    /// As for [`Self::probe`].
+    unsafe fn barrier_by(&self, abi: RecordAbi, buffer: cl_command_buffer_khr) -> Result<bool, cl_int> {
         const MARK: u64 = 0xAAAA_AAAA_AAAA_AAAA;
         // Seven words: what is narrower in a signature is zero here, and the seventh is not looked at by the older one.
         type Words = unsafe extern "system" fn(usize, usize, usize, usize, usize, usize, usize) -> cl_int;
-        let address = self.barrier.0.as_ptr();
-        // SAFETY: **ABI**: a call by words is right for both where the caller cleans the stack.
-        let barrier = unsafe { std::mem::transmute::<*mut c_void, Words>(address) };
-        let is_sync_point = |place: [u64; 2]| {
-            place[0] != MARK && place[0].to_ne_bytes()[4..] == MARK.to_ne_bytes()[4..] && place[1] == MARK
+        let mut place = [MARK; 2];
+        let sync_point = place.as_mut_ptr().expose_provenance();
+        let (fifth, sixth) = match abi {
+            RecordAbi::WithoutProperties => (sync_point, 0),
+            RecordAbi::WithProperties => (0, sync_point),
         };
-        let buffer = buffer.expose_provenance();
-
-        let mut place = [MARK; 2];
-        // SAFETY: the caller's promise; the driver gets a live buffer, nulls, zeros, and one place that is large enough for
-        // whatever it may take it for.
-        let older = unsafe { barrier(buffer, 0, 0, 0, place.as_mut_ptr().expose_provenance(), 0, 0) };
-        if older == 0 && is_sync_point(place) {
-            return Ok(RecordAbi::WithoutProperties);
-        }
-        let untouched = place == [MARK; 2];
-        let mut place = [MARK; 2];
-        // SAFETY: as above.
-        let newer = unsafe { barrier(buffer, 0, 0, 0, 0, place.as_mut_ptr().expose_provenance(), 0) };
-        if newer == 0 && untouched && is_sync_point(place) { Ok(RecordAbi::WithProperties) } else { Err(newer) }
+        // SAFETY: **ABI**: a call by words is right for both where the caller cleans the stack. By the caller's promise the
+        // driver gets a live buffer, nulls, zeros, and one place that is large enough for whatever it may take it for.
+        let status = unsafe {
+            let barrier = std::mem::transmute::<*mut c_void, Words>(self.barrier.0.as_ptr());
+            barrier(buffer.expose_provenance(), 0, 0, 0, fifth, sixth, 0)
+        };
+        let rest = place[0].to_ne_bytes()[4..] == MARK.to_ne_bytes()[4..] && place[1] == MARK;
+        if status == 0 { Ok(place[0] != MARK && rest) } else { Err(status) }
     }
 }

@@ -358,6 +358,13 @@ fn check_grid(
             return Err(BuildCause::WorkGroup(text));
         }
     }
+    // Work-items are numbered by a size_t, and PoCL 6.0 divides by zero when there are more.
+    let items = range.sizes.iter().try_fold(1_u64, |items, &size| items.checked_mul(size as u64));
+    if !range.sizes.contains(&0) && items.is_none_or(|items| items > most) {
+        let sizes = &range.sizes[..range.dims as usize];
+        let text = format!("range {sizes:?} has more work-items than the device's size_t can count");
+        return Err(BuildCause::WorkGroup(text));
+    }
     let required = facts.and_then(|facts| facts.required_work_group);
     let local = match (work_group, required) {
         (Some(given), Some(required)) if given.sizes != required => {

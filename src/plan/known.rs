@@ -26,8 +26,13 @@ pub(crate) fn driver(caps: &Caps) -> Driver {
 }
 
 /// Whether it is faster to hold a long submission by a user event until all of it is enqueued. On PoCL the thread that
-/// enqueues and those that run get into each other's way: a chain of 929 empty kernels takes 0.93 of the time when they do
-/// not, and its host 0.6 of the time to enqueue it.
+/// enqueues and those that run get into each other's way: long chains of empty kernels take about 0.9 of the time when they
+/// do not, and their host 0.6 of the time to enqueue them. Short ones take longer: see `docs/drivers.md`.
 pub(crate) fn gate_pays(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
+}
+
+/// Whether the event of a command that runs says so. Mesa's rusticl mostly shows it as submitted until it is complete.
+pub(crate) fn tells_start(caps: &Caps) -> bool {
+    caps.platform != "rusticl"
 }

@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) patterns: Vec<u8>,
     /// Whether a submission is held by a gate until all of it is enqueued.
     pub(crate) gated: bool,
+    /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
+    pub(crate) marked: bool,
     pub(crate) edges: Edges,
 }
 
@@ -164,7 +166,8 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
     let gated = path::gate(&steps, caps, options);
-    let plan = Plan { steps, segments, objects, patterns, gated, edges };
+    let marked = path::marked(&segments, caps);
+    let plan = Plan { steps, segments, objects, patterns, gated, marked, edges };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan).map_err(PlanError::Defect)?;
     Ok(plan)

@@ -14,7 +14,8 @@ use crate::ir::{Access, Ir, NodeId, Op};
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Path {
-    /// clgraph chooses, and the report says what and why. The environment variable `CLGRAPH_PATH` (`native` or `replay`)
+    /// clgraph chooses, and the report says what and why; it may also hold a submission by a gate until all of it is
+    /// enqueued, where that is known to be faster. The environment variable `CLGRAPH_PATH` (`native` or `replay`)
     /// chooses instead, where it is set.
     #[default]
     Auto,
@@ -321,7 +322,12 @@ impl Segment {
 }
 
 /// Commands from which on a gate pays, on drivers where it does.
-const GATED: usize = 64;
+const GATED: usize = 256;
+
+/// Whether a marker has to tell when the first command starts: no driver tells it of a command buffer.
+pub(super) fn marked(segments: &[Segment], caps: &Caps) -> bool {
+    segments.first().is_some_and(|first| first.path == Path::Native) || !known::tells_start(caps)
+}
 
 /// Whether a submission is to be held by a gate until all of it is enqueued: see [`known::gate_pays`].
 pub(super) fn gate(steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {

@@ -166,10 +166,10 @@ fn long_automatic_submissions_are_gated_where_that_is_known_to_pay() {
         let caps = Caps { platform: platform.to_owned(), ..recording_device() };
         plan(&read(&format!("buffer x 64\n{graph}")).ir, &caps, &asked(path)).unwrap().gated
     };
-    assert!(gated(64, "Portable Computing Language", Path::Auto));
-    assert!(!gated(63, "Portable Computing Language", Path::Auto));
-    assert!(!gated(64, "Portable Computing Language", Path::Replay), "replay is what it says");
-    assert!(!gated(64, "Another", Path::Auto));
+    assert!(gated(256, "Portable Computing Language", Path::Auto));
+    assert!(!gated(255, "Portable Computing Language", Path::Auto));
+    assert!(!gated(256, "Portable Computing Language", Path::Replay), "replay is what it says");
+    assert!(!gated(256, "Another", Path::Auto));
 }
 
 #[test]
@@ -183,4 +183,17 @@ fn long_parts_are_cut_into_even_chunks() {
         let sizes = || chunks.iter().map(ExactSizeIterator::len);
         assert!(sizes().max().unwrap() - sizes().min().unwrap() <= 1 && sizes().max().unwrap() <= 64);
     }
+}
+
+/// Rule S4
+#[test]
+fn the_start_is_marked_where_the_driver_does_not_tell_it() {
+    let marked = |graph: &str, platform: &str, path: Path| {
+        let caps = Caps { platform: platform.to_owned(), ..recording_device() };
+        plan(&read(&format!("buffer x 64\n{graph}")).ir, &caps, &asked(path)).unwrap().marked
+    };
+    assert!(marked("a: fill x 64", "Another", Path::Native));
+    assert!(!marked("a: fill x 64", "Another", Path::Replay));
+    assert!(!marked("w: write x 64\n a: fill x 64", "Another", Path::Native), "the write tells");
+    assert!(marked("a: fill x 64", "rusticl", Path::Replay));
 }
