@@ -350,13 +350,13 @@ fn transfers_out_of_bounds_or_of_unequal_size_are_refused() {
 #[test]
 fn overlapping_copies_within_one_buffer_are_refused() {
     let bench = Bench::new();
-    let a = bench.buffer(&[0; 128]);
-    let sub = a.sub_buffer(64..128).unwrap();
+    let a = bench.buffer(&[0; 256]);
+    let sub = a.sub_buffer(128..256).unwrap();
     let graph = bench.graph();
     let overlap = text(graph.copy(&a.slice(0..8).unwrap(), &a.slice(4..12).unwrap()).add());
     assert!(overlap.contains("source bytes 0..32 and destination bytes 16..48 of one buffer overlap"), "{overlap}");
-    let through = text(graph.copy(&a.slice(60..68).unwrap(), &sub.slice(0..8).unwrap()).add());
-    assert!(through.contains("source bytes 240..272 and destination bytes 256..288"), "{through}");
+    let through = text(graph.copy(&a.slice(124..132).unwrap(), &sub.slice(0..8).unwrap()).add());
+    assert!(through.contains("source bytes 496..528 and destination bytes 512..544"), "{through}");
     // Interleaved columns share no byte, though their ranges overlap; one column further they do.
     let columns =
         |x| graph.copy_rect(&a, &a).region([2, 4, 1]).src_pitch(8, 0).dst_pitch(8, 0).dst_origin([x, 0, 0]).add();
@@ -453,11 +453,11 @@ fn buffers_that_cannot_be_are_refused() {
     assert_eq!(large.kind(), ErrorKind::OutOfMemory);
     assert!(large.to_string().contains("more than the largest allocation"), "{large}");
     assert!(text(Buffer::<u64>::new(&bench.queue, usize::MAX)).contains("more than the largest allocation"));
-    let buffer = bench.buffer(&[0; 128]);
+    let buffer = bench.buffer(&[0; 256]);
     assert!(text(buffer.sub_buffer(4..8)).contains("CL_DEVICE_MEM_BASE_ADDR_ALIGN"));
-    assert!(text(buffer.sub_buffer(32..32)).contains("a sub-buffer of zero bytes"));
-    assert!(text(buffer.sub_buffer(120..129)).contains("elements 120..129 are outside"));
-    let sub = buffer.sub_buffer(64..).unwrap();
+    assert!(text(buffer.sub_buffer(128..128)).contains("a sub-buffer of zero bytes"));
+    assert!(text(buffer.sub_buffer(120..257)).contains("elements 120..257 are outside"));
+    let sub = buffer.sub_buffer(128..).unwrap();
     assert!(text(sub.sub_buffer(..8)).contains("a sub-buffer of a sub-buffer"));
     assert!(text(buffer.cast::<[u32; 3]>()).contains("no whole number"));
 }

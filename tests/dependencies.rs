@@ -53,9 +53,9 @@ fn a_declared_write_to_a_const_argument_is_reported() {
 #[test]
 fn byte_ranges_decide_and_sub_buffers_are_ranges_of_their_buffer() {
     let bench = Bench::new();
-    let whole = bench.buffer(&[0; 128]);
-    let (low, high) = (whole.sub_buffer(..64).unwrap(), whole.sub_buffer(64..).unwrap());
-    let overlapping = whole.sub_buffer(32..96).unwrap();
+    let whole = bench.buffer(&[0; 512]);
+    let (low, high) = (whole.sub_buffer(..256).unwrap(), whole.sub_buffer(256..).unwrap());
+    let overlapping = whole.sub_buffer(128..384).unwrap();
     let graph = bench.graph();
     let before = |node: Node| graph.predecessors(node).unwrap();
     let fill_low = graph.fill(&low, 1_u32).add().unwrap();
@@ -63,10 +63,10 @@ fn byte_ranges_decide_and_sub_buffers_are_ranges_of_their_buffer() {
     assert_eq!(before(fill_high), [], "disjoint");
     let middle = graph.fill(&overlapping, 3_u32).add().unwrap();
     assert_eq!(before(middle), [fill_low, fill_high], "two sub-buffers that share bytes");
-    let head = graph.fill(&low.slice(..32).unwrap(), 4_u32).add().unwrap();
+    let head = graph.fill(&low.slice(..128).unwrap(), 4_u32).add().unwrap();
     assert_eq!(before(head), [fill_low], "a slice of a sub-buffer");
     // The buffer itself beside its sub-buffers: any write conflicts, disjoint or not.
-    let tail = graph.fill(&whole.slice(120..).unwrap(), 5_u32).add().unwrap();
+    let tail = graph.fill(&whole.slice(480..).unwrap(), 5_u32).add().unwrap();
     assert_eq!(before(tail), [fill_high, middle, head], "all of the first fill has been written over");
     let after = graph.fill(&low.slice(..1).unwrap(), 6_u32).add().unwrap();
     assert_eq!(before(after), [head, tail]);
@@ -76,21 +76,21 @@ fn byte_ranges_decide_and_sub_buffers_are_ranges_of_their_buffer() {
 #[test]
 fn ranges_and_sub_buffers_give_the_bytes_of_an_eager_run() {
     let bench = Bench::new();
-    let whole = bench.buffer(&[0; 128]);
-    let (low, high) = (whole.sub_buffer(..64).unwrap(), whole.sub_buffer(64..).unwrap());
+    let whole = bench.buffer(&[0; 256]);
+    let (low, high) = (whole.sub_buffer(..128).unwrap(), whole.sub_buffer(128..).unwrap());
     let graph = bench.graph();
     graph.fill(&whole, 1_u32).add().unwrap();
     // SAFETY: each work-item touches its own element.
     unsafe {
-        graph.kernel(&bench.kernel("stir")).read_write(&high).range(64).add().unwrap();
-        graph.kernel(&bench.kernel("scale")).read(&high).write(&low).arg(7_u32).range(64).add().unwrap();
+        graph.kernel(&bench.kernel("stir")).read_write(&high).range(128).add().unwrap();
+        graph.kernel(&bench.kernel("scale")).read(&high).write(&low).arg(7_u32).range(128).add().unwrap();
     }
-    graph.copy(&whole.slice(..32).unwrap(), &whole.slice(96..).unwrap()).add().unwrap();
+    graph.copy(&whole.slice(..64).unwrap(), &whole.slice(192..).unwrap()).add().unwrap();
     bench.run(&graph);
     let stirred = |i: u32| 5 + i;
-    let mut expected: Vec<u32> = (0..64).map(|i| stirred(i) * 3 + 7).collect();
-    expected.extend((0..32).map(stirred));
-    expected.extend_from_within(..32);
+    let mut expected: Vec<u32> = (0..128).map(|i| stirred(i) * 3 + 7).collect();
+    expected.extend((0..64).map(stirred));
+    expected.extend_from_within(..64);
     assert_eq!(bench.content(&whole), expected);
 }
 

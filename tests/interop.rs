@@ -217,29 +217,29 @@ fn null_local_value_and_sub_buffer_arguments_reach_the_kernel() {
     unsafe impl bytemuck::Pod for Affine {}
 
     let bench = Bench::new();
-    let a = bench.buffer(&[2; 128]);
-    let (low, high) = (a.sub_buffer(..64).unwrap(), a.sub_buffer(64..).unwrap());
+    let a = bench.buffer(&[2; 256]);
+    let (low, high) = (a.sub_buffer(..128).unwrap(), a.sub_buffer(128..).unwrap());
     let graph = bench.graph();
     // SAFETY: each work-item touches its own element; the local memory has an element for each of a group of 16.
     unsafe {
-        graph.kernel(&bench.kernel("add_or_one")).read_write(&low).null().range(64).add().unwrap();
-        graph.kernel(&bench.kernel("add_or_one")).read_write(&high).read(&low).range(64).add().unwrap();
+        graph.kernel(&bench.kernel("add_or_one")).read_write(&low).null().range(128).add().unwrap();
+        graph.kernel(&bench.kernel("add_or_one")).read_write(&high).read(&low).range(128).add().unwrap();
         graph
             .kernel(&bench.kernel("group_sum"))
             .read_write(&high)
             .local::<u32>(16)
-            .range(64)
+            .range(128)
             .work_group(16)
             .add()
             .unwrap();
         let affine = Affine { scale: 10, shift: 3, pad: [0, 4] };
-        graph.kernel(&bench.kernel("affine")).read_write(&high).arg(affine).range(32).add().unwrap();
+        graph.kernel(&bench.kernel("affine")).read_write(&high).arg(affine).range(64).add().unwrap();
         let affine = bytemuck::bytes_of(&affine);
-        graph.kernel(&bench.kernel("affine")).read_write(&high).bytes(affine).range(32).offset(32).add().unwrap();
+        graph.kernel(&bench.kernel("affine")).read_write(&high).bytes(affine).range(64).offset(64).add().unwrap();
     }
     bench.run(&graph);
-    let mut expected = [3; 128];
-    expected[64..].fill((2 + 3) * 16 * 10 + 3 + 4);
+    let mut expected = [3; 256];
+    expected[128..].fill((2 + 3) * 16 * 10 + 3 + 4);
     assert_eq!(bench.content(&a), expected);
 }
 

@@ -23,14 +23,14 @@ fn records(bench: &Bench) -> bool {
 /// A graph with every kind of node, longer than one command buffer, with a host write in its middle.
 fn all_kinds(bench: &Bench, rounds: u32) -> (Graph, HostRead<u32>) {
     let graph = bench.graph();
-    let (a, b) = (bench.buffer(&[3; 128]), bench.buffer(&[5; 128]));
-    let (low, high) = (a.sub_buffer(..64).unwrap(), b.sub_buffer(64..).unwrap());
+    let (a, b) = (bench.buffer(&[3; 256]), bench.buffer(&[5; 256]));
+    let (low, high) = (a.sub_buffer(..128).unwrap(), b.sub_buffer(128..).unwrap());
     let (scale, sum, add) = (bench.kernel("scale"), bench.kernel("group_sum"), bench.kernel("add_or_one"));
     for round in 0..rounds {
         // SAFETY: each work-item touches its own element of each, and a scratch as large as its work-group.
         unsafe {
-            graph.kernel(&scale).read(&low).write(&high).arg(round).range(64).add().unwrap();
-            graph.kernel(&sum).read_write(&b).local::<u32>(8).range(128).work_group(8).add().unwrap();
+            graph.kernel(&scale).read(&low).write(&high).arg(round).range(128).add().unwrap();
+            graph.kernel(&sum).read_write(&b).local::<u32>(8).range(256).work_group(8).add().unwrap();
             graph.kernel(&add).read_write(&a).null().range([100]).offset(20).add().unwrap();
         }
         graph.copy(&b.slice(0..4).unwrap(), &a.slice(60..64).unwrap()).add().unwrap();

@@ -65,6 +65,8 @@ pub enum Why {
     Prints,
     /// It uses a buffer that is larger than the device's largest allocation, over which drivers crash when they record.
     TooLarge,
+    /// It uses a sub-buffer that starts where the device wants none to start, over which drivers crash as well.
+    Misaligned,
     /// So few commands are enqueued as fast as a command buffer would be.
     TooShort,
     /// The driver refused to record it.
@@ -93,6 +95,7 @@ impl fmt::Display for Why {
             Self::NoSuchCommand => "command buffers have no such command",
             Self::Prints => "recorded kernels cannot print on this device",
             Self::TooLarge => "a buffer of it is larger than the device's largest allocation",
+            Self::Misaligned => "a sub-buffer of it is not aligned as the device wants it",
             Self::TooShort => "too few for a command buffer to pay",
             Self::Refused(error) => return write!(f, "the driver refused: {error}"),
             Self::Unusable => "the driver's functions that record cannot be called",
@@ -219,21 +222,13 @@ impl Caps {
 
 /// Says no to a graph with a node that no path can run on the device.
 pub(super) fn check_runnable(ir: &Ir, caps: &Caps) -> Result<(), PlanError> {
-    // A sub-buffer may be made for another device of its context.
-    let align = caps.sub_buffer_align.max(1);
-    let bad: Vec<bool> = ir.views.iter().map(|view| view.is_sub_buffer && !view.offset.is_multiple_of(align)).collect();
-    let bad = bad.contains(&true).then_some(bad);
     for node in ir.ids() {
-        can_run(ir, node, caps, bad.as_deref()).map_err(|(missing, kind)| PlanError::NotRunnable {
-            node,
-            missing,
-            kind,
-        })?;
+        can_run(ir.op(node), ir, caps).map_err(|(missing, kind)| PlanError::NotRunnable { node, missing, kind })?;
     }
     Ok(())
 }
 
-fn can_run(ir: &Ir, node: NodeId, caps: &Caps, bad: Option<&[bool]>) -> Result<(), (String, ErrorKind)> {
+fn can_run(op: &Op, ir: &Ir, caps: &Caps) -> Result<(), (String, ErrorKind)> {
     let needs = |version: Version, what: &str| {
         if caps.version >= version {
             return Ok(());
@@ -241,13 +236,7 @@ fn can_run(ir: &Ir, node: NodeId, caps: &Caps, bad: Option<&[bool]>) -> Result<(
         let missing = format!("{what} needs OpenCL {version}, and the device has {}", caps.version);
         Err((missing, ErrorKind::FeatureNotSupported))
     };
-    let bad_view = |bad: &[bool]| ir.accesses(node).iter().map(|access| access.view).find(|view| bad[view.index()]);
-    if let Some(view) = bad.and_then(bad_view) {
-        let (offset, align) = (ir.views[view.index()].offset, caps.sub_buffer_align);
-        let missing = format!("a sub-buffer starts at byte {offset}, and the device wants a multiple of {align}");
-        return Err((missing, ErrorKind::FeatureNotSupported));
-    }
-    match ir.op(node) {
+    match op {
         Op::Kernel { kernel, .. } if !ir.kernels[kernel.index()].built => {
             Err(("its program was not built for this device".to_owned(), ErrorKind::KernelNotSupported))
         }
@@ -268,10 +257,14 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
 /// By which path a node runs. The only place that decides it.
 fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
     let (Path::Native, Some(command)) = (choice.0, Command::of(ir.op(node))) else { return choice };
-    let too_large = |access: &Access| ir.views[access.view.index()].root_size as u64 > caps.max_allocation;
+    // Buffers may be made for other devices of a context, and drivers are known that crash when they refuse to record.
+    let view = |access: &Access| ir.views[access.view.index()];
+    let too_large = |access: &Access| view(access).root_size as u64 > caps.max_allocation;
+    let misaligned = |access: &Access| !view(access).offset.is_multiple_of(caps.sub_buffer_align.max(1));
     let why_not = match options.denied.get(&node).copied().or(options.no_native) {
         Some(why) => Some(why),
         None if ir.accesses(node).iter().any(too_large) => Some(Why::TooLarge),
+        None if ir.accesses(node).iter().any(misaligned) => Some(Why::Misaligned),
         None => caps.can_record(command).err(),
     };
     why_not.map_or(choice, |why| (Path::Replay, why))

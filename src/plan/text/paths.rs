@@ -159,6 +159,21 @@ fn buffers_above_the_largest_allocation_are_replayed() {
     );
 }
 
+/// The same.
+#[test]
+fn sub_buffers_that_are_not_aligned_are_replayed() {
+    let graph = "buffer x 128
+        sub s x 64..128
+        sub t x 32..64
+        a: kernel f write s
+        b: kernel f write t";
+    let caps = Caps { sub_buffer_align: 64, ..recording_device() };
+    assert_eq!(
+        segments(graph, &caps, &asked(Path::Native)),
+        ["0..1 command buffers (as asked)", "1..2 replay (a sub-buffer of it is not aligned as the device wants it)"]
+    );
+}
+
 #[test]
 fn long_automatic_submissions_are_gated_where_that_is_known_to_pay() {
     let gated = |nodes: usize, platform: &str, path: Path| {
