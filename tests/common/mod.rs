@@ -19,6 +19,8 @@ pub const SOURCE: &str = include_str!("../../kernels-cl/tests.cl");
 pub enum Reason {
     /// The device cannot be divided.
     NoSubDevices,
+    /// The driver does not tell when a command starts, not always.
+    StartNotTold,
 }
 
 impl Reason {
@@ -26,6 +28,7 @@ impl Reason {
     fn name(self) -> &'static str {
         match self {
             Self::NoSubDevices => "no-sub-devices",
+            Self::StartNotTold => "start-not-told",
         }
     }
 }
