@@ -19,11 +19,17 @@ use crate::error::{DriverError, Status};
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
+/// Times that a driver may refuse to tell of an event before it counts as one that never will: what such an event holds
+/// is lost, so one moment without memory is not enough.
+const REFUSALS: u8 = 8;
+
 type Then = Box<dyn FnOnce(Result<(), DriverError>) + Send>;
 
 struct Job {
     event: Event,
     then: Then,
+    /// How often the driver has refused to tell.
+    refused: u8,
 }
 
 struct Watcher {
@@ -34,7 +40,7 @@ struct Watcher {
 /// Runs `then` on the watcher's thread once the event is complete or has failed. The event's queue must have been
 /// flushed.
 pub(crate) fn when_done(event: Event, then: impl FnOnce(Result<(), DriverError>) + Send + 'static) {
-    start(Job { event, then: Box::new(then) });
+    start(Job { event, then: Box::new(then), refused: 0 });
 }
 
 /// Blocks until an event is complete or has failed, by looking instead of by `clWaitForEvents`. Not for the watcher's own
@@ -154,12 +160,16 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
     }
 }
 
-fn keep_or_finish(job: Job, done: &mut Vec<(Then, Result<(), DriverError>)>) -> Option<Job> {
+fn keep_or_finish(mut job: Job, done: &mut Vec<(Then, Result<(), DriverError>)>) -> Option<Job> {
     let outcome = match job.event.progress() {
         Ok(Progress::Complete) => Ok(()),
         Ok(Progress::Failed(status)) => Err(DriverError { call: COMMAND, status }),
         Ok(Progress::Waiting | Progress::Running) => return Some(job),
-        Err(error) => Err(error),
+        Err(error) if job.refused == REFUSALS => Err(error),
+        Err(_) => {
+            job.refused += 1;
+            return Some(job);
+        }
     };
     done.push((job.then, outcome));
     None

@@ -1,0 +1,366 @@
+//! An OpenCL layer for the tests (`OPENCL_LAYERS`): it stands between the loader and the driver, counts calls and live
+//! objects, and makes one call fail when it is told to. `tests/faults.rs` uses it.
+//!
+//! Every argument is passed on as a word, which is right where the calling convention puts one argument into one register or
+//! slot of 64 bits: Linux on x86-64 and AArch64.
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering::SeqCst};
+
+/// More functions than any loader's table has.
+const MOST: usize = 512;
+/// Places behind those of the loader's table, for functions that are asked for by name.
+const EXTENSIONS: usize = 256;
+
+/// Kinds of object that are counted.
+#[derive(Clone, Copy)]
+enum Kind {
+    Context,
+    Queue,
+    Mem,
+    Program,
+    Kernel,
+    Event,
+    CommandBuffer,
+}
+
+/// The names of the kinds, in their order.
+const KINDS: [&str; 7] = ["context", "queue", "mem", "program", "kernel", "event", "command buffer"];
+
+static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len()];
+static CALLS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+static TARGET: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+
+/// The function that is to fail, at which call from now on, and with what. -1: none.
+static ARMED: AtomicI32 = AtomicI32::new(-1);
+static SKIP: AtomicU32 = AtomicU32::new(0);
+static STATUS: AtomicI32 = AtomicI32::new(0);
+
+/// Counts a call, and says whether it is to fail.
+fn enter(function: usize) -> Option<i32> {
+    CALLS[function].fetch_add(1, SeqCst);
+    if ARMED.load(SeqCst) != function as i32 {
+        return None;
+    }
+    if SKIP.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+        return None;
+    }
+    (ARMED.compare_exchange(function as i32, -1, SeqCst, SeqCst).is_ok()).then(|| STATUS.load(SeqCst))
+}
+
+fn count(kind: Kind, by: i64) {
+    LIVE[kind as usize].fetch_add(by, SeqCst);
+}
+
+/// Declares wrappers, and the table of their names. `clSetUserEventStatus` is left alone: commands behind an event that cannot
+/// be set wait for ever, whoever asks.
+macro_rules! wrappers {
+    (
+        create { $( $c_at:literal $c_name:ident $c_kind:ident ($($c_arg:ident)*); )* }
+        call { $( $p_at:literal $p_name:ident ($($p_arg:ident)*); )* }
+        enqueue { $( $e_at:literal $e_name:ident ($($e_arg:ident)*); )* }
+        retain { $( $r_at:literal $r_name:ident $r_kind:ident; )* }
+        release { $( $f_at:literal $f_name:ident $f_kind:ident; )* }
+    ) => {
+        #[allow(non_snake_case)]
+        mod wrapped {
+            use super::*;
+
+            $(
+                /// The last argument is the place for the status.
+                pub(super) unsafe extern "C" fn $c_name($($c_arg: usize,)* status: usize) -> usize {
+                    type Function = unsafe extern "C" fn($($c_arg: wrappers!(@word $c_arg),)* usize) -> usize;
+                    if let Some(error) = enter($c_at) {
+                        if status != 0 {
+                            // SAFETY: the caller's place for the status.
+                            unsafe { *ptr::with_exposed_provenance_mut::<i32>(status) = error };
+                        }
+                        return 0;
+                    }
+                    // SAFETY: the driver's function of that place in the table.
+                    let object = unsafe {
+                        let function = std::mem::transmute::<usize, Function>(TARGET[$c_at].load(SeqCst));
+                        function($($c_arg,)* status)
+                    };
+                    if object != 0 {
+                        count(Kind::$c_kind, 1);
+                    }
+                    object
+                }
+            )*
+            $(
+                pub(super) unsafe extern "C" fn $p_name($($p_arg: usize),*) -> usize {
+                    type Function = unsafe extern "C" fn($($p_arg: wrappers!(@word $p_arg)),*) -> usize;
+                    if let Some(error) = enter($p_at) {
+                        return error as usize;
+                    }
+                    // SAFETY: as above.
+                    unsafe { std::mem::transmute::<usize, Function>(TARGET[$p_at].load(SeqCst))($($p_arg),*) }
+                }
+            )*
+            $(
+                /// The last argument is the place for an event.
+                pub(super) unsafe extern "C" fn $e_name($($e_arg: usize,)* event: usize) -> usize {
+                    type Function = unsafe extern "C" fn($($e_arg: wrappers!(@word $e_arg),)* usize) -> usize;
+                    if let Some(error) = enter($e_at) {
+                        return error as usize;
+                    }
+                    // SAFETY: as above.
+                    let status = unsafe {
+                        let function = std::mem::transmute::<usize, Function>(TARGET[$e_at].load(SeqCst));
+                        function($($e_arg,)* event)
+                    };
+                    if status as i32 == 0 && event != 0 {
+                        count(Kind::Event, 1);
+                    }
+                    status
+                }
+            )*
+            $(
+                pub(super) unsafe extern "C" fn $r_name(object: usize) -> usize {
+                    wrapped_reference($r_at, object, Kind::$r_kind, 1)
+                }
+            )*
+            $(
+                /// Never fails by order: what is not released would leak.
+                pub(super) unsafe extern "C" fn $f_name(object: usize) -> usize {
+                    wrapped_reference($f_at, object, Kind::$f_kind, -1)
+                }
+            )*
+        }
+
+        /// Every wrapper: place, name, address, and whether it can be made to fail.
+        fn table() -> Vec<(usize, &'static str, usize, bool)> {
+            vec![
+                $( ($c_at, stringify!($c_name), wrapped::$c_name as *const () as usize, true), )*
+                $( ($p_at, stringify!($p_name), wrapped::$p_name as *const () as usize, true), )*
+                $( ($e_at, stringify!($e_name), wrapped::$e_name as *const () as usize, true), )*
+                $( ($r_at, stringify!($r_name), wrapped::$r_name as *const () as usize, true), )*
+                $( ($f_at, stringify!($f_name), wrapped::$f_name as *const () as usize, false), )*
+            ]
+        }
+    };
+    (@word $arg:ident) => { usize };
+}
+
+fn wrapped_reference(at: usize, object: usize, kind: Kind, by: i64) -> usize {
+    type Function = unsafe extern "C" fn(usize) -> usize;
+    let failed = enter(at);
+    if let Some(error) = failed.filter(|_| by > 0) {
+        return error as usize;
+    }
+    // SAFETY: the driver's function of that place in the table.
+    let status = unsafe { std::mem::transmute::<usize, Function>(TARGET[at].load(SeqCst))(object) };
+    if status as i32 == 0 {
+        count(kind, by);
+    }
+    status
+}
+
+// Places are those of `struct _cl_icd_dispatch` in CL/cl_icd.h.
+wrappers! {
+    create {
+        4 clCreateContext Context (a b c d e);
+        9 clCreateCommandQueue Queue (a b c);
+        14 clCreateBuffer Mem (a b c d);
+        26 clCreateProgramWithSource Program (a b c d);
+        34 clCreateKernel Kernel (a b);
+        82 clCreateSubBuffer Mem (a b c d);
+        84 clCreateUserEvent Event (a);
+        123 clCreateCommandQueueWithProperties Queue (a b c);
+        137 clCloneKernel Kernel (a);
+        256 clCreateCommandBufferKHR CommandBuffer (a b c);
+    }
+    call {
+        3 clGetDeviceInfo (a b c d e);
+        20 clGetMemObjectInfo (a b c d e);
+        30 clBuildProgram (a b c d e f);
+        32 clGetProgramInfo (a b c d e);
+        38 clSetKernelArg (a b c d);
+        39 clGetKernelInfo (a b c d e);
+        40 clGetKernelWorkGroupInfo (a b c d e f);
+        41 clWaitForEvents (a b);
+        42 clGetEventInfo (a b c d e);
+        46 clFlush (a);
+        81 clSetEventCallback (a b c d);
+        257 clFinalizeCommandBufferKHR (a);
+        258 clCommandNDRangeKernelKHR (a b c d e f g h i j k l);
+    }
+    enqueue {
+        48 clEnqueueReadBuffer (a b c d e f g h);
+        49 clEnqueueWriteBuffer (a b c d e f g h);
+        50 clEnqueueCopyBuffer (a b c d e f g h);
+        59 clEnqueueNDRangeKernel (a b c d e f g h);
+        88 clEnqueueCopyBufferRect (a b c d e f g h i j k l);
+        102 clEnqueueFillBuffer (a b c d e f g h);
+        105 clEnqueueMarkerWithWaitList (a b c);
+        106 clEnqueueBarrierWithWaitList (a b c);
+        259 clEnqueueCommandBufferKHR (a b c d e);
+    }
+    retain {
+        6 clRetainContext Context;
+        10 clRetainCommandQueue Queue;
+        17 clRetainMemObject Mem;
+        28 clRetainProgram Program;
+        36 clRetainKernel Kernel;
+        43 clRetainEvent Event;
+    }
+    release {
+        7 clReleaseContext Context;
+        11 clReleaseCommandQueue Queue;
+        18 clReleaseMemObject Mem;
+        29 clReleaseProgram Program;
+        37 clReleaseKernel Kernel;
+        44 clReleaseEvent Event;
+        260 clReleaseCommandBufferKHR CommandBuffer;
+    }
+}
+
+/// The place of `clGetExtensionFunctionAddressForPlatform` in the table.
+const ADDRESS: usize = 107;
+
+/// Functions of `cl_khr_command_buffer` are asked for by name, and wrapped on the way.
+unsafe extern "C" fn address(platform: usize, name: *const c_char) -> usize {
+    type Function = unsafe extern "C" fn(usize, *const c_char) -> usize;
+    // SAFETY: the driver's function of that place in the table.
+    let found = unsafe { std::mem::transmute::<usize, Function>(TARGET[ADDRESS].load(SeqCst))(platform, name) };
+    // SAFETY: the caller's name, which ends with zero.
+    let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default();
+    match table().into_iter().find(|(at, of, ..)| *at >= EXTENSIONS && *of == name) {
+        Some((at, _, wrapper, _)) if found != 0 => {
+            TARGET[at].store(found, SeqCst);
+            wrapper
+        }
+        _ => found,
+    }
+}
+
+/// Of `CL/cl_layer.h`.
+///
+/// # Safety
+/// The loader calls it, as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clGetLayerInfo(name: u32, size: usize, value: *mut c_void, size_ret: *mut usize) -> i32 {
+    const CL_LAYER_API_VERSION: u32 = 0x4240;
+    const CL_LAYER_NAME: u32 = 0x4241;
+    let version = 100_u32.to_ne_bytes();
+    let answer: &[u8] = match name {
+        CL_LAYER_API_VERSION => &version,
+        CL_LAYER_NAME => b"clgraph's tests\0",
+        _ => return -30,
+    };
+    // SAFETY: the loader's places, as large as it says.
+    unsafe {
+        if !size_ret.is_null() {
+            *size_ret = answer.len();
+        }
+        if !value.is_null() {
+            if size < answer.len() {
+                return -30;
+            }
+            ptr::copy_nonoverlapping(answer.as_ptr(), value.cast(), answer.len());
+        }
+    }
+    0
+}
+
+/// Of `CL/cl_layer.h`: takes the driver's table, and gives one with the wrappers in it.
+///
+/// # Safety
+/// The loader calls it, as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clInitLayer(
+    count: u32,
+    target: *const usize,
+    count_ret: *mut u32,
+    layer: *mut *const usize,
+) -> i32 {
+    static TABLE: OnceLock<Vec<usize>> = OnceLock::new();
+    if count as usize > EXTENSIONS || count_ret.is_null() || layer.is_null() {
+        return -30;
+    }
+    let wrapped = TABLE.get_or_init(|| {
+        // SAFETY: the loader's table has that many functions.
+        let target = unsafe { std::slice::from_raw_parts(target, count as usize) };
+        target.iter().zip(&TARGET).for_each(|(function, place)| place.store(*function, SeqCst));
+        let mut wrapped = target.to_vec();
+        for (at, _, wrapper, _) in table() {
+            if let Some(place) = wrapped.get_mut(at).filter(|place| **place != 0) {
+                *place = wrapper;
+            }
+        }
+        if let Some(place) = wrapped.get_mut(ADDRESS) {
+            *place = address as *const () as usize;
+        }
+        wrapped
+    });
+    // SAFETY: the loader's places.
+    unsafe {
+        *count_ret = wrapped.len() as u32;
+        *layer = wrapped.as_ptr();
+    }
+    0
+}
+
+fn place_of(name: *const c_char) -> Option<(usize, bool)> {
+    // SAFETY: the tests give names that end with zero.
+    let name = unsafe { CStr::from_ptr(name) }.to_str().ok()?;
+    table().into_iter().find(|(_, of, ..)| *of == name).map(|(at, _, _, fails)| (at, fails))
+}
+
+/// For the tests: the name of the n-th function that can be made to fail, or null.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_function(index: usize) -> *const c_char {
+    static NAMES: OnceLock<Vec<std::ffi::CString>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let can = table().into_iter().filter(|(.., fails)| *fails);
+        can.filter_map(|(_, name, ..)| std::ffi::CString::new(name).ok()).collect()
+    });
+    names.get(index).map_or(ptr::null(), |name| name.as_ptr())
+}
+
+/// For the tests: how often a function was called since the last [`layer_reset`].
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_calls(name: *const c_char) -> u32 {
+    place_of(name).map_or(0, |(at, _)| CALLS[at].load(SeqCst))
+}
+
+/// For the tests: sets the counts of calls to zero, and lets nothing fail.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_reset() {
+    ARMED.store(-1, SeqCst);
+    CALLS.iter().for_each(|calls| calls.store(0, SeqCst));
+}
+
+/// For the tests: lets a call of a function fail, after `skip` more that do not.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
+    if let Some((at, _)) = place_of(name) {
+        SKIP.store(skip, SeqCst);
+        STATUS.store(status, SeqCst);
+        ARMED.store(at as i32, SeqCst);
+    }
+}
+
+/// For the tests: whether a call that was to fail has failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_has_failed() -> bool {
+    ARMED.load(SeqCst) == -1
+}
+
+/// For the tests: references to objects of the n-th kind that are not given back.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_live(kind: usize) -> i64 {
+    LIVE.get(kind).map_or(0, |live| live.load(SeqCst))
+}
+
+/// For the tests: the name of the n-th kind, or null.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_kind(kind: usize) -> *const c_char {
+    const NAMES: [&CStr; KINDS.len()] =
+        [c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer"];
+    NAMES.get(kind).map_or(ptr::null(), |name| name.as_ptr())
+}
