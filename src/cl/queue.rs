@@ -11,6 +11,7 @@ use super::check;
 use super::context::{Context, InContext};
 use super::device::Device;
 use super::enqueue;
+use super::event::Event;
 use super::handle::{Handle, QueueKind};
 use super::info::{self, ask};
 use super::watch;
@@ -69,6 +70,37 @@ struct Inner {
     context: Context,
     device: Device,
     properties: QueueProperties,
+}
+
+impl Drop for Inner {
+    /// An out-of-order queue is kept until its commands are through: on Intel's CPU runtime the last command would end the
+    /// queue from within itself, and wait for itself for ever.
+    fn drop(&mut self) {
+        if !self.properties.out_of_order {
+            return;
+        }
+        if let (Ok(event), Ok(handle)) = (self.mark(), self.handle.try_clone()) {
+            watch::keep_until(event, handle);
+        }
+    }
+}
+
+impl Inner {
+    /// An event behind everything on the queue, which is flushed.
+    fn mark(&self) -> Result<Event> {
+        let core = Core::get()?;
+        let mut event = std::ptr::null_mut();
+        let call = "clEnqueueMarkerWithWaitList";
+        // SAFETY: **live**, **lists**.
+        let status =
+            unsafe { (core.clEnqueueMarkerWithWaitList)(self.handle.raw(), 0, std::ptr::null(), &raw mut event) };
+        check(call, status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let event = unsafe { Event::from_enqueue(call, event) }?;
+        // SAFETY: **live**.
+        check("clFlush", unsafe { (core.clFlush)(self.handle.raw()) })?;
+        Ok(event)
+    }
 }
 
 impl Queue {
