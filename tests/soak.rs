@@ -1,5 +1,5 @@
 //! A hundred thousand submissions do not make the process grow.
-#![cfg(target_os = "linux")] // It reads /proc/self/statm.
+#![cfg(target_os = "linux")] // It reads /proc/self/status.
 
 mod common;
 

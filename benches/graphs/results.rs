@@ -19,6 +19,7 @@ pub struct Results {
 }
 
 /// One way of doing one thing. Times are medians, in microseconds for the whole graph; null where there is no such phase.
+/// What the scenario `submit` prepares is made and timed once.
 #[derive(Clone, Serialize)]
 pub struct Row {
     driver: String,

@@ -77,8 +77,9 @@ struct Prepared {
 }
 
 impl Device {
-    /// The path that kernels take on the device where the program leaves it to clgraph, and why: [`Caps::path`](crate::Caps::path), unless the
-    /// environment variable `CLGRAPH_PATH` says otherwise, and only if the driver's functions can be called.
+    /// The path that kernels take on the device where the program leaves it to clgraph, and why:
+    /// [`Caps::path`](crate::Caps::path), unless the environment variable `CLGRAPH_PATH` says otherwise, and only if the
+    /// driver's functions can be called.
     ///
     /// # Errors
     /// [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`.

@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// The names of the kinds, in their order.
-const KINDS: [&str; 7] = ["context", "queue", "mem", "program", "kernel", "event", "command buffer"];
+const KINDS: [&CStr; 7] = [c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer"];
 
 static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len()];
 static CALLS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
@@ -360,7 +360,5 @@ pub extern "C" fn layer_live(kind: usize) -> i64 {
 /// For the tests: the name of the n-th kind, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_kind(kind: usize) -> *const c_char {
-    const NAMES: [&CStr; KINDS.len()] =
-        [c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer"];
-    NAMES.get(kind).map_or(ptr::null(), |name| name.as_ptr())
+    KINDS.get(kind).map_or(ptr::null(), |name| name.as_ptr())
 }
