@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, cl_command_queue,
+    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, CL_QUEUE_REFERENCE_COUNT, CL_SUCCESS, cl_command_queue,
 };
 
 use super::check;
@@ -66,39 +66,85 @@ impl QueueProperties {
 pub struct Queue(Arc<Inner>);
 
 struct Inner {
-    handle: Handle<QueueKind>,
+    handle: Arc<Last>,
     context: Context,
     device: Device,
     properties: QueueProperties,
 }
 
+/// A queue that ends well when this is its last reference.
+///
+/// On Intel's CPU runtime an out-of-order queue that is released while its last command runs, or while the worker that ran
+/// it has not put it away, is ended by that worker, within a task that the end waits for: for ever. An event tells too
+/// early; `clFinish` on a queue without commands does not (`docs/drivers.md`).
+struct Last {
+    handle: Handle<QueueKind>,
+    out_of_order: bool,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if !self.out_of_order {
+            return;
+        }
+        let Ok(core) = Core::get() else { return };
+        let raw = self.handle.raw();
+        let references = ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_REFERENCE_COUNT);
+        if info::value::<u32>("clGetCommandQueueInfo", references).is_ok_and(|count| count > 1) {
+            // Somebody has it still, and may have put something there that does not end.
+            return;
+        }
+        // A refusal may be a moment without memory.
+        // SAFETY: **live**.
+        if !(0..2).any(|_| unsafe { (core.clFinish)(raw) } == CL_SUCCESS) {
+            log::warn!("clFinish fails on an out-of-order queue that is released");
+        }
+    }
+}
+
 impl Drop for Inner {
-    /// An out-of-order queue is kept until its commands are through: on Intel's CPU runtime the last command would end the
-    /// queue from within itself, and wait for itself for ever.
+    /// An out-of-order queue is kept until its commands are through: nobody waits for them here.
     fn drop(&mut self) {
         if !self.properties.out_of_order {
             return;
         }
-        if let (Ok(event), Ok(handle)) = (self.mark(), self.handle.try_clone()) {
-            watch::keep_until(event, handle);
+        let last = Arc::clone(&self.handle);
+        match self.mark() {
+            Ok(event) => watch::keep_until(event, last),
+            // Somebody has to wait.
+            Err(error) => {
+                log::warn!("{error}: a thread waits for the end of an out-of-order queue");
+                let wait = std::thread::Builder::new().name("clgraph-queue".to_owned());
+                if let Err(error) = wait.spawn(move || drop(last)) {
+                    log::warn!("{error}: waiting for the end of an out-of-order queue");
+                }
+            }
         }
     }
 }
 
 impl Inner {
+    fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
+        let handle = Arc::new(Last { handle, out_of_order: properties.out_of_order });
+        Self { handle, context, device, properties }
+    }
+
+    fn raw(&self) -> cl_command_queue {
+        self.handle.handle.raw()
+    }
+
     /// An event behind everything on the queue, which is flushed.
     fn mark(&self) -> Result<Event> {
         let core = Core::get()?;
         let mut event = std::ptr::null_mut();
         let call = "clEnqueueMarkerWithWaitList";
         // SAFETY: **live**, **lists**.
-        let status =
-            unsafe { (core.clEnqueueMarkerWithWaitList)(self.handle.raw(), 0, std::ptr::null(), &raw mut event) };
+        let status = unsafe { (core.clEnqueueMarkerWithWaitList)(self.raw(), 0, std::ptr::null(), &raw mut event) };
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let event = unsafe { Event::from_enqueue(call, event) }?;
         // SAFETY: **live**.
-        check("clFlush", unsafe { (core.clFlush)(self.handle.raw()) })?;
+        check("clFlush", unsafe { (core.clFlush)(self.raw()) })?;
         Ok(event)
     }
 }
@@ -149,7 +195,7 @@ impl Queue {
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
-        Ok(Self(Arc::new(Inner { handle, context: context.clone(), device: device.clone(), properties })))
+        Ok(Self(Arc::new(Inner::new(handle, context.clone(), device.clone(), properties))))
     }
 
     /// Wraps an `opencl3` queue, which may be dropped before this one.
@@ -190,7 +236,7 @@ impl Queue {
             out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
             profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
         };
-        Ok(Self(Arc::new(Inner { handle, context, device, properties })))
+        Ok(Self(Arc::new(Inner::new(handle, context, device, properties))))
     }
 
     /// The same queue for `opencl3`, with a reference of its own.
@@ -198,13 +244,13 @@ impl Queue {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
     pub fn to_opencl3(&self) -> Result<opencl3::command_queue::CommandQueue> {
-        Ok(opencl3::command_queue::CommandQueue::new(self.0.handle.retained_raw()?, 3))
+        Ok(opencl3::command_queue::CommandQueue::new(self.0.handle.handle.retained_raw()?, 3))
     }
 
     /// The C handle, valid while this object lives.
     #[must_use]
     pub fn raw(&self) -> cl_command_queue {
-        self.0.handle.raw()
+        self.0.raw()
     }
 
     /// The device that the queue leads to.
@@ -264,7 +310,7 @@ impl Eq for Queue {}
 impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Queue")
-            .field("raw", &self.0.handle)
+            .field("raw", &self.0.handle.handle)
             .field("device", &self.0.device)
             .field("properties", &self.0.properties)
             .finish()

@@ -83,6 +83,7 @@ core_table! {
         fn clReleaseCommandQueue(queue: cl_command_queue) -> cl_int;
         fn clGetCommandQueueInfo(queue: cl_command_queue, name: cl_command_queue_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
         fn clFlush(queue: cl_command_queue) -> cl_int;
+        fn clFinish(queue: cl_command_queue) -> cl_int;
 
         fn clCreateBuffer(context: cl_context, flags: cl_mem_flags, size: usize, host_ptr: *mut c_void, status: *mut cl_int) -> cl_mem;
         fn clCreateSubBuffer(buffer: cl_mem, flags: cl_mem_flags, kind: cl_buffer_create_type, region: *const cl_buffer_region, status: *mut cl_int) -> cl_mem;

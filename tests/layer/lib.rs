@@ -185,6 +185,7 @@ wrappers! {
         41 clWaitForEvents (a b);
         42 clGetEventInfo (a b c d e);
         46 clFlush (a);
+        47 clFinish (a);
         81 clSetEventCallback (a b c d);
         257 clFinalizeCommandBufferKHR (a);
         258 clCommandNDRangeKernelKHR (a b c d e f g h i j k l);
