@@ -1,5 +1,5 @@
 //! An OpenCL layer for the tests (`OPENCL_LAYERS`): it stands between the loader and the driver, counts calls and live
-//! objects, and makes one call fail when it is told to. `tests/faults.rs` uses it.
+//! objects, and makes one call fail when it is told to. `tests/faults` uses it.
 //!
 //! Every argument is passed on as a word, which is right where the calling convention puts one argument into one register or
 //! slot of 64 bits: Linux on x86-64 and AArch64.
@@ -167,6 +167,7 @@ wrappers! {
         9 clCreateCommandQueue Queue (a b c);
         14 clCreateBuffer Mem (a b c d);
         26 clCreateProgramWithSource Program (a b c d);
+        27 clCreateProgramWithBinary Program (a b c d e f);
         34 clCreateKernel Kernel (a b);
         82 clCreateSubBuffer Mem (a b c d);
         84 clCreateUserEvent Event (a);
@@ -175,10 +176,15 @@ wrappers! {
         256 clCreateCommandBufferKHR CommandBuffer (a b c);
     }
     call {
+        1 clGetPlatformInfo (a b c d e);
+        2 clGetDeviceIDs (a b c d e);
         3 clGetDeviceInfo (a b c d e);
+        8 clGetContextInfo (a b c d e);
+        12 clGetCommandQueueInfo (a b c d e);
         20 clGetMemObjectInfo (a b c d e);
         30 clBuildProgram (a b c d e f);
         32 clGetProgramInfo (a b c d e);
+        33 clGetProgramBuildInfo (a b c d e f);
         38 clSetKernelArg (a b c d);
         39 clGetKernelInfo (a b c d e);
         40 clGetKernelWorkGroupInfo (a b c d e f);
@@ -187,6 +193,8 @@ wrappers! {
         46 clFlush (a);
         47 clFinish (a);
         81 clSetEventCallback (a b c d);
+        83 clSetMemObjectDestructorCallback (a b c);
+        101 clGetKernelArgInfo (a b c d e);
         257 clFinalizeCommandBufferKHR (a);
         258 clCommandNDRangeKernelKHR (a b c d e f g h i j k l);
     }

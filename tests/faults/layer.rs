@@ -1,0 +1,98 @@
+//! The layer between the loader and the driver (`tests/layer`), as the tests see it.
+
+use std::ffi::{CStr, CString, c_char};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use dlopen2::raw::Library;
+
+/// The layer that cargo has built beside the tests.
+pub fn layer_file() -> PathBuf {
+    let deps = std::env::current_exe().unwrap();
+    let file = deps.ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
+    assert!(file.exists(), "{}: `cargo build --example fault_layer` builds it", file.display());
+    file
+}
+
+/// The layer's functions for tests.
+pub struct Layer {
+    function: extern "C" fn(usize) -> *const c_char,
+    calls: extern "C" fn(*const c_char) -> u32,
+    reset: extern "C" fn(),
+    fail: extern "C" fn(*const c_char, u32, i32),
+    has_failed: extern "C" fn() -> bool,
+    live: extern "C" fn(usize) -> i64,
+    kind: extern "C" fn(usize) -> *const c_char,
+    _library: Library,
+}
+
+impl Layer {
+    pub fn open() -> Self {
+        let library = Library::open(layer_file()).unwrap();
+        // SAFETY: the layer's own signatures.
+        unsafe {
+            Self {
+                function: library.symbol("layer_function").unwrap(),
+                calls: library.symbol("layer_calls").unwrap(),
+                reset: library.symbol("layer_reset").unwrap(),
+                fail: library.symbol("layer_fail").unwrap(),
+                has_failed: library.symbol("layer_has_failed").unwrap(),
+                live: library.symbol("layer_live").unwrap(),
+                kind: library.symbol("layer_kind").unwrap(),
+                _library: library,
+            }
+        }
+    }
+
+    /// The functions that can be made to fail.
+    pub fn functions(&self) -> Vec<CString> {
+        self.names(self.function)
+    }
+
+    /// How often a function was called since the last [`Self::reset`].
+    pub fn calls(&self, function: &CStr) -> u32 {
+        (self.calls)(function.as_ptr())
+    }
+
+    /// Sets the counts of calls to zero, and lets nothing fail.
+    pub fn reset(&self) {
+        (self.reset)();
+    }
+
+    /// Lets a call of a function fail, after `skip` more that do not.
+    pub fn fail(&self, function: &CStr, skip: u32, status: i32) {
+        (self.fail)(function.as_ptr(), skip, status);
+    }
+
+    /// Whether the call that was to fail has failed.
+    pub fn has_failed(&self) -> bool {
+        (self.has_failed)()
+    }
+
+    fn names(&self, of: extern "C" fn(usize) -> *const c_char) -> Vec<CString> {
+        // SAFETY: the layer's names end with zero and live as long as it.
+        let name = |raw: *const c_char| (!raw.is_null()).then(|| unsafe { CStr::from_ptr(raw) }.to_owned());
+        (0..).map_while(|index| name(of(index))).collect()
+    }
+
+    /// References by kind.
+    pub fn live(&self) -> Vec<(String, i64)> {
+        let kinds = self.names(self.kind);
+        kinds.iter().enumerate().map(|(at, kind)| (kind.to_str().unwrap().to_owned(), (self.live)(at))).collect()
+    }
+
+    /// Waits until the references are those of before: some are given back by other threads.
+    pub fn wait_for(&self, before: &[(String, i64)]) -> Result<(), String> {
+        let begin = Instant::now();
+        loop {
+            let now = self.live();
+            if now == before {
+                return Ok(());
+            }
+            if begin.elapsed() > Duration::from_secs(3) {
+                return Err(format!("{now:?} are alive, {before:?} were before"));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
