@@ -120,8 +120,8 @@ pub enum BuildCause {
         /// The device's limit in bytes.
         limit: u64,
     },
-    /// An object of another context than the graph's.
-    #[error("{what} belongs to another OpenCL context than the graph")]
+    /// An object of another context than the graph's or the queue's.
+    #[error("{what} belongs to another OpenCL context than the graph or queue that it is given to")]
     OtherContext {
         /// Which object.
         what: String,

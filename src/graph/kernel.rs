@@ -3,14 +3,15 @@
 use bytemuck::Pod;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
+use super::request::{Request, Target};
 use super::transfer::forbid;
 use super::{After, Graph, Node, State, after_methods};
 use crate::caps::Caps;
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::context::InContext;
 use crate::cl::kernel::{DeviceFacts, Kernel, Param, Space};
-use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Arg, Grid, Mode, NodeId, Op, Warning};
+use crate::error::{BuildCause, Result};
+use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Warning};
 
 impl Graph {
     /// Starts a kernel node.
@@ -34,17 +35,7 @@ impl Graph {
     /// ```
     #[doc(alias = "clEnqueueNDRangeKernel")]
     pub fn kernel(&self, kernel: &Kernel) -> KernelNode<'_> {
-        KernelNode {
-            graph: self,
-            after: After::default(),
-            kernel: kernel.clone(),
-            args: Vec::with_capacity(kernel.num_args() as usize),
-            bytes: Vec::new(),
-            range: None,
-            offset: None,
-            work_group: None,
-            prints: false,
-        }
+        KernelNode { graph: self, after: After::default(), launch: Launch::new(kernel) }
     }
 }
 
@@ -54,19 +45,46 @@ impl Graph {
 pub struct KernelNode<'g> {
     graph: &'g Graph,
     after: After,
-    kernel: Kernel,
-    args: Vec<Given>,
+    launch: Launch,
+}
+
+/// A kernel with its arguments and its range.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub(crate) kernel: Kernel,
+    pub(crate) args: Vec<Given>,
     /// The by-value arguments, one behind the other.
-    bytes: Vec<u8>,
-    range: Option<Extent>,
-    offset: Option<Extent>,
-    work_group: Option<Extent>,
-    prints: bool,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) range: Option<Extent>,
+    pub(crate) offset: Option<Extent>,
+    pub(crate) work_group: Option<Extent>,
+    pub(crate) prints: bool,
+}
+
+impl Launch {
+    pub(crate) fn new(kernel: &Kernel) -> Self {
+        Self {
+            kernel: kernel.clone(),
+            args: Vec::with_capacity(kernel.num_args() as usize),
+            bytes: Vec::new(),
+            range: None,
+            offset: None,
+            work_group: None,
+            prints: false,
+        }
+    }
+
+    /// Gives the next argument, a value.
+    pub(crate) fn value(&mut self, value: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.args.push(Given::Value(start..self.bytes.len()));
+    }
 }
 
 /// An argument as it was given.
-#[derive(Debug)]
-enum Given {
+#[derive(Clone, Debug)]
+pub(crate) enum Given {
     Buffer(Region, Mode),
     Null,
     Local(usize),
@@ -152,28 +170,26 @@ impl KernelNode<'_> {
 
     /// Gives a value as raw bytes.
     pub fn bytes(mut self, value: &[u8]) -> Self {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        let end = self.bytes.len();
-        self.given(Given::Value(start..end))
+        self.launch.value(value);
+        self
     }
 
     fn given(mut self, arg: Given) -> Self {
-        self.args.push(arg);
+        self.launch.args.push(arg);
         self
     }
 
     /// The range: how many work-items, by dimension. A range with a zero in it is valid and runs nothing.
     #[doc(alias = "global_work_size")]
     pub fn range(mut self, range: impl Into<Extent>) -> Self {
-        self.range = Some(range.into());
+        self.launch.range = Some(range.into());
         self
     }
 
     /// Where global ids start, by dimension. Zero if not given.
     #[doc(alias = "global_work_offset")]
     pub fn offset(mut self, offset: impl Into<Extent>) -> Self {
-        self.offset = Some(offset.into());
+        self.launch.offset = Some(offset.into());
         self
     }
 
@@ -181,14 +197,14 @@ impl KernelNode<'_> {
     /// `reqd_work_group_size` holds.
     #[doc(alias = "local_work_size")]
     pub fn work_group(mut self, size: impl Into<Extent>) -> Self {
-        self.work_group = Some(size.into());
+        self.launch.work_group = Some(size.into());
         self
     }
 
     /// Says that the kernel calls `printf`. OpenCL cannot tell, and some devices let no recorded kernel print: there the
     /// node is replayed.
     pub fn prints(mut self) -> Self {
-        self.prints = true;
+        self.launch.prints = true;
         self
     }
 
@@ -208,52 +224,65 @@ impl KernelNode<'_> {
     /// expects. This is the only promise that is asked for: finalizing and submitting are safe.
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn add(self) -> Result<Node> {
-        Ok(self.add_checked()?)
-    }
-
-    fn add_checked(self) -> Result<Node, BuildError> {
-        let Self { graph, after, kernel, args, bytes, range, offset, work_group, prints } = self;
-        let device = graph.device();
-        let caps = device.caps();
-        let check = |_: &State| {
-            if kernel.program().context() != graph.context() {
-                return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
-            }
-            check_args(graph, &kernel, &args, caps)?;
-            let facts = kernel.facts(device);
-            let grid = check_grid(range, offset, work_group, facts, caps)?;
-            check_local(&args, facts, caps)?;
-            Ok(grid)
-        };
-        let subject = || format!("kernel `{}`", kernel.name());
-        graph.insert(&subject, &after, check, |state, grid, accesses| {
-            let id = state.kernel(&kernel, device);
-            let base = state.ir.push_bytes(&bytes)?;
-            let node = NodeId(state.ir.len() as u32);
-            let mut lowered = Vec::with_capacity(args.len());
-            for (index, arg) in args.iter().enumerate() {
-                lowered.push(match arg {
-                    Given::Buffer(region, mode) => {
-                        let access = state.access(region, *mode);
-                        let view = access.view;
-                        accesses.push(access);
-                        if mode.writes() && kernel.params().is_some_and(|params| params[index].is_const) {
-                            state.ir.warnings.push(Warning::WritesConst { node, index });
-                        }
-                        Arg::Buffer(view)
-                    }
-                    Given::Null => Arg::Null,
-                    Given::Local(size) => Arg::Local(*size),
-                    Given::Value(range) => Arg::Value(base.part(range.clone())),
-                });
-            }
-            let args = state.ir.push_args(lowered.into_iter())?;
-            Some(Op::Kernel { kernel: id, args, grid, prints })
-        })
+        Ok(self.graph.insert(self.launch, &self.after)?)
     }
 }
 
-fn check_args(graph: &Graph, kernel: &Kernel, args: &[Given], caps: &Caps) -> Result<(), BuildCause> {
+impl Request for Launch {
+    type Checked = Checked;
+
+    fn subject(&self) -> String {
+        format!("kernel `{}`", self.kernel.name())
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<Checked, BuildCause> {
+        if self.kernel.program().context() != target.context {
+            return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
+        }
+        let caps = target.device.caps();
+        check_args(target, &self.kernel, &self.args, caps)?;
+        let facts = self.kernel.facts(target.device);
+        let grid = check_grid(self.range, self.offset, self.work_group, facts, caps)?;
+        check_local(&self.args, facts, caps)?;
+        Ok(Checked { grid, built: facts.is_some() })
+    }
+
+    fn lower(self, checked: Checked, state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+        let Self { kernel, args, bytes, prints, .. } = self;
+        let id = state.kernel(&kernel, checked.built);
+        let base = state.ir.push_bytes(&bytes)?;
+        let node = NodeId(state.ir.len() as u32);
+        let mut lowered = Vec::with_capacity(args.len());
+        for (index, arg) in args.into_iter().enumerate() {
+            lowered.push(match arg {
+                Given::Buffer(region, mode) => {
+                    let access = state.access(&region, mode);
+                    let view = access.view;
+                    accesses.push(access);
+                    if mode.writes() && kernel.params().is_some_and(|params| params[index].is_const) {
+                        state.ir.warnings.push(Warning::WritesConst { node, index });
+                    }
+                    Arg::Buffer(view)
+                }
+                Given::Null => Arg::Null,
+                Given::Local(size) => Arg::Local(size),
+                Given::Value(range) => Arg::Value(base.part(range)),
+            });
+        }
+        let args = state.ir.push_args(lowered.into_iter())?;
+        Some(Op::Kernel { kernel: id, args, grid: checked.grid, prints })
+    }
+}
+
+/// What the checks of a launch found out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked {
+    pub(crate) grid: Grid,
+    /// Whether the program was built for the device.
+    pub(crate) built: bool,
+}
+
+fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], caps: &Caps) -> Result<(), BuildCause> {
     let params = kernel.params();
     // First, because without the count nobody knows which argument belongs where.
     if args.len() != kernel.num_args() as usize {
@@ -266,7 +295,7 @@ fn check_args(graph: &Graph, kernel: &Kernel, args: &[Given], caps: &Caps) -> Re
         }
         match arg {
             Given::Buffer(region, mode) => {
-                graph.check_context(region, &format!("argument {index}"))?;
+                target.check_context(region, format_args!("argument {index}"))?;
                 // A kernel that reads what it must not, or writes it, is undefined (OpenCL 3.0, clCreateBuffer).
                 if mode.writes() {
                     forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;

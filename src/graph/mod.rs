@@ -6,13 +6,15 @@
 mod dot;
 pub(crate) mod kernel;
 mod query;
-mod rect;
-mod transfer;
+pub(crate) mod rect;
+pub(crate) mod request;
+pub(crate) mod transfer;
 
 pub use dot::Detail;
 pub use kernel::{Extent, KernelNode};
 pub use query::NodeKind;
 pub use rect::CopyRectNode;
+use request::{Request, Target};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
 
 use std::collections::HashMap;
@@ -28,7 +30,7 @@ use crate::cl::kernel::Kernel;
 use crate::cl::queue::Queue;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::hazards::Hazards;
-use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, Op, RootId, View, ViewId};
+use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, View, ViewId};
 
 /// A graph of OpenCL commands for one device of one context, to which nodes can be added at any time.
 ///
@@ -275,52 +277,56 @@ impl Graph {
         }
     }
 
-    /// Adds a node. The one way by which nodes come into a graph.
-    ///
-    /// `prepare` checks everything that could be wrong and changes nothing; `commit` then writes the tables.
-    fn insert<P>(
-        &self,
-        subject: &dyn Fn() -> String,
-        after: &After,
-        prepare: impl FnOnce(&State) -> Result<P, BuildCause>,
-        commit: impl FnOnce(&mut State, P, &mut Vec<Access>) -> Option<Op>,
-    ) -> Result<Node, BuildError> {
+    fn target(&self) -> Target<'_> {
+        Target { context: &self.0.context, device: &self.0.device }
+    }
+
+    /// Adds a node. The one way by which nodes come into a graph: everything is checked before anything changes.
+    fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
         let mut state = self.lock();
         let state = &mut *state;
-        let fail =
-            |state: &State, cause| BuildError::new(format!("{} (to be node {})", subject(), state.ir.len()), cause);
+        let fail = |state: &State, subject: String, cause| {
+            BuildError::new(format!("{subject} (to be node {})", state.ir.len()), cause)
+        };
         let mut waits = Vec::new();
         for &node in &after.nodes {
-            waits.push(self.resolve(state, node).map_err(|cause| fail(state, cause))?);
+            waits.push(self.resolve(state, node).map_err(|cause| fail(state, request.subject(), cause))?);
         }
         if after.all_leaves {
             waits.extend_from_slice(state.ir.topology.leaves());
         }
-        let prepared = prepare(state).map_err(|cause| fail(state, cause))?;
-        let mark = state.ir.mark();
-        let mut accesses = Vec::new();
-        let op = if state.ir.has_room() { commit(state, prepared, &mut accesses) } else { None };
-        let id = NodeId(state.ir.len() as u32);
-        let node = op.and_then(|op| {
-            for access in &accesses {
-                let view = &state.ir.views[access.view.index()];
-                state.hazards.add(id, access, view, &mut waits);
-            }
-            state.ir.push_node(op, accesses.into_iter(), &mut waits)
-        });
-        match node {
-            Some(node) => Ok(Node::new(self.id(), node)),
-            None => {
-                state.ir.rewind(mark);
-                let cause =
-                    BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" };
-                Err(fail(state, cause))
-            }
-        }
+        let checked = request.check(&self.target()).map_err(|cause| fail(state, request.subject(), cause))?;
+        let subject = request.subject();
+        let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
+        Ok(Node::new(self.id(), node))
     }
 }
 
 impl State {
+    /// Adds a checked command behind others and behind those that its memory tells. Nothing changes when a table is full.
+    fn push<R: Request>(
+        &mut self,
+        request: R,
+        checked: R::Checked,
+        waits: &mut Vec<NodeId>,
+    ) -> Result<NodeId, BuildCause> {
+        let mark = self.ir.mark();
+        let mut accesses = Vec::new();
+        let op = if self.ir.has_room() { request.lower(checked, self, &mut accesses) } else { None };
+        let id = NodeId(self.ir.len() as u32);
+        let node = op.and_then(|op| {
+            for access in &accesses {
+                let view = &self.ir.views[access.view.index()];
+                self.hazards.add(id, access, view, waits);
+            }
+            self.ir.push_node(op, accesses.into_iter(), waits)
+        });
+        node.ok_or_else(|| {
+            self.ir.rewind(mark);
+            BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
+        })
+    }
+
     /// The id of some memory, new or known.
     fn view(&mut self, mem: &Mem) -> ViewId {
         if let Some(&view) = self.view_of.get(&mem.raw().addr()) {
@@ -349,17 +355,13 @@ impl State {
     }
 
     /// The id of a kernel function, new or known.
-    fn kernel(&mut self, kernel: &Kernel, device: &Device) -> KernelId {
+    fn kernel(&mut self, kernel: &Kernel, built: bool) -> KernelId {
         let name: Arc<str> = kernel.shared_name();
         if let Some(&id) = self.kernel_of.get(&(kernel.program().raw().addr(), Arc::clone(&name))) {
             return id;
         }
         let id = KernelId(self.kernels.len() as u32);
-        self.ir.kernels.push(KernelDecl {
-            name: Arc::clone(&name),
-            built: kernel.facts(device).is_some(),
-            checked: kernel.has_arg_info(),
-        });
+        self.ir.kernels.push(KernelDecl { name: Arc::clone(&name), built, checked: kernel.has_arg_info() });
         self.kernel_of.insert((kernel.program().raw().addr(), name), id);
         self.kernels.push(kernel.clone());
         id

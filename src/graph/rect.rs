@@ -1,11 +1,12 @@
 //! Rectangular copies.
 
+use super::request::{Request, Target};
 use super::{After, Graph, Node, State, after_methods};
 use crate::cl::buffer::{AsRegion, Buffer, Region};
 use crate::cl::host::Element;
 use crate::cl::places::rect_origin;
 use crate::error::{BuildCause, Result};
-use crate::ir::{CopyRect, Mode, Op};
+use crate::ir::{Access, CopyRect, Mode, Op};
 
 impl Graph {
     /// Starts a copy of a rectangle, or of a box, from buffer to buffer.
@@ -26,14 +27,8 @@ impl Graph {
     #[doc(alias = "clEnqueueCopyBufferRect")]
     pub fn copy_rect<T: Element>(&self, src: &Buffer<T>, dst: &Buffer<T>) -> CopyRectNode<'_> {
         let side = |region| Side { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
-        CopyRectNode {
-            graph: self,
-            after: After::default(),
-            element: size_of::<T>(),
-            region: None,
-            src: side(src.region()),
-            dst: side(dst.region()),
-        }
+        let rect = Rect { element: size_of::<T>(), region: None, src: side(src.region()), dst: side(dst.region()) };
+        CopyRectNode { graph: self, after: After::default(), rect }
     }
 }
 
@@ -43,26 +38,33 @@ impl Graph {
 pub struct CopyRectNode<'g> {
     graph: &'g Graph,
     after: After,
-    element: usize,
-    region: Option<[usize; 3]>,
-    src: Side,
-    dst: Side,
+    rect: Rect,
 }
 
+/// A rectangle from buffer to buffer. Sizes are in elements of so many bytes.
 #[derive(Clone, Debug)]
-struct Side {
-    region: Region,
-    origin: [usize; 3],
-    row_pitch: usize,
-    slice_pitch: usize,
+pub(crate) struct Rect {
+    pub(crate) element: usize,
+    pub(crate) region: Option<[usize; 3]>,
+    pub(crate) src: Side,
+    pub(crate) dst: Side,
+}
+
+/// A buffer, and how the rectangle lies in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    pub(crate) region: Region,
+    pub(crate) origin: [usize; 3],
+    pub(crate) row_pitch: usize,
+    pub(crate) slice_pitch: usize,
 }
 
 /// A side in bytes.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
-    origin: [usize; 3],
-    row: usize,
-    slice: usize,
+pub(crate) struct Layout {
+    pub(crate) origin: [usize; 3],
+    pub(crate) row: usize,
+    pub(crate) slice: usize,
     /// First byte of the rectangle and one past its last.
     start: usize,
     end: usize,
@@ -73,31 +75,31 @@ impl CopyRectNode<'_> {
 
     /// How much to copy: elements of a row, rows of a slice, slices.
     pub fn region(mut self, region: [usize; 3]) -> Self {
-        self.region = Some(region);
+        self.rect.region = Some(region);
         self
     }
 
     /// Where the rectangle starts in the source: element, row, slice.
     pub fn src_origin(mut self, origin: [usize; 3]) -> Self {
-        self.src.origin = origin;
+        self.rect.src.origin = origin;
         self
     }
 
     /// Where the rectangle starts in the destination: element, row, slice.
     pub fn dst_origin(mut self, origin: [usize; 3]) -> Self {
-        self.dst.origin = origin;
+        self.rect.dst.origin = origin;
         self
     }
 
     /// Elements from row to row and from slice to slice of the source; 0 means as close as the region allows.
     pub fn src_pitch(mut self, row: usize, slice: usize) -> Self {
-        (self.src.row_pitch, self.src.slice_pitch) = (row, slice);
+        (self.rect.src.row_pitch, self.rect.src.slice_pitch) = (row, slice);
         self
     }
 
     /// Elements from row to row and from slice to slice of the destination; 0 means as close as the region allows.
     pub fn dst_pitch(mut self, row: usize, slice: usize) -> Self {
-        (self.dst.row_pitch, self.dst.slice_pitch) = (row, slice);
+        (self.rect.dst.row_pitch, self.rect.dst.slice_pitch) = (row, slice);
         self
     }
 
@@ -108,35 +110,55 @@ impl CopyRectNode<'_> {
     /// does not take; [`BuildCause::Overlap`], [`BuildCause::OtherContext`], and those of
     /// [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
-        let Self { graph, after, element, region, src, dst } = self;
-        let size = region.unwrap_or_default();
-        let check = |_: &State| {
-            let region = region.ok_or(BuildCause::NoRegion)?;
-            graph.check_context(&src.region, "the source")?;
-            graph.check_context(&dst.region, "the destination")?;
-            let from = layout("source", &src, region, element)?;
-            let into = layout("destination", &dst, region, element)?;
-            check_apart(&src, &from, &dst, &into, region, element)?;
-            Ok((from, into))
+        Ok(self.graph.insert(self.rect, &self.after)?)
+    }
+}
+
+impl Rect {
+    /// Bytes of a row, rows, slices.
+    pub(crate) fn bytes(&self) -> [usize; 3] {
+        let size = self.region.unwrap_or_default();
+        [size[0].saturating_mul(self.element), size[1], size[2]]
+    }
+}
+
+impl Request for Rect {
+    /// Source and destination.
+    type Checked = (Layout, Layout);
+
+    fn subject(&self) -> String {
+        "rectangular copy".to_owned()
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause> {
+        let Self { element, region, src, dst } = self;
+        let region = region.ok_or(BuildCause::NoRegion)?;
+        target.check_context(&src.region, "the source")?;
+        target.check_context(&dst.region, "the destination")?;
+        let from = layout("source", src, region, *element)?;
+        let into = layout("destination", dst, region, *element)?;
+        check_apart(src, &from, dst, &into, region, *element)?;
+        Ok((from, into))
+    }
+
+    fn lower(self, (from, into): Self::Checked, state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+        let region = self.bytes();
+        let Self { src, dst, .. } = self;
+        let part = |side: &Side, layout: &Layout| Region {
+            offset: layout.start,
+            size: layout.end - layout.start,
+            ..side.region.clone()
         };
-        let subject = || "rectangular copy".to_owned();
-        Ok(graph.insert(&subject, &after, check, |state, (from, into), accesses| {
-            let part = |side: &Side, layout: &Layout| Region {
-                offset: layout.start,
-                size: layout.end - layout.start,
-                ..side.region.clone()
-            };
-            accesses.push(state.access(&part(&src, &from), Mode::Read));
-            accesses.push(state.access(&part(&dst, &into), Mode::Write));
-            Some(Op::CopyRect(Box::new(CopyRect {
-                src: state.view(&src.region.mem),
-                dst: state.view(&dst.region.mem),
-                src_origin: from.origin,
-                dst_origin: into.origin,
-                region: [size[0] * element, size[1], size[2]],
-                pitches: [from.row, from.slice, into.row, into.slice],
-            })))
-        })?)
+        accesses.push(state.access(&part(&src, &from), Mode::Read));
+        accesses.push(state.access(&part(&dst, &into), Mode::Write));
+        Some(Op::CopyRect(Box::new(CopyRect {
+            src: state.view(&src.region.mem),
+            dst: state.view(&dst.region.mem),
+            src_origin: from.origin,
+            dst_origin: into.origin,
+            region,
+            pitches: [from.row, from.slice, into.row, into.slice],
+        })))
     }
 }
 

@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
+use super::request::{Request, Target};
 use super::{After, Graph, Node, Nodes, State, after_methods};
 use crate::cl::buffer::{AsRegion, Region};
-use crate::cl::context::InContext;
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::error::{BuildCause, Result};
-use crate::ir::{DataId, Mode, Op, Place, ResultId};
+use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 
 impl Graph {
     /// Starts a node that does nothing but order others: a join, or a fork.
@@ -20,7 +20,7 @@ impl Graph {
     /// Starts a copy from buffer to buffer. Source and destination must be equally long; slices name parts.
     #[doc(alias = "clEnqueueCopyBuffer")]
     pub fn copy<T>(&self, src: &impl AsRegion<T>, dst: &impl AsRegion<T>) -> CopyNode<'_> {
-        CopyNode { graph: self, after: After::default(), src: src.region(), dst: dst.region() }
+        CopyNode { graph: self, after: After::default(), copy: Copy { src: src.region(), dst: dst.region() } }
     }
 
     /// Starts a fill: every element of the destination becomes `value`, whose size is 1, 2, 4, 8, 16, 32, 64 or 128
@@ -28,7 +28,7 @@ impl Graph {
     #[doc(alias = "clEnqueueFillBuffer")]
     pub fn fill<T: Element>(&self, dst: &impl AsRegion<T>, value: T) -> FillNode<'_> {
         let pattern = bytemuck::bytes_of(&value).to_vec();
-        FillNode { graph: self, after: After::default(), dst: dst.region(), pattern }
+        FillNode { graph: self, after: After::default(), fill: Fill { dst: dst.region(), pattern } }
     }
 
     /// Starts a host write: as many elements as the destination has.
@@ -37,15 +37,16 @@ impl Graph {
     /// Other data for one submission: [`Submit::with`](crate::Submit::with).
     #[doc(alias = "clEnqueueWriteBuffer")]
     pub fn write<T: Element>(&self, dst: &impl AsRegion<T>, data: impl Into<HostData<T>>) -> WriteNode<'_, T> {
-        let data = data.into().into_bytes();
-        WriteNode { graph: self, after: After::default(), dst: dst.region(), data, element: PhantomData }
+        let write = Write { dst: dst.region(), data: data.into().into_bytes() };
+        WriteNode { graph: self, after: After::default(), write, element: PhantomData }
     }
 
     /// Starts a host read of the whole source. Each submission has a result of its own:
     /// [`Submission::get`](crate::Submission::get).
     #[doc(alias = "clEnqueueReadBuffer")]
     pub fn read<T: Element>(&self, src: &impl AsRegion<T>) -> ReadNode<'_, T> {
-        ReadNode { graph: self, after: After::default(), src: src.region(), element: PhantomData }
+        let read = Read { src: src.region(), align: align_of::<T>() };
+        ReadNode { graph: self, after: After::default(), read, element: PhantomData }
     }
 }
 
@@ -65,7 +66,7 @@ impl EmptyNode<'_> {
     /// # Errors
     /// [`BuildCause::OtherGraph`] for a node of another graph; [`BuildCause::Full`].
     pub fn add(self) -> Result<Node> {
-        Ok(self.graph.insert(&|| "empty node".to_owned(), &self.after, |_| Ok(()), |_, (), _| Some(Op::Empty))?)
+        Ok(self.graph.insert(Empty, &self.after)?)
     }
 }
 
@@ -75,8 +76,7 @@ impl EmptyNode<'_> {
 pub struct CopyNode<'g> {
     graph: &'g Graph,
     after: After,
-    src: Region,
-    dst: Region,
+    copy: Copy,
 }
 
 impl CopyNode<'_> {
@@ -88,18 +88,7 @@ impl CopyNode<'_> {
     /// [`BuildCause::SizeMismatch`], [`BuildCause::Overlap`], [`BuildCause::OtherContext`], and those of
     /// [`EmptyNode::add`].
     pub fn add(self) -> Result<Node> {
-        let Self { graph, after, src, dst } = self;
-        let check = |_: &State| {
-            graph.check_context(&src, "the source")?;
-            graph.check_context(&dst, "the destination")?;
-            same_size(("the source", src.size), ("the destination", dst.size))?;
-            check_overlap(&src, &dst)
-        };
-        Ok(graph.insert(&|| "copy".to_owned(), &after, check, |state, (), accesses| {
-            accesses.push(state.access(&src, Mode::Read));
-            accesses.push(state.access(&dst, Mode::Write));
-            Some(Op::Copy { src: place(state, &src), dst: place(state, &dst), size: src.size })
-        })?)
+        Ok(self.graph.insert(self.copy, &self.after)?)
     }
 }
 
@@ -109,8 +98,7 @@ impl CopyNode<'_> {
 pub struct FillNode<'g> {
     graph: &'g Graph,
     after: After,
-    dst: Region,
-    pattern: Vec<u8>,
+    fill: Fill,
 }
 
 impl FillNode<'_> {
@@ -122,24 +110,7 @@ impl FillNode<'_> {
     /// [`BuildCause::PatternSize`], [`BuildCause::PatternRange`], [`BuildCause::OtherContext`], and those of
     /// [`EmptyNode::add`].
     pub fn add(self) -> Result<Node> {
-        let Self { graph, after, dst, pattern } = self;
-        let check = |_: &State| {
-            graph.check_context(&dst, "the destination")?;
-            // "pattern_size ... must be one of { 1, 2, 4, 8, 16, 32, 64, 128 }" (OpenCL 3.0, clEnqueueFillBuffer).
-            if !(pattern.len().is_power_of_two() && pattern.len() <= 128) {
-                return Err(BuildCause::PatternSize { size: pattern.len() });
-            }
-            if dst.offset % pattern.len() != 0 || dst.size % pattern.len() != 0 {
-                let [offset, len, pattern] = [dst.offset, dst.size, pattern.len()].map(|size| size as u64);
-                return Err(BuildCause::PatternRange { offset, len, pattern });
-            }
-            Ok(())
-        };
-        Ok(graph.insert(&|| "fill".to_owned(), &after, check, |state, (), accesses| {
-            accesses.push(state.access(&dst, Mode::Write));
-            let pattern = state.ir.push_bytes(&pattern)?;
-            Some(Op::Fill { dst: place(state, &dst), size: dst.size, pattern })
-        })?)
+        Ok(self.graph.insert(self.fill, &self.after)?)
     }
 }
 
@@ -149,8 +120,7 @@ impl FillNode<'_> {
 pub struct WriteNode<'g, T> {
     graph: &'g Graph,
     after: After,
-    dst: Region,
-    data: HostBytes,
+    write: Write,
     element: PhantomData<fn() -> T>,
 }
 
@@ -163,21 +133,8 @@ impl<T: Element> WriteNode<'_, T> {
     /// [`BuildCause::SizeMismatch`], [`BuildCause::AccessForbidden`], [`BuildCause::OtherContext`], and those of
     /// [`EmptyNode::add`].
     pub fn add(self) -> Result<HostWrite<T>> {
-        let Self { graph, after, dst, data, element } = self;
-        let check = |_: &State| {
-            graph.check_context(&dst, "the destination")?;
-            same_size(("the data", data.len()), ("the destination", dst.size))?;
-            forbid(&dst, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host write")?;
-            forbid(&dst, CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a host write")
-        };
-        let node = graph.insert(&|| "host write".to_owned(), &after, check, |state, (), accesses| {
-            accesses.push(state.access(&dst, Mode::Write));
-            let (dst, size, id) = (place(state, &dst), dst.size, DataId(state.ir.data));
-            state.ir.data = id.0.checked_add(1)?;
-            state.data.push(data.clone());
-            Some(Op::Write { dst, size, data: id })
-        })?;
-        Ok(HostWrite { node, element })
+        let node = self.graph.insert(self.write, &self.after)?;
+        Ok(HostWrite { node, element: self.element })
     }
 }
 
@@ -187,7 +144,7 @@ impl<T: Element> WriteNode<'_, T> {
 pub struct ReadNode<'g, T> {
     graph: &'g Graph,
     after: After,
-    src: Region,
+    read: Read,
     element: PhantomData<fn() -> T>,
 }
 
@@ -200,27 +157,8 @@ impl<T: Element> ReadNode<'_, T> {
     /// [`BuildCause::AccessForbidden`], [`BuildCause::OtherContext`], [`BuildCause::NotSupported`] for elements with an
     /// alignment above 128 bytes, and those of [`EmptyNode::add`].
     pub fn add(self) -> Result<HostRead<T>> {
-        let Self { graph, after, src, element } = self;
-        let check = |_: &State| {
-            graph.check_context(&src, "the source")?;
-            if align_of::<T>() > Slot::ALIGN {
-                return Err(BuildCause::NotSupported {
-                    what: format!("reading elements aligned to {} bytes", align_of::<T>()),
-                    why: format!("results are aligned to {}, the most that OpenCL types need: read bytes", Slot::ALIGN),
-                });
-            }
-            forbid(&src, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
-            forbid(&src, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
-        };
-        let node = graph.insert(&|| "host read".to_owned(), &after, check, |state, (), accesses| {
-            accesses.push(state.access(&src, Mode::Read));
-            let (size, id) = (src.size, ResultId(state.ir.results));
-            let src = place(state, &src);
-            state.ir.results = id.0.checked_add(1)?;
-            state.results.push(size);
-            Some(Op::Read { src, size, result: id })
-        })?;
-        Ok(HostRead { node, element })
+        let node = self.graph.insert(self.read, &self.after)?;
+        Ok(HostRead { node, element: self.element })
     }
 }
 
@@ -252,7 +190,7 @@ macro_rules! node_handle {
             }
         }
 
-        impl<T> Copy for $name<T> {}
+        impl<T> std::marker::Copy for $name<T> {}
 
         impl<T> std::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -277,13 +215,164 @@ macro_rules! node_handle {
 node_handle!(HostWrite);
 node_handle!(HostRead);
 
-impl Graph {
-    pub(super) fn check_context(&self, region: &Region, what: &str) -> Result<(), BuildCause> {
-        if region.mem.context() == self.context() {
-            Ok(())
-        } else {
-            Err(BuildCause::OtherContext { what: what.to_owned() })
+/// Nothing but order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Empty;
+
+impl Request for Empty {
+    type Checked = ();
+
+    fn subject(&self) -> String {
+        "empty node".to_owned()
+    }
+
+    fn check(&self, _: &Target<'_>) -> Result<(), BuildCause> {
+        Ok(())
+    }
+
+    fn lower(self, (): (), _: &mut State, _: &mut Vec<Access>) -> Option<Op> {
+        Some(Op::Empty)
+    }
+}
+
+/// Bytes from buffer to buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    pub(crate) src: Region,
+    pub(crate) dst: Region,
+}
+
+impl Request for Copy {
+    type Checked = ();
+
+    fn subject(&self) -> String {
+        "copy".to_owned()
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        let Self { src, dst } = self;
+        target.check_context(src, "the source")?;
+        target.check_context(dst, "the destination")?;
+        same_size(("the source", src.size), ("the destination", dst.size))?;
+        check_overlap(src, dst)
+    }
+
+    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+        let Self { src, dst } = self;
+        accesses.push(state.access(&src, Mode::Read));
+        accesses.push(state.access(&dst, Mode::Write));
+        Some(Op::Copy { src: place(state, &src), dst: place(state, &dst), size: src.size })
+    }
+}
+
+/// A pattern over a range.
+#[derive(Clone, Debug)]
+pub(crate) struct Fill {
+    pub(crate) dst: Region,
+    pub(crate) pattern: Vec<u8>,
+}
+
+impl Request for Fill {
+    type Checked = ();
+
+    fn subject(&self) -> String {
+        "fill".to_owned()
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        let Self { dst, pattern } = self;
+        target.check_context(dst, "the destination")?;
+        // "pattern_size ... must be one of { 1, 2, 4, 8, 16, 32, 64, 128 }" (OpenCL 3.0, clEnqueueFillBuffer).
+        if !(pattern.len().is_power_of_two() && pattern.len() <= 128) {
+            return Err(BuildCause::PatternSize { size: pattern.len() });
         }
+        if dst.offset % pattern.len() != 0 || dst.size % pattern.len() != 0 {
+            let [offset, len, pattern] = [dst.offset, dst.size, pattern.len()].map(|size| size as u64);
+            return Err(BuildCause::PatternRange { offset, len, pattern });
+        }
+        Ok(())
+    }
+
+    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+        let Self { dst, pattern } = self;
+        accesses.push(state.access(&dst, Mode::Write));
+        let pattern = state.ir.push_bytes(&pattern)?;
+        Some(Op::Fill { dst: place(state, &dst), size: dst.size, pattern })
+    }
+}
+
+/// Host data to a buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) dst: Region,
+    pub(crate) data: HostBytes,
+}
+
+/// Whether so many bytes from the host may go into a region.
+pub(crate) fn check_write(target: &Target<'_>, dst: &Region, bytes: usize) -> Result<(), BuildCause> {
+    target.check_context(dst, "the destination")?;
+    same_size(("the data", bytes), ("the destination", dst.size))?;
+    forbid(dst, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host write")?;
+    forbid(dst, CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a host write")
+}
+
+impl Request for Write {
+    type Checked = ();
+
+    fn subject(&self) -> String {
+        "host write".to_owned()
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        check_write(target, &self.dst, self.data.len())
+    }
+
+    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+        let Self { dst, data } = self;
+        accesses.push(state.access(&dst, Mode::Write));
+        let (dst, size, id) = (place(state, &dst), dst.size, DataId(state.ir.data));
+        state.ir.data = id.0.checked_add(1)?;
+        state.data.push(data);
+        Some(Op::Write { dst, size, data: id })
+    }
+}
+
+/// A buffer to host memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) src: Region,
+    /// Alignment of the elements.
+    pub(crate) align: usize,
+}
+
+impl Request for Read {
+    type Checked = ();
+
+    fn subject(&self) -> String {
+        "host read".to_owned()
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        let Self { src, align } = self;
+        target.check_context(src, "the source")?;
+        if *align > Slot::ALIGN {
+            return Err(BuildCause::NotSupported {
+                what: format!("reading elements aligned to {align} bytes"),
+                why: format!("results are aligned to {}, the most that OpenCL types need: read bytes", Slot::ALIGN),
+            });
+        }
+        forbid(src, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
+        forbid(src, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
+    }
+
+    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+        let src = self.src;
+        accesses.push(state.access(&src, Mode::Read));
+        let (size, id) = (src.size, ResultId(state.ir.results));
+        let src = place(state, &src);
+        state.ir.results = id.0.checked_add(1)?;
+        state.results.push(size);
+        Some(Op::Read { src, size, result: id })
     }
 }
 

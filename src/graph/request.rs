@@ -1,0 +1,42 @@
+//! A request: a command with all that belongs to it, wherever it goes: into a graph, or to the driver at once.
+
+use std::fmt::Display;
+
+use super::State;
+use crate::cl::buffer::Region;
+use crate::cl::context::Context;
+use crate::cl::device::Device;
+use crate::error::BuildCause;
+use crate::ir::{Access, Op};
+
+/// What graphs and queues take.
+pub(crate) trait Request {
+    /// What the checks found out.
+    type Checked;
+
+    /// Its kind and name, for error texts.
+    fn subject(&self) -> String;
+
+    /// Finds everything that could be wrong, and changes nothing.
+    fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause>;
+
+    /// Writes it into a graph's tables, with the memory that it uses. `None` when a table is full.
+    fn lower(self, checked: Self::Checked, state: &mut State, accesses: &mut Vec<Access>) -> Option<Op>;
+}
+
+/// For whom a command is checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) device: &'a Device,
+}
+
+impl Target<'_> {
+    pub(super) fn check_context(&self, region: &Region, what: impl Display) -> Result<(), BuildCause> {
+        if region.mem.context() == self.context {
+            Ok(())
+        } else {
+            Err(BuildCause::OtherContext { what: what.to_string() })
+        }
+    }
+}
