@@ -211,8 +211,11 @@ pub fn devices() -> Result<Vec<Device>> {
     let platforms = platforms()?;
     let found: Vec<Device> = platforms.iter().flat_map(|platform| platform.devices.iter().cloned()).collect();
     if found.is_empty() {
-        let names: Vec<&str> = platforms.iter().map(|platform| platform.name.as_str()).collect();
-        return Err(SetupError::NoDevice { platforms: names.join(", ") }.into());
+        let told = platforms.iter().map(|platform| match platform.left_out.first() {
+            Some(error) => format!("{}: {error}", platform.name),
+            None => platform.name.clone(),
+        });
+        return Err(SetupError::NoDevice { platforms: told.collect::<Vec<_>>().join(", ") }.into());
     }
     Ok(found)
 }

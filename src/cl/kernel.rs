@@ -103,13 +103,12 @@ impl Kernel {
         let raw = handle.raw();
         let num_args = info::value::<u32>("clGetKernelInfo", ask!(core, clGetKernelInfo, raw, CL_KERNEL_NUM_ARGS))?;
         let params = read_params(core, &handle, num_args);
-        let by_device = program
-            .context()
-            .devices()
-            .iter()
-            .filter(|device| program.is_built_for(device))
-            .map(|device| Ok((device.clone(), read_facts(core, &handle, program, device)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let mut by_device = Vec::new();
+        for device in program.context().devices() {
+            if program.is_built_for(device)? {
+                by_device.push((device.clone(), read_facts(core, &handle, program, device)?));
+            }
+        }
         let (prototype, shared_name) = (Mutex::new(handle), name.to_string_lossy().into());
         let program = program.clone();
         Ok(Self(Arc::new(Inner { prototype, program, name, shared_name, num_args, params, by_device })))

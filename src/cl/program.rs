@@ -149,11 +149,12 @@ impl Program {
         }
         // SAFETY: the caller's promise.
         let program = Self::wrap(unsafe { Handle::from_borrowed(raw) }?, context);
-        if context.devices().iter().any(|device| program.is_built_for(device)) {
-            Ok(program)
-        } else {
-            Err(ProgramError::NotBuilt.into())
+        for device in context.devices() {
+            if program.is_built_for(device)? {
+                return Ok(program);
+            }
         }
+        Err(ProgramError::NotBuilt.into())
     }
 
     fn wrap(handle: Handle<ProgramKind>, context: &Context) -> Self {
@@ -218,13 +219,13 @@ impl Program {
     }
 
     /// Whether the program was built for a device.
-    pub(crate) fn is_built_for(&self, device: &Device) -> bool {
-        let Ok(core) = Core::get() else { return false };
+    pub(crate) fn is_built_for(&self, device: &Device) -> Result<bool> {
+        let core = Core::get()?;
         if self.0.built_in {
-            return true;
+            return Ok(true);
         }
         let query = ask!(core, clGetProgramBuildInfo, self.raw(), device.raw(), CL_PROGRAM_BUILD_STATUS);
-        info::value::<cl_int>("clGetProgramBuildInfo", query).is_ok_and(|status| status == CL_BUILD_SUCCESS)
+        Ok(info::value::<cl_int>("clGetProgramBuildInfo", query)? == CL_BUILD_SUCCESS)
     }
 
     /// Whether every work-group of its kernels must be full, because of the version of OpenCL C it is written in.
@@ -448,7 +449,7 @@ impl ProgramBuilder {
         };
         let program = Program::wrap(handle, &self.context);
         let Err(error) = check("clBuildProgram", status) else { return Ok(program) };
-        let culprit = self.context.devices().iter().find(|device| !program.is_built_for(device));
+        let culprit = self.context.devices().iter().find(|device| !program.is_built_for(device).unwrap_or(false));
         let Some(device) = culprit else { return Err(error.into()) };
         Err(ProgramError::BuildFailed {
             device: device.name().to_owned(),

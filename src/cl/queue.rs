@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, CL_QUEUE_REFERENCE_COUNT, CL_SUCCESS, cl_command_queue,
+    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, CL_SUCCESS, cl_command_queue,
 };
 
 use super::check;
@@ -72,7 +72,7 @@ struct Inner {
     properties: QueueProperties,
 }
 
-/// A queue that ends well when this is its last reference.
+/// A queue that ends well.
 ///
 /// On Intel's CPU runtime an out-of-order queue that is released while its last command runs, or while the worker that ran
 /// it has not put it away, is ended by that worker, within a task that the end waits for: for ever. An event tells too
@@ -88,16 +88,23 @@ impl Drop for Last {
             return;
         }
         let Ok(core) = Core::get() else { return };
-        let raw = self.handle.raw();
-        let references = ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_REFERENCE_COUNT);
-        if info::value::<u32>("clGetCommandQueueInfo", references).is_ok_and(|count| count > 1) {
-            // Somebody has it still, and may have put something there that does not end.
-            return;
-        }
-        // A refusal may be a moment without memory.
+        // Twice, because a refusal may be a moment without memory.
         // SAFETY: **live**.
-        if !(0..2).any(|_| unsafe { (core.clFinish)(raw) } == CL_SUCCESS) {
+        if !(0..2).any(|_| unsafe { (core.clFinish)(self.handle.raw()) } == CL_SUCCESS) {
             log::warn!("clFinish fails on an out-of-order queue that is released");
+        }
+    }
+}
+
+/// Ends a queue on a thread of its own: somebody else may have put something there that does not end.
+struct Ending(Option<Arc<Last>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let last = self.0.take();
+        let thread = std::thread::Builder::new().name("clgraph-queue".to_owned());
+        if let Err(error) = thread.spawn(move || drop(last)) {
+            log::warn!("{error}: no thread for the end of an out-of-order queue, so it is waited for");
         }
     }
 }
@@ -108,17 +115,10 @@ impl Drop for Inner {
         if !self.properties.out_of_order {
             return;
         }
-        let last = Arc::clone(&self.handle);
-        match self.mark() {
-            Ok(event) => watch::keep_until(event, last),
-            // Somebody has to wait.
-            Err(error) => {
-                log::warn!("{error}: a thread waits for the end of an out-of-order queue");
-                let wait = std::thread::Builder::new().name("clgraph-queue".to_owned());
-                if let Err(error) = wait.spawn(move || drop(last)) {
-                    log::warn!("{error}: waiting for the end of an out-of-order queue");
-                }
-            }
+        let ending = Ending(Some(Arc::clone(&self.handle)));
+        match self.mark().or_else(|_| self.mark()) {
+            Ok(event) => watch::keep_until(event, ending),
+            Err(error) => log::warn!("{error}: the end of an out-of-order queue is waited for by `clFinish` alone"),
         }
     }
 }
@@ -208,6 +208,9 @@ impl Queue {
     }
 
     /// Wraps and retains a raw queue.
+    ///
+    /// When the last wrapper of an out-of-order queue goes, it puts a marker on the queue and flushes it, to let its
+    /// reference go when everything before is through.
     ///
     /// # Errors
     /// [`SetupError::NullHandle`], [`SetupError::DeviceQueue`]; [`crate::DriverError`] when the driver refuses a query.

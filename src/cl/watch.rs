@@ -92,7 +92,7 @@ pub(crate) fn keep_until(event: Event, kept: impl Send + 'static) {
         if is_over(&outcome) {
             call(move || drop(kept));
         } else {
-            log::error!("host memory is lost, because the driver does not tell when it is free: {outcome:?}");
+            log::error!("memory or a queue is lost, because the driver does not tell when it is free: {outcome:?}");
             std::mem::forget(kept);
         }
     });

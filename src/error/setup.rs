@@ -34,7 +34,7 @@ pub enum SetupError {
         "no OpenCL driver has a device ({platforms}): see what `clinfo` lists, and whether you may open the device"
     )]
     NoDevice {
-        /// The platforms that were asked.
+        /// The platforms that were asked, each with what a query of a device came to, if that failed.
         platforms: String,
     },
     /// A device that does not belong to the context it is to be used with.

@@ -96,3 +96,30 @@ impl Layer {
         }
     }
 }
+
+/// The layer passes on words without knowing types, so a parameter too few would be lost.
+#[test]
+fn the_layer_passes_on_as_many_arguments_as_the_functions_have() {
+    let layer = include_str!("../layer/lib.rs");
+    let core = include_str!("../../src/ffi/core.rs");
+    let parameters = |name: &str| {
+        let (_, rest) = core.split_once(&format!("fn {name}("))?;
+        Some(rest.split(") ->").next()?.split(':').count() - 1)
+    };
+    let list = layer.split_once("\nwrappers! {").unwrap().1.split_once("\n}").unwrap().0;
+    let (mut section, mut checked) = ("", 0);
+    for line in list.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "}") {
+        if let Some(name) = line.strip_suffix(" {") {
+            section = name;
+            continue;
+        }
+        let name = line.split(' ').nth(1).unwrap().trim_end_matches(';');
+        let words = line.split_once('(').map_or(1, |(_, words)| words.split_whitespace().count());
+        let last = usize::from(section == "create" || section == "enqueue");
+        if let Some(parameters) = parameters(name) {
+            assert_eq!(words + last, parameters, "{line}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "{checked}");
+}

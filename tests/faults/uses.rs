@@ -1,16 +1,16 @@
 //! The programs whose calls are failed: each goes from the device to the results, and drops everything that it made.
 //!
-//! A use gives what it computed. Which errors it meets on the way is its own affair; where an error is what it expects, it
-//! puts into its results that there was one.
+//! A use gives what it computed. A step that fails is done once more with the same objects ([`again`]): as only one call
+//! fails, it has to work then. Where an error is what a use expects, it puts into its results that there was one.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
 use clgraph::{
     Buffer, Context, Device, DriverError, Event, Executable, Finalize, Graph, HostRead, HostWrite, InContext, Kernel,
-    Path, Program, Queue, QueueProperties, Result, Status,
+    Path, Program, Queue, QueueProperties, Result, Status, Submission,
 };
 
 /// Of `kernels-cl/tests.cl`, and no more: a program is compiled at each of thousands of places.
@@ -66,9 +66,49 @@ enum End {
     Drop,
 }
 
-/// A user event that is set at last, whatever happens.
+/// What uses have met since the last [`take_errors`].
+static ERRORS: Mutex<Errors> = Mutex::new(Errors { first: Vec::new(), second: Vec::new() });
+
+/// Texts of errors.
+#[derive(Debug, Default)]
+pub struct Errors {
+    /// Of steps that failed, and then worked or failed once more.
+    pub first: Vec<String>,
+    /// Of steps that failed once more.
+    pub second: Vec<String>,
+}
+
+pub fn take_errors() -> Errors {
+    std::mem::take(&mut *ERRORS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Does a step, and once more with the same objects if it fails.
+fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
+    once_more(&step, &step)
+}
+
+/// Does a step, and if it fails what should work all the same.
+fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Result<T>) -> Result<T> {
+    step().or_else(|error| {
+        ERRORS.lock().unwrap_or_else(PoisonError::into_inner).first.push(error.to_string());
+        then().inspect_err(|error| {
+            ERRORS.lock().unwrap_or_else(PoisonError::into_inner).second.push(error.to_string());
+        })
+    })
+}
+
+/// What a submission read. If it failed, another one, with the same input, has to do.
+fn result(run: &Submission, read: &HostRead<u32>, resubmit: impl Fn() -> Result<Submission>) -> Result<Vec<u32>> {
+    let of = |run: &Submission| {
+        run.wait()?;
+        Ok(run.get(read)?.to_vec())
+    };
+    once_more(|| of(run), || of(&resubmit()?))
+}
+
+/// A user event that is set at last, whatever happens. Not an event of opencl3, which panics when it cannot be released.
 struct Later {
-    event: opencl3::event::Event,
+    event: Event,
     status: i32,
 }
 
@@ -76,13 +116,17 @@ impl Later {
     fn new(context: &impl InContext, status: i32) -> Result<Self> {
         let raw = opencl3::event::create_user_event(context.context().raw());
         let raw = raw.map_err(|status| DriverError::new("clCreateUserEvent", Status(status)))?;
-        Ok(Self { event: opencl3::event::Event::new(raw), status })
+        // SAFETY: a live event, whose first reference is given back.
+        let event = unsafe { Event::from_raw(raw) };
+        // SAFETY: as above. A layer that says that it failed has done it.
+        let _ = unsafe { opencl3::event::release_event(raw) };
+        Ok(Self { event: event?, status })
     }
 }
 
 impl Drop for Later {
     fn drop(&mut self) {
-        opencl3::event::set_user_event_status(self.event.get(), self.status).unwrap();
+        let _ = opencl3::event::set_user_event_status(self.event.raw(), self.status);
     }
 }
 
@@ -95,8 +139,9 @@ struct Stirrer {
 
 impl Stirrer {
     fn new(queue: &Queue) -> Result<Self> {
-        let stir = Program::from_source(queue, SOURCE)?.kernel("stir")?;
-        let buffer = Buffer::<u32>::new(queue, 64)?;
+        let program = again(|| Program::from_source(queue, SOURCE))?;
+        let stir = again(|| program.kernel("stir"))?;
+        let buffer = again(|| Buffer::<u32>::new(queue, 64))?;
         let graph = Graph::new(queue)?;
         let input = graph.write(&buffer, [1; 64]).add()?;
         // SAFETY: each work-item touches its own element.
@@ -106,22 +151,29 @@ impl Stirrer {
     }
 
     fn finalize(&self, options: Finalize) -> Result<Executable> {
-        self.graph.finalize(options)
+        again(|| self.graph.finalize(options))
     }
 }
 
 fn setup() -> Result<Queue> {
-    Queue::new(&clgraph::best_device()?)
+    let device = again(clgraph::best_device)?;
+    again(|| Queue::new(&device))
+}
+
+/// Another queue in the context of one.
+fn beside(queue: &Queue, properties: QueueProperties) -> Result<Queue> {
+    again(|| Queue::with_properties(queue, queue.device(), properties))
 }
 
 /// Every kind of node, several submissions, two queues.
 fn everything(path: Path, properties: QueueProperties, end: End) -> Result<Vec<Vec<u32>>> {
     let first = setup()?;
-    let queue = Queue::with_properties(&first, first.device(), properties)?;
-    let program = Program::from_source(&queue, SOURCE)?;
-    let (stir, scale) = (program.kernel("stir")?, program.kernel("scale")?);
-    let (a, b) = (Buffer::<u32>::new(&queue, 256)?, Buffer::<u32>::from_slice(&queue, &[1; 256])?);
-    let half = b.sub_buffer(128..)?;
+    let queue = beside(&first, properties)?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let (stir, scale) = (again(|| program.kernel("stir"))?, again(|| program.kernel("scale"))?);
+    let a = again(|| Buffer::<u32>::new(&queue, 256))?;
+    let b = again(|| Buffer::<u32>::from_slice(&queue, &[1; 256]))?;
+    let half = again(|| b.sub_buffer(128..))?;
     let graph = Graph::new(&queue)?;
     let input = graph.write(&a, [1; 256]).add()?;
     // SAFETY: each work-item touches its own element.
@@ -133,56 +185,58 @@ fn everything(path: Path, properties: QueueProperties, end: End) -> Result<Vec<V
     graph.copy(&half.slice(..4)?, &a.slice(8..12)?).add()?;
     graph.copy_rect(&half, &a).region([2, 2, 1]).src_pitch(8, 0).dst_pitch(8, 0).dst_origin([2, 4, 0]).add()?;
     let output = graph.read(&a).add()?;
-    let executable = graph.finalize(Finalize::new().path(path))?;
-    let later = if end == End::Defer { Some(Later::new(&queue, 0)?) } else { None };
-    let submit = executable.submit_to(&queue);
-    let submit = if let Some(later) = &later { submit.after(&later.event) } else { submit };
-    let runs =
-        [submit.submit()?, executable.submit_to(&queue).with(&input, [2; 256]).submit()?, executable.submit(&first)?];
-    executable.submit_to(&queue).submit_detached()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).result_slots(6)))?;
+    let later = if end == End::Defer { Some(again(|| Later::new(&queue, 0))?) } else { None };
+    let defer = || {
+        let submit = executable.submit_to(&queue);
+        if let Some(later) = &later { submit.after(&later.event) } else { submit }.submit()
+    };
+    let other = || executable.submit_to(&queue).with(&input, [2; 256]).submit();
+    let plain = || executable.submit(&first);
+    let runs = [again(defer)?, again(other)?, again(plain)?];
+    again(|| executable.submit_to(&queue).submit_detached())?;
     drop(later);
     if end == End::Drop {
         let (tell, told) = channel();
         runs[2].on_complete(move |outcome| tell.send(outcome).unwrap());
         drop((executable, graph));
         told.recv().unwrap()?;
+        let results = runs.iter().map(|run| again(|| run.wait().and_then(|()| Ok(run.get(&output)?.to_vec()))));
+        return results.collect();
     }
-    let results = runs.iter().map(|run| {
-        run.wait()?;
-        Ok(run.get(&output)?.to_vec())
-    });
-    let results = results.collect();
-    queue.finish()?;
-    results
+    let results =
+        [result(&runs[0], &output, plain)?, result(&runs[1], &output, other)?, result(&runs[2], &output, plain)?];
+    again(|| queue.finish())?;
+    Ok(results.to_vec())
 }
 
 /// What waits for an event that fails does not run, nor what waits for that; what follows in order does.
 fn failed_dependency() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let stirrer = Stirrer::new(&queue)?;
-    let executable = stirrer.finalize(Finalize::new())?;
-    let later = Later::new(&queue, -7)?;
-    let run = executable.submit_to(&queue).after(&later.event).submit()?;
-    let dependent = executable.submit_to(&queue).after(&run).submit()?;
-    let next = executable.submit_to(&queue).with(&stirrer.input, [3; 64]).submit()?;
+    let executable = stirrer.finalize(Finalize::new().result_slots(6))?;
+    let later = again(|| Later::new(&queue, -7))?;
+    let run = again(|| executable.submit_to(&queue).after(&later.event).submit())?;
+    let dependent = again(|| executable.submit_to(&queue).after(&run).submit())?;
+    let submit = || executable.submit_to(&queue).with(&stirrer.input, [3; 64]).submit();
+    let next = again(submit)?;
     drop(later);
     let failed = [run.wait().is_err(), dependent.wait().is_err()].map(u32::from);
-    next.wait()?;
-    Ok(vec![failed.to_vec(), next.get(&stirrer.output)?.to_vec()])
+    Ok(vec![failed.to_vec(), result(&next, &stirrer.output, submit)?])
 }
 
 /// Two threads submit one executable to queues of their own.
 fn several_threads() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let stirrer = Stirrer::new(&queue)?;
-    let executable = stirrer.finalize(Finalize::new())?;
-    let queues = [queue.clone(), Queue::with_properties(&queue, queue.device(), OUT_OF_ORDER)?];
+    let executable = stirrer.finalize(Finalize::new().result_slots(6))?;
+    let queues = [queue.clone(), beside(&queue, OUT_OF_ORDER)?];
     let work = |queue: &Queue, by: u32| -> Result<Vec<u32>> {
         let mut all = Vec::new();
         for round in 0..3 {
-            let run = executable.submit_to(queue).with(&stirrer.input, [by + round; 64]).submit()?;
-            run.wait()?;
-            all.extend_from_slice(&run.get(&stirrer.output)?);
+            let submit = || executable.submit_to(queue).with(&stirrer.input, [by + round; 64]).submit();
+            let run = again(submit)?;
+            all.extend(result(&run, &stirrer.output, submit)?);
         }
         Ok(all)
     };
@@ -197,20 +251,21 @@ fn several_threads() -> Result<Vec<Vec<u32>>> {
 /// Two executables of one graph and one of another, of which one waits for another.
 fn several_executables() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let other = Queue::with_properties(&queue, queue.device(), PLAIN)?;
+    let other = beside(&queue, PLAIN)?;
     let (first, second) = (Stirrer::new(&queue)?, Stirrer::new(&queue)?);
     let (one, two) = (first.finalize(Finalize::new().path(Path::Native))?, first.finalize(Finalize::new())?);
     let three = second.finalize(Finalize::new().path(Path::Replay))?;
-    let before = one.submit(&queue)?;
-    let last = three.submit_to(&other).after(&before).submit()?;
+    let before = again(|| one.submit(&queue))?;
+    let last = again(|| three.submit_to(&other).after(&before).submit())?;
     // `two` uses the buffer of `one`, so it is put behind it by hand.
-    let between = two.submit_to(&other).after_all([&before, &last]).with(&first.input, [5; 64]).submit()?;
-    between.wait()?;
-    Ok(vec![
-        before.get(&first.output)?.to_vec(),
-        between.get(&first.output)?.to_vec(),
-        last.get(&second.output)?.to_vec(),
-    ])
+    let after = || two.submit_to(&other).after_all([&before, &last]).with(&first.input, [5; 64]).submit();
+    let between = again(after)?;
+    let between = result(&between, &first.output, || two.submit_to(&other).with(&first.input, [5; 64]).submit())?;
+    let (before, last) = (
+        result(&before, &first.output, || one.submit(&queue))?,
+        result(&last, &second.output, || three.submit(&other))?,
+    );
+    Ok(vec![before, between, last])
 }
 
 /// All result slots are held, and then one is given back.
@@ -218,25 +273,29 @@ fn results_held() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let stirrer = Stirrer::new(&queue)?;
     let executable = stirrer.finalize(Finalize::new().result_slots(2))?;
-    let (first, second) = (executable.submit(&queue)?, executable.submit(&queue)?);
-    first.wait()?;
-    second.wait()?;
-    let held = (first.get(&stirrer.output)?, second.get(&stirrer.output)?);
+    let submit = || executable.submit(&queue);
+    let (first, second) = (again(submit)?, again(submit)?);
+    again(|| first.wait())?;
+    again(|| second.wait())?;
+    let held = (again(|| first.get(&stirrer.output))?, again(|| second.get(&stirrer.output))?);
     let refused = executable.submit(&queue).is_err();
     drop(held.0);
     drop(first);
-    let third = executable.submit_to(&queue).with(&stirrer.input, [9; 64]).submit()?;
-    third.wait()?;
-    Ok(vec![vec![u32::from(refused)], held.1.to_vec(), third.get(&stirrer.output)?.to_vec()])
+    let third = again(|| executable.submit_to(&queue).with(&stirrer.input, [9; 64]).submit())?;
+    again(|| third.wait())?;
+    let third = again(|| Ok(third.get(&stirrer.output)?.to_vec()))?;
+    Ok(vec![vec![u32::from(refused)], held.1.to_vec(), third])
 }
 
 /// Command buffers with a part between them that they cannot hold.
 fn mixed_paths() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let program = Program::from_source(&queue, SOURCE)?;
-    let stir = program.kernel("stir")?;
-    let (a, b) = (Buffer::<u32>::from_slice(&queue, &[1; 64])?, Buffer::<u32>::new(&queue, 64)?);
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let a = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let b = again(|| Buffer::<u32>::new(&queue, 64))?;
     let graph = Graph::new(&queue)?;
+    graph.fill(&a, 1).add()?;
     let mut reads = Vec::new();
     for _ in 0..3 {
         // SAFETY: each work-item touches its own element.
@@ -244,71 +303,82 @@ fn mixed_paths() -> Result<Vec<Vec<u32>>> {
         graph.copy(&a, &b).add()?;
         reads.push(graph.read(&b).add()?);
     }
-    let executable = graph.finalize(Finalize::new().path(Path::Native))?;
-    let run = executable.submit(&queue)?;
-    run.wait()?;
-    reads.iter().map(|read| Ok(run.get(read)?.to_vec())).collect()
+    let executable = again(|| graph.finalize(Finalize::new().path(Path::Native)))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    reads.iter().map(|read| result(&run, read, submit)).collect()
 }
 
 /// Many command buffers behind each other, on a second kind of queue too.
 fn small_command_buffers() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let timed = Queue::with_properties(&queue, queue.device(), PLAIN.profiling(true))?;
-    let stir = Program::from_source(&queue, SOURCE)?.kernel("stir")?;
-    let a = Buffer::<u32>::from_slice(&queue, &[1; 64])?;
+    let timed = beside(&queue, PLAIN.profiling(true))?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let a = again(|| Buffer::<u32>::new(&queue, 64))?;
     let graph = Graph::new(&queue)?;
+    graph.fill(&a, 1).add()?;
     for _ in 0..9 {
         // SAFETY: each work-item touches its own element.
         unsafe { graph.kernel(&stir).read_write(&a).range(64).add() }?;
     }
     let read = graph.read(&a).add()?;
-    let executable = graph.finalize(Finalize::new().path(Path::Native).commands_per_buffer(2))?;
-    let runs = [executable.submit(&queue)?, executable.submit(&timed)?];
-    runs[1].wait()?;
-    runs.iter().map(|run| Ok(run.get(&read)?.to_vec())).collect()
+    let executable = again(|| graph.finalize(Finalize::new().path(Path::Native).commands_per_buffer(2)))?;
+    let submits = [&queue, &timed].map(|queue| {
+        let executable = &executable;
+        move || executable.submit(queue)
+    });
+    let runs = [again(submits[0])?, again(submits[1])?];
+    runs.iter().zip(submits).map(|(run, submit)| result(run, &read, submit)).collect()
 }
 
 /// So many commands that a driver may be given them behind a closed gate.
 fn behind_a_gate() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let a = Buffer::<u32>::from_slice(&queue, &[0; 64])?;
+    let a = again(|| Buffer::<u32>::from_slice(&queue, &[0; 64]))?;
     let graph = Graph::new(&queue)?;
     for index in 0..300 {
         let at = index as usize % 60;
         graph.fill(&a.slice(at..at + 4)?, index).add()?;
     }
     let read = graph.read(&a).add()?;
-    let executable = graph.finalize(Finalize::new())?;
-    let runs = [executable.submit(&queue)?, executable.submit(&queue)?];
-    runs[1].wait()?;
-    runs.iter().map(|run| Ok(run.get(&read)?.to_vec())).collect()
+    let executable = again(|| graph.finalize(Finalize::new()))?;
+    let submit = || executable.submit(&queue);
+    let runs = [again(submit)?, again(submit)?];
+    runs.iter().map(|run| result(run, &read, submit)).collect()
 }
 
 /// An empty graph, behind an event and behind nothing.
 fn nothing_to_do() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let executable = Graph::new(&queue)?.finalize(Finalize::new())?;
-    let later = Later::new(&queue, 0)?;
-    let (behind, free) = (executable.submit_to(&queue).after(&later.event).submit()?, executable.submit(&queue)?);
+    let executable = again(|| Graph::new(&queue)?.finalize(Finalize::new()))?;
+    let later = again(|| Later::new(&queue, 0))?;
+    let behind = again(|| executable.submit_to(&queue).after(&later.event).submit())?;
+    let free = again(|| executable.submit(&queue))?;
     drop(later);
-    behind.wait()?;
-    free.wait()?;
+    for run in [behind, free] {
+        once_more(|| run.wait(), || executable.submit(&queue)?.wait())?;
+    }
     Ok(Vec::new())
 }
 
 /// A program that is built from what another one was compiled to.
 fn a_binary() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let binary = Program::from_source(&queue, SOURCE)?.binary(queue.device())?;
-    let program = Program::from_binary(&queue, &binary)?;
-    let a = Buffer::<u32>::from_slice(&queue, &[2; 64])?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let binary = again(|| program.binary(queue.device()))?;
+    let program = again(|| Program::from_binary(&queue, &binary))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let a = again(|| Buffer::<u32>::new(&queue, 64))?;
     let graph = Graph::new(&queue)?;
+    graph.fill(&a, 2).add()?;
     // SAFETY: each work-item touches its own element.
-    unsafe { graph.kernel(&program.kernel("stir")?).read_write(&a).range(64).add() }?;
+    unsafe { graph.kernel(&stir).read_write(&a).range(64).add() }?;
     let read = graph.read(&a).add()?;
-    let run = graph.finalize(Finalize::new())?.submit(&queue)?;
-    run.wait()?;
-    Ok(vec![run.get(&read)?.to_vec()])
+    let executable = again(|| graph.finalize(Finalize::new()))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    Ok(vec![result(&run, &read, submit)?])
 }
 
 /// Objects that plain OpenCL made, and work of plain OpenCL behind a submission.
@@ -368,16 +438,20 @@ fn block_on<F: IntoFuture>(future: F) -> F::Output {
 /// Waiting for events of other work, asking, being awaited, flushing and finishing.
 fn events_and_queues() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let other = Queue::with_properties(&queue, queue.device(), OUT_OF_ORDER)?;
+    let other = beside(&queue, OUT_OF_ORDER)?;
     let stirrer = Stirrer::new(&queue)?;
-    let executable = stirrer.finalize(Finalize::new())?;
-    let first = executable.submit(&queue)?;
-    let event: Event = first.event()?;
-    let second = executable.submit_to(&other).after(&event).with(&stirrer.input, [4; 64]).submit()?;
-    queue.flush()?;
-    let _ = second.progress()?;
-    block_on(second.clone())?;
-    other.finish()?;
-    queue.finish()?;
-    Ok(vec![first.get(&stirrer.output)?.to_vec(), second.get(&stirrer.output)?.to_vec()])
+    let executable = stirrer.finalize(Finalize::new().result_slots(6))?;
+    let first = again(|| executable.submit(&queue))?;
+    let event: Event = again(|| first.event())?;
+    let second = again(|| executable.submit_to(&other).after(&event).with(&stirrer.input, [4; 64]).submit())?;
+    again(|| queue.flush().map_err(Into::into))?;
+    again(|| second.progress())?;
+    let resubmit = || executable.submit_to(&other).with(&stirrer.input, [4; 64]).submit();
+    once_more(|| block_on(second.clone()), || block_on(resubmit()?))?;
+    again(|| other.finish())?;
+    again(|| queue.finish())?;
+    Ok(vec![
+        result(&first, &stirrer.output, || executable.submit(&queue))?,
+        result(&second, &stirrer.output, resubmit)?,
+    ])
 }

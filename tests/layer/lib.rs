@@ -18,6 +18,7 @@ const EXTENSIONS: usize = 256;
 /// Kinds of object that are counted.
 #[derive(Clone, Copy)]
 enum Kind {
+    Device,
     Context,
     Queue,
     Mem,
@@ -28,7 +29,7 @@ enum Kind {
 }
 
 /// The names of the kinds, in their order.
-const KINDS: [&CStr; 7] = [c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer"];
+const KINDS: [&CStr; 8] = [c"device", c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer"];
 
 static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len()];
 static CALLS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
@@ -55,13 +56,16 @@ fn count(kind: Kind, by: i64) {
     LIVE[kind as usize].fetch_add(by, SeqCst);
 }
 
-/// Declares wrappers, and the table of their names. `clSetUserEventStatus` is left alone: commands behind an event that cannot
-/// be set wait for ever, whoever asks.
+/// Declares wrappers, and the table of their names.
+///
+/// Record functions of `cl_khr_command_buffer` have one parameter more since 0.9.5. Theirs have the longer list: what a
+/// caller of the older kind did not give is a word of its stack, which the older function does not read.
 macro_rules! wrappers {
     (
         create { $( $c_at:literal $c_name:ident $c_kind:ident ($($c_arg:ident)*); )* }
         call { $( $p_at:literal $p_name:ident ($($p_arg:ident)*); )* }
         enqueue { $( $e_at:literal $e_name:ident ($($e_arg:ident)*); )* }
+        last { $( $l_at:literal $l_name:ident ($($l_arg:ident)*); )* }
         retain { $( $r_at:literal $r_name:ident $r_kind:ident; )* }
         release { $( $f_at:literal $f_name:ident $f_kind:ident; )* }
     ) => {
@@ -120,26 +124,40 @@ macro_rules! wrappers {
                 }
             )*
             $(
+                /// Does its work also when it says that it failed: commands behind an event that is not set wait for ever,
+                /// whoever asks.
+                pub(super) unsafe extern "C" fn $l_name($($l_arg: usize),*) -> usize {
+                    type Function = unsafe extern "C" fn($($l_arg: wrappers!(@word $l_arg)),*) -> usize;
+                    let failed = enter($l_at);
+                    // SAFETY: as above.
+                    let status = unsafe {
+                        std::mem::transmute::<usize, Function>(TARGET[$l_at].load(SeqCst))($($l_arg),*)
+                    };
+                    failed.map_or(status, |error| error as usize)
+                }
+            )*
+            $(
                 pub(super) unsafe extern "C" fn $r_name(object: usize) -> usize {
                     wrapped_reference($r_at, object, Kind::$r_kind, 1)
                 }
             )*
             $(
-                /// Never fails by order: what is not released would leak.
+                /// Does its work also when it says that it failed: what is not released would leak.
                 pub(super) unsafe extern "C" fn $f_name(object: usize) -> usize {
                     wrapped_reference($f_at, object, Kind::$f_kind, -1)
                 }
             )*
         }
 
-        /// Every wrapper: place, name, address, and whether it can be made to fail.
-        fn table() -> Vec<(usize, &'static str, usize, bool)> {
+        /// Every wrapper: place, name, address.
+        fn table() -> Vec<(usize, &'static str, usize)> {
             vec![
-                $( ($c_at, stringify!($c_name), wrapped::$c_name as *const () as usize, true), )*
-                $( ($p_at, stringify!($p_name), wrapped::$p_name as *const () as usize, true), )*
-                $( ($e_at, stringify!($e_name), wrapped::$e_name as *const () as usize, true), )*
-                $( ($r_at, stringify!($r_name), wrapped::$r_name as *const () as usize, true), )*
-                $( ($f_at, stringify!($f_name), wrapped::$f_name as *const () as usize, false), )*
+                $( ($c_at, stringify!($c_name), wrapped::$c_name as *const () as usize), )*
+                $( ($p_at, stringify!($p_name), wrapped::$p_name as *const () as usize), )*
+                $( ($e_at, stringify!($e_name), wrapped::$e_name as *const () as usize), )*
+                $( ($r_at, stringify!($r_name), wrapped::$r_name as *const () as usize), )*
+                $( ($l_at, stringify!($l_name), wrapped::$l_name as *const () as usize), )*
+                $( ($f_at, stringify!($f_name), wrapped::$f_name as *const () as usize), )*
             ]
         }
     };
@@ -157,7 +175,7 @@ fn wrapped_reference(at: usize, object: usize, kind: Kind, by: i64) -> usize {
     if status as i32 == 0 {
         count(kind, by);
     }
-    status
+    failed.map_or(status, |error| error as usize)
 }
 
 // Places are those of `struct _cl_icd_dispatch` in CL/cl_icd.h.
@@ -168,6 +186,8 @@ wrappers! {
         14 clCreateBuffer Mem (a b c d);
         26 clCreateProgramWithSource Program (a b c d);
         27 clCreateProgramWithBinary Program (a b c d e f);
+        97 clCreateProgramWithBuiltInKernels Program (a b c d);
+        138 clCreateProgramWithIL Program (a b c);
         34 clCreateKernel Kernel (a b);
         82 clCreateSubBuffer Mem (a b c d);
         84 clCreateUserEvent Event (a);
@@ -176,6 +196,7 @@ wrappers! {
         256 clCreateCommandBufferKHR CommandBuffer (a b c);
     }
     call {
+        0 clGetPlatformIDs (a b c);
         1 clGetPlatformInfo (a b c d e);
         2 clGetDeviceIDs (a b c d e);
         3 clGetDeviceInfo (a b c d e);
@@ -194,9 +215,13 @@ wrappers! {
         47 clFinish (a);
         81 clSetEventCallback (a b c d);
         83 clSetMemObjectDestructorCallback (a b c);
-        101 clGetKernelArgInfo (a b c d e);
+        101 clGetKernelArgInfo (a b c d e f);
         257 clFinalizeCommandBufferKHR (a);
         258 clCommandNDRangeKernelKHR (a b c d e f g h i j k l);
+        261 clCommandBarrierWithWaitListKHR (a b c d e f g);
+        262 clCommandCopyBufferKHR (a b c d e f g h i j k l);
+        263 clCommandCopyBufferRectKHR (a b c d e f g h i j k l m n o p);
+        264 clCommandFillBufferKHR (a b c d e f g h i j k l);
     }
     enqueue {
         48 clEnqueueReadBuffer (a b c d e f g h);
@@ -209,6 +234,9 @@ wrappers! {
         106 clEnqueueBarrierWithWaitList (a b c);
         259 clEnqueueCommandBufferKHR (a b c d e);
     }
+    last {
+        85 clSetUserEventStatus (a b);
+    }
     retain {
         6 clRetainContext Context;
         10 clRetainCommandQueue Queue;
@@ -216,6 +244,7 @@ wrappers! {
         28 clRetainProgram Program;
         36 clRetainKernel Kernel;
         43 clRetainEvent Event;
+        94 clRetainDevice Device;
     }
     release {
         7 clReleaseContext Context;
@@ -224,6 +253,7 @@ wrappers! {
         29 clReleaseProgram Program;
         37 clReleaseKernel Kernel;
         44 clReleaseEvent Event;
+        95 clReleaseDevice Device;
         260 clReleaseCommandBufferKHR CommandBuffer;
     }
 }
@@ -238,8 +268,8 @@ unsafe extern "C" fn address(platform: usize, name: *const c_char) -> usize {
     let found = unsafe { std::mem::transmute::<usize, Function>(TARGET[ADDRESS].load(SeqCst))(platform, name) };
     // SAFETY: the caller's name, which ends with zero.
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default();
-    match table().into_iter().find(|(at, of, ..)| *at >= EXTENSIONS && *of == name) {
-        Some((at, _, wrapper, _)) if found != 0 => {
+    match table().into_iter().find(|(at, of, _)| *at >= EXTENSIONS && *of == name) {
+        Some((at, _, wrapper)) if found != 0 => {
             TARGET[at].store(found, SeqCst);
             wrapper
         }
@@ -296,7 +326,7 @@ pub unsafe extern "C" fn clInitLayer(
         let target = unsafe { std::slice::from_raw_parts(target, count as usize) };
         target.iter().zip(&TARGET).for_each(|(function, place)| place.store(*function, SeqCst));
         let mut wrapped = target.to_vec();
-        for (at, _, wrapper, _) in table() {
+        for (at, _, wrapper) in table() {
             if let Some(place) = wrapped.get_mut(at).filter(|place| **place != 0) {
                 *place = wrapper;
             }
@@ -314,27 +344,25 @@ pub unsafe extern "C" fn clInitLayer(
     0
 }
 
-fn place_of(name: *const c_char) -> Option<(usize, bool)> {
+fn place_of(name: *const c_char) -> Option<usize> {
     // SAFETY: the tests give names that end with zero.
     let name = unsafe { CStr::from_ptr(name) }.to_str().ok()?;
-    table().into_iter().find(|(_, of, ..)| *of == name).map(|(at, _, _, fails)| (at, fails))
+    table().into_iter().find(|(_, of, _)| *of == name).map(|(at, ..)| at)
 }
 
-/// For the tests: the name of the n-th function that can be made to fail, or null.
+/// For the tests: the name of the n-th function, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_function(index: usize) -> *const c_char {
     static NAMES: OnceLock<Vec<std::ffi::CString>> = OnceLock::new();
-    let names = NAMES.get_or_init(|| {
-        let can = table().into_iter().filter(|(.., fails)| *fails);
-        can.filter_map(|(_, name, ..)| std::ffi::CString::new(name).ok()).collect()
-    });
+    let names = NAMES
+        .get_or_init(|| table().into_iter().filter_map(|(_, name, _)| std::ffi::CString::new(name).ok()).collect());
     names.get(index).map_or(ptr::null(), |name| name.as_ptr())
 }
 
 /// For the tests: how often a function was called since the last [`layer_reset`].
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_calls(name: *const c_char) -> u32 {
-    place_of(name).map_or(0, |(at, _)| CALLS[at].load(SeqCst))
+    place_of(name).map_or(0, |at| CALLS[at].load(SeqCst))
 }
 
 /// For the tests: sets the counts of calls to zero, and lets nothing fail.
@@ -347,7 +375,7 @@ pub extern "C" fn layer_reset() {
 /// For the tests: lets a call of a function fail, after `skip` more that do not.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
-    if let Some((at, _)) = place_of(name) {
+    if let Some(at) = place_of(name) {
         SKIP.store(skip, SeqCst);
         STATUS.store(status, SeqCst);
         ARMED.store(at as i32, SeqCst);

@@ -8,12 +8,14 @@ use crate::Failure;
 use crate::runs::Outcome;
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Expectations {
     driver: Vec<Driver>,
     skip: Vec<Skip>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Driver {
     pub name: String,
     /// What the platform is called.
@@ -26,6 +28,7 @@ pub struct Driver {
 
 /// A test that cannot run.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Skip {
     pub drivers: Vec<String>,
     pub test: String,

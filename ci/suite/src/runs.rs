@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
@@ -23,6 +24,8 @@ pub struct Outcome {
     /// Program, test and run.
     pub failed: Vec<String>,
     pub skipped: BTreeSet<Skipped>,
+    /// What tests tell of themselves in passing.
+    pub notes: BTreeSet<String>,
     /// What `clgraph devices --json` says.
     pub devices: serde_json::Value,
 }
@@ -41,40 +44,69 @@ impl Outcome {
     }
 }
 
-/// Runs everything: once as it is, and once for each set of variables.
-pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Result<Outcome, Failure> {
+/// Runs everything: once as it is, and once for each set of variables. What cannot be run has failed.
+pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Outcome {
     let mut outcome = Outcome { driver: driver.name.clone(), ..Outcome::default() };
-    outcome.devices = devices(root, driver, binaries)?;
+    match devices(root, driver, binaries) {
+        Ok(devices) => outcome.devices = devices,
+        Err(error) => {
+            outcome.failed.push(error.to_string());
+            return outcome;
+        }
+    }
     let plain = Vec::new();
     for variables in std::iter::once(&plain).chain(&driver.runs) {
         let run = if variables.is_empty() { String::new() } else { format!(" with {}", variables.join(" ")) };
         for (at, (name, program)) in binaries.tests.iter().enumerate() {
             println!("{}{run}: {name} ({} of {})", driver.name, at + 1, binaries.tests.len());
-            let skips = root.join("target").join(format!("skips-{}-{}", driver.name, std::process::id()));
-            let _ = fs::remove_file(&skips);
-            let mut with = command(root, "ci/with");
-            with.args([&driver.name, "--"]).arg(program).arg("--color=never");
-            with.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
-            with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let (ended, text) = finish(with.spawn()?)?;
-            let seen = read(&text);
-            let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default());
-            let _ = fs::remove_file(&skips);
-            let failed_before = outcome.failed.len();
-            outcome.passed += seen.passed - left_out.len().min(seen.passed);
-            outcome.skipped.extend(left_out);
-            outcome.failed.extend(seen.failed.iter().map(|test| format!("{name}::{test}{run}")));
-            if let Err(how) = ended
-                && (seen.failed.is_empty() || !seen.ended)
-            {
-                outcome.failed.push(format!("{name}{run}: {how}"));
-            }
-            if outcome.failed.len() > failed_before {
-                println!("{text}");
+            if let Err(error) = program_on(root, driver, variables, &run, name, program, &mut outcome) {
+                outcome.failed.push(format!("{name}{run}: {error}"));
             }
         }
     }
-    Ok(outcome)
+    outcome
+}
+
+/// Runs one test program.
+fn program_on(
+    root: &Path,
+    driver: &Driver,
+    variables: &[String],
+    run: &str,
+    name: &str,
+    program: &Path,
+    outcome: &mut Outcome,
+) -> Result<(), Failure> {
+    let skips = root.join("target").join(format!("skips-{}-{}", driver.name, std::process::id()));
+    let _ = fs::remove_file(&skips);
+    let mut with = command(root, "ci/with");
+    with.args([&driver.name, "--"]).arg(program).arg("--color=never");
+    // The caller's own are not part of a run.
+    with.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
+    with.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
+    with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, so that what it starts ends with it.
+    let (ended, text) = finish(with.process_group(0).spawn()?)?;
+    let seen = read(&text);
+    let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default());
+    let _ = fs::remove_file(&skips);
+    let failed_before = outcome.failed.len();
+    outcome.passed += seen.passed - left_out.len().min(seen.passed);
+    outcome.skipped.extend(left_out);
+    outcome.notes.extend(seen.notes.iter().map(|note| format!("{name}{run}: {note}")));
+    outcome.failed.extend(seen.failed.iter().map(|test| format!("{name}::{test}{run}")));
+    if seen.ignored > 0 {
+        outcome.failed.push(format!("{name}{run}: {} tests are ignored: leave them out by `skip`", seen.ignored));
+    }
+    if let Err(how) = ended
+        && (seen.failed.is_empty() || !seen.ended)
+    {
+        outcome.failed.push(format!("{name}{run}: {how}"));
+    }
+    if outcome.failed.len() > failed_before {
+        println!("{text}");
+    }
+    Ok(())
 }
 
 fn devices(root: &Path, driver: &Driver, binaries: &Binaries) -> Result<serde_json::Value, Failure> {
@@ -120,7 +152,8 @@ fn finish(mut child: Child) -> Result<(Result<(), String>, String), Failure> {
             break if status.success() { Ok(()) } else { Err(status.to_string()) };
         }
         if begin.elapsed() > LONGEST {
-            child.kill()?;
+            // The whole group: a minus before its number says so.
+            command(Path::new("."), "kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
             child.wait()?;
             break Err(format!("killed after {} s", LONGEST.as_secs()));
         }
@@ -135,6 +168,9 @@ fn finish(mut child: Child) -> Result<(Result<(), String>, String), Failure> {
 struct Seen {
     passed: usize,
     failed: Vec<String>,
+    ignored: usize,
+    /// Lines that sum up what a test did.
+    notes: Vec<String>,
     /// Whether it came to its end.
     ended: bool,
 }
@@ -148,9 +184,12 @@ fn read(text: &str) -> Seen {
                 rest.split([';', '.']).find_map(|part| part.trim().strip_suffix(what)?.trim().parse::<usize>().ok())
             };
             seen.passed += number("passed").unwrap_or(0);
+            seen.ignored += number("ignored").unwrap_or(0);
             seen.ended = true;
         } else if let Some(test) = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED")) {
             seen.failed.push(test.to_owned());
+        } else if line.starts_with("sweep: ") && line.contains("with an error") {
+            seen.notes.push(line.to_owned());
         }
     }
     seen
@@ -173,7 +212,12 @@ mod tests {
     fn the_harness_is_read_also_where_kernels_print_between_its_lines() {
         let text = "running 3 tests\ntest a ... ok\nclgraph prints 41\ntest b ... FAILED\ntest c ... ok\n\n\
                     test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s\n";
-        assert_eq!(read(text), Seen { passed: 2, failed: vec!["b".to_owned()], ended: true });
+        let expected = Seen { passed: 2, failed: vec!["b".to_owned()], ended: true, ..Seen::default() };
+        assert_eq!(read(text), expected);
+        let text =
+            "sweep: 9 places, 8 with an error, in 7 s\ntest result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\n";
+        let seen = read(text);
+        assert_eq!((seen.passed, seen.ignored, seen.notes.len()), (2, 1, 1));
         assert_eq!(read("running 2 tests\ntest a ... ok\n"), Seen::default(), "it crashed");
     }
 
