@@ -75,6 +75,7 @@ mod ffi;
 mod graph;
 mod ir;
 mod plan;
+mod record;
 
 pub use caps::{
     Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, MutableCaps, QueueKinds, RecordAbi, Svm, UpdateAbi, Usm,
@@ -83,14 +84,13 @@ pub use caps::{
 pub use cl::buffer::{AsRegion, Buffer, BufferSlice, Region};
 pub use cl::context::{Context, InContext};
 pub use cl::device::{Device, Platform, best_device, devices, platforms};
-pub use cl::event::Event;
 pub use cl::host::{Element, HostData};
 pub use cl::kernel::Kernel;
 pub use cl::program::{Program, ProgramBuilder};
-pub use cl::queue::{Queue, QueueProperties};
+pub use cl::queue::QueueProperties;
 pub use error::{
-    BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, MemoryError, ProgramError, Result,
-    SetupError, Status, SubmitError,
+    BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, MemoryError, ProgramError, RecordError,
+    Result, SetupError, Status, SubmitError,
 };
 pub use exec::{
     Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, Submission, Submit,
@@ -101,6 +101,7 @@ pub use graph::{
     KernelNode, Node, NodeKind, Nodes, ReadNode, WriteNode,
 };
 pub use plan::{Command, Path, Why};
+pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 
 /// The README's program is a test.
 #[cfg(doctest)]

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use opencl_sys::{
     CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_COPY_HOST_PTR, CL_MEM_FLAGS,
@@ -44,6 +44,17 @@ pub struct Buffer<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Mem(Arc<MemInner>);
 
+/// A buffer that may be gone.
+#[derive(Clone)]
+pub(super) struct WeakMem(Weak<MemInner>);
+
+impl WeakMem {
+    /// Whether it is this one, and not one that came later.
+    pub(super) fn is(&self, mem: &Mem) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&mem.0))
+    }
+}
+
 struct MemInner {
     handle: Handle<MemKind>,
     context: Context,
@@ -65,6 +76,10 @@ impl fmt::Debug for MemInner {
 }
 
 impl Mem {
+    pub(super) fn downgrade(&self) -> WeakMem {
+        WeakMem(Arc::downgrade(&self.0))
+    }
+
     pub(crate) fn raw(&self) -> cl_mem {
         self.0.handle.raw()
     }

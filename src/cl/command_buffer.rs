@@ -12,11 +12,11 @@ use opencl_sys::{CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
 use super::buffer::Mem;
 use super::check;
 use super::enqueue::{To, enqueue};
-use super::event::Event;
+use super::event::DriverEvent;
 use super::gates::{self, Release};
 use super::kernel::KernelObject;
 use super::places;
-use super::queue::Queue;
+use super::queue::DriverQueue;
 use crate::caps::RecordAbi;
 use crate::error::{DriverError, Error, Result, SetupError, Status};
 use crate::ffi::command_buffer::{
@@ -68,7 +68,7 @@ pub(crate) enum NotEnqueued {
 
 impl Recording {
     /// An empty command buffer for queues with the properties of this one, which is in order.
-    pub(crate) fn new(queue: &Queue) -> Result<Self> {
+    pub(crate) fn new(queue: &DriverQueue) -> Result<Self> {
         let device = queue.device();
         let lacks = || Error::from(DriverError::new("clCreateCommandBufferKHR", Status(CL_INVALID_OPERATION)));
         let (abi, caps) = device.abi()?.zip(device.caps().command_buffers.as_ref()).ok_or_else(lacks)?;
@@ -188,7 +188,7 @@ fn recorded(call: &'static str, status: Option<cl_int>) -> Result<(), DriverErro
 impl CommandBuffer {
     /// Runs the commands once, on an in-order queue with the properties of the one that it was recorded for. Whoever calls
     /// keeps alive what the commands use, until they are complete: the arguments of kernels are not kept by drivers.
-    pub(crate) fn enqueue(&self, to: &To<'_>) -> Result<Option<Event>, NotEnqueued> {
+    pub(crate) fn enqueue(&self, to: &To<'_>) -> Result<Option<DriverEvent>, NotEnqueued> {
         let mut queue = to.queue.raw();
         let done = enqueue("clEnqueueCommandBufferKHR", to, |_, count, list, event| {
             // SAFETY: **live**, **promise**, **lists**; one queue.

@@ -7,18 +7,18 @@ use opencl_sys::{cl_command_queue, cl_event};
 
 use super::buffer::Mem;
 use super::check;
-use super::event::Event;
+use super::event::DriverEvent;
 use super::host::{HostBytes, Slot};
 use super::kernel::KernelObject;
 use super::places;
-use super::queue::Queue;
+use super::queue::DriverQueue;
 use crate::error::{DriverError, Status};
 use crate::ffi::core::Core;
 
 /// Where a command goes, what it waits for, and whether its event is wanted.
 #[derive(Debug)]
 pub(crate) struct To<'a> {
-    pub(crate) queue: &'a Queue,
+    pub(crate) queue: &'a DriverQueue,
     pub(crate) waits: &'a Waits,
     pub(crate) event: bool,
 }
@@ -27,7 +27,7 @@ pub(crate) struct To<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     raw: Vec<RawEvent>,
-    _keep: Vec<Event>,
+    _keep: Vec<DriverEvent>,
 }
 
 /// A `cl_event` kept alive by the list that it is in.
@@ -44,7 +44,7 @@ impl Waits {
     /// Nothing to wait for.
     pub(crate) const NONE: Self = Self { raw: Vec::new(), _keep: Vec::new() };
 
-    pub(crate) fn push(&mut self, event: Event) {
+    pub(crate) fn push(&mut self, event: DriverEvent) {
         self.raw.push(RawEvent(event.raw()));
         self._keep.push(event);
     }
@@ -65,7 +65,7 @@ pub(super) fn enqueue(
     name: &'static str,
     to: &To<'_>,
     call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
-) -> Result<Option<Event>, DriverError> {
+) -> Result<Option<DriverEvent>, DriverError> {
     let core =
         Core::get().map_err(|_| DriverError { call: name, status: Status(opencl_sys::CL_INVALID_COMMAND_QUEUE) })?;
     let (count, list) = to.waits.as_c();
@@ -80,7 +80,7 @@ pub(super) fn enqueue(
         return Ok(None);
     }
     // SAFETY: the call succeeded and gives the event's reference away.
-    unsafe { Event::from_enqueue(name, event) }.map(Some)
+    unsafe { DriverEvent::from_enqueue(name, event) }.map(Some)
 }
 
 /// A kernel over a range of `dims` dimensions, in work-items.
@@ -91,7 +91,7 @@ pub(crate) fn kernel(
     offset: &[usize; 3],
     global: &[usize; 3],
     local: Option<&[usize; 3]>,
-) -> Result<Option<Event>, DriverError> {
+) -> Result<Option<DriverEvent>, DriverError> {
     let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
     enqueue("clEnqueueNDRangeKernel", to, |core, count, list, event| {
         // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read.
@@ -117,7 +117,7 @@ pub(crate) fn copy(
     src: (&Mem, usize),
     dst: (&Mem, usize),
     size: usize,
-) -> Result<Option<Event>, DriverError> {
+) -> Result<Option<DriverEvent>, DriverError> {
     let ((src, src_offset), (dst, dst_offset)) = places::of_copy(src, dst);
     enqueue("clEnqueueCopyBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**.
@@ -135,7 +135,7 @@ pub(crate) fn copy_rect(
     dst: (&Mem, &[usize; 3]),
     region: &[usize; 3],
     pitches: &[usize; 4],
-) -> Result<Option<Event>, DriverError> {
+) -> Result<Option<DriverEvent>, DriverError> {
     let ((src, src_origin), (dst, dst_origin)) = places::of_copy_rect(src, dst, region, pitches);
     enqueue("clEnqueueCopyBufferRect", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**; three sizes each.
@@ -165,7 +165,7 @@ pub(crate) fn fill(
     (dst, offset): (&Mem, usize),
     pattern: &[u8],
     size: usize,
-) -> Result<Option<Event>, DriverError> {
+) -> Result<Option<DriverEvent>, DriverError> {
     enqueue("clEnqueueFillBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**; "the memory associated with pattern can be reused or freed after the function
         // returns" (OpenCL 3.0, clEnqueueFillBuffer).
@@ -186,7 +186,11 @@ pub(crate) fn fill(
 }
 
 /// Host data to a buffer.
-pub(crate) fn write(to: &To<'_>, (dst, offset): (&Mem, usize), data: &HostBytes) -> Result<Option<Event>, DriverError> {
+pub(crate) fn write(
+    to: &To<'_>,
+    (dst, offset): (&Mem, usize),
+    data: &HostBytes,
+) -> Result<Option<DriverEvent>, DriverError> {
     enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**, **host memory**.
         unsafe {
@@ -205,8 +209,36 @@ pub(crate) fn write(to: &To<'_>, (dst, offset): (&Mem, usize), data: &HostBytes)
     })
 }
 
+/// Borrowed host data to a buffer. Blocks until it is there.
+pub(crate) fn write_blocking(
+    to: &To<'_>,
+    (dst, offset): (&Mem, usize),
+    data: &[u8],
+) -> Result<Option<DriverEvent>, DriverError> {
+    enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
+        let (size, data) = (data.len(), data.as_ptr().cast());
+        // SAFETY: **live**, **lists**; the data is borrowed until the call returns, and then "can be reused" (OpenCL 3.0,
+        // clEnqueueWriteBuffer).
+        unsafe { (core.clEnqueueWriteBuffer)(to.queue.raw(), dst.raw(), 1, offset, size, data, count, list, event) }
+    })
+}
+
+/// A buffer to borrowed host memory. Blocks until it is there.
+pub(crate) fn read_blocking(
+    to: &To<'_>,
+    (src, offset): (&Mem, usize),
+    data: &mut [u8],
+) -> Result<Option<DriverEvent>, DriverError> {
+    enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
+        let (size, data) = (data.len(), data.as_mut_ptr().cast());
+        // SAFETY: **live**, **lists**; the memory is borrowed exclusively until the call returns, which is when it "has been
+        // read" (OpenCL 3.0, clEnqueueReadBuffer).
+        unsafe { (core.clEnqueueReadBuffer)(to.queue.raw(), src.raw(), 1, offset, size, data, count, list, event) }
+    })
+}
+
 /// A buffer to host memory, as many bytes as the slot has.
-pub(crate) fn read(to: &To<'_>, (src, offset): (&Mem, usize), slot: &Slot) -> Result<Option<Event>, DriverError> {
+pub(crate) fn read(to: &To<'_>, (src, offset): (&Mem, usize), slot: &Slot) -> Result<Option<DriverEvent>, DriverError> {
     enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**, **host memory**.
         unsafe {
@@ -226,25 +258,23 @@ pub(crate) fn read(to: &To<'_>, (src, offset): (&Mem, usize), slot: &Slot) -> Re
 }
 
 /// An event that is complete when the wait list is, or without one when everything before it is.
-pub(crate) fn marker(queue: &Queue, waits: &Waits) -> Result<Event, DriverError> {
+pub(crate) fn marker(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
     synchronize("clEnqueueMarkerWithWaitList", queue, waits, |core| core.clEnqueueMarkerWithWaitList)
 }
 
-/// Holds later commands of a queue back until an event is complete; its own event is complete then too.
-pub(crate) fn barrier(queue: &Queue, wait: &Event) -> Result<Event, DriverError> {
-    let mut waits = Waits::NONE;
-    waits.push(wait.clone());
-    synchronize("clEnqueueBarrierWithWaitList", queue, &waits, |core| core.clEnqueueBarrierWithWaitList)
+/// A marker for which all later commands of the queue wait.
+pub(crate) fn barrier(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
+    synchronize("clEnqueueBarrierWithWaitList", queue, waits, |core| core.clEnqueueBarrierWithWaitList)
 }
 
 type Synchronize = unsafe extern "system" fn(cl_command_queue, u32, *const cl_event, *mut cl_event) -> i32;
 
 fn synchronize(
     name: &'static str,
-    queue: &Queue,
+    queue: &DriverQueue,
     waits: &Waits,
     function: impl FnOnce(&Core) -> Synchronize,
-) -> Result<Event, DriverError> {
+) -> Result<DriverEvent, DriverError> {
     let event = enqueue(name, &To { queue, waits, event: true }, |core, count, list, event| {
         // SAFETY: **live**, **lists**.
         unsafe { function(core)(queue.raw(), count, list, event) }

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use opencl_sys::{
     CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
-    CL_RUNNING, cl_event, cl_int,
+    CL_RUNNING, cl_event, cl_int, cl_profiling_info,
 };
 
 use super::check;
@@ -16,9 +16,9 @@ use super::info::{self, ask};
 use crate::error::{DriverError, Result, Status};
 use crate::ffi::core::Core;
 
-/// A counted reference to a `cl_event`, for example to wait for work that was enqueued without clgraph. Cheap to clone.
+/// A counted reference to a `cl_event`. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Event(std::sync::Arc<Handle<EventKind>>);
+pub(crate) struct DriverEvent(std::sync::Arc<Handle<EventKind>>);
 
 /// What a [`DriverError`] names as its call when it was not a call that failed but a command, while it ran.
 pub(crate) const COMMAND: &str = "command";
@@ -33,12 +33,12 @@ pub(crate) enum Progress {
     Failed(Status),
 }
 
-impl Event {
+impl DriverEvent {
     /// Wraps an `opencl3` event, which may be dropped before this one.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
-    pub fn from_opencl3(event: &opencl3::event::Event) -> Result<Self> {
+    pub(crate) fn from_opencl3(event: &opencl3::event::Event) -> Result<Self> {
         // SAFETY: an `opencl3` event owns a reference.
         unsafe { Self::from_raw(event.get()) }
     }
@@ -50,7 +50,7 @@ impl Event {
     ///
     /// # Safety
     /// `raw` is null or a live event.
-    pub unsafe fn from_raw(raw: cl_event) -> Result<Self> {
+    pub(crate) unsafe fn from_raw(raw: cl_event) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self(std::sync::Arc::new(unsafe { Handle::from_borrowed(raw) }?)))
     }
@@ -72,13 +72,12 @@ impl Event {
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
-    pub fn to_opencl3(&self) -> Result<opencl3::event::Event> {
+    pub(crate) fn to_opencl3(&self) -> Result<opencl3::event::Event> {
         Ok(opencl3::event::Event::new(self.0.retained_raw()?))
     }
 
     /// The C handle, valid while this object lives.
-    #[must_use]
-    pub fn raw(&self) -> cl_event {
+    pub(crate) fn raw(&self) -> cl_event {
         self.0.raw()
     }
 
@@ -116,6 +115,13 @@ impl Event {
         })
     }
 
+    /// One of the five times of a command, in nanoseconds.
+    pub(crate) fn time(&self, which: cl_profiling_info) -> Result<u64, DriverError> {
+        let call = "clGetEventProfilingInfo";
+        let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) })?;
+        info::value::<u64>(call, ask!(core, clGetEventProfilingInfo, self.raw(), which))
+    }
+
     /// Whether it belongs to a context.
     pub(crate) fn is_of(&self, context: &Context) -> Result<bool, DriverError> {
         let Ok(core) = Core::get() else { return Ok(false) };
@@ -147,7 +153,7 @@ unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
 /// or lose the queue when a user event is set to a negative status.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    event: Event,
+    event: DriverEvent,
     closed: Option<Closed>,
 }
 
@@ -160,11 +166,11 @@ impl Gate {
         let raw = unsafe { (core.clCreateUserEvent)(context.raw(), &raw mut status) };
         check("clCreateUserEvent", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let event = unsafe { Event::from_enqueue("clCreateUserEvent", raw) }?;
+        let event = unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?;
         Ok(Self { event, closed: Some(Closed::new()) })
     }
 
-    pub(crate) fn event(&self) -> &Event {
+    pub(crate) fn event(&self) -> &DriverEvent {
         &self.event
     }
 }

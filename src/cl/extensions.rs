@@ -11,7 +11,7 @@ use opencl_sys::{CL_SUCCESS, cl_platform_id};
 use super::check;
 use super::context::Context;
 use super::device::Device;
-use super::queue::{Queue, QueueProperties};
+use super::queue::{DriverQueue, QueueProperties};
 use crate::caps::RecordAbi;
 use crate::error::{Result, SetupError, Status};
 use crate::ffi::Lookup;
@@ -89,7 +89,7 @@ fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<Result<RecordAb
     let required = device.caps().command_buffers.as_ref().map(|caps| caps.required_queue).unwrap_or_default();
     let properties = QueueProperties::new().out_of_order(required.out_of_order).profiling(required.profiling);
     let context = Context::new(std::slice::from_ref(device))?;
-    let queue = Queue::with_properties(&context, device, properties)?;
+    let queue = DriverQueue::with_properties(&context, device, properties)?;
     let (list, mut status) = ([queue.raw()], CL_SUCCESS);
     // SAFETY: **live**, **lists**; no properties.
     let buffer = unsafe { (fns.create)(1, list.as_ptr(), std::ptr::null(), &raw mut status) };

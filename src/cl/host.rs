@@ -218,12 +218,12 @@ impl fmt::Debug for Slot {
     }
 }
 
-/// Shows that a submission is complete. Only a submission that has seen its event complete makes one.
+/// Shows that a submission, or a read, is complete. Only who has seen its event complete makes one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completed(());
 
 impl Completed {
-    /// To be called by a submission alone, once the event behind all its commands is complete.
+    /// To be called by the holder of a lease alone, once the event behind all commands that write the slot is complete.
     pub(crate) fn witnessed() -> Self {
         Self(())
     }

@@ -12,7 +12,7 @@ use opencl_sys::{
     CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
 };
 
-use super::buffer::Mem;
+use super::buffer::{Mem, WeakMem};
 use super::check;
 use super::context::InContext;
 use super::device::Device;
@@ -20,7 +20,7 @@ use super::handle::{Handle, KernelKind};
 use super::info::{self, ask};
 use super::program::{Program, c_string};
 use crate::caps::Version;
-use crate::error::{DriverError, ProgramError, Result, SetupError};
+use crate::error::{DriverError, ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
 
 /// A kernel function of a program. Cheap to clone.
@@ -42,6 +42,8 @@ pub struct Kernel(Arc<Inner>);
 struct Inner {
     /// Arguments are never set on it. The lock is for clCloneKernel, which is not thread-safe on its source.
     prototype: Mutex<Handle<KernelKind>>,
+    /// For launches outside of graphs, made when first needed.
+    launcher: Mutex<Option<Launcher>>,
     program: Program,
     name: CString,
     shared_name: Arc<str>,
@@ -109,9 +111,9 @@ impl Kernel {
                 by_device.push((device.clone(), read_facts(core, &handle, program, device)?));
             }
         }
-        let (prototype, shared_name) = (Mutex::new(handle), name.to_string_lossy().into());
+        let (prototype, launcher, shared_name) = (Mutex::new(handle), Mutex::new(None), name.to_string_lossy().into());
         let program = program.clone();
-        Ok(Self(Arc::new(Inner { prototype, program, name, shared_name, num_args, params, by_device })))
+        Ok(Self(Arc::new(Inner { prototype, launcher, program, name, shared_name, num_args, params, by_device })))
     }
 
     /// The kernel function of an `opencl3` kernel of a context. The arguments set on that kernel object play no part.
@@ -204,45 +206,96 @@ impl Kernel {
         Ok(unsafe { Handle::from_owned(raw) }?)
     }
 
+    /// A new kernel object without arguments.
+    fn object(&self) -> Result<KernelObject> {
+        let core = Core::get()?;
+        let clone = core
+            .clCloneKernel
+            .filter(|_| self.0.by_device.iter().all(|(device, _)| device.caps().version >= Version::new(2, 1)));
+        let Some(clone) = clone else { return Ok(KernelObject(self.create()?)) };
+        let prototype = self.0.prototype.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = 0;
+        // SAFETY: **live**, and **threads**: the lock is held.
+        let raw = unsafe { clone(prototype.raw(), &raw mut status) };
+        check("clCloneKernel", status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        Ok(KernelObject(unsafe { Handle::from_owned(raw) }?))
+    }
+
     /// A new kernel object with its arguments set, which nobody changes from then on.
     pub(crate) fn with_args<'a>(
         &self,
         args: impl Iterator<Item = SetArg<'a>>,
     ) -> Result<KernelObject, KernelObjectError> {
-        let core = Core::get().map_err(|error| KernelObjectError::Create(error.into()))?;
-        let clone = core
-            .clCloneKernel
-            .filter(|_| self.0.by_device.iter().all(|(device, _)| device.caps().version >= Version::new(2, 1)));
-        let handle = match clone {
-            Some(clone) => {
-                let prototype = self.0.prototype.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut status = 0;
-                // SAFETY: **live**, and **threads**: the lock is held.
-                let raw = unsafe { clone(prototype.raw(), &raw mut status) };
-                check("clCloneKernel", status).map_err(|error| KernelObjectError::Create(error.into()))?;
-                // SAFETY: the call succeeded and gives its reference away.
-                unsafe { Handle::from_owned(raw) }.map_err(|error| KernelObjectError::Create(error.into()))?
-            }
-            None => self.create().map_err(KernelObjectError::Create)?,
-        };
+        let mut object = self.object().map_err(KernelObjectError::Create)?;
         for (index, arg) in args.enumerate() {
-            let null: *mut c_void = std::ptr::null_mut();
-            let raw;
-            let (size, value) = match arg {
-                SetArg::Mem(mem) => {
-                    raw = mem.raw();
-                    (size_of_val(&raw), (&raw const raw).cast::<c_void>())
-                }
-                SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
-                SetArg::Local(size) => (size, std::ptr::null()),
-                SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-            };
-            // SAFETY: **live**, and **threads**: the object is not shared yet. The value has the size given, or is the
-            // size of local memory.
-            let status = unsafe { (core.clSetKernelArg)(handle.raw(), index as u32, size, value) };
-            check("clSetKernelArg", status).map_err(|source| KernelObjectError::Argument { index, source })?;
+            object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
         }
-        Ok(KernelObject(handle))
+        Ok(object)
+    }
+
+    /// Calls `launch` with an object that has these arguments, and that nobody else has meanwhile: arguments are state of
+    /// the object, and an enqueue takes them as they are then.
+    pub(crate) fn launch<'a, R>(
+        &self,
+        args: impl Iterator<Item = SetArg<'a>>,
+        launch: impl FnOnce(&KernelObject) -> R,
+    ) -> Result<R, KernelObjectError> {
+        let mut launcher = self.0.launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let launcher = match &mut *launcher {
+            Some(launcher) => launcher,
+            none => none.insert(Launcher {
+                object: self.object().map_err(KernelObjectError::Create)?,
+                args: vec![Remembered::Nothing; self.0.num_args as usize],
+            }),
+        };
+        for (index, (arg, known)) in args.zip(&mut launcher.args).enumerate() {
+            if known.is(&arg) {
+                continue;
+            }
+            *known = Remembered::Nothing;
+            launcher.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
+            known.remember(&arg);
+        }
+        Ok(launch(&launcher.object))
+    }
+}
+
+/// A kernel object that is launched with one set of arguments after the other.
+struct Launcher {
+    object: KernelObject,
+    /// Those that are set, so that only what differs is set anew.
+    args: Vec<Remembered>,
+}
+
+#[derive(Clone)]
+enum Remembered {
+    Nothing,
+    /// Does not keep the buffer, but keeps its address from being another one's.
+    Mem(WeakMem),
+    Null,
+    Local(usize),
+    Value(Vec<u8>),
+}
+
+impl Remembered {
+    fn is(&self, arg: &SetArg<'_>) -> bool {
+        match (self, arg) {
+            (Self::Mem(known), SetArg::Mem(mem)) => known.is(mem),
+            (Self::Null, SetArg::Null) => true,
+            (Self::Local(known), SetArg::Local(size)) => known == size,
+            (Self::Value(known), SetArg::Value(bytes)) => known == bytes,
+            _ => false,
+        }
+    }
+
+    fn remember(&mut self, arg: &SetArg<'_>) {
+        *self = match arg {
+            SetArg::Mem(mem) => Self::Mem(mem.downgrade()),
+            SetArg::Null => Self::Null,
+            SetArg::Local(size) => Self::Local(*size),
+            SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
+        };
     }
 }
 
@@ -279,11 +332,30 @@ pub(crate) enum KernelObjectError {
     Argument { index: usize, source: DriverError },
 }
 
-/// A `cl_kernel` with its arguments set for good.
+/// A `cl_kernel` with its arguments.
 #[derive(Debug)]
 pub(crate) struct KernelObject(Handle<KernelKind>);
 
 impl KernelObject {
+    fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
+        let call = "clSetKernelArg";
+        let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_KERNEL) })?;
+        let null: *mut c_void = std::ptr::null_mut();
+        let raw;
+        let (size, value) = match arg {
+            SetArg::Mem(mem) => {
+                raw = mem.raw();
+                (size_of_val(&raw), (&raw const raw).cast::<c_void>())
+            }
+            SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
+            SetArg::Local(size) => (size, std::ptr::null()),
+            SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+        };
+        // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the size given, or is the
+        // size of local memory.
+        check(call, unsafe { (core.clSetKernelArg)(self.0.raw(), index as u32, size, value) })
+    }
+
     pub(super) fn raw(&self) -> cl_kernel {
         self.0.raw()
     }

@@ -10,8 +10,9 @@
 //!   so its raw pointer is valid for as long as the handle is borrowed.
 //! - **threads**: "All OpenCL API calls are thread-safe except those that modify the state of cl_kernel objects:
 //!   clSetKernelArg, clSetKernelArgSVMPointer, clSetKernelExecInfo and clCloneKernel" (OpenCL 3.0, appendix A.2).
-//!   Arguments are set only while a [`KernelObject`](kernel::KernelObject) is being made, when nothing else has it;
-//!   cloning a kernel holds the lock of the [`Kernel`](kernel::Kernel) that is cloned.
+//!   Arguments are set only while a [`KernelObject`](kernel::KernelObject) is being made, when nothing else has it, or
+//!   under the lock of the object that a [`Kernel`](kernel::Kernel) has for launches outside of graphs; cloning a kernel
+//!   holds the lock of the [`Kernel`](kernel::Kernel) that is cloned.
 //! - **query**: a value read with a `clGet*Info` call is plain data of exactly the size that the same call asked for.
 //! - **lists**: a list goes to a driver as its address and count, or as NULL and 0 when it is empty. Some drivers
 //!   read the dangling address of an empty slice.
@@ -40,6 +41,7 @@ pub(crate) mod kernel;
 pub(crate) mod places;
 pub(crate) mod program;
 pub(crate) mod queue;
+mod raw;
 pub(crate) mod watch;
 
 use opencl_sys::{CL_SUCCESS, cl_int};

@@ -11,7 +11,7 @@ use super::check;
 use super::context::{Context, InContext};
 use super::device::Device;
 use super::enqueue;
-use super::event::Event;
+use super::event::DriverEvent;
 use super::handle::{Handle, QueueKind};
 use super::info::{self, ask};
 use super::watch;
@@ -54,16 +54,9 @@ impl QueueProperties {
     }
 }
 
-/// A command queue: where executables are submitted to. Cheap to clone; equal when it is the same queue.
-///
-/// ```
-/// # fn main() -> clgraph::Result<()> {
-/// let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
-/// assert!(!queue.properties().out_of_order);
-/// # Ok(()) }
-/// ```
+/// A command queue. Cheap to clone; equal when it is the same queue.
 #[derive(Clone)]
-pub struct Queue(Arc<Inner>);
+pub(crate) struct DriverQueue(Arc<Inner>);
 
 struct Inner {
     handle: Arc<Last>,
@@ -134,7 +127,7 @@ impl Inner {
     }
 
     /// An event behind everything on the queue, which is flushed.
-    fn mark(&self) -> Result<Event> {
+    fn mark(&self) -> Result<DriverEvent> {
         let core = Core::get()?;
         let mut event = std::ptr::null_mut();
         let call = "clEnqueueMarkerWithWaitList";
@@ -142,31 +135,25 @@ impl Inner {
         let status = unsafe { (core.clEnqueueMarkerWithWaitList)(self.raw(), 0, std::ptr::null(), &raw mut event) };
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let event = unsafe { Event::from_enqueue(call, event) }?;
+        let event = unsafe { DriverEvent::from_enqueue(call, event) }?;
         // SAFETY: **live**.
         check("clFlush", unsafe { (core.clFlush)(self.raw()) })?;
         Ok(event)
     }
 }
 
-impl Queue {
-    /// An in-order queue for a device, in a context of its own: buffers, programs and graphs of one such queue cannot be
-    /// used with another. [`Self::with_properties`] makes queues that share a context.
-    ///
-    /// # Errors
-    /// [`crate::DriverError`] when the driver makes no context or queue.
-    pub fn new(device: &Device) -> Result<Self> {
-        let context = Context::new(std::slice::from_ref(device))?;
-        Self::with_properties(&context, device, QueueProperties::default())
-    }
-
+impl DriverQueue {
     /// A queue in an existing context.
     ///
     /// # Errors
     /// [`SetupError::DeviceOutsideContext`]; [`SetupError::QueueProperty`] when the device lacks a property;
     /// [`crate::DriverError`].
     #[doc(alias = "clCreateCommandQueueWithProperties")]
-    pub fn with_properties(context: &impl InContext, device: &Device, properties: QueueProperties) -> Result<Self> {
+    pub(crate) fn with_properties(
+        context: &impl InContext,
+        device: &Device,
+        properties: QueueProperties,
+    ) -> Result<Self> {
         let context = context.context();
         context.check_device(device)?;
         let lacks = |property| SetupError::QueueProperty { device: device.name().to_owned(), property };
@@ -202,7 +189,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`SetupError::DeviceQueue`]; [`crate::DriverError`] when the driver refuses a query.
-    pub fn from_opencl3(queue: &opencl3::command_queue::CommandQueue) -> Result<Self> {
+    pub(crate) fn from_opencl3(queue: &opencl3::command_queue::CommandQueue) -> Result<Self> {
         // SAFETY: an `opencl3` queue owns a reference.
         unsafe { Self::from_raw(queue.get()) }
     }
@@ -217,7 +204,7 @@ impl Queue {
     ///
     /// # Safety
     /// `raw` is null or a live queue.
-    pub unsafe fn from_raw(raw: cl_command_queue) -> Result<Self> {
+    pub(crate) unsafe fn from_raw(raw: cl_command_queue) -> Result<Self> {
         // SAFETY: the caller's promise.
         let handle: Handle<QueueKind> = unsafe { Handle::from_borrowed(raw) }?;
         let core = Core::get()?;
@@ -246,24 +233,22 @@ impl Queue {
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
-    pub fn to_opencl3(&self) -> Result<opencl3::command_queue::CommandQueue> {
+    pub(crate) fn to_opencl3(&self) -> Result<opencl3::command_queue::CommandQueue> {
         Ok(opencl3::command_queue::CommandQueue::new(self.0.handle.handle.retained_raw()?, 3))
     }
 
     /// The C handle, valid while this object lives.
-    #[must_use]
-    pub fn raw(&self) -> cl_command_queue {
+    pub(crate) fn raw(&self) -> cl_command_queue {
         self.0.raw()
     }
 
     /// The device that the queue leads to.
-    #[must_use]
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.0.device
     }
 
     /// How the queue behaves.
-    pub fn properties(&self) -> QueueProperties {
+    pub(crate) fn properties(&self) -> QueueProperties {
         self.0.properties
     }
 
@@ -272,7 +257,7 @@ impl Queue {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses.
     #[doc(alias = "clFlush")]
-    pub fn flush(&self) -> Result<(), DriverError> {
+    pub(crate) fn flush(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
         // SAFETY: **live**.
         check("clFlush", unsafe { (core.clFlush)(self.raw()) })
@@ -286,7 +271,7 @@ impl Queue {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses, or when enqueued work failed.
     #[doc(alias = "clFinish")]
-    pub fn finish(&self) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<()> {
         let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
         if self.properties().out_of_order {
             self.flush()?;
@@ -296,21 +281,21 @@ impl Queue {
     }
 }
 
-impl InContext for Queue {
+impl InContext for DriverQueue {
     fn context(&self) -> &Context {
         &self.0.context
     }
 }
 
-impl PartialEq for Queue {
+impl PartialEq for DriverQueue {
     fn eq(&self, other: &Self) -> bool {
         self.raw() == other.raw()
     }
 }
 
-impl Eq for Queue {}
+impl Eq for DriverQueue {}
 
-impl std::fmt::Debug for Queue {
+impl std::fmt::Debug for DriverQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Queue")
             .field("raw", &self.0.handle.handle)

@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::event::{COMMAND, Event, Progress};
+use super::event::{COMMAND, DriverEvent, Progress};
 use crate::error::{DriverError, Status};
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
@@ -26,7 +26,7 @@ const REFUSALS: u8 = 8;
 type Then = Box<dyn FnOnce(Result<(), DriverError>) + Send>;
 
 struct Job {
-    event: Event,
+    event: DriverEvent,
     then: Then,
     /// How often the driver has refused to tell.
     refused: u8,
@@ -39,13 +39,13 @@ struct Watcher {
 
 /// Runs `then` on the watcher's thread once the event is complete or has failed. The event's queue must have been
 /// flushed.
-pub(crate) fn when_done(event: Event, then: impl FnOnce(Result<(), DriverError>) + Send + 'static) {
+pub(crate) fn when_done(event: DriverEvent, then: impl FnOnce(Result<(), DriverError>) + Send + 'static) {
     start(Job { event, then: Box::new(then), refused: 0 });
 }
 
 /// Blocks until an event is complete or has failed, by looking instead of by `clWaitForEvents`. Not for the watcher's own
 /// thread. The event's queue must have been flushed.
-pub(crate) fn wait(event: Event) -> Result<(), DriverError> {
+pub(crate) fn wait(event: DriverEvent) -> Result<(), DriverError> {
     let (tell, told) = channel();
     when_done(event, move |outcome| {
         // Whoever asked is waiting below.
@@ -86,7 +86,7 @@ fn guarded(callback: impl FnOnce()) {
 }
 
 /// Keeps something until an event is complete or has failed.
-pub(crate) fn keep_until(event: Event, kept: impl Send + 'static) {
+pub(crate) fn keep_until(event: DriverEvent, kept: impl Send + 'static) {
     // What is kept may be a user's, with a `Drop` of its own.
     when_done(event, move |outcome| {
         if is_over(&outcome) {

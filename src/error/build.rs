@@ -26,6 +26,7 @@ impl BuildError {
     pub fn kind(&self) -> ErrorKind {
         match &*self.cause {
             BuildCause::NotSupported { .. } => ErrorKind::FeatureNotSupported,
+            BuildCause::HostMemory { .. } => ErrorKind::OutOfMemory,
             BuildCause::Memory(error) => error.kind(),
             BuildCause::Driver(error) => error.kind(),
             _ => ErrorKind::Invalid,
@@ -199,6 +200,12 @@ pub enum BuildCause {
         /// The node given.
         node: Node,
     },
+    /// An event of work that runs, where a node belongs.
+    #[error("an event of work that runs is no node: wait for it when the executable is submitted")]
+    NotANode,
+    /// A queue records into the graph.
+    #[error("a queue records into the graph: end the recording before adding to it explicitly")]
+    Recording,
     /// An edge from a node to itself.
     #[error("an edge from {node} to itself would close a cycle")]
     SameNode {
@@ -226,6 +233,12 @@ pub enum BuildCause {
         what: String,
         /// Where it is missing, and what to do instead.
         why: String,
+    },
+    /// No memory on the host for what is to be read.
+    #[error("the host has no memory for the {bytes} bytes to be read")]
+    HostMemory {
+        /// Bytes of the result.
+        bytes: usize,
     },
     /// A file that cannot be written.
     #[error("cannot write {}: {why}", path.display())]

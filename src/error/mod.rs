@@ -4,10 +4,12 @@
 //! [`Error::kind`] or the enum of the phase; all of them are non-exhaustive.
 
 mod build;
+mod record;
 mod run;
 mod setup;
 
 pub use build::{BuildCause, BuildError};
+pub use record::RecordError;
 pub use run::{FinalizeError, SubmitError};
 pub use setup::{MemoryError, ProgramError, SetupError};
 
@@ -46,6 +48,9 @@ pub enum Error {
     /// Turning a graph into an executable.
     #[error(transparent)]
     Finalize(#[from] FinalizeError),
+    /// Recording queues, and events that stand for nodes.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Submitting an executable, or how a submission ended.
     #[error(transparent)]
     Submit(#[from] SubmitError),
@@ -71,6 +76,7 @@ impl Error {
             Self::Program(error) => error.kind(),
             Self::Build(error) => error.kind(),
             Self::Finalize(error) => error.kind(),
+            Self::Record(error) => error.kind(),
             Self::Submit(error) => error.kind(),
             Self::Driver(error) => error.kind(),
         }

@@ -258,6 +258,24 @@ pub enum ProgramError {
     /// A program that was not built, or not for a device of its context.
     #[error("the program has not been built: build it before its kernels are used")]
     NotBuilt,
+    /// A kernel that is launched on a device for which its program was not built.
+    #[error("kernel `{kernel}` cannot run on device `{device}`: its program was not built for this device")]
+    NotBuiltFor {
+        /// The kernel's name.
+        kernel: String,
+        /// The queue's device.
+        device: String,
+    },
+    /// The driver refused to set a kernel argument.
+    #[error("kernel `{kernel}`: argument {index} was refused: {source}")]
+    Argument {
+        /// The kernel's name.
+        kernel: String,
+        /// Which argument, from 0.
+        index: usize,
+        /// What the driver said.
+        source: DriverError,
+    },
     /// The driver refused.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -268,7 +286,8 @@ impl ProgramError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Driver(error) => error.kind(),
+            Self::Driver(error) | Self::Argument { source: error, .. } => error.kind(),
+            Self::NotBuiltFor { .. } => ErrorKind::KernelNotSupported,
             Self::FormNotSupported { .. } => ErrorKind::FeatureNotSupported,
             Self::BinaryRefused { .. } | Self::BuiltInUnusable { .. } => ErrorKind::KernelNotSupported,
             _ => ErrorKind::Invalid,

@@ -11,14 +11,14 @@ use super::lane::Refused;
 use super::submission::{Keep, State, Submission};
 use super::walk::{Ends, Hands, Want};
 use crate::cl::enqueue::Waits;
-use crate::cl::event::{Event, Gate, Progress};
+use crate::cl::event::{DriverEvent, Gate, Progress};
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
 
 /// What has to be over first.
 pub(super) enum Blocker {
     /// An event that must not fail.
-    Event(Event),
+    Event(DriverEvent),
     /// A submission that must succeed.
     Success(Arc<State>),
     /// A submission that must have ended, well or not.
@@ -41,7 +41,7 @@ struct Countdown {
 struct Waiting {
     exec: Arc<Inner>,
     /// Complete when the caller's queue would have let the submission start.
-    entered: Event,
+    entered: DriverEvent,
     hands: Hands,
     keep: Arc<Keep>,
     /// Opens when it is dropped.
@@ -52,7 +52,7 @@ impl Deferred {
     pub(super) fn new(
         state: Arc<State>,
         exec: Arc<Inner>,
-        entered: Event,
+        entered: DriverEvent,
         hands: Hands,
         keep: Arc<Keep>,
         gate: Gate,

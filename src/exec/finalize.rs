@@ -11,7 +11,7 @@ use super::{Executable, Inner, Objects, dump};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
 use crate::cl::kernel::{KernelObjectError, SetArg};
-use crate::cl::queue::{Queue, QueueProperties};
+use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::env;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
 use crate::graph::{Detail, Graph, Node, NodeKind, State};
@@ -73,7 +73,7 @@ const ROUNDS: usize = 4;
 struct Prepared {
     plan: Plan,
     objects: Objects,
-    recorded: Option<(Queue, Recorded)>,
+    recorded: Option<(DriverQueue, Recorded)>,
 }
 
 impl Device {
@@ -179,7 +179,7 @@ impl Graph {
             if !plan.is_native() {
                 return Ok(Prepared { plan, objects: made, recorded: None });
             }
-            let refusal = match self.record(state, &plan, &made) {
+            let refusal = match self.record_buffers(state, &plan, &made) {
                 Ok(recorded) => return Ok(Prepared { plan, objects: made, recorded: Some(recorded) }),
                 Err(refusal) => refusal,
             };
@@ -199,9 +199,14 @@ impl Graph {
         }
     }
 
-    fn record(&self, state: &State, plan: &Plan, objects: &Objects) -> Result<(Queue, Recorded), Refusal> {
+    fn record_buffers(
+        &self,
+        state: &State,
+        plan: &Plan,
+        objects: &Objects,
+    ) -> Result<(DriverQueue, Recorded), Refusal> {
         let properties = QueueProperties::default();
-        let queue = Queue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
+        let queue = DriverQueue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
         let recorded = native::record(plan, objects, &state.views, &queue)?;
         Ok((queue, recorded))
     }

@@ -12,9 +12,9 @@ use super::{Inner, Objects};
 use crate::cl::buffer::{AsRegion, Buffer, Mem};
 use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, To, Waits};
-use crate::cl::event::{Event, Gate, Progress};
+use crate::cl::event::{DriverEvent, Gate, Progress};
 use crate::cl::host::{HostBytes, Slot};
-use crate::cl::queue::{Queue, QueueProperties};
+use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, Status, SubmitError};
 use crate::graph::Node;
@@ -30,7 +30,7 @@ pub(super) struct Lane {
     /// The last deferred submission: later ones wait until it has ended.
     deferred: Option<Arc<State>>,
     /// For submissions that cannot go to the caller's queue.
-    own_queue: Option<Queue>,
+    own_queue: Option<DriverQueue>,
     /// What [`Lane::enter`] fills.
     door: Option<Mem>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
@@ -38,14 +38,14 @@ pub(super) struct Lane {
     /// By result.
     rings: Vec<Ring>,
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
-    in_flight: VecDeque<(Event, Arc<Keep>)>,
+    in_flight: VecDeque<(DriverEvent, Arc<Keep>)>,
     leftovers: Leftovers,
 }
 
 /// Commands on a queue, and an event that is complete when they are. Without one, everything on the queue counts.
 struct Running {
-    queue: Queue,
-    event: Option<Event>,
+    queue: DriverQueue,
+    event: Option<DriverEvent>,
 }
 
 impl Running {
@@ -55,7 +55,7 @@ impl Running {
 }
 
 /// Whether commands may be under way. A driver that does not tell counts as one that says yes.
-fn may_run(event: &Event) -> bool {
+fn may_run(event: &DriverEvent) -> bool {
     !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
 }
 
@@ -64,7 +64,7 @@ fn may_run(event: &Event) -> bool {
 pub(super) struct Leftovers {
     /// To open: what is released then may have an owner with a `Drop` of its own.
     gates: Vec<Gate>,
-    flush: Vec<Queue>,
+    flush: Vec<DriverQueue>,
     let_go: Vec<Arc<Keep>>,
 }
 
@@ -92,7 +92,7 @@ pub(super) enum Accepted {
 pub(super) struct Refused {
     pub(super) error: Box<Error>,
     /// An event that is complete when those that were enqueued are through. None were if there is none.
-    pub(super) rest: Option<Event>,
+    pub(super) rest: Option<DriverEvent>,
 }
 
 impl<E: Into<Error>> From<E> for Refused {
@@ -103,7 +103,7 @@ impl<E: Into<Error>> From<E> for Refused {
 
 impl Lane {
     /// With the command buffers that finalize has made, and the queue that they were made for.
-    pub(super) fn new(rings: Vec<Ring>, recorded: Option<(Queue, Recorded)>) -> Self {
+    pub(super) fn new(rings: Vec<Ring>, recorded: Option<(DriverQueue, Recorded)>) -> Self {
         let mut lane = Self { rings, ..Self::default() };
         if let Some((queue, recorded)) = recorded {
             lane.recorded.push((queue.properties(), Some(Arc::new(recorded))));
@@ -121,7 +121,7 @@ impl Lane {
     pub(super) fn accept(
         &mut self,
         exec: &Arc<Inner>,
-        queue: &Queue,
+        queue: &DriverQueue,
         waits: Waits,
         mut blockers: Vec<Blocker>,
         inputs: Inputs,
@@ -169,17 +169,17 @@ impl Lane {
     }
 
     /// The executable's own in-order queue, made when first needed.
-    pub(super) fn own_queue(&mut self, exec: &Inner) -> Result<Queue> {
+    pub(super) fn own_queue(&mut self, exec: &Inner) -> Result<DriverQueue> {
         if let Some(queue) = &self.own_queue {
             return Ok(queue.clone());
         }
-        let queue = Queue::with_properties(&exec.context, &exec.device, QueueProperties::default())?;
+        let queue = DriverQueue::with_properties(&exec.context, &exec.device, QueueProperties::default())?;
         self.own_queue = Some(queue.clone());
         Ok(queue)
     }
 
     /// The command buffers for queues like this one, which is in order, recorded when first needed.
-    fn recorded_for(&mut self, exec: &Inner, queue: &Queue) -> Option<Arc<Recorded>> {
+    fn recorded_for(&mut self, exec: &Inner, queue: &DriverQueue) -> Option<Arc<Recorded>> {
         if self.recorded.is_empty() {
             // Nothing is native.
             return None;
@@ -217,7 +217,7 @@ impl Lane {
     /// On an out-of-order queue it is that of a real command, a fill of four bytes: a marker with a wait list ignores
     /// barriers before it on Intel's CPU runtime (2026.2), a barrier with one does on PoCL 3.1, and either without one
     /// waits for everything.
-    fn enter(&mut self, exec: &Inner, queue: &Queue, waits: &Waits) -> Result<Event> {
+    fn enter(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
         if !queue.properties().out_of_order {
             return Ok(enqueue::marker(queue, waits)?);
         }
@@ -231,7 +231,7 @@ impl Lane {
     }
 
     /// Adds to `waits` the commands before that may run on other queues.
-    fn behind_others(&mut self, queue: &Queue, waits: &mut Waits) -> Result<(), DriverError> {
+    fn behind_others(&mut self, queue: &DriverQueue, waits: &mut Waits) -> Result<(), DriverError> {
         for running in self.running.iter_mut().filter(|running| running.queue != *queue) {
             self.several_queues = true;
             let event = match &running.event {
@@ -249,7 +249,7 @@ impl Lane {
     pub(super) fn enqueue(
         &mut self,
         exec: &Inner,
-        queue: &Queue,
+        queue: &DriverQueue,
         mut waits: Waits,
         hands: Hands,
         keep: &Arc<Keep>,
@@ -303,7 +303,7 @@ impl Lane {
     }
 
     /// Keeps host memory until an event on a queue is complete, or until everything on the queue is.
-    fn keep_until_through(&mut self, queue: &Queue, event: Option<Event>, keep: &Arc<Keep>) {
+    fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, keep: &Arc<Keep>) {
         match event.or_else(|| enqueue::marker(queue, &Waits::NONE).ok()) {
             Some(event) => self.in_flight.push_back((event, Arc::clone(keep))),
             // Nobody can tell when that is. Losing the memory is the only safe thing.
@@ -311,7 +311,7 @@ impl Lane {
         }
     }
 
-    fn runs(&mut self, queue: &Queue, event: Option<Event>) {
+    fn runs(&mut self, queue: &DriverQueue, event: Option<DriverEvent>) {
         let known = event.is_none() && self.running.iter().any(|one| one.event.is_none() && one.queue == *queue);
         if !known {
             self.running.push(Running { queue: queue.clone(), event });
@@ -321,7 +321,7 @@ impl Lane {
     fn submit_now(
         &mut self,
         exec: &Inner,
-        queue: &Queue,
+        queue: &DriverQueue,
         waits: Waits,
         hands: Hands,
         observed: bool,
@@ -367,7 +367,7 @@ impl Lane {
     }
 
     /// Holds the caller's queue with a gate, and leaves the rest to the watcher.
-    fn defer(&mut self, exec: &Arc<Inner>, queue: &Queue, waits: &Waits, hands: Hands) -> Result<Arc<Deferred>> {
+    fn defer(&mut self, exec: &Arc<Inner>, queue: &DriverQueue, waits: &Waits, hands: Hands) -> Result<Arc<Deferred>> {
         let results = exec.held_results(&hands);
         let keep = Arc::new(Keep::default());
         let held = self.hold(exec, queue, waits);
@@ -384,17 +384,17 @@ impl Lane {
         Ok(Deferred::new(state, Arc::clone(exec), entered, hands, keep, gate))
     }
 
-    fn hold(&mut self, exec: &Inner, queue: &Queue, waits: &Waits) -> Result<(Event, Gate, Event)> {
+    fn hold(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<(DriverEvent, Gate, DriverEvent)> {
         // What must be there later is made now, so that it cannot fail later.
         self.own_queue(exec)?;
         let entered = self.enter(exec, queue, waits)?;
         let gate = Gate::closed(&exec.context)?;
+        let mut wait = Waits::NONE;
+        wait.push(gate.event().clone());
         let left = if queue.properties().out_of_order {
-            let mut wait = Waits::NONE;
-            wait.push(gate.event().clone());
             enqueue::marker(queue, &wait)?
         } else {
-            enqueue::barrier(queue, gate.event())?
+            enqueue::barrier(queue, &wait)?
         };
         Ok((entered, gate, left))
     }
@@ -434,7 +434,7 @@ impl Lane {
 
 /// Records the native parts of an executable once more, for queues with other properties.
 fn record_for(exec: &Inner, properties: QueueProperties) -> Result<Recorded, Refusal> {
-    let queue = Queue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
+    let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
     native::record(&exec.plan, &exec.objects, &exec.views, &queue)
 }
 

@@ -28,11 +28,11 @@ use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::KernelObject;
-use crate::cl::queue::Queue;
 use crate::error::Result;
 use crate::graph::{GraphId, Node};
 use crate::ir::{DataId, NodeId};
 use crate::plan::{ObjectId, Plan};
+use crate::record::Queue;
 use lane::Lane;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Objects;
 use crate::cl::buffer::Mem;
 use crate::cl::command_buffer::{CommandBuffer, Recording};
-use crate::cl::queue::Queue;
+use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, Status};
 use crate::ir::{NodeId, Place};
 use crate::plan::{Action, Path, Plan};
@@ -20,7 +20,7 @@ pub(super) struct Recorded {
     /// Those of all native parts, in order.
     buffers: Vec<CommandBuffer>,
     /// The queue that they were recorded for: some drivers do not keep it.
-    _queue: Queue,
+    _queue: DriverQueue,
     told: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl Recorded {
 /// Records the native parts of a plan, each in chunks.
 ///
 /// It goes on after a refusal, so that all nodes that a driver refuses are known at once.
-pub(super) fn record(plan: &Plan, objects: &Objects, views: &[Mem], queue: &Queue) -> Result<Recorded, Refusal> {
+pub(super) fn record(plan: &Plan, objects: &Objects, views: &[Mem], queue: &DriverQueue) -> Result<Recorded, Refusal> {
     let mut buffers = Vec::new();
     let mut refused = Vec::new();
     for segment in plan.segments.iter().filter(|segment| segment.path == Path::Native) {

@@ -11,10 +11,11 @@ use crate::cl::buffer::Buffer;
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::{Device, best_device};
 use crate::cl::fake::{Barrier, Fake, telling_buffer};
-use crate::cl::queue::{Queue, QueueProperties};
+use crate::cl::queue::QueueProperties;
 use crate::error::{Error, SetupError, SubmitError};
 use crate::graph::{Graph, HostRead};
 use crate::plan::{Path, Why};
+use crate::record::Queue;
 
 use RecordAbi::{WithProperties, WithoutProperties};
 

@@ -7,14 +7,19 @@ use super::Inner;
 use super::walk::Hands;
 use crate::cl::buffer::Mem;
 use crate::cl::enqueue::{self, To};
-use crate::cl::event::Event;
+use crate::cl::event::DriverEvent;
 use crate::error::DriverError;
 use crate::ir::Place;
 use crate::plan::Action;
 
 /// Enqueues one command.
 #[inline]
-pub(super) fn enqueue(exec: &Inner, hands: &Hands, action: &Action, to: &To<'_>) -> Result<Option<Event>, DriverError> {
+pub(super) fn enqueue(
+    exec: &Inner,
+    hands: &Hands,
+    action: &Action,
+    to: &To<'_>,
+) -> Result<Option<DriverEvent>, DriverError> {
     let at = |place: &Place| -> (&Mem, usize) { (&exec.views[place.view.index()], place.offset) };
     match action {
         Action::Launch { object, grid } => {

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use super::walk::Inputs;
 use crate::cl::context::Context;
-use crate::cl::event::{self, Event};
+use crate::cl::event::{self, DriverEvent};
 use crate::cl::host::{Completed, Element, Slot};
-use crate::cl::queue::Queue;
+use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::graph::{HostRead, Node};
+use crate::record::Event;
 
 /// One run of an executable. Cheap to clone: clones are the same submission.
 ///
@@ -51,7 +52,7 @@ pub(super) struct State {
     /// Input of this submission, gone when it has ended.
     inputs: Arc<Keep>,
     /// An event that is complete when the submission is, whatever becomes of it.
-    event: Event,
+    event: DriverEvent,
     phase: Mutex<Phase>,
     changed: Condvar,
 }
@@ -96,9 +97,9 @@ pub(super) enum Stage {
     /// Nothing is enqueued yet: it waits for something that may still fail.
     Deferred,
     Enqueued {
-        queue: Queue,
-        first: Option<Event>,
-        last: Event,
+        queue: DriverQueue,
+        first: Option<DriverEvent>,
+        last: DriverEvent,
     },
     Done(Result<()>),
 }
@@ -109,7 +110,7 @@ impl State {
         results: Vec<(Node, Arc<Slot>)>,
         inputs: Arc<Keep>,
         stage: Stage,
-        event: Event,
+        event: DriverEvent,
     ) -> Self {
         let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false });
         Self { context, results, inputs, event, phase, changed: Condvar::new() }
@@ -139,7 +140,7 @@ impl State {
     }
 
     /// From deferred to enqueued.
-    pub(super) fn enqueued(self: &Arc<Self>, queue: Queue, first: Option<Event>, last: Event) {
+    pub(super) fn enqueued(self: &Arc<Self>, queue: DriverQueue, first: Option<DriverEvent>, last: DriverEvent) {
         let mut phase = self.lock();
         phase.stage = Stage::Enqueued { queue, first, last };
         let watch = !phase.listeners.is_empty();
@@ -222,7 +223,7 @@ impl State {
     }
 }
 
-fn flush(queue: &Queue) {
+fn flush(queue: &DriverQueue) {
     if let Err(error) = queue.flush() {
         log::warn!("{error}: what waits for this queue may wait long");
     }
@@ -361,7 +362,7 @@ impl Submission {
         if let Stage::Enqueued { queue, .. } = self.0.stage()? {
             queue.flush()?;
         }
-        Ok(self.0.event.clone())
+        Ok(self.0.event.clone().into())
     }
 }
 

@@ -12,11 +12,11 @@ use super::walk::Inputs;
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
-use crate::cl::event::{COMMAND, Event, Progress};
+use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
-use crate::cl::queue::Queue;
-use crate::error::{DriverError, Error, Result, Status, SubmitError};
+use crate::error::{DriverError, Error, RecordError, Result, Status, SubmitError};
 use crate::graph::HostWrite;
+use crate::record::{self, Event, NodeEvent, Queue, QueueState};
 
 /// A submission to be made. See [`Executable::submit_to`].
 #[derive(Debug)]
@@ -43,8 +43,10 @@ pub struct Dependency(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    Event(Event),
+    Event(DriverEvent),
     Submission(Arc<State>),
+    /// Of work recorded into a graph.
+    Node(NodeEvent),
 }
 
 impl std::fmt::Debug for Kind {
@@ -52,6 +54,7 @@ impl std::fmt::Debug for Kind {
         match self {
             Self::Event(event) => event.fmt(f),
             Self::Submission(state) => Submission::new(Arc::clone(state)).fmt(f),
+            Self::Node(event) => event.fmt(f),
         }
     }
 }
@@ -64,7 +67,10 @@ impl WaitFor for Submission {
 
 impl WaitFor for Event {
     fn dependency(&self) -> Result<Dependency> {
-        Ok(Dependency(Kind::Event(self.clone())))
+        Ok(Dependency(match &self.0 {
+            record::Kind::Driver(event) => Kind::Event(event.clone()),
+            record::Kind::Node(node) => Kind::Node(node.clone()),
+        }))
     }
 }
 
@@ -145,6 +151,11 @@ impl<'a> Submit<'a> {
 
     fn go(self, observed: bool) -> Result<Option<Submission>> {
         let exec = &self.exec.0;
+        let recorded = |wait: &Result<Dependency>| matches!(wait, Ok(Dependency(Kind::Node(_))));
+        if self.queue.state() == QueueState::Recording || self.waits.iter().any(recorded) {
+            let instead = "submit it when the recording has ended";
+            return Err(RecordError::NotRecordable { what: "the submission of an executable", instead }.into());
+        }
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
         if self.queue.context() != &exec.context {
             return Err(other("context").into());
@@ -157,7 +168,7 @@ impl<'a> Submit<'a> {
         inputs.sort_by_key(|(id, _)| *id);
         let Sorted { waits, blockers } = sort(exec, self.waits)?;
         let mut lane = exec.lane();
-        let accepted = lane.accept(exec, self.queue, waits, blockers, inputs, observed);
+        let accepted = lane.accept(exec, self.queue.driver(), waits, blockers, inputs, observed);
         let leftovers = lane.leftovers();
         drop(lane);
         leftovers.settle();
@@ -193,6 +204,8 @@ fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
     for (index, dependency) in dependencies.into_iter().enumerate() {
         let failed = |cause: Error| Error::from(SubmitError::EventFailed { index, cause: Box::new(cause) });
         match dependency?.0 {
+            // Seen before, by whoever asked whether to record.
+            Kind::Node(event) => return Err(RecordError::Ended { index, node: event.node }.into()),
             Kind::Event(event) => {
                 if !event.is_of(&exec.context)? {
                     return Err(SubmitError::OtherContext { index }.into());

@@ -7,9 +7,9 @@ use super::native::Recorded;
 use super::{Inner, replay};
 use crate::cl::command_buffer::{CommandBuffer, NotEnqueued};
 use crate::cl::enqueue::{self, To, Waits};
-use crate::cl::event::Event;
+use crate::cl::event::DriverEvent;
 use crate::cl::host::{HostBytes, Slot};
-use crate::cl::queue::Queue;
+use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, SubmitError};
 use crate::ir::DataId;
 use crate::plan::Path;
@@ -35,8 +35,8 @@ pub(super) struct Want {
 /// The events of the first and of the last command or command buffer. With one in all they are the same.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    pub(super) first: Option<Event>,
-    pub(super) last: Option<Event>,
+    pub(super) first: Option<DriverEvent>,
+    pub(super) last: Option<DriverEvent>,
 }
 
 /// A walk that came to an error.
@@ -53,7 +53,7 @@ static NOTHING: Waits = Waits::NONE;
 struct Walk<'a> {
     exec: &'a Inner,
     hands: &'a Hands,
-    queue: &'a Queue,
+    queue: &'a DriverQueue,
     waits: &'a Waits,
     want: Want,
     ends: Ends,
@@ -65,7 +65,7 @@ pub(super) fn enqueue(
     exec: &Inner,
     recorded: Option<&Recorded>,
     hands: &Hands,
-    queue: &Queue,
+    queue: &DriverQueue,
     waits: &Waits,
     want: Want,
 ) -> Result<Ends, Stopped> {
@@ -141,7 +141,7 @@ impl Walk<'_> {
         To { queue: self.queue, waits: if is_first { self.waits } else { &NOTHING }, event }
     }
 
-    fn took(&mut self, steps: Range<usize>, event: Option<Event>) {
+    fn took(&mut self, steps: Range<usize>, event: Option<DriverEvent>) {
         if steps.end == self.exec.plan.steps.len() {
             self.ends.last = event;
         } else if event.is_some() {

@@ -13,8 +13,8 @@ use opencl_sys::{
     cl_bool, cl_buffer_create_type, cl_buffer_region, cl_command_queue, cl_command_queue_info,
     cl_command_queue_properties, cl_context, cl_context_info, cl_context_properties, cl_device_id, cl_device_info,
     cl_device_type, cl_event, cl_event_info, cl_int, cl_kernel, cl_kernel_arg_info, cl_kernel_info,
-    cl_kernel_work_group_info, cl_mem, cl_mem_flags, cl_mem_info, cl_platform_id, cl_platform_info, cl_program,
-    cl_program_build_info, cl_program_info, cl_queue_properties, cl_uint,
+    cl_kernel_work_group_info, cl_mem, cl_mem_flags, cl_mem_info, cl_platform_id, cl_platform_info, cl_profiling_info,
+    cl_program, cl_program_build_info, cl_program_info, cl_queue_properties, cl_uint,
 };
 
 use crate::error::SetupError;
@@ -113,6 +113,7 @@ core_table! {
         fn clSetUserEventStatus(event: cl_event, status: cl_int) -> cl_int;
         fn clRetainEvent(event: cl_event) -> cl_int;
         fn clReleaseEvent(event: cl_event) -> cl_int;
+        fn clGetEventProfilingInfo(event: cl_event, name: cl_profiling_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
         fn clGetEventInfo(event: cl_event, name: cl_event_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
         fn clSetEventCallback(event: cl_event, kind: cl_int, notify: Option<EventNotify>, user_data: *mut c_void) -> cl_int;
         fn clWaitForEvents(num_events: cl_uint, events: *const cl_event) -> cl_int;

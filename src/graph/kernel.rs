@@ -74,6 +74,20 @@ impl Launch {
         }
     }
 
+    /// Gives the next argument, a buffer: read where its parameter points to constant memory, otherwise read and written.
+    pub(crate) fn buffer(&mut self, region: Region) {
+        let reads =
+            self.kernel.params().and_then(|params| params.get(self.args.len())).is_some_and(|param| param.is_const);
+        self.args.push(Given::Buffer(region, if reads { Mode::Read } else { Mode::ReadWrite }));
+    }
+
+    /// Forgets all but the kernel.
+    pub(crate) fn clear(&mut self) {
+        self.args.clear();
+        self.bytes.clear();
+        (self.range, self.offset, self.work_group, self.prints) = (None, None, None, false);
+    }
+
     /// Gives the next argument, a value.
     pub(crate) fn value(&mut self, value: &[u8]) {
         let start = self.bytes.len();
@@ -108,6 +122,26 @@ impl Given {
 pub struct Extent {
     dims: u32,
     sizes: [usize; 3],
+}
+
+impl Extent {
+    /// One with these sizes. More than three, or none, are found when the range is checked.
+    pub(crate) fn of(sizes: &[usize]) -> Self {
+        sizes
+            .iter()
+            .fold(None, |extent, size| Some(Self::and(extent, *size)))
+            .unwrap_or(Self { dims: 0, sizes: [1; 3] })
+    }
+
+    /// One with a dimension more.
+    pub(crate) fn and(extent: Option<Self>, size: usize) -> Self {
+        let mut extent = extent.unwrap_or(Self { dims: 0, sizes: [1; 3] });
+        if let Some(place) = extent.sizes.get_mut(extent.dims as usize) {
+            *place = size;
+        }
+        extent.dims = extent.dims.saturating_add(1);
+        extent
+    }
 }
 
 impl From<usize> for Extent {
@@ -367,7 +401,10 @@ fn check_grid(
     facts: Option<&DeviceFacts>,
     caps: &Caps,
 ) -> Result<Grid, BuildCause> {
-    let range = range.ok_or(BuildCause::NoRange)?;
+    let range = range.filter(|range| range.dims > 0).ok_or(BuildCause::NoRange)?;
+    if range.dims > 3 {
+        return Err(BuildCause::WorkGroup(format!("a range of {} dimensions: OpenCL has 1, 2 or 3", range.dims)));
+    }
     for (what, given) in [("global offset", offset), ("work-group size", work_group)] {
         if let Some(given) = given.filter(|given| given.dims != range.dims) {
             return Err(BuildCause::Dimensions { what, given: given.dims, range: range.dims });

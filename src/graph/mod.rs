@@ -8,6 +8,7 @@ pub(crate) mod kernel;
 mod query;
 pub(crate) mod rect;
 pub(crate) mod request;
+pub(crate) mod tape;
 pub(crate) mod transfer;
 
 pub use dot::Detail;
@@ -15,19 +16,19 @@ pub use kernel::{Extent, KernelNode};
 pub use query::NodeKind;
 pub use rect::CopyRectNode;
 use request::{Request, Target};
+use tape::{Order, Recorder, Tape};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::cl::buffer::{Mem, Region};
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::cl::queue::Queue;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::hazards::Hazards;
 use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, View, ViewId};
@@ -118,6 +119,7 @@ pub(crate) struct State {
     pub(crate) data: Vec<HostBytes>,
     /// Bytes of each result.
     pub(crate) results: Vec<usize>,
+    pub(crate) tape: Tape,
     hazards: Hazards,
     /// By C handle, which is unique while `views` keeps the object alive.
     view_of: HashMap<usize, ViewId>,
@@ -161,51 +163,44 @@ impl fmt::Display for Node {
     }
 }
 
-/// What names one or several nodes: a [`Node`], the handle of a host transfer, a slice, an array or a `Vec` of them.
+/// What names one or several nodes: a [`Node`], the handle of a host transfer, an [`Event`](crate::Event) of a recorded
+/// command, a slice, an array or a `Vec` of them.
 pub trait Nodes {
-    /// Calls `each` with every node.
-    fn for_each_node(&self, each: &mut dyn FnMut(Node));
+    /// Calls `each` with every node, or with `None` for an event of work that runs.
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>));
 }
 
 impl Nodes for Node {
-    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
-        each(*self);
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+        each(Some(*self));
     }
 }
 
 impl<N: Nodes + ?Sized> Nodes for &N {
-    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
         (**self).for_each_node(each);
     }
 }
 
 impl<N: Nodes> Nodes for [N] {
-    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
         self.iter().for_each(|node| node.for_each_node(each));
     }
 }
 
 impl<N: Nodes, const LEN: usize> Nodes for [N; LEN] {
-    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
         self[..].for_each_node(each);
     }
 }
 
 impl<N: Nodes> Nodes for Vec<N> {
-    fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
         self[..].for_each_node(each);
     }
 }
 
 impl Graph {
-    /// An empty graph for the context and device of a queue.
-    ///
-    /// # Errors
-    /// None today; a graph that records may refuse.
-    pub fn new(queue: &Queue) -> Result<Self> {
-        Self::with_properties(queue, queue.device(), GraphProperties::default())
-    }
-
     /// An empty graph for a device of a context.
     ///
     /// # Errors
@@ -232,7 +227,8 @@ impl Graph {
     /// Adds an edge: `after` runs when `before` is complete. An edge that is there already is left as it is.
     ///
     /// # Errors
-    /// [`BuildCause::OtherGraph`], [`BuildCause::SameNode`], and [`BuildCause::Cycle`] with the nodes on it.
+    /// [`BuildCause::OtherGraph`], [`BuildCause::SameNode`], [`BuildCause::Recording`], and [`BuildCause::Cycle`] with the
+    /// nodes on it.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -247,6 +243,7 @@ impl Graph {
     pub fn add_edge(&self, before: Node, after: Node) -> Result<()> {
         let subject = || format!("edge from {before} to {after}");
         let mut state = self.lock();
+        self.check_not_recording(&state).map_err(|cause| BuildError::new(subject(), cause))?;
         let from = self.resolve(&state, before).map_err(|cause| BuildError::new(subject(), cause))?;
         let to = self.resolve(&state, after).map_err(|cause| BuildError::new(subject(), cause))?;
         if from == to {
@@ -281,7 +278,11 @@ impl Graph {
         Target { context: &self.0.context, device: &self.0.device }
     }
 
-    /// Adds a node. The one way by which nodes come into a graph: everything is checked before anything changes.
+    fn check_not_recording(&self, state: &State) -> Result<(), BuildCause> {
+        if state.tape.is_recording() { Err(BuildCause::Recording) } else { Ok(()) }
+    }
+
+    /// Adds a node by building. Everything is checked before anything changes.
     fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -289,9 +290,13 @@ impl Graph {
             BuildError::new(format!("{subject} (to be node {})", state.ir.len()), cause)
         };
         let mut waits = Vec::new();
-        for &node in &after.nodes {
-            waits.push(self.resolve(state, node).map_err(|cause| fail(state, request.subject(), cause))?);
-        }
+        let known = self.check_not_recording(state).and_then(|()| {
+            for node in &after.nodes {
+                waits.push(self.resolve(state, node.ok_or(BuildCause::NotANode)?)?);
+            }
+            Ok(())
+        });
+        known.map_err(|cause| fail(state, request.subject(), cause))?;
         if after.all_leaves {
             waits.extend_from_slice(state.ir.topology.leaves());
         }
@@ -299,6 +304,76 @@ impl Graph {
         let subject = request.subject();
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
         Ok(Node::new(self.id(), node))
+    }
+
+    /// Adds a node by recording: behind `after`, and behind what the order of the queue says.
+    pub(crate) fn take_down<R: Request>(
+        &self,
+        state: &mut State,
+        queue: &dyn Recorder,
+        order: Order,
+        request: R,
+        after: &[Node],
+    ) -> Result<Node, BuildError> {
+        let subject = request.subject();
+        let fail = |cause| BuildError::new(subject.clone(), cause);
+        let mut waits = Vec::new();
+        for node in after {
+            waits.push(self.resolve(state, *node).map_err(fail)?);
+        }
+        let checked = request.check(&self.target()).map_err(fail)?;
+        state.tape.before(queue, order, &mut waits);
+        let node = state.push(request, checked, &mut waits).map_err(fail)?;
+        state.tape.took(queue, order, node, &waits);
+        Ok(Node::new(self.id(), node))
+    }
+
+    /// A reference that does not keep the graph alive.
+    pub(crate) fn weak(&self) -> GraphRef {
+        GraphRef { id: self.id(), graph: Arc::downgrade(&self.0) }
+    }
+}
+
+/// A graph, as queues and events know it: only `Graph` handles keep a graph alive.
+#[derive(Clone)]
+pub(crate) struct GraphRef {
+    id: GraphId,
+    graph: Weak<Shared>,
+}
+
+impl GraphRef {
+    pub(crate) fn upgrade(&self) -> Option<Graph> {
+        self.graph.upgrade().map(Graph)
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.graph.strong_count() == 0
+    }
+
+    pub(crate) fn is_of(&self, id: GraphId) -> bool {
+        self.id == id
+    }
+}
+
+impl PartialEq for GraphRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl fmt::Debug for GraphRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.id)
+    }
+}
+
+impl Drop for Shared {
+    /// The last handle ends all recordings.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for queue in state.tape.queues() {
+            queue.let_go(self.id);
+        }
     }
 }
 
@@ -371,7 +446,8 @@ impl State {
 /// What a node waits for besides what its memory tells.
 #[derive(Clone, Debug, Default)]
 struct After {
-    nodes: Vec<Node>,
+    /// `None` for an event that is of no node.
+    nodes: Vec<Option<Node>>,
     all_leaves: bool,
 }
 

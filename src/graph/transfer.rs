@@ -64,7 +64,8 @@ impl EmptyNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::OtherGraph`] for a node of another graph; [`BuildCause::Full`].
+    /// [`BuildCause::OtherGraph`] for a node of another graph, [`BuildCause::NotANode`] for an event of work that runs;
+    /// [`BuildCause::Recording`]; [`BuildCause::Full`].
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(Empty, &self.after)?)
     }
@@ -158,7 +159,7 @@ impl<T: Element> ReadNode<'_, T> {
     /// alignment above 128 bytes, and those of [`EmptyNode::add`].
     pub fn add(self) -> Result<HostRead<T>> {
         let node = self.graph.insert(self.read, &self.after)?;
-        Ok(HostRead { node, element: self.element })
+        Ok(HostRead::of(node))
     }
 }
 
@@ -172,6 +173,13 @@ pub struct HostWrite<T> {
 pub struct HostRead<T> {
     node: Node,
     element: PhantomData<fn() -> T>,
+}
+
+impl<T> HostRead<T> {
+    /// For a node that reads elements of this type.
+    pub(crate) fn of(node: Node) -> Self {
+        Self { node, element: PhantomData }
+    }
 }
 
 macro_rules! node_handle {
@@ -199,8 +207,8 @@ macro_rules! node_handle {
         }
 
         impl<T> Nodes for $name<T> {
-            fn for_each_node(&self, each: &mut dyn FnMut(Node)) {
-                each(self.node);
+            fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+                each(Some(self.node));
             }
         }
 

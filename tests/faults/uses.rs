@@ -126,7 +126,7 @@ impl Later {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        let _ = opencl3::event::set_user_event_status(self.event.raw(), self.status);
+        let _ = opencl3::event::set_user_event_status(self.event.raw().unwrap(), self.status);
     }
 }
 

@@ -1,0 +1,40 @@
+//! Public objects made of raw handles: the constructors whose callers promise that a handle is alive.
+
+use opencl_sys::{cl_command_queue, cl_event};
+
+use super::event::DriverEvent;
+use super::queue::DriverQueue;
+use crate::error::Result;
+
+impl crate::Queue {
+    /// Wraps and retains a raw queue.
+    ///
+    /// When the last wrapper of an out-of-order queue goes, it puts a marker on the queue and flushes it, to let its
+    /// reference go when everything before is through.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`](crate::SetupError::NullHandle), [`SetupError::DeviceQueue`](crate::SetupError::DeviceQueue);
+    /// [`DriverError`](crate::DriverError) when the driver refuses a query.
+    ///
+    /// # Safety
+    /// `raw` is null or a live queue.
+    pub unsafe fn from_raw(raw: cl_command_queue) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self::of_driver(unsafe { DriverQueue::from_raw(raw) }?))
+    }
+}
+
+impl crate::Event {
+    /// Wraps and retains a raw event.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`](crate::SetupError::NullHandle); [`DriverError`](crate::DriverError) when the driver refuses
+    /// to retain it.
+    ///
+    /// # Safety
+    /// `raw` is null or a live event.
+    pub unsafe fn from_raw(raw: cl_event) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self::from(unsafe { DriverEvent::from_raw(raw) }?))
+    }
+}

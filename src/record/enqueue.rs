@@ -1,0 +1,424 @@
+//! The commands that a queue takes, with the names and the order of arguments of `opencl3`.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::event::Event;
+use super::execute::no_event;
+use super::queue::Queue;
+use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::enqueue::{self, To};
+use crate::cl::host::{Completed, Element, HostData, Slot};
+use crate::cl::watch;
+use crate::error::{BuildCause, BuildError, RecordError, Result};
+use crate::graph::HostRead;
+use crate::graph::rect::{Rect, Side};
+use crate::graph::request::Request;
+use crate::graph::tape::Order;
+use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_write};
+
+/// A queue whose commands give no events, which is cheaper: see [`Queue::detached`].
+#[derive(Clone, Copy, Debug)]
+pub struct Detached<'q>(&'q Queue);
+
+/// Bytes of a buffer from `offset` on, or why they are not inside.
+fn region<T>(what: &'static str, buffer: &Buffer<T>, offset: usize, size: usize) -> Result<Region, BuildCause> {
+    let whole = buffer.region();
+    match offset.checked_add(size) {
+        Some(end) if end <= whole.size => Ok(Region { mem: whole.mem, offset, size }),
+        end => Err(BuildCause::OutOfBounds {
+            what,
+            offset: offset as u64,
+            end: end.map_or(u64::MAX, |end| end as u64),
+            len: whole.size as u64,
+        }),
+    }
+}
+
+impl Queue {
+    /// The same queue, whose commands give no events.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = clgraph::Buffer::<u32>::new(&queue, 4)?;
+    /// queue.detached().enqueue_fill_buffer(&buffer, &[0], 0, 16, &[])?;
+    /// queue.finish()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn detached(&self) -> Detached<'_> {
+        Detached(self)
+    }
+
+    fn copy_buffer<T>(
+        &self,
+        want: bool,
+        (src, dst): (&Buffer<T>, &Buffer<T>),
+        (src_offset, dst_offset, size): (usize, usize, usize),
+        waits: &[&Event],
+    ) -> Result<Option<Event>> {
+        let wrong = |cause| BuildError::new("copy", cause);
+        let copy = Copy {
+            src: region("source", src, src_offset, size).map_err(wrong)?,
+            dst: region("destination", dst, dst_offset, size).map_err(wrong)?,
+        };
+        self.submit(&copy, waits, want)
+    }
+
+    #[allow(clippy::too_many_arguments)] // As in OpenCL.
+    fn copy_buffer_rect<T>(
+        &self,
+        want: bool,
+        (src, dst): (&Buffer<T>, &Buffer<T>),
+        (src_origin, dst_origin, region): ([usize; 3], [usize; 3], [usize; 3]),
+        [src_row, src_slice, dst_row, dst_slice]: [usize; 4],
+        waits: &[&Event],
+    ) -> Result<Option<Event>> {
+        let side = |region, origin, row_pitch, slice_pitch| Side { region, origin, row_pitch, slice_pitch };
+        let rect = Rect {
+            element: 1,
+            region: Some(region),
+            src: side(src.region(), src_origin, src_row, src_slice),
+            dst: side(dst.region(), dst_origin, dst_row, dst_slice),
+        };
+        self.submit(&rect, waits, want)
+    }
+
+    fn fill_buffer<T: Element>(
+        &self,
+        want: bool,
+        buffer: &Buffer<T>,
+        pattern: &[T],
+        (offset, size): (usize, usize),
+        waits: &[&Event],
+    ) -> Result<Option<Event>> {
+        let dst = region("destination", buffer, offset, size).map_err(|cause| BuildError::new("fill", cause))?;
+        self.submit(&Fill { dst, pattern: bytemuck::cast_slice(pattern).to_vec() }, waits, want)
+    }
+
+    /// A write that does not block, of memory that the queue keeps until it is done.
+    fn write_buffer_owned<T: Element>(
+        &self,
+        want: bool,
+        buffer: &Buffer<T>,
+        offset: usize,
+        data: HostData<T>,
+        waits: &[&Event],
+    ) -> Result<Option<Event>> {
+        let data = data.into_bytes();
+        let dst =
+            region("destination", buffer, offset, data.len()).map_err(|cause| BuildError::new("host write", cause))?;
+        self.submit(&Write { dst, data }, waits, want)
+    }
+
+    /// A write of borrowed memory: it blocks, or copies the memory where it is recorded.
+    fn write_buffer<T: Element>(
+        &self,
+        want: bool,
+        buffer: &Buffer<T>,
+        offset: usize,
+        data: &[T],
+        waits: &[&Event],
+    ) -> Result<Option<Event>> {
+        let bytes: &[u8] = bytemuck::cast_slice(data);
+        let wrong = |cause| BuildError::new("host write", cause);
+        let dst = region("destination", buffer, offset, bytes.len()).map_err(wrong)?;
+        if self.records(waits) {
+            let write = Write { dst: dst.clone(), data: HostData::from(data).into_bytes() };
+            if let Some(event) = self.record_if(&write, Order::Plain, waits)? {
+                return Ok(Some(event));
+            }
+        }
+        check_write(&self.target(), &dst, bytes.len()).map_err(wrong)?;
+        let waits = self.waits(waits)?;
+        let to = To { queue: self.driver(), waits: &waits, event: want };
+        if bytes.is_empty() {
+            return Ok(Some(enqueue::marker(to.queue, to.waits)?.into()));
+        }
+        Ok(enqueue::write_blocking(&to, (&dst.mem, dst.offset), bytes)?.map(Event::from))
+    }
+
+    /// Reads into borrowed memory, and blocks until it is there.
+    ///
+    /// As many elements as `data` has, from byte `offset` on. While the queue records,
+    /// [`enqueue_read_buffer_owned`](Self::enqueue_read_buffer_owned) is the form to use.
+    ///
+    /// # Errors
+    /// [`RecordError::NotRecordable`]; [`BuildCause::OutOfBounds`], [`BuildCause::AccessForbidden`],
+    /// [`BuildCause::OtherContext`], in a [`BuildError`]; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer)
+    /// for the wait list.
+    #[doc(alias = "clEnqueueReadBuffer")]
+    pub fn enqueue_read_buffer<T: Element>(
+        &self,
+        buffer: &Buffer<T>,
+        offset: usize,
+        data: &mut [T],
+        event_wait_list: &[&Event],
+    ) -> Result<Event> {
+        let wrong = |cause| BuildError::new("host read", cause);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
+        let src = region("source", buffer, offset, bytes.len()).map_err(wrong)?;
+        let read = Read { src, align: 1 };
+        read.check(&self.target()).map_err(wrong)?;
+        if self.records(event_wait_list) {
+            let instead = "it would block, and nothing runs: use `enqueue_read_buffer_owned`, whose result belongs to each \
+                           submission";
+            return Err(RecordError::NotRecordable { what: "a read into a borrowed slice", instead }.into());
+        }
+        let waits = self.waits(event_wait_list)?;
+        let to = To { queue: self.driver(), waits: &waits, event: true };
+        if bytes.is_empty() {
+            return Ok(enqueue::marker(to.queue, to.waits)?.into());
+        }
+        let event = enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?;
+        Ok(event.ok_or(no_event("clEnqueueReadBuffer"))?.into())
+    }
+
+    /// Reads `len` elements from byte `offset` on into memory of its own, and does not block. May be recorded: then each
+    /// submission of the executable has a result.
+    ///
+    /// # Errors
+    /// As [`enqueue_read_buffer`](Self::enqueue_read_buffer), and [`BuildCause::NotSupported`] for elements with an alignment
+    /// above 128 bytes; [`BuildCause::HostMemory`] when the host has no memory for the result.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// let buffer = clgraph::Buffer::from_slice(&queue, &[1_u32, 2, 3, 4])?;
+    /// let pending = queue.enqueue_read_buffer_owned(&buffer, 8, 2, &[])?;
+    /// assert_eq!(pending.wait()?, [3, 4]);
+    /// # Ok(()) }
+    /// ```
+    pub fn enqueue_read_buffer_owned<T: Element>(
+        &self,
+        buffer: &Buffer<T>,
+        offset: usize,
+        len: usize,
+        event_wait_list: &[&Event],
+    ) -> Result<PendingRead<T>> {
+        let wrong = |cause| BuildError::new("host read", cause);
+        let size = len.saturating_mul(size_of::<T>());
+        let read = Read { src: region("source", buffer, offset, size).map_err(wrong)?, align: align_of::<T>() };
+        if let Some(event) = self.record_if(&read, Order::Plain, event_wait_list)? {
+            return Ok(PendingRead { event, slot: None, element: PhantomData });
+        }
+        read.check(&self.target()).map_err(wrong)?;
+        let waits = self.waits(event_wait_list)?;
+        let slot = Arc::new(Slot::new(size).ok_or_else(|| wrong(BuildCause::HostMemory { bytes: size }))?);
+        let to = To { queue: self.driver(), waits: &waits, event: true };
+        let event = if size == 0 {
+            Some(enqueue::marker(to.queue, to.waits)?)
+        } else {
+            enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)?
+        };
+        let Some(event) = event else {
+            // Nobody can tell when the driver is done with the memory.
+            std::mem::forget(slot);
+            return Err(no_event("clEnqueueReadBuffer").into());
+        };
+        watch::keep_until(event.clone(), Arc::clone(&slot));
+        Ok(PendingRead { event: event.into(), slot: Some(slot), element: PhantomData })
+    }
+
+    /// A command that is complete when the events of the list are, or without a list when everything before it is. Later
+    /// commands do not wait for it.
+    ///
+    /// Recorded, it is an empty node behind these.
+    ///
+    /// # Errors
+    /// As [`enqueue_copy_buffer`](Self::enqueue_copy_buffer), for the wait list.
+    #[doc(alias = "clEnqueueMarkerWithWaitList")]
+    pub fn enqueue_marker_with_wait_list(&self, event_wait_list: &[&Event]) -> Result<Event> {
+        if let Some(event) = self.record_if(&Empty, Order::Marker, event_wait_list)? {
+            return Ok(event);
+        }
+        let waits = self.waits(event_wait_list)?;
+        if waits.is_empty() && !event_wait_list.is_empty() {
+            // All of them are complete, which is not the same as no list.
+            let first = event_wait_list[0].driver("waited for by work that runs")?.clone();
+            return Ok(first.into());
+        }
+        Ok(enqueue::marker(self.driver(), &waits)?.into())
+    }
+
+    /// A marker for which all later commands of the queue wait.
+    ///
+    /// Recorded, it orders this queue's later nodes and no other queue's.
+    ///
+    /// # Errors
+    /// As [`enqueue_copy_buffer`](Self::enqueue_copy_buffer), for the wait list.
+    #[doc(alias = "clEnqueueBarrierWithWaitList")]
+    pub fn enqueue_barrier_with_wait_list(&self, event_wait_list: &[&Event]) -> Result<Event> {
+        if let Some(event) = self.record_if(&Empty, Order::Barrier, event_wait_list)? {
+            return Ok(event);
+        }
+        let waits = self.waits(event_wait_list)?;
+        if waits.is_empty() && !event_wait_list.is_empty() {
+            let first = event_wait_list[0].driver("waited for by work that runs")?.clone();
+            return Ok(first.into());
+        }
+        Ok(enqueue::barrier(self.driver(), &waits)?.into())
+    }
+
+    /// Whether a command with this wait list would be recorded. Asked again when it is.
+    fn records(&self, waits: &[&Event]) -> bool {
+        self.state() == super::QueueState::Recording || waits.iter().any(|event| event.node().is_some())
+    }
+}
+
+/// Declares the commands that give an event on a [`Queue`] and none on a [`Detached`] one.
+macro_rules! commands {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident < $T:ident $(: $bound:path)? > ( $($arg:ident: $ty:ty),* $(,)? )
+        $call:literal => $inner:ident ( $($given:expr),* $(,)? );
+    )*) => {
+        impl Queue {
+            $(
+                $(#[$doc])*
+                #[allow(clippy::too_many_arguments)] // As in OpenCL.
+                pub fn $name<$T $(: $bound)?>(&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<Event> {
+                    let event = self.$inner(true, $($given,)* event_wait_list)?;
+                    Ok(event.ok_or(no_event($call))?)
+                }
+            )*
+        }
+
+        impl Detached<'_> {
+            $(
+                #[doc = concat!("[`Queue::", stringify!($name), "`] without an event.")]
+                ///
+                /// # Errors
+                /// The same.
+                #[allow(clippy::too_many_arguments)] // As in OpenCL.
+                pub fn $name<$T $(: $bound)?>(&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<()> {
+                    self.0.$inner(false, $($given,)* event_wait_list).map(|_| ())
+                }
+            )*
+        }
+    };
+}
+
+commands! {
+    /// Copies `size` bytes from buffer to buffer. Offsets are in bytes.
+    ///
+    /// # Errors
+    /// [`BuildCause::OutOfBounds`], [`BuildCause::Overlap`], [`BuildCause::OtherContext`], in a [`BuildError`], the same
+    /// whether the queue executes or records.
+    ///
+    /// For the wait list on an executing queue: [`SubmitError::EventFailed`](crate::SubmitError::EventFailed) and
+    /// [`SubmitError::OtherContext`](crate::SubmitError::OtherContext); and [`RecordError::Ended`],
+    /// [`RecordError::OtherGraph`], [`RecordError::CannotJoin`] for an event of a recorded command, by which the queue joins
+    /// the recording. On a recording one: [`RecordError::Ordinary`], [`RecordError::OtherGraph`].
+    ///
+    /// [`crate::DriverError`] when the driver refuses.
+    #[doc(alias = "clEnqueueCopyBuffer")]
+    fn enqueue_copy_buffer<T>(
+        src_buffer: &Buffer<T>,
+        dst_buffer: &Buffer<T>,
+        src_offset: usize,
+        dst_offset: usize,
+        size: usize,
+    ) "clEnqueueCopyBuffer" => copy_buffer((src_buffer, dst_buffer), (src_offset, dst_offset, size));
+
+    /// Copies a rectangle, or a box. Origins and `region` are in bytes, rows and slices, pitches in bytes; a pitch of 0 means
+    /// as close as the region allows.
+    ///
+    /// # Errors
+    /// [`BuildCause::Rect`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
+    #[doc(alias = "clEnqueueCopyBufferRect")]
+    fn enqueue_copy_buffer_rect<T>(
+        src_buffer: &Buffer<T>,
+        dst_buffer: &Buffer<T>,
+        src_origin: [usize; 3],
+        dst_origin: [usize; 3],
+        region: [usize; 3],
+        src_row_pitch: usize,
+        src_slice_pitch: usize,
+        dst_row_pitch: usize,
+        dst_slice_pitch: usize,
+    ) "clEnqueueCopyBufferRect" => copy_buffer_rect(
+        (src_buffer, dst_buffer),
+        (src_origin, dst_origin, region),
+        [src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch],
+    );
+
+    /// Fills `size` bytes from byte `offset` on with a pattern, whose size is 1, 2, 4, 8, 16, 32, 64 or 128 bytes.
+    ///
+    /// # Errors
+    /// [`BuildCause::PatternSize`], [`BuildCause::PatternRange`], and those of
+    /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
+    #[doc(alias = "clEnqueueFillBuffer")]
+    fn enqueue_fill_buffer<T: Element>(
+        buffer: &Buffer<T>,
+        pattern: &[T],
+        offset: usize,
+        size: usize,
+    ) "clEnqueueFillBuffer" => fill_buffer(buffer, pattern, (offset, size));
+
+    /// Writes borrowed memory to a buffer, from byte `offset` on. On an executing queue it blocks until the memory is free
+    /// again; recorded, the memory is copied.
+    ///
+    /// # Errors
+    /// [`BuildCause::AccessForbidden`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
+    #[doc(alias = "clEnqueueWriteBuffer")]
+    fn enqueue_write_buffer<T: Element>(
+        buffer: &Buffer<T>,
+        offset: usize,
+        data: &[T],
+    ) "clEnqueueWriteBuffer" => write_buffer(buffer, offset, data);
+
+    /// Writes memory that the queue takes over, and does not block.
+    ///
+    /// # Errors
+    /// As [`enqueue_write_buffer`](Self::enqueue_write_buffer).
+    fn enqueue_write_buffer_owned<T: Element>(
+        buffer: &Buffer<T>,
+        offset: usize,
+        data: impl Into<HostData<T>>,
+    ) "clEnqueueWriteBuffer" => write_buffer_owned(buffer, offset, data.into());
+}
+
+/// A read that was enqueued, or recorded. See [`Queue::enqueue_read_buffer_owned`].
+pub struct PendingRead<T> {
+    event: Event,
+    /// None of one that was recorded.
+    slot: Option<Arc<Slot>>,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> PendingRead<T> {
+    /// The event of the read.
+    #[must_use]
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Blocks until the read is complete, and gives what was read.
+    ///
+    /// # Errors
+    /// [`RecordError::Recorded`]: then the results are those of submissions, by [`host_read`](Self::host_read).
+    /// [`crate::DriverError`] when the read failed.
+    pub fn wait(&self) -> Result<Vec<T>> {
+        self.event.wait()?;
+        let Some(slot) = &self.slot else { return Ok(Vec::new()) };
+        Ok(bytemuck::cast_slice(slot.bytes(&Completed::witnessed())).to_vec())
+    }
+
+    /// What stands for the read in a graph: [`Submission::get`](crate::Submission::get) takes it.
+    ///
+    /// # Errors
+    /// [`BuildCause::NotANode`] when the read was not recorded.
+    pub fn host_read(&self) -> Result<HostRead<T>> {
+        let node = self.event.node().ok_or_else(|| BuildError::new("host read", BuildCause::NotANode))?;
+        Ok(HostRead::of(node))
+    }
+}
+
+impl<T> fmt::Debug for PendingRead<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PendingRead({:?})", self.event)
+    }
+}

@@ -1,0 +1,317 @@
+//! Running a request at once, and launching kernels on queues.
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use super::event::Event;
+use super::queue::Queue;
+use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::enqueue::{self, To};
+use crate::cl::event::DriverEvent;
+use crate::cl::kernel::{Kernel, KernelObjectError, SetArg};
+use crate::cl::watch;
+use crate::error::{DriverError, ProgramError, Result, Status};
+use crate::graph::kernel::{Checked, Extent, Given, Launch};
+use crate::graph::rect::{Layout, Rect};
+use crate::graph::request::Request;
+use crate::graph::transfer::{Copy, Fill, Write};
+use crate::ir::Mode;
+
+/// A request that can go to the driver at once.
+pub(crate) trait Run: Request + Clone {
+    /// Enqueues it. What it uses is kept alive until it is complete.
+    fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
+}
+
+/// A command of no size: only its wait list and its event count. Drivers disagree on such commands.
+fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
+    let counts = to.event || !to.waits.is_empty();
+    Ok(if counts { Some(enqueue::marker(to.queue, to.waits)?) } else { None })
+}
+
+impl Run for Copy {
+    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let Self { src, dst } = self;
+        if src.size == 0 {
+            return nothing(to);
+        }
+        Ok(enqueue::copy(to, (&src.mem, src.offset), (&dst.mem, dst.offset), src.size)?)
+    }
+}
+
+impl Run for Rect {
+    fn run(&self, (from, into): (Layout, Layout), to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let region = self.bytes();
+        if region.contains(&0) {
+            return nothing(to);
+        }
+        let pitches = [from.row, from.slice, into.row, into.slice];
+        let (src, dst) = (&self.src.region.mem, &self.dst.region.mem);
+        Ok(enqueue::copy_rect(to, (src, &from.origin), (dst, &into.origin), &region, &pitches)?)
+    }
+}
+
+impl Run for Fill {
+    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let Self { dst, pattern } = self;
+        if dst.size == 0 {
+            return nothing(to);
+        }
+        Ok(enqueue::fill(to, (&dst.mem, dst.offset), pattern, dst.size)?)
+    }
+}
+
+impl Run for Write {
+    /// The data is kept until the command is complete, which takes an event.
+    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let Self { dst, data } = self;
+        if dst.size == 0 {
+            return nothing(to);
+        }
+        let event = enqueue::write(&To { event: true, ..*to }, (&dst.mem, dst.offset), data)?;
+        match &event {
+            Some(event) => watch::keep_until(event.clone(), data.clone()),
+            // The driver gave none, so nobody can tell when it is done with the memory.
+            None => std::mem::forget(data.clone()),
+        }
+        Ok(event)
+    }
+}
+
+impl Run for Launch {
+    fn run(&self, checked: Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let Self { kernel, args, bytes, .. } = self;
+        if !checked.built {
+            let device = to.queue.device().name().to_owned();
+            return Err(ProgramError::NotBuiltFor { kernel: kernel.name().to_owned(), device }.into());
+        }
+        let grid = checked.grid;
+        if grid.global.contains(&0) {
+            return nothing(to);
+        }
+        let args = args.iter().map(|arg| match arg {
+            Given::Buffer(region, _) => SetArg::Mem(&region.mem),
+            Given::Null => SetArg::Null,
+            Given::Local(size) => SetArg::Local(*size),
+            Given::Value(range) => SetArg::Value(&bytes[range.clone()]),
+        });
+        let launched = kernel.launch(args, |object| {
+            enqueue::kernel(to, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
+        });
+        match launched {
+            Ok(event) => Ok(event?),
+            Err(KernelObjectError::Create(error)) => Err(error),
+            Err(KernelObjectError::Argument { index, source }) => {
+                Err(ProgramError::Argument { kernel: kernel.name().to_owned(), index, source }.into())
+            }
+        }
+    }
+}
+
+/// What a kernel takes as an argument: a [`Buffer`], a [`BufferSlice`] (which says what part is used; the argument is the
+/// whole buffer), or a value that is plain data.
+pub trait KernelArg: sealed::Give {}
+
+impl<A: sealed::Give> KernelArg for A {}
+
+mod sealed {
+    use super::Launch;
+
+    pub trait Give {
+        #[doc(hidden)]
+        fn give(&self, to: &mut LaunchRef<'_>);
+    }
+
+    /// Hides what launches are made of.
+    #[derive(Debug)]
+    pub struct LaunchRef<'a>(pub(super) &'a mut Launch);
+}
+
+impl<T: Pod> sealed::Give for T {
+    fn give(&self, to: &mut sealed::LaunchRef<'_>) {
+        to.0.value(bytemuck::bytes_of(self));
+    }
+}
+
+impl<T> sealed::Give for Buffer<T> {
+    fn give(&self, to: &mut sealed::LaunchRef<'_>) {
+        to.0.buffer(self.region());
+    }
+}
+
+impl<T> sealed::Give for BufferSlice<T> {
+    fn give(&self, to: &mut sealed::LaunchRef<'_>) {
+        to.0.buffer(self.region());
+    }
+}
+
+/// A kernel launch on a queue, to be executed or recorded: made as with `opencl3`.
+///
+/// Arguments are given in the order of the kernel's parameters. A buffer counts as read and written, or as read where its
+/// parameter points to `const` or `constant` memory and the program tells; [`set_arg_read`](Self::set_arg_read) and
+/// [`set_arg_write`](Self::set_arg_write) say it where the program does not, or more exactly. This decides which recorded
+/// nodes wait for which.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Buffer, ExecuteKernel, Program, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let source = "kernel void scale(global float *a, float by) { a[get_global_id(0)] *= by; }";
+/// let scale = Program::from_source(&queue, source)?.kernel("scale")?;
+/// let a = Buffer::from_slice(&queue, &[1.0_f32, 2.0, 3.0])?;
+///
+/// let mut launch = ExecuteKernel::new(&scale);
+/// launch.set_arg(&a).set_arg(&2.0_f32).set_global_work_size(3);
+/// // SAFETY: a work-item touches its own element, and there are as many as elements.
+/// let event = unsafe { launch.enqueue_nd_range(&queue)? };
+/// let mut back = [0.0; 3];
+/// queue.enqueue_read_buffer(&a, 0, &mut back, &[&event])?;
+/// assert_eq!(back, [2.0, 4.0, 6.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct ExecuteKernel<'k> {
+    launch: Launch,
+    waits: Vec<Event>,
+    /// As with `opencl3`, whose launches borrow their kernel.
+    kernel: PhantomData<&'k Kernel>,
+}
+
+impl<'k> ExecuteKernel<'k> {
+    /// A launch without arguments and range.
+    #[must_use]
+    pub fn new(kernel: &'k Kernel) -> Self {
+        Self { launch: Launch::new(kernel), waits: Vec::new(), kernel: PhantomData }
+    }
+
+    /// Gives the next argument.
+    #[doc(alias = "clSetKernelArg")]
+    pub fn set_arg(&mut self, arg: &impl KernelArg) -> &mut Self {
+        arg.give(&mut sealed::LaunchRef(&mut self.launch));
+        self
+    }
+
+    /// Gives the next argument, a buffer that the kernel only reads.
+    pub fn set_arg_read<T>(&mut self, buffer: &impl AsRegion<T>) -> &mut Self {
+        self.launch.args.push(Given::Buffer(buffer.region(), Mode::Read));
+        self
+    }
+
+    /// Gives the next argument, a buffer that the kernel writes without reading what was in it.
+    pub fn set_arg_write<T>(&mut self, buffer: &impl AsRegion<T>) -> &mut Self {
+        self.launch.args.push(Given::Buffer(buffer.region(), Mode::Write));
+        self
+    }
+
+    /// Gives the next argument, a null pointer where a buffer belongs.
+    pub fn set_arg_null(&mut self) -> &mut Self {
+        self.launch.args.push(Given::Null);
+        self
+    }
+
+    /// Gives the next argument, local memory of so many bytes a work-group.
+    pub fn set_arg_local_buffer(&mut self, bytes: usize) -> &mut Self {
+        self.launch.args.push(Given::Local(bytes));
+        self
+    }
+
+    /// Adds a dimension to the offset of global ids.
+    pub fn set_global_work_offset(&mut self, offset: usize) -> &mut Self {
+        self.launch.offset = Some(Extent::and(self.launch.offset, offset));
+        self
+    }
+
+    /// Sets the offset of global ids, by dimension.
+    pub fn set_global_work_offsets(&mut self, offsets: &[usize]) -> &mut Self {
+        self.launch.offset = Some(Extent::of(offsets));
+        self
+    }
+
+    /// Adds a dimension to the range, in work-items.
+    pub fn set_global_work_size(&mut self, size: usize) -> &mut Self {
+        self.launch.range = Some(Extent::and(self.launch.range, size));
+        self
+    }
+
+    /// Sets the range, in work-items by dimension.
+    pub fn set_global_work_sizes(&mut self, sizes: &[usize]) -> &mut Self {
+        self.launch.range = Some(Extent::of(sizes));
+        self
+    }
+
+    /// Adds a dimension to the size of a work-group, in work-items.
+    pub fn set_local_work_size(&mut self, size: usize) -> &mut Self {
+        self.launch.work_group = Some(Extent::and(self.launch.work_group, size));
+        self
+    }
+
+    /// Sets the size of a work-group, in work-items by dimension.
+    pub fn set_local_work_sizes(&mut self, sizes: &[usize]) -> &mut Self {
+        self.launch.work_group = Some(Extent::of(sizes));
+        self
+    }
+
+    /// Says that the kernel calls `printf`: see [`KernelNode::prints`](crate::KernelNode::prints).
+    pub fn set_prints(&mut self) -> &mut Self {
+        self.launch.prints = true;
+        self
+    }
+
+    /// Adds an event to wait for.
+    pub fn set_wait_event(&mut self, event: &Event) -> &mut Self {
+        self.waits.push(event.clone());
+        self
+    }
+
+    /// Adds events to wait for.
+    pub fn set_event_wait_list(&mut self, events: &[&Event]) -> &mut Self {
+        self.waits.extend(events.iter().map(|event| (*event).clone()));
+        self
+    }
+
+    /// Launches the kernel, or has it recorded. Afterwards the launch is empty again; after an error it is as it was.
+    ///
+    /// # Errors
+    /// Those of [`KernelNode::add`](crate::KernelNode::add) for arguments and range;
+    /// [`ProgramError::NotBuiltFor`] and [`ProgramError::Argument`] on an executing queue; and those of
+    /// [`Queue::enqueue_copy_buffer`] for the queue and the wait list.
+    ///
+    /// # Safety
+    /// As for [`KernelNode::add`](crate::KernelNode::add): with these arguments and this range, and whatever it finds in
+    /// memory, the kernel touches nothing outside the ranges that are declared for it, uses them as declared, and every
+    /// value has the type that the kernel expects.
+    #[doc(alias = "clEnqueueNDRangeKernel")]
+    #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
+    pub unsafe fn enqueue_nd_range(&mut self, queue: &Queue) -> Result<Event> {
+        let event = self.go(queue, true)?;
+        Ok(event.ok_or(no_event("clEnqueueNDRangeKernel"))?)
+    }
+
+    /// The same without an event, which is cheaper.
+    ///
+    /// # Errors
+    /// As [`enqueue_nd_range`](Self::enqueue_nd_range).
+    ///
+    /// # Safety
+    /// As [`enqueue_nd_range`](Self::enqueue_nd_range).
+    #[allow(unsafe_code)] // As above.
+    pub unsafe fn enqueue_nd_range_detached(&mut self, queue: &Queue) -> Result<()> {
+        self.go(queue, false).map(|_| ())
+    }
+
+    fn go(&mut self, queue: &Queue, want: bool) -> Result<Option<Event>> {
+        let waits: Vec<&Event> = self.waits.iter().collect();
+        let outcome = queue.submit(&self.launch, &waits, want);
+        if outcome.is_ok() {
+            self.launch.clear();
+            self.waits.clear();
+        }
+        outcome
+    }
+}
+
+/// The driver said success, and gave no event.
+pub(super) fn no_event(call: &'static str) -> DriverError {
+    DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) }
+}

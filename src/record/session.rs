@@ -1,0 +1,240 @@
+//! Beginning and ending recordings.
+
+use std::sync::Arc;
+
+use super::event::{Event, Kind};
+use super::machine::Locked;
+use super::queue::Queue;
+use crate::cl::context::InContext;
+use crate::error::{BuildCause, BuildError, RecordError, Result};
+use crate::graph::tape::Recorder;
+use crate::graph::{Graph, GraphProperties, GraphRef, Node};
+
+/// What names one or several queues: a [`Queue`], a slice, an array or a `Vec` of them.
+pub trait Queues {
+    /// Calls `each` with every queue.
+    fn for_each_queue(&self, each: &mut dyn FnMut(&Queue));
+}
+
+impl Queues for Queue {
+    fn for_each_queue(&self, each: &mut dyn FnMut(&Queue)) {
+        each(self);
+    }
+}
+
+impl<Q: Queues + ?Sized> Queues for &Q {
+    fn for_each_queue(&self, each: &mut dyn FnMut(&Queue)) {
+        (**self).for_each_queue(each);
+    }
+}
+
+impl<Q: Queues> Queues for [Q] {
+    fn for_each_queue(&self, each: &mut dyn FnMut(&Queue)) {
+        self.iter().for_each(|queue| queue.for_each_queue(each));
+    }
+}
+
+impl<Q: Queues, const LEN: usize> Queues for [Q; LEN] {
+    fn for_each_queue(&self, each: &mut dyn FnMut(&Queue)) {
+        self[..].for_each_queue(each);
+    }
+}
+
+impl<Q: Queues> Queues for Vec<Q> {
+    fn for_each_queue(&self, each: &mut dyn FnMut(&Queue)) {
+        self[..].for_each_queue(each);
+    }
+}
+
+fn list(queues: &(impl Queues + ?Sized)) -> Vec<Queue> {
+    let mut list = Vec::new();
+    queues.for_each_queue(&mut |queue| list.push(queue.clone()));
+    list
+}
+
+/// The machines of all queues, locked in one order everywhere, and given in the order of the list. No queue is in it twice.
+fn lock(queues: &[Queue]) -> Vec<Locked<'_, GraphRef>> {
+    let mut order: Vec<usize> = (0..queues.len()).collect();
+    order.sort_unstable_by_key(|index| Arc::as_ptr(&queues[*index].0).addr());
+    let mut locked: Vec<_> = order.into_iter().map(|index| (index, queues[index].0.machine.lock())).collect();
+    locked.sort_unstable_by_key(|(index, _)| *index);
+    locked.into_iter().map(|(_, machine)| machine).collect()
+}
+
+fn check_distinct(queues: &[Queue]) -> Result<(), RecordError> {
+    for (second, queue) in queues.iter().enumerate() {
+        if let Some(first) = queues[..second].iter().position(|other| other == queue) {
+            return Err(RecordError::SameQueue { first, second });
+        }
+    }
+    Ok(())
+}
+
+/// Ends what a scope began, however the scope is left.
+struct Scope<'g> {
+    graph: &'g Graph,
+    queues: Vec<Queue>,
+}
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        for queue in &self.queues {
+            queue.0.end(self.graph);
+        }
+        // Nobody else began: queues that joined have nothing to record for any more.
+        if !self.graph.lock().tape.has_begun() {
+            self.graph.end_all_recording();
+        }
+    }
+}
+
+impl Graph {
+    /// An empty graph for the context and device of a queue.
+    ///
+    /// # Errors
+    /// None today; a graph that records may refuse.
+    pub fn new(queue: &Queue) -> Result<Self> {
+        Self::with_properties(queue, queue.device(), GraphProperties::default())
+    }
+
+    /// Runs `code` while queues record into this graph: what it submits to them becomes nodes, and nothing runs.
+    ///
+    /// The recording ends when `code` returns, also by an error or a panic; nodes that were recorded until then stay. Queues
+    /// that join it ([`Queue`] with an event of a recorded command) end with it, unless another recording goes on.
+    ///
+    /// # Errors
+    /// Those of [`begin_recording`](Self::begin_recording), and that of `code`.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (a, b) = (Buffer::<u32>::new(&queue, 4)?, Buffer::<u32>::new(&queue, 4)?);
+    ///
+    /// let graph = Graph::new(&queue)?;
+    /// let result = graph.record(&queue, || {
+    ///     queue.enqueue_fill_buffer(&a, &[7], 0, 16, &[])?;
+    ///     queue.enqueue_copy_buffer(&a, &b, 0, 0, 16, &[])?;
+    ///     queue.enqueue_read_buffer_owned(&b, 0, 4, &[])
+    /// })?;
+    ///
+    /// let run = graph.finalize(Finalize::new())?.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result.host_read()?)?, [7; 4]);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clCommandNDRangeKernelKHR")]
+    pub fn record<T>(&self, queues: &(impl Queues + ?Sized), code: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.begin_recording(queues)?;
+        let _scope = Scope { graph: self, queues: list(queues) };
+        code()
+    }
+
+    /// Begins to record queues into this graph. A recording may be ended and begun again; what comes then goes on behind
+    /// what each queue recorded before.
+    ///
+    /// # Errors
+    /// [`RecordError::AlreadyRecording`], [`RecordError::SameQueue`], [`RecordError::OtherQueue`]: no queue has changed.
+    pub fn begin_recording(&self, queues: &(impl Queues + ?Sized)) -> Result<()> {
+        self.begin(&list(queues))
+    }
+
+    /// Begins to record a queue if it does not record into this graph already; says whether it began.
+    ///
+    /// # Errors
+    /// [`RecordError::AlreadyRecording`] when it records into another graph; [`RecordError::OtherQueue`].
+    pub fn ensure_recording(&self, queue: &Queue) -> Result<bool> {
+        match self.begin(std::slice::from_ref(queue)) {
+            Ok(()) => Ok(true),
+            Err(crate::Error::Record(RecordError::AlreadyRecording { into: THIS, .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin(&self, queues: &[Queue]) -> Result<()> {
+        check_distinct(queues)?;
+        for (index, queue) in queues.iter().enumerate() {
+            if queue.context() != self.context() {
+                return Err(RecordError::OtherQueue { index, what: "context" }.into());
+            }
+            if queue.device() != self.device() {
+                return Err(RecordError::OtherQueue { index, what: "device" }.into());
+            }
+        }
+        let goal = self.weak();
+        let mut machines = lock(queues);
+        for (index, machine) in machines.iter().enumerate() {
+            if let Some(into) = machine.goal() {
+                let into = if *into == goal { THIS } else { "another" };
+                return Err(RecordError::AlreadyRecording { index, into }.into());
+            }
+        }
+        let mut state = self.lock();
+        for (queue, machine) in queues.iter().zip(&mut machines) {
+            state.tape.begin(queue.weak());
+            machine.begin(goal.clone());
+        }
+        Ok(())
+    }
+
+    /// Ends the recording of queues, and says how many of them recorded. One that executes stays as it is.
+    ///
+    /// # Errors
+    /// [`RecordError::Elsewhere`] for a queue that records into another graph: no queue has changed.
+    pub fn end_recording(&self, queues: &(impl Queues + ?Sized)) -> Result<usize> {
+        let mut queues = list(queues);
+        let goal = self.weak();
+        // Twice is once: the second finds it ended.
+        let all = queues.clone();
+        let mut seen = Vec::new();
+        queues.retain(|queue| {
+            let new = !seen.contains(&Arc::as_ptr(&queue.0));
+            seen.push(Arc::as_ptr(&queue.0));
+            new
+        });
+        let mut machines = lock(&queues);
+        for (queue, machine) in queues.iter().zip(&machines) {
+            if machine.goal().is_some_and(|into| *into != goal) {
+                let index = all.iter().position(|other| Arc::ptr_eq(&other.0, &queue.0)).unwrap_or_default();
+                return Err(RecordError::Elsewhere { index }.into());
+            }
+        }
+        let mut state = self.lock();
+        let mut ended = 0;
+        for (queue, machine) in queues.iter().zip(&mut machines) {
+            if machine.end(&goal) {
+                state.tape.leave(queue.0.id());
+                ended += 1;
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Ends all recordings into this graph, and says how many queues recorded.
+    pub fn end_all_recording(&self) -> usize {
+        let mut ended = 0;
+        loop {
+            // Queues may join as long as one of them records, so until none is left.
+            let queues = self.lock().tape.queues();
+            if queues.is_empty() {
+                return ended;
+            }
+            ended += queues.iter().filter(|queue| queue.end(self)).count();
+        }
+    }
+
+    /// The node that a recorded event stands for.
+    ///
+    /// # Errors
+    /// [`BuildCause::NotANode`] for an event of work that runs, [`BuildCause::OtherGraph`] for one of another graph.
+    pub fn node_of(&self, event: &Event) -> Result<Node> {
+        let cause = match &event.0 {
+            Kind::Driver(_) => BuildCause::NotANode,
+            Kind::Node(of) if of.graph != self.weak() => BuildCause::OtherGraph { node: of.node },
+            Kind::Node(of) => return Ok(of.node),
+        };
+        Err(BuildError::new("node of an event", cause).into())
+    }
+}
+
+const THIS: &str = "this";

@@ -1,0 +1,549 @@
+//! Recording: the state of queues, what becomes a node, and in which order.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use clgraph::{
+    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, Finalize, NodeKind, Queue, QueueState, RecordError,
+    Result,
+};
+use common::{Bench, UserEvent, elsewhere, text};
+
+const BYTES: usize = 64 * 4;
+
+struct Field {
+    bench: Bench,
+    a: Buffer<u32>,
+    b: Buffer<u32>,
+}
+
+impl Field {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let (a, b) = (bench.buffer(&[1; 64]), bench.buffer(&[2; 64]));
+        Self { bench, a, b }
+    }
+
+    fn queue(&self) -> &Queue {
+        &self.bench.queue
+    }
+
+    fn stir(&self, queue: &Queue, buffer: &Buffer<u32>, waits: &[&Event]) -> Result<Event> {
+        let kernel = self.bench.kernel("stir");
+        let mut launch = ExecuteKernel::new(&kernel);
+        launch.set_arg(buffer).set_global_work_size(64).set_event_wait_list(waits);
+        // SAFETY: each work-item touches its own element.
+        unsafe { launch.enqueue_nd_range(queue) }
+    }
+
+    fn fill(&self, queue: &Queue, buffer: &Buffer<u32>, waits: &[&Event]) -> Result<Event> {
+        queue.enqueue_fill_buffer(buffer, &[7], 0, BYTES, waits)
+    }
+}
+
+/// What became of a call that has to fail by its state.
+#[track_caller]
+fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> RecordError {
+    match outcome.unwrap_err() {
+        Error::Record(error) => {
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            error
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// Rules R1, R3
+#[test]
+fn what_a_recording_queue_is_given_becomes_nodes_and_does_not_run() {
+    let field = Field::new();
+    let queue = field.queue();
+    let graph = field.bench.graph();
+    assert_eq!(queue.state(), QueueState::Executing);
+    assert_eq!(refused(queue.recording_graph()), RecordError::NotRecording);
+    graph.begin_recording(queue).unwrap();
+    assert_eq!(queue.state(), QueueState::Recording);
+    assert_eq!(queue.recording_graph().unwrap(), graph);
+    assert_eq!(queue.clone().state(), QueueState::Recording, "clones have the same state");
+    field.stir(queue, &field.a, &[]).unwrap();
+    queue.enqueue_copy_buffer(&field.a, &field.b, 0, 0, BYTES, &[]).unwrap();
+    assert_eq!(graph.end_recording(queue).unwrap(), 1);
+    assert_eq!(queue.state(), QueueState::Executing);
+    queue.finish().unwrap();
+    assert_eq!(field.bench.content(&field.b), [2; 64], "nothing ran, and later work does not wait for it");
+    let kinds: Vec<_> = graph.nodes().into_iter().map(|node| graph.kind(node).unwrap()).collect();
+    assert_eq!(kinds, [NodeKind::Kernel, NodeKind::Copy]);
+    field.bench.run(&graph);
+    let stirred: Vec<u32> = (0..64).map(|i| 5 + i).collect();
+    assert_eq!(field.bench.content(&field.b), stirred);
+}
+
+/// Rules R2, R18
+#[test]
+fn a_recording_begins_for_all_queues_of_a_list_or_for_none() {
+    let field = Field::new();
+    let (first, second) = (field.queue().clone(), field.bench.another_queue(true));
+    let (graph, other) = (field.bench.graph(), field.bench.graph());
+    other.begin_recording(&second).unwrap();
+    let already = |into| RecordError::AlreadyRecording { index: 1, into };
+    assert_eq!(refused(graph.begin_recording(&[&first, &second])), already("another"));
+    assert_eq!(first.state(), QueueState::Executing);
+    assert_eq!(refused(other.begin_recording(&[&first, &second])), already("this"));
+    assert_eq!(other.end_all_recording(), 1);
+    let same = RecordError::SameQueue { first: 0, second: 2 };
+    assert_eq!(refused(graph.begin_recording(&[&first, &second, &first.clone()])), same);
+    let foreign = &elsewhere().queue;
+    let outside = RecordError::OtherQueue { index: 1, what: "context" };
+    assert_eq!(refused(graph.begin_recording(&vec![first.clone(), foreign.clone()])), outside);
+    assert_eq!([&first, &second].map(Queue::state), [QueueState::Executing; 2]);
+    graph.begin_recording(&[&first, &second]).unwrap();
+    assert_eq!([&first, &second].map(Queue::state), [QueueState::Recording; 2]);
+    assert_eq!(graph.end_recording(&[&first, &second]).unwrap(), 2);
+    graph.begin_recording(&[] as &[Queue]).unwrap();
+    assert!(graph.fill(&field.a, 1).add().is_ok(), "no queue records");
+}
+
+/// Rules R4, R13, R14
+#[test]
+fn recordings_end_for_one_for_a_list_or_for_all_and_may_begin_again() {
+    let field = Field::new();
+    let queues = [field.queue().clone(), field.bench.another_queue(false), field.bench.another_queue(true)];
+    let (graph, other) = (field.bench.graph(), field.bench.graph());
+    graph.begin_recording(&queues).unwrap();
+    assert_eq!(graph.end_recording(&queues[0]).unwrap(), 1);
+    assert_eq!(graph.end_recording(&queues[0]).unwrap(), 0, "it executes already");
+    assert_eq!(graph.end_recording(&[&queues[0], &queues[1], &queues[1]]).unwrap(), 1);
+    assert_eq!(queues[2].state(), QueueState::Recording);
+    assert_eq!(refused(other.end_recording(&[&queues[0], &queues[2]])), RecordError::Elsewhere { index: 1 });
+    assert_eq!(queues[2].state(), QueueState::Recording);
+    assert_eq!(other.end_all_recording(), 0);
+    assert_eq!(graph.end_all_recording(), 1);
+    assert!(graph.ensure_recording(&queues[0]).unwrap());
+    assert!(!graph.ensure_recording(&queues[0]).unwrap());
+    let elsewhere = RecordError::AlreadyRecording { index: 0, into: "another" };
+    assert_eq!(refused(other.ensure_recording(&queues[0])), elsewhere);
+    field.fill(&queues[0], &field.a, &[]).unwrap();
+    assert_eq!(graph.end_all_recording(), 1);
+    graph.begin_recording(&queues[0]).unwrap();
+    field.fill(&queues[0], &field.b, &[]).unwrap();
+    graph.end_recording(&queues[0]).unwrap();
+    assert_eq!(graph.len(), 2);
+}
+
+/// Rules R5, B11
+#[test]
+fn an_event_of_recorded_work_stands_for_its_node_and_nothing_else() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    graph.begin_recording(queue).unwrap();
+    let event = field.fill(queue, &field.a, &[]).unwrap();
+    let node = graph.node_of(&event).unwrap();
+    assert_eq!((event.node(), node.index()), (Some(node), 0));
+    for outcome in [
+        event.wait().map(|()| 0),
+        event.command_execution_status().map(|_| 0),
+        event.profiling_command_end(),
+        event.raw().map(|_| 0),
+        event.to_opencl3().map(|_| 0),
+    ] {
+        let error = refused(outcome);
+        assert!(matches!(error, RecordError::Recorded { .. }), "{error}");
+        assert!(error.to_string().contains("submit the finalized graph and use the submission"), "{error}");
+    }
+    graph.end_recording(queue).unwrap();
+    // It is a node in explicit building too, also after the recording.
+    let empty = graph.empty().after(&event).add().unwrap();
+    assert_eq!(graph.predecessors(empty).unwrap(), [node]);
+    let other = field.bench.graph();
+    assert!(text(other.empty().after(&event).add()).contains("node 0 belongs to another graph"));
+    assert!(text(other.node_of(&event)).contains("node 0 belongs to another graph"));
+    let running = field.fill(queue, &field.b, &[]).unwrap();
+    assert!(text(graph.node_of(&running)).contains("an event of work that runs is no node"));
+    assert!(text(graph.empty().after(&running).add()).contains("an event of work that runs is no node"));
+    assert_eq!(graph.len(), 2);
+}
+
+/// Rule R6
+#[test]
+fn recorded_work_waits_for_recorded_work_only() {
+    let field = Field::new();
+    let (queue, graph, other) = (field.queue(), field.bench.graph(), field.bench.graph());
+    let running = field.fill(queue, &field.a, &[]).unwrap();
+    let foreign = other.record(queue, || field.fill(queue, &field.a, &[])).unwrap();
+    graph.begin_recording(queue).unwrap();
+    let mine = field.fill(queue, &field.a, &[]).unwrap();
+    let ordinary = RecordError::Ordinary { index: 1 };
+    assert_eq!(refused(field.fill(queue, &field.a, &[&mine, &running])), ordinary);
+    assert!(ordinary.to_string().contains("give the event to the submission of the executable instead"));
+    let node = foreign.node().unwrap();
+    assert_eq!(refused(field.stir(queue, &field.a, &[&foreign])), RecordError::OtherGraph { index: 0, node });
+    assert_eq!(graph.len(), 1, "nothing was recorded");
+    drop(other);
+    assert_eq!(refused(field.stir(queue, &field.a, &[&foreign])), RecordError::OtherGraph { index: 0, node });
+    graph.end_recording(queue).unwrap();
+    assert_eq!(refused(field.stir(queue, &field.a, &[&foreign])), RecordError::OtherGraph { index: 0, node });
+}
+
+/// Rules R7, R16
+#[test]
+fn a_recording_queue_cannot_be_waited_for_and_can_be_flushed_and_asked() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    let before = field.fill(queue, &field.a, &[]).unwrap();
+    graph.begin_recording(queue).unwrap();
+    let error = refused(queue.finish());
+    assert!(error.to_string().contains("finishing a queue cannot be recorded: end the recording"), "{error}");
+    queue.flush().unwrap();
+    before.wait().unwrap();
+    field.fill(queue, &field.b, &[]).unwrap();
+    assert!(!queue.properties().profiling);
+    let empty = (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        queue.is_empty().unwrap()
+    });
+    assert!(empty, "recorded work does not count");
+}
+
+/// Rule R8
+#[test]
+fn an_in_order_queue_chains_what_it_records_over_a_pause() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    let unordered = field.bench.another_queue(true);
+    let read = |queue: &Queue| queue.enqueue_read_buffer_owned(&field.a, 0, 64, &[]);
+    let first = graph.record(queue, || read(queue)).unwrap();
+    let between = graph.read(&field.a).add().unwrap();
+    let second = graph.record(queue, || read(queue)).unwrap();
+    let (third, fourth) = graph.record(&unordered, || Ok((read(&unordered)?, read(&unordered)?))).unwrap();
+    let node = |of: &clgraph::PendingRead<u32>| graph.node_of(of.event()).unwrap();
+    assert_eq!(graph.predecessors(node(&second)).unwrap(), [node(&first)]);
+    assert_eq!(graph.predecessors(between.node()).unwrap(), []);
+    assert_eq!(graph.predecessors(node(&third)).unwrap(), []);
+    assert_eq!(graph.predecessors(node(&fourth)).unwrap(), [], "two reads in no order");
+    let write = graph.record(&unordered, || field.fill(&unordered, &field.a, &[])).unwrap();
+    let mut all = [node(&first), between.node(), node(&second), node(&third), node(&fourth)].to_vec();
+    all.sort_unstable();
+    // Of the chain only the last one is a neighbour.
+    let preds = graph.predecessors(graph.node_of(&write).unwrap()).unwrap();
+    assert!(all[1..].iter().all(|node| preds.contains(node)), "{preds:?}: the data orders");
+}
+
+/// Rule R9
+#[test]
+fn a_queue_joins_the_recording_of_an_event_that_it_waits_for() {
+    let field = Field::new();
+    let (first, second, graph) = (field.queue(), field.bench.another_queue(false), field.bench.graph());
+    graph.begin_recording(first).unwrap();
+    let event = field.fill(first, &field.a, &[]).unwrap();
+    assert_eq!(second.state(), QueueState::Executing);
+    let wrong = second.enqueue_copy_buffer(&field.a, &field.b, 4, 0, BYTES, &[&event]);
+    assert!(text(wrong).contains("outside the buffer"));
+    assert_eq!(second.state(), QueueState::Executing, "a wrong command changes nothing");
+    let joined = second.enqueue_copy_buffer(&field.a, &field.b, 0, 0, BYTES, &[&event]).unwrap();
+    assert_eq!(second.recording_graph().unwrap(), graph);
+    assert_eq!(graph.predecessors(joined.node().unwrap()).unwrap(), [event.node().unwrap()]);
+    // It goes on recording without such an event, and also when the first one has ended.
+    assert_eq!(graph.end_recording(first).unwrap(), 1);
+    assert!(field.fill(&second, &field.b, &[]).unwrap().node().is_some());
+    assert_eq!(graph.end_recording(&second).unwrap(), 1);
+    // Nothing records any more, so there is nothing to join.
+    let node = event.node().unwrap();
+    assert_eq!(refused(field.fill(&second, &field.b, &[&event])), RecordError::Ended { index: 0, node });
+    assert_eq!(graph.len(), 3);
+    // A queue that was ended may join again.
+    graph.begin_recording(first).unwrap();
+    assert!(field.fill(&second, &field.b, &[&event]).unwrap().node().is_some());
+    assert_eq!(graph.end_all_recording(), 2);
+    let foreign = elsewhere();
+    let cannot = RecordError::CannotJoin { index: 0, node, what: "context" };
+    let theirs = foreign.buffer(&[0; 64]);
+    graph.begin_recording(first).unwrap();
+    assert_eq!(refused(foreign.queue.enqueue_fill_buffer(&theirs, &[1], 0, BYTES, &[&event])), cannot);
+    assert_eq!(foreign.queue.state(), QueueState::Executing);
+}
+
+/// Rule R9: a scope ends those that joined it.
+#[test]
+fn a_queue_that_joined_a_scope_ends_with_it() {
+    let field = Field::new();
+    let (first, second, graph) = (field.queue(), field.bench.another_queue(true), field.bench.graph());
+    let scope = || {
+        let event = field.fill(first, &field.a, &[])?;
+        field.fill(&second, &field.b, &[&event])
+    };
+    let event = graph.record(first, scope).unwrap();
+    assert!(event.node().is_some());
+    assert_eq!(second.state(), QueueState::Executing);
+    // Unless another recording into the same graph goes on.
+    let third = field.bench.another_queue(true);
+    graph.begin_recording(&third).unwrap();
+    graph.record(first, scope).unwrap();
+    assert_eq!((first.state(), second.state()), (QueueState::Executing, QueueState::Recording));
+    assert_eq!(graph.end_all_recording(), 2);
+}
+
+/// Rule R10
+#[test]
+fn a_recording_ends_with_its_graph_and_with_its_scope_however_that_is_left() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    let copy = graph.clone();
+    graph.begin_recording(queue).unwrap();
+    let event = field.fill(queue, &field.a, &[]).unwrap();
+    drop(graph);
+    assert_eq!(queue.state(), QueueState::Recording, "a clone is the graph too");
+    drop(copy);
+    assert_eq!(queue.state(), QueueState::Executing);
+    assert_eq!(refused(queue.recording_graph()), RecordError::NotRecording);
+    let node = event.node().unwrap();
+    assert_eq!(refused(field.fill(queue, &field.a, &[&event])), RecordError::OtherGraph { index: 0, node });
+
+    let graph = field.bench.graph();
+    let out_of_bounds = graph.record(queue, || {
+        field.fill(queue, &field.a, &[])?;
+        queue.enqueue_fill_buffer(&field.a, &[1], 0, BYTES + 4, &[])
+    });
+    assert!(text(out_of_bounds).contains("bytes 0..260 are outside the buffer"));
+    assert_eq!((queue.state(), graph.len()), (QueueState::Executing, 1), "what was recorded stays");
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _ = graph.record(queue, || -> Result<()> {
+            field.fill(queue, &field.a, &[])?;
+            panic!("in the recorded code");
+        });
+    }));
+    assert!(panicked.is_err());
+    assert_eq!((queue.state(), graph.len()), (QueueState::Executing, 2));
+    field.bench.run(&graph);
+    assert_eq!(field.bench.content(&field.a), [7; 64]);
+}
+
+/// Rule R11
+#[test]
+fn a_barrier_orders_later_work_of_its_queue_and_a_marker_does_not() {
+    let field = Field::new();
+    let (queue, graph) = (field.bench.another_queue(true), field.bench.graph());
+    let other = field.bench.another_queue(true);
+    graph.begin_recording(&[&queue, &other]).unwrap();
+    let read = |queue: &Queue, waits: &[&Event]| {
+        queue.enqueue_read_buffer_owned(&field.a, 0, 64, waits).unwrap().event().clone()
+    };
+    let preds = |event: &Event| graph.predecessors(event.node().unwrap()).unwrap();
+    let node = |event: &Event| event.node().unwrap();
+    let (one, two) = (read(&queue, &[]), read(&queue, &[]));
+    let three = read(&queue, &[&one]);
+    let marker = queue.enqueue_marker_with_wait_list(&[]).unwrap();
+    assert_eq!(preds(&marker), [node(&two), node(&three)], "the leaves of the queue");
+    assert_eq!(preds(&read(&queue, &[])), [], "nothing waits for a marker");
+    let theirs = read(&other, &[]);
+    let barrier = queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+    assert!(!preds(&barrier).contains(&node(&theirs)), "other queues are none of its business");
+    assert_eq!(preds(&barrier).len(), 2, "the marker, and what came after it");
+    assert_eq!(preds(&read(&queue, &[])), [node(&barrier)]);
+    assert_eq!(preds(&read(&other, &[])), []);
+    let listed = queue.enqueue_barrier_with_wait_list(&[&one, &theirs]).unwrap();
+    assert_eq!(preds(&listed), [node(&one), node(&theirs), node(&barrier)]);
+    assert_eq!(preds(&read(&queue, &[])), [node(&listed)], "the later barrier is behind the earlier");
+    graph.end_all_recording();
+    graph.finalize(Finalize::new()).unwrap();
+}
+
+/// Rules R15, R16
+#[test]
+fn what_cannot_be_recorded_names_the_form_that_can_and_wrong_arguments_are_the_same_error() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    let mut back = vec![0; 64];
+    let wrong = || {
+        let kernel = field.bench.kernel("stir");
+        let mut too_few = ExecuteKernel::new(&kernel);
+        too_few.set_global_work_size(64);
+        let mut no_range = ExecuteKernel::new(&kernel);
+        no_range.set_arg(&field.a);
+        let mut flat = ExecuteKernel::new(&kernel);
+        flat.set_arg(&field.a).set_global_work_sizes(&[1, 1, 1, 1]);
+        // SAFETY: none of them is launched.
+        let launches = unsafe {
+            [too_few.enqueue_nd_range(queue), no_range.enqueue_nd_range(queue), flat.enqueue_nd_range(queue)]
+        };
+        let theirs = elsewhere().buffer(&[0; 64]);
+        let mut back = vec![0; 65];
+        let others = [
+            queue.enqueue_fill_buffer(&field.a, &[1, 2, 3], 0, BYTES, &[]),
+            queue.enqueue_fill_buffer(&field.a, &[1], 2, 4, &[]),
+            queue.enqueue_fill_buffer(&theirs, &[1], 0, 4, &[]),
+            queue.enqueue_copy_buffer(&field.a, &field.a, 0, 4, 8, &[]),
+            queue.enqueue_copy_buffer(&field.a, &field.b, usize::MAX, 0, 8, &[]),
+            queue.enqueue_copy_buffer_rect(&field.a, &field.b, [0; 3], [0; 3], [8, 2, 1], 4, 0, 0, 0, &[]),
+            queue.enqueue_write_buffer(&field.a, 4, &[1; 64], &[]),
+            queue.enqueue_write_buffer_owned(&field.a, 4, vec![1; 64], &[]),
+            queue.enqueue_read_buffer(&field.a, 0, &mut back, &[]),
+            queue.enqueue_read_buffer_owned(&field.a, 8, 63, &[]).map(|read| read.event().clone()),
+        ];
+        launches.into_iter().chain(others).map(|outcome| text(outcome)).collect::<Vec<_>>()
+    };
+    let executing = wrong();
+    graph.begin_recording(queue).unwrap();
+    assert_eq!(wrong(), executing);
+    assert!(graph.is_empty());
+    let error = refused(queue.enqueue_read_buffer(&field.a, 0, &mut back, &[]));
+    assert!(error.to_string().contains("use `enqueue_read_buffer_owned`"), "{error}");
+    // A borrowed slice is copied.
+    let mut data = vec![5; 64];
+    queue.enqueue_write_buffer(&field.a, 0, &data, &[]).unwrap();
+    data.fill(6);
+    let result = queue.enqueue_read_buffer_owned(&field.a, 0, 64, &[]).unwrap();
+    assert!(matches!(refused(result.wait()), RecordError::Recorded { .. }));
+    graph.end_recording(queue).unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+    run.wait().unwrap();
+    assert_eq!(*run.get(&result.host_read().unwrap()).unwrap(), [5; 64]);
+}
+
+/// Rules B5, B9, B13
+#[test]
+fn building_and_recording_alternate_and_finalizing_takes_the_nodes_so_far() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    let built = graph.fill(&field.a, 3).add().unwrap();
+    graph.begin_recording(queue).unwrap();
+    let stirred = field.stir(queue, &field.a, &[]).unwrap();
+    for refused in [
+        graph.fill(&field.b, 1).add().map(|_| ()),
+        graph.empty().add().map(|_| ()),
+        graph.add_edge(built, stirred.node().unwrap()),
+    ] {
+        match refused.unwrap_err() {
+            Error::Build(error) => assert_eq!(*error.cause, BuildCause::Recording),
+            other => panic!("{other}"),
+        }
+    }
+    let part = graph.finalize(Finalize::new()).unwrap();
+    queue.enqueue_copy_buffer(&field.a, &field.b, 0, 0, BYTES, &[]).unwrap();
+    graph.end_recording(queue).unwrap();
+    graph.fill(&field.a.slice(..1).unwrap(), 9).add().unwrap();
+    part.submit(queue).unwrap().wait().unwrap();
+    let stirred: Vec<u32> = (0..64).map(|i| 15 + i).collect();
+    assert_eq!((field.bench.content(&field.a), field.bench.content(&field.b)), (stirred.clone(), vec![2; 64]));
+    field.bench.run(&graph);
+    assert_eq!(field.bench.content(&field.b), stirred);
+    assert_eq!(field.bench.content(&field.a)[0], 9);
+}
+
+/// Rule R17: no lost node, none twice, no deadlock.
+#[test]
+fn threads_record_and_execute_and_begin_and_end_at_once() {
+    const EACH: usize = 200;
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let queues: Vec<Queue> = (0..4).map(|index| field.bench.another_queue(index % 2 == 1)).collect();
+    let other = field.bench.graph();
+    other.fill(&field.b, 4).add().unwrap();
+    let busy = other.finalize(Finalize::new()).unwrap();
+    let (recorded, executed) = std::thread::scope(|scope| {
+        let workers: Vec<_> = queues
+            .iter()
+            .map(|queue| {
+                let field = &field;
+                scope.spawn(move || {
+                    let own = field.bench.buffer(&[0; 64]);
+                    let kinds = (0..EACH).map(|_| field.fill(queue, &own, &[]).unwrap().node().is_some());
+                    let recorded = kinds.filter(|recorded| *recorded).count();
+                    (recorded, EACH - recorded)
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            for _ in 0..EACH {
+                graph.begin_recording(&queues).unwrap();
+                std::thread::yield_now();
+                graph.end_recording(&queues).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..EACH {
+                busy.submit(field.queue()).unwrap();
+                let _ = graph.finalize(Finalize::new()).unwrap();
+            }
+        });
+        workers.into_iter().map(|worker| worker.join().unwrap()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    });
+    assert_eq!(recorded + executed, 4 * EACH);
+    assert_eq!(graph.len(), recorded);
+    assert!(queues.iter().all(|queue| queue.state() == QueueState::Executing));
+    queues.iter().for_each(|queue| queue.finish().unwrap());
+    field.bench.run(&graph);
+}
+
+/// Rule S7
+#[test]
+fn an_executing_queue_asks_each_event_before_it_waits_for_it() {
+    let field = Field::new();
+    let queue = field.queue();
+    let (good, bad, foreign) = (UserEvent::new(queue), UserEvent::new(queue), UserEvent::new(&elsewhere().queue));
+    let [good_event, bad_event, foreign_event] =
+        [&good, &bad, &foreign].map(|event| Event::from_opencl3(&event.0).unwrap());
+    good.set(0);
+    bad.set(-42);
+    let error = text(field.fill(queue, &field.a, &[&good_event, &bad_event]));
+    assert!(error.starts_with("event 1 of the wait list has failed: command failed with"), "{error}");
+    let error = text(field.fill(queue, &field.a, &[&foreign_event]));
+    assert!(error.contains("event 0 of the wait list belongs to another OpenCL context"), "{error}");
+    field.fill(queue, &field.a, &[&good_event]).unwrap().wait().unwrap();
+    assert_eq!(field.bench.content(&field.a), [7; 64]);
+}
+
+/// Rule D6
+#[test]
+fn an_executing_out_of_order_queue_orders_by_events_only() {
+    let field = Field::new();
+    let queue = field.bench.another_queue(true);
+    let gate = UserEvent::new(&queue);
+    let gate_event = Event::from_opencl3(&gate.0).unwrap();
+    let first = field.fill(&queue, &field.a, &[&gate_event]).unwrap();
+    // It uses the same buffer, and does not wait.
+    let second = field.stir(&queue, &field.a, &[]).unwrap();
+    queue.flush().unwrap();
+    second.wait().unwrap();
+    gate.set(0);
+    queue.flush().unwrap();
+    first.wait().unwrap();
+    assert_eq!(field.bench.content(&field.a), [7; 64]);
+}
+
+/// Rules R19, R20
+#[test]
+fn plain_enqueues_are_not_recorded_and_commands_without_events_are() {
+    let field = Field::new();
+    let (queue, graph) = (field.queue(), field.bench.graph());
+    let plain = common::plain_queue(queue);
+    let mut b = field.b.to_opencl3().unwrap();
+    graph.begin_recording(queue).unwrap();
+    // SAFETY: a live buffer, and a pattern that fits.
+    unsafe { plain.enqueue_fill_buffer(&mut b, &[9_u32], 0, BYTES, &[]) }.unwrap();
+    plain.finish().unwrap();
+    assert!(graph.is_empty());
+    let kernel = field.bench.kernel("stir");
+    let work = || -> Result<()> {
+        let detached = queue.detached();
+        detached.enqueue_fill_buffer(&field.a, &[1], 0, BYTES, &[])?;
+        detached.enqueue_write_buffer(&field.b, 0, &[4; 32], &[])?;
+        detached.enqueue_write_buffer_owned(&field.b, 128, vec![4; 32], &[])?;
+        detached.enqueue_copy_buffer(&field.b, &field.a, 0, 128, 128, &[])?;
+        detached.enqueue_copy_buffer_rect(&field.b, &field.a, [0; 3], [0; 3], [8, 2, 1], 16, 0, 16, 0, &[])?;
+        let mut launch = ExecuteKernel::new(&kernel);
+        launch.set_arg(&field.a).set_global_work_size(64);
+        // SAFETY: each work-item touches its own element.
+        unsafe { launch.enqueue_nd_range_detached(queue) }
+    };
+    work().unwrap();
+    assert_eq!((graph.len(), field.bench.queue.state()), (6, QueueState::Recording));
+    graph.end_recording(queue).unwrap();
+    work().unwrap();
+    queue.finish().unwrap();
+    let executed = field.bench.content(&field.a);
+    field.bench.run(&graph);
+    assert_eq!(field.bench.content(&field.a), executed);
+    assert_eq!((executed[0], executed[3], executed[63]), (20, 8, 83));
+}
