@@ -93,8 +93,8 @@ pub use error::{
     Result, SetupError, Status, SubmitError,
 };
 pub use exec::{
-    Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, Submission, Submit,
-    WaitFor,
+    Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, SubGraph, SubGraphNode,
+    SubGraphReport, Submission, Submit, WaitFor,
 };
 pub use graph::{
     CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties, HostRead, HostWrite,

@@ -127,6 +127,14 @@ pub enum BuildCause {
         /// Which object.
         what: String,
     },
+    /// An executable of another device than the graph's.
+    #[error("{what} is for device `{device}`, and the graph is for another one")]
+    OtherDevice {
+        /// Which object.
+        what: &'static str,
+        /// Its device.
+        device: String,
+    },
     /// A range outside a buffer.
     #[error("{what} bytes {offset}..{end} are outside the buffer, which has {len}")]
     OutOfBounds {

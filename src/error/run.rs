@@ -65,6 +65,15 @@ pub enum FinalizeError {
         /// What the system said.
         error: String,
     },
+    /// With its sub-graphs written out, the graph has more nodes, edges or arguments than can be counted.
+    #[error(
+        "with its sub-graphs written out the graph is too large: it can hold {limit} nodes, edges, arguments and bytes \
+             of each"
+    )]
+    Full {
+        /// The limit.
+        limit: u64,
+    },
     /// An option outside its range.
     #[error("{option} is {given}: it must be {allowed}")]
     Option {

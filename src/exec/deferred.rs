@@ -112,7 +112,8 @@ impl Deferred {
         let (hands, keep) = (std::mem::take(&mut waiting.hands), Arc::clone(&waiting.keep));
         let mut lane = exec.lane();
         let enqueued = lane.own_queue(&exec).map_err(Refused::from).and_then(|own| {
-            let ends = lane.enqueue(&exec, &own, waits, hands, &keep, Want { first: true, last: true })?;
+            let mut turns = exec.turns.take();
+            let ends = lane.enqueue(&exec, &mut turns, &own, waits, hands, &keep, Want { first: true, last: true })?;
             Ok((own, ends))
         });
         let leftovers = lane.leftovers();

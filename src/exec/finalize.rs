@@ -7,6 +7,7 @@ use super::lane::Lane;
 use super::native::{self, Recorded, Refusal};
 use super::report::Report;
 use super::ring::Ring;
+use super::turns::TurnsOf;
 use super::{Executable, Inner, Objects, dump};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
@@ -14,8 +15,8 @@ use crate::cl::kernel::{KernelObjectError, SetArg};
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::env;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
-use crate::graph::{Detail, Graph, Node, NodeKind, State};
-use crate::ir::{Arg, NodeId, Op};
+use crate::graph::{Detail, Flat, Graph, Node, NodeKind};
+use crate::ir::{Arg, Ir, NodeId, Op};
 use crate::plan::{self, Command, Options, Path, Plan, PlanError, Why};
 
 /// How a graph is to be finalized.
@@ -132,26 +133,31 @@ impl Graph {
         let denied = BTreeMap::new();
         let asked =
             Options { path, from_environment, denied: &denied, no_native: None, chunk: options.commands_per_buffer };
-        let Prepared { plan, objects, recorded } = self.prepare(&state, asked)?;
-        let report = Report::new(self.device(), &state, &plan);
-        let rings = state.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
-        let inputs = state.ir.ids().filter_map(|id| match state.ir.op(id) {
-            Op::Write { data, .. } => Some((id, *data)),
+        let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
+        let flat = Arc::new(state.flat().ok_or_else(full)?);
+        let Prepared { plan, objects, recorded } = self.prepare(&flat, asked)?;
+        let report = Report::new(self.device(), &state, &flat, &plan);
+        let tables = &flat.tables;
+        let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
+        let inputs = tables.ir.ids().filter_map(|id| match tables.ir.op(id) {
+            Op::Write { data, .. } => Some((flat.origin(id), *data)),
             _ => None,
         });
-        let result_nodes = state.ir.ids().filter(|id| matches!(state.ir.op(*id), Op::Read { .. }));
+        let reads = tables.ir.ids().filter(|id| matches!(tables.ir.op(*id), Op::Read { .. }));
+        let (inputs, result_nodes) = (inputs.collect(), reads.map(|id| flat.origin(id)).collect());
+        let turns = TurnsOf::new(state.children.iter().flat_map(|child| &child.turns));
         let inner = Inner {
             graph: self.id(),
             context: self.context().clone(),
             device: self.device().clone(),
             plan,
-            views: state.views.clone(),
+            flat,
             objects,
-            data: state.data.clone(),
-            inputs: inputs.collect(),
-            result_nodes: result_nodes.collect(),
+            inputs,
+            result_nodes,
             report,
             lane: Mutex::new(Lane::new(rings, recorded)),
+            turns,
         };
         let dump = env::dump().map(|folder| (folder, state.to_dot(Detail::Verbose)));
         drop(state);
@@ -163,23 +169,23 @@ impl Graph {
     }
 
     /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
-    fn prepare(&self, state: &State, asked: Options<'_>) -> Result<Prepared> {
+    fn prepare(&self, flat: &Flat, asked: Options<'_>) -> Result<Prepared> {
         let (mut denied, mut no_native) = (BTreeMap::new(), None);
         let mut objects = None;
         let mut rounds = 0;
         loop {
             let options = Options { denied: &denied, no_native, ..asked };
-            let plan =
-                plan::plan(&state.ir, self.device().caps(), &options).map_err(|error| self.plan_error(state, error))?;
+            let plan = plan::plan(&flat.tables.ir, self.device().caps(), &options)
+                .map_err(|error| self.plan_error(flat, error))?;
             // They depend on the graph only, so a second plan has the same.
             let made = match objects.take() {
                 Some(objects) => objects,
-                None => self.kernel_objects(state, &plan)?,
+                None => self.kernel_objects(flat, &plan)?,
             };
             if !plan.is_native() {
                 return Ok(Prepared { plan, objects: made, recorded: None });
             }
-            let refusal = match self.record_buffers(state, &plan, &made) {
+            let refusal = match self.record_buffers(flat, &plan, &made) {
                 Ok(recorded) => return Ok(Prepared { plan, objects: made, recorded: Some(recorded) }),
                 Err(refusal) => refusal,
             };
@@ -199,19 +205,15 @@ impl Graph {
         }
     }
 
-    fn record_buffers(
-        &self,
-        state: &State,
-        plan: &Plan,
-        objects: &Objects,
-    ) -> Result<(DriverQueue, Recorded), Refusal> {
+    fn record_buffers(&self, flat: &Flat, plan: &Plan, objects: &Objects) -> Result<(DriverQueue, Recorded), Refusal> {
         let properties = QueueProperties::default();
         let queue = DriverQueue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
-        let recorded = native::record(plan, objects, &state.views, &queue)?;
+        let recorded = native::record(plan, objects, &flat.tables.views, &queue)?;
         Ok((queue, recorded))
     }
 
-    fn kernel_objects(&self, state: &State, plan: &Plan) -> Result<Objects> {
+    fn kernel_objects(&self, flat: &Flat, plan: &Plan) -> Result<Objects> {
+        let state = &*flat.tables;
         let mut objects = Objects(Vec::with_capacity(plan.objects.len()));
         for spec in &plan.objects {
             let kernel = &state.kernels[spec.kernel.index()];
@@ -222,7 +224,11 @@ impl Graph {
                 Arg::Value(span) => SetArg::Value(state.ir.bytes(*span)),
             });
             let object = kernel.with_args(args);
-            objects.0.push(object.map_err(|error| self.object_error(spec.first, kernel.name().to_owned(), error))?);
+            objects.0.push(
+                object.map_err(|error| {
+                    self.object_error(flat.origin(spec.first).node, kernel.name().to_owned(), error)
+                })?,
+            );
         }
         Ok(objects)
     }
@@ -240,10 +246,16 @@ impl Graph {
         }
     }
 
-    fn plan_error(&self, state: &State, error: PlanError) -> Error {
-        let node = |id| Node::new(self.id(), id);
+    fn plan_error(&self, flat: &Flat, error: PlanError) -> Error {
+        let state = &*flat.tables;
+        let node = |id| Node::new(self.id(), flat.origin(id).node);
         match error {
-            PlanError::Cycle(nodes) => FinalizeError::Cycle { nodes: nodes.into_iter().map(node).collect() }.into(),
+            PlanError::Cycle(nodes) => {
+                let mut nodes: Vec<Node> = nodes.into_iter().map(node).collect();
+                // Those of one sub-graph are one node.
+                nodes.dedup();
+                FinalizeError::Cycle { nodes }.into()
+            }
             PlanError::NotRunnable { node: id, missing, kind } => {
                 let op = state.ir.op(id);
                 let what = match op {

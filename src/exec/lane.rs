@@ -7,28 +7,23 @@ use super::deferred::{Blocker, Deferred};
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Stage, State, Submission};
+use super::turns::{Running, Taken, Uses, may_run};
 use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
 use super::{Inner, Objects};
 use crate::cl::buffer::{AsRegion, Buffer, Mem};
 use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, To, Waits};
-use crate::cl::event::{DriverEvent, Gate, Progress};
-use crate::cl::host::{HostBytes, Slot};
+use crate::cl::event::{DriverEvent, Gate};
+use crate::cl::host::Slot;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, Status, SubmitError};
-use crate::graph::Node;
+use crate::graph::{Flat, Origin, Part};
 
 /// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
 /// to be dropped or flushed is left in [`Leftovers`].
 #[derive(Default)]
 pub(super) struct Lane {
-    /// Where commands were enqueued that may still run. Usually one entry.
-    running: Vec<Running>,
-    /// Whether submissions have gone to more than one queue: then all of them take events.
-    several_queues: bool,
-    /// The last deferred submission: later ones wait until it has ended.
-    deferred: Option<Arc<State>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// What [`Lane::enter`] fills.
@@ -40,23 +35,6 @@ pub(super) struct Lane {
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
     in_flight: VecDeque<(DriverEvent, Arc<Keep>)>,
     leftovers: Leftovers,
-}
-
-/// Commands on a queue, and an event that is complete when they are. Without one, everything on the queue counts.
-struct Running {
-    queue: DriverQueue,
-    event: Option<DriverEvent>,
-}
-
-impl Running {
-    fn may_run(&self) -> bool {
-        self.event.as_ref().is_none_or(may_run)
-    }
-}
-
-/// Whether commands may be under way. A driver that does not tell counts as one that says yes.
-fn may_run(event: &DriverEvent) -> bool {
-    !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
 }
 
 /// What is to be done when the lock is gone: dropping input may run users' code, and so may a driver in a flush.
@@ -128,9 +106,9 @@ impl Lane {
         observed: bool,
     ) -> Result<Accepted> {
         self.forget_finished();
-        if let Some(tail) = self.unfinished_deferred() {
-            blockers.push(Blocker::Order(tail));
-        }
+        let mut turns = exec.turns.take();
+        turns.each().for_each(Uses::forget_finished);
+        blockers.extend(turns.deferred());
         let slots = match self.take_slots(exec) {
             Ok(slots) => slots,
             Err(error) => {
@@ -140,9 +118,9 @@ impl Lane {
         };
         let hands = Hands { slots, inputs };
         if blockers.is_empty() {
-            return Ok(Accepted::Enqueued(self.submit_now(exec, queue, waits, hands, observed)?));
+            return Ok(Accepted::Enqueued(self.submit_now(exec, &mut turns, queue, waits, hands, observed)?));
         }
-        let deferred = self.defer(exec, queue, &waits, hands)?;
+        let deferred = self.defer(exec, &mut turns, queue, &waits, hands)?;
         Ok(Accepted::Deferred { deferred, blockers })
     }
 
@@ -153,19 +131,13 @@ impl Lane {
     }
 
     fn take_slots(&mut self, exec: &Inner) -> Result<Vec<Arc<Slot>>, SubmitError> {
-        self.rings.iter_mut().zip(&exec.result_nodes).map(|(ring, node)| ring.take(exec.node(*node))).collect()
+        self.rings.iter_mut().zip(&exec.result_nodes).map(|(ring, of)| ring.take(exec.node(of.node))).collect()
     }
 
     fn forget_finished(&mut self) {
         while self.in_flight.front().is_some_and(|(event, _)| !may_run(event)) {
             self.leftovers.let_go.extend(self.in_flight.pop_front().map(|(_, keep)| keep));
         }
-        self.running.retain(Running::may_run);
-    }
-
-    fn unfinished_deferred(&mut self) -> Option<Arc<State>> {
-        self.deferred.take_if(|state| !state.is_deferred());
-        self.deferred.clone()
     }
 
     /// The executable's own in-order queue, made when first needed.
@@ -230,37 +202,46 @@ impl Lane {
         Ok(event.ok_or(DriverError { call: "clEnqueueFillBuffer", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
     }
 
-    /// Adds to `waits` the commands before that may run on other queues.
-    fn behind_others(&mut self, queue: &DriverQueue, waits: &mut Waits) -> Result<(), DriverError> {
-        for running in self.running.iter_mut().filter(|running| running.queue != *queue) {
-            self.several_queues = true;
-            let event = match &running.event {
-                Some(event) => event.clone(),
-                // They were enqueued without one. The queue is in order, so a marker now is behind them.
-                None => running.event.insert(enqueue::marker(&running.queue, &Waits::NONE)?).clone(),
-            };
-            self.leftovers.flush.push(running.queue.clone());
-            waits.push(event);
+    /// Adds to `waits` the uses before that may run on other queues.
+    fn behind_others(
+        &mut self,
+        turns: &mut Taken<'_>,
+        queue: &DriverQueue,
+        waits: &mut Waits,
+    ) -> Result<(), DriverError> {
+        for uses in turns.each() {
+            for running in uses.running.iter_mut().filter(|running| running.queue != *queue) {
+                uses.several_queues = true;
+                let event = match &running.event {
+                    Some(event) => event.clone(),
+                    // They were enqueued without one. The queue is in order, so a marker now is behind them.
+                    None => running.event.insert(enqueue::marker(&running.queue, &Waits::NONE)?).clone(),
+                };
+                self.leftovers.flush.push(running.queue.clone());
+                waits.push(event);
+            }
         }
         Ok(())
     }
 
-    /// Enqueues behind `waits` and behind the submissions before, and keeps what the commands use.
+    /// Enqueues behind `waits` and behind the uses before, and keeps what the commands use.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn enqueue(
         &mut self,
         exec: &Inner,
+        turns: &mut Taken<'_>,
         queue: &DriverQueue,
         mut waits: Waits,
         hands: Hands,
         keep: &Arc<Keep>,
         want: Want,
     ) -> Result<Ends, Refused> {
-        if let Err(error) = self.behind_others(queue, &mut waits) {
+        if let Err(error) = self.behind_others(turns, queue, &mut waits) {
             self.let_go(hands.inputs);
             return Err(error.into());
         }
         let keeps = !hands.inputs.is_empty();
-        let want = Want { last: want.last || keeps || self.several_queues, ..want };
+        let want = Want { last: want.last || keeps || turns.on_several_queues(), ..want };
         let recorded = self.recorded_for(exec, queue);
         let ordered = waits.is_empty();
         if exec.plan.gated {
@@ -278,10 +259,12 @@ impl Lane {
             Ok(ends) => {
                 // In order behind what is on the queue already. With events to wait for it may still fail and be over
                 // before them, so then they stay.
-                if ordered {
-                    self.running.retain(|running| running.queue != *queue);
+                for uses in turns.each() {
+                    if ordered {
+                        uses.running.retain(|running| running.queue != *queue);
+                    }
+                    uses.runs(queue, ends.last.as_ref());
                 }
-                self.runs(queue, ends.last.clone());
                 if keeps {
                     self.keep_until_through(queue, ends.last.clone(), keep);
                 }
@@ -294,7 +277,7 @@ impl Lane {
             Err(Stopped { error, under_way: true }) => {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
                 let rest = enqueue::marker(queue, &Waits::NONE).ok();
-                self.runs(queue, rest.clone());
+                turns.each().for_each(|uses| uses.runs(queue, rest.as_ref()));
                 self.keep_until_through(queue, rest.clone(), keep);
                 self.leftovers.flush.push(queue.clone());
                 Err(Refused { error: Box::new(error.into()), rest })
@@ -311,16 +294,10 @@ impl Lane {
         }
     }
 
-    fn runs(&mut self, queue: &DriverQueue, event: Option<DriverEvent>) {
-        let known = event.is_none() && self.running.iter().any(|one| one.event.is_none() && one.queue == *queue);
-        if !known {
-            self.running.push(Running { queue: queue.clone(), event });
-        }
-    }
-
     fn submit_now(
         &mut self,
         exec: &Inner,
+        turns: &mut Taken<'_>,
         queue: &DriverQueue,
         waits: Waits,
         hands: Hands,
@@ -342,7 +319,7 @@ impl Lane {
             let mut entered = Waits::NONE;
             entered.push(event);
             self.leftovers.flush.push(queue.clone());
-            let outcome = self.enqueue(exec, &own, entered, hands, &keep, Want { first: observed, last: true });
+            let outcome = self.enqueue(exec, turns, &own, entered, hands, &keep, Want { first: observed, last: true });
             let last = match &outcome {
                 Ok(ends) => ends.last.clone(),
                 Err(refused) => refused.rest.clone(),
@@ -357,7 +334,7 @@ impl Lane {
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
             let want = Want { first: observed, last: observed };
-            let outcome = self.enqueue(exec, queue, waits, hands, &keep, want);
+            let outcome = self.enqueue(exec, turns, queue, waits, hands, &keep, want);
             (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
@@ -367,7 +344,14 @@ impl Lane {
     }
 
     /// Holds the caller's queue with a gate, and leaves the rest to the watcher.
-    fn defer(&mut self, exec: &Arc<Inner>, queue: &DriverQueue, waits: &Waits, hands: Hands) -> Result<Arc<Deferred>> {
+    fn defer(
+        &mut self,
+        exec: &Arc<Inner>,
+        turns: &mut Taken<'_>,
+        queue: &DriverQueue,
+        waits: &Waits,
+        hands: Hands,
+    ) -> Result<Arc<Deferred>> {
         let results = exec.held_results(&hands);
         let keep = Arc::new(Keep::default());
         let held = self.hold(exec, queue, waits);
@@ -380,7 +364,7 @@ impl Lane {
         };
         self.leftovers.flush.push(queue.clone());
         let state = Arc::new(State::new(exec.context.clone(), results, Arc::clone(&keep), Stage::Deferred, left));
-        self.deferred = Some(Arc::clone(&state));
+        turns.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), entered, hands, keep, gate))
     }
 
@@ -401,16 +385,16 @@ impl Lane {
 
     /// Sees to it that what the commands use outlives them, when the executable goes: host memory, and what command
     /// buffers name.
-    pub(super) fn keep(&mut self, data: Vec<HostBytes>, objects: Objects, views: Vec<Mem>) {
+    pub(super) fn keep(&mut self, running: Vec<Running>, flat: Arc<Flat>, objects: Objects) {
         let recorded = std::mem::take(&mut self.recorded);
-        let host = (data, std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
-        if recorded.is_empty() && host.0.is_empty() && host.1.is_empty() && host.2.is_empty() {
+        let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
+        if recorded.is_empty() && flat.tables.data.is_empty() && host.0.is_empty() && host.1.is_empty() {
             return;
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.
-        let named = (!recorded.is_empty()).then_some((recorded, objects, views));
-        let kept = Arc::new((named, host));
-        for Running { queue, event } in std::mem::take(&mut self.running) {
+        let named = (!recorded.is_empty()).then_some((recorded, objects));
+        let kept = Arc::new((named, flat, host));
+        for Running { queue, event } in running {
             let event = event.map_or_else(|| enqueue::marker(&queue, &Waits::NONE), Ok);
             match event {
                 Ok(event) => {
@@ -435,12 +419,13 @@ impl Lane {
 /// Records the native parts of an executable once more, for queues with other properties.
 fn record_for(exec: &Inner, properties: QueueProperties) -> Result<Recorded, Refusal> {
     let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
-    native::record(&exec.plan, &exec.objects, &exec.views, &queue)
+    native::record(&exec.plan, &exec.objects, &exec.flat.tables.views, &queue)
 }
 
 impl Inner {
-    /// The results that a submission holds, by node.
-    fn held_results(&self, hands: &Hands) -> Vec<(Node, Arc<Slot>)> {
-        self.result_nodes.iter().zip(&hands.slots).map(|(node, slot)| (self.node(*node), Arc::clone(slot))).collect()
+    /// The results that a submission holds, by read.
+    fn held_results(&self, hands: &Hands) -> Vec<(Part, Arc<Slot>)> {
+        let part = |of: &Origin| Part { node: self.node(of.node), index: of.part };
+        self.result_nodes.iter().zip(&hands.slots).map(|(of, slot)| (part(of), Arc::clone(slot))).collect()
     }
 }

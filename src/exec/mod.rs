@@ -10,12 +10,15 @@ mod native_tests;
 mod replay;
 mod report;
 pub(crate) mod ring;
+mod sub_graph;
 mod submission;
 mod submit;
+mod turns;
 mod walk;
 
 pub use finalize::Finalize;
-pub use report::{Report, SegmentReport};
+pub use report::{Report, SegmentReport, SubGraphReport};
+pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, ResultGuard, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
 
@@ -23,17 +26,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::cl::buffer::Mem;
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
-use crate::cl::host::HostBytes;
 use crate::cl::kernel::KernelObject;
 use crate::error::Result;
-use crate::graph::{GraphId, Node};
+use crate::graph::{Flat, GraphId, Node, Origin};
 use crate::ir::{DataId, NodeId};
 use crate::plan::{ObjectId, Plan};
 use crate::record::Queue;
 use lane::Lane;
+use turns::TurnsOf;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.
 ///
@@ -65,15 +67,16 @@ struct Inner {
     context: Context,
     device: Device,
     plan: Plan,
-    views: Vec<Mem>,
+    /// What it was made of, without sub-graphs: the memory that commands use, and what host writes write unless a
+    /// submission brings other data.
+    flat: Arc<Flat>,
     objects: Objects,
-    /// What host writes write, unless a submission brings other data.
-    data: Vec<HostBytes>,
-    inputs: HashMap<NodeId, DataId>,
-    /// The node of each result, in the order of results, which is that of nodes.
-    result_nodes: Vec<NodeId>,
+    inputs: HashMap<Origin, DataId>,
+    /// The read of each result, in the order of results, which is that of reads.
+    result_nodes: Vec<Origin>,
     report: Report,
     lane: Mutex<Lane>,
+    turns: TurnsOf,
 }
 
 /// One kernel object for each of `plan.objects`, in that order.
@@ -193,9 +196,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // OpenCL keeps its own objects until enqueued commands are done with them. It does not keep what a command buffer
         // uses, and host memory is ours to keep too.
-        let data = std::mem::take(&mut self.data);
-        let (objects, views) = (std::mem::take(&mut self.objects), std::mem::take(&mut self.views));
+        let objects = std::mem::take(&mut self.objects);
         let lane = self.lane.get_mut().unwrap_or_else(PoisonError::into_inner);
-        lane.keep(data, objects, views);
+        lane.keep(self.turns.running(), Arc::clone(&self.flat), objects);
     }
 }

@@ -20,7 +20,8 @@ pub(super) fn enqueue(
     action: &Action,
     to: &To<'_>,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    let at = |place: &Place| -> (&Mem, usize) { (&exec.views[place.view.index()], place.offset) };
+    let tables = &*exec.flat.tables;
+    let at = |place: &Place| -> (&Mem, usize) { (&tables.views[place.view.index()], place.offset) };
     match action {
         Action::Launch { object, grid } => {
             let object = &exec.objects.get(*object);
@@ -29,8 +30,8 @@ pub(super) fn enqueue(
         Action::Copy { src, dst, size } => enqueue::copy(to, at(src), at(dst), *size),
         Action::CopyRect(rect) => enqueue::copy_rect(
             to,
-            (&exec.views[rect.src.index()], &rect.src_origin),
-            (&exec.views[rect.dst.index()], &rect.dst_origin),
+            (&tables.views[rect.src.index()], &rect.src_origin),
+            (&tables.views[rect.dst.index()], &rect.dst_origin),
             &rect.region,
             &rect.pitches,
         ),
@@ -38,7 +39,7 @@ pub(super) fn enqueue(
         Action::Write { dst, data } => {
             let end = hands.inputs.partition_point(|(id, _)| id <= data);
             let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
-            enqueue::write(to, at(dst), given.unwrap_or(&exec.data[data.index()]))
+            enqueue::write(to, at(dst), given.unwrap_or(&tables.data[data.index()]))
         }
         Action::Read { src, result } => enqueue::read(to, at(src), &hands.slots[result.index()]),
     }

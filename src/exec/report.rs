@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::caps::Caps;
-use crate::graph::State;
-use crate::ir::Warning;
+use crate::graph::{Flat, State};
+use crate::ir::{NodeId, Op, Warning};
 use crate::plan::known::{self, Driver};
 use crate::plan::{Path, Plan, Why};
 
@@ -27,6 +27,8 @@ pub struct Report {
     pub nodes: usize,
     /// Edges of the graph.
     pub edges: usize,
+    /// The sub-graphs, in the order of their nodes.
+    pub sub_graphs: Vec<SubGraphReport>,
     /// Edges that were dropped because a path of two others implies them.
     pub edges_implied_by_path: usize,
     /// Edges that cost nothing, because the order of an in-order queue implies them.
@@ -45,6 +47,27 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
+/// An executable in a graph. It is always written out: its commands are planned with the others, as if they had been added
+/// one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubGraphReport {
+    /// The number of its node.
+    pub node: usize,
+    /// Nodes that it was written out to.
+    pub nodes: usize,
+}
+
+fn sub_graphs(state: &State) -> Vec<SubGraphReport> {
+    let of = |id: NodeId| match state.ir.op(id) {
+        Op::SubGraph(child) => {
+            Some(SubGraphReport { node: id.index(), nodes: state.children[child.index()].flat.tables.ir.len() })
+        }
+        _ => None,
+    };
+    state.ir.ids().filter_map(of).collect()
+}
+
 /// Consecutive commands that run by one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,21 +83,22 @@ pub struct SegmentReport {
 }
 
 impl Report {
-    pub(super) fn new(device: &crate::Device, state: &State, plan: &Plan) -> Self {
+    pub(super) fn new(device: &crate::Device, state: &State, flat: &Flat, plan: &Plan) -> Self {
         let caps = device.caps();
-        let ir = &state.ir;
+        let ir = &flat.tables.ir;
         let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());
         let warnings = ir.warnings.iter().map(|warning| match warning {
             Warning::WritesConst { node, index } => format!(
                 "node {}: argument {index} is declared as written, and the kernel declares it const: `read` would make \
                  fewer edges",
-                node.0
+                flat.origin(*node).node.0
             ),
         });
         Self {
             device: format!("{} ({})", caps.name, caps.platform),
-            nodes: ir.len(),
-            edges: ir.topology.edge_count(),
+            nodes: state.ir.len(),
+            edges: state.ir.topology.edge_count(),
+            sub_graphs: sub_graphs(state),
             edges_implied_by_path: plan.edges.implied_by_path,
             edges_implied_by_lane: plan.edges.implied_by_lane,
             commands: plan.steps.len(),
@@ -141,6 +165,13 @@ impl fmt::Display for Report {
             "edges    {}: {} implied by a path of two others, {} by the order of the queue",
             self.edges, self.edges_implied_by_path, self.edges_implied_by_lane
         )?;
+        for sub in self.sub_graphs.iter().take(SHOWN) {
+            writeln!(f, "graph    node {} is a sub-graph, written out to {}", sub.node, count(sub.nodes, "node"))?;
+        }
+        if let Some(rest) = self.sub_graphs.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let nodes = rest.iter().map(|sub| sub.nodes).sum();
+            writeln!(f, "         and {} more, written out to {}", rest.len(), count(nodes, "node"))?;
+        }
         writeln!(f, "kernels  {} with arguments set", count(self.kernel_objects, "object"))?;
         for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {
             writeln!(f, "part {index:<3} {segment}")?;

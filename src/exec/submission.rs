@@ -10,14 +10,15 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::walk::Inputs;
+use super::{Executable, SubGraph};
 use crate::cl::context::Context;
 use crate::cl::event::{self, DriverEvent};
 use crate::cl::host::{Completed, Element, Slot};
 use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
-use crate::error::{DriverError, Result, SubmitError};
-use crate::graph::{HostRead, Node};
-use crate::record::Event;
+use crate::error::{DriverError, RecordError, Result, SubmitError};
+use crate::graph::{HostRead, Part};
+use crate::record::{self, Event, NodeEvent};
 
 /// One run of an executable. Cheap to clone: clones are the same submission.
 ///
@@ -28,7 +29,14 @@ use crate::record::Event;
 /// at the last command, behind which the queue's order has put all others: what a driver does not report there is not
 /// seen.
 #[derive(Clone)]
-pub struct Submission(Arc<State>);
+pub struct Submission(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Run(Arc<State>),
+    /// The queue recorded: the executable is a node, and nothing runs.
+    Recorded(NodeEvent, Executable),
+}
 
 /// Where a submission has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +55,12 @@ pub enum Progress {
 /// What a submission's owner and the watcher share.
 pub(super) struct State {
     pub(super) context: Context,
-    /// By node.
-    results: Vec<(Node, Arc<Slot>)>,
+    /// By read.
+    results: Vec<(Part, Arc<Slot>)>,
     /// Input of this submission, gone when it has ended.
     inputs: Arc<Keep>,
     /// An event that is complete when the submission is, whatever becomes of it.
-    event: DriverEvent,
+    pub(super) event: DriverEvent,
     phase: Mutex<Phase>,
     changed: Condvar,
 }
@@ -107,7 +115,7 @@ pub(super) enum Stage {
 impl State {
     pub(super) fn new(
         context: Context,
-        results: Vec<(Node, Arc<Slot>)>,
+        results: Vec<(Part, Arc<Slot>)>,
         inputs: Arc<Keep>,
         stage: Stage,
         event: DriverEvent,
@@ -236,11 +244,34 @@ fn ended(outcome: Result<(), DriverError>) -> Result<()> {
 
 impl Submission {
     pub(super) fn new(state: Arc<State>) -> Self {
-        Self(state)
+        Self(Kind::Run(state))
     }
 
-    pub(super) fn state(&self) -> &Arc<State> {
-        &self.0
+    /// One that stands for a node.
+    pub(super) fn recorded(event: NodeEvent, executable: Executable) -> Self {
+        Self(Kind::Recorded(event, executable))
+    }
+
+    /// The run, or the node that it stands for.
+    pub(super) fn parts(&self) -> Result<&Arc<State>, &NodeEvent> {
+        match &self.0 {
+            Kind::Run(state) => Ok(state),
+            Kind::Recorded(event, _) => Err(event),
+        }
+    }
+
+    fn state(&self, what: &'static str) -> Result<&Arc<State>, RecordError> {
+        self.parts().map_err(|event| RecordError::Recorded { node: event.node, what })
+    }
+
+    /// The sub-graph that it stands for, if the queue recorded: its reads and writes are those of the recorded graph's
+    /// submissions.
+    #[must_use]
+    pub fn sub_graph(&self) -> Option<SubGraph> {
+        match &self.0 {
+            Kind::Run(_) => None,
+            Kind::Recorded(event, executable) => Some(SubGraph::new(event.node, executable.clone())),
+        }
     }
 
     /// Blocks until the submission has ended.
@@ -251,7 +282,8 @@ impl Submission {
     /// enqueued, and then could not be.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
-        let mut phase = self.0.lock();
+        let state = self.state("waited for")?;
+        let mut phase = state.lock();
         loop {
             match &phase.stage {
                 Stage::Done(outcome) => return outcome.clone(),
@@ -261,11 +293,11 @@ impl Submission {
                     match last.wait() {
                         // The wait failed, and not the commands: they may run still.
                         Err(error) if !watch::is_over(&Err(error)) => return Err(SubmitError::Driver(error).into()),
-                        outcome => self.0.settle(ended(outcome)),
+                        outcome => state.settle(ended(outcome)),
                     }
-                    phase = self.0.lock();
+                    phase = state.lock();
                 }
-                Stage::Deferred => phase = self.0.changed.wait(phase).unwrap_or_else(PoisonError::into_inner),
+                Stage::Deferred => phase = state.changed.wait(phase).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -276,14 +308,15 @@ impl Submission {
     /// [`SubmitError::TimedOut`] when it has not ended by then, which does not stop it; otherwise as
     /// [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
+        let state = self.state("waited for")?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
-        if let Stage::Done(outcome) = self.0.stage().map_err(SubmitError::from)? {
+        if let Stage::Done(outcome) = state.stage().map_err(SubmitError::from)? {
             return outcome;
         }
         // Somebody to be woken by. One that is deferred is watched by itself.
-        self.0.watch();
-        let mut phase = self.0.lock();
+        state.watch();
+        let mut phase = state.lock();
         loop {
             if let Stage::Done(outcome) = &phase.stage {
                 return outcome.clone();
@@ -292,7 +325,7 @@ impl Submission {
             if left.is_zero() {
                 return Err(SubmitError::TimedOut(limit).into());
             }
-            phase = self.0.changed.wait_timeout(phase, left).unwrap_or_else(PoisonError::into_inner).0;
+            phase = state.changed.wait_timeout(phase, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -301,7 +334,7 @@ impl Submission {
     /// # Errors
     /// [`DriverError`] when the driver refuses to tell.
     pub fn progress(&self) -> Result<Progress> {
-        Ok(match self.0.stage()? {
+        Ok(match self.state("asked for its progress")?.stage()? {
             Stage::Deferred => Progress::Waiting,
             Stage::Done(Ok(())) => Progress::Complete,
             Stage::Done(Err(_)) => Progress::Failed,
@@ -331,7 +364,10 @@ impl Submission {
     /// submissions.
     #[doc(alias = "clSetEventCallback")]
     pub fn on_complete(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
-        self.0.listen(Listener::User(Box::new(callback)));
+        match self.state("waited for") {
+            Ok(state) => state.listen(Listener::User(Box::new(callback))),
+            Err(error) => watch::call(move || callback(Err(error.into()))),
+        }
     }
 
     /// What a host read read, once the submission is complete.
@@ -342,16 +378,19 @@ impl Submission {
     /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; how the submission failed.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let node = read.node();
-        let found = self.0.results.binary_search_by_key(&node, |(of, _)| *of);
-        let (_, slot) = &self.0.results[found.map_err(|_| SubmitError::NotAResult { node })?];
-        match self.0.stage()? {
+        let part = Part { node, index: read.part() };
+        let state = self.state("asked for results")?;
+        let found = state.results.binary_search_by_key(&part, |(of, _)| *of);
+        let (_, slot) = &state.results[found.map_err(|_| SubmitError::NotAResult { node })?];
+        match state.stage()? {
             Stage::Done(outcome) => outcome?,
             Stage::Deferred | Stage::Enqueued { .. } => return Err(SubmitError::NotComplete.into()),
         }
         Ok(ResultGuard { slot: Arc::clone(slot), done: Completed::witnessed(), element: PhantomData })
     }
 
-    /// A driver's event that is complete when the submission has ended, for other libraries to wait for.
+    /// A driver's event that is complete when the submission has ended, for other libraries to wait for; or the event of a
+    /// recorded command, where the queue recorded.
     ///
     /// It shows completion and not success: a submission that failed because of what it waited for ends with a
     /// complete event. Nobody flushes for it but its taker.
@@ -359,16 +398,24 @@ impl Submission {
     /// # Errors
     /// [`DriverError`] when the driver refuses to flush the queue.
     pub fn event(&self) -> Result<Event> {
-        if let Stage::Enqueued { queue, .. } = self.0.stage()? {
+        let state = match self.parts() {
+            Ok(state) => state,
+            Err(node) => return Ok(Event(record::Kind::Node(node.clone()))),
+        };
+        if let Stage::Enqueued { queue, .. } = state.stage()? {
             queue.flush()?;
         }
-        Ok(self.0.event.clone().into())
+        Ok(state.event.clone().into())
     }
 }
 
 impl fmt::Debug for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stage = match &self.0.lock().stage {
+        let state = match self.parts() {
+            Ok(state) => state,
+            Err(event) => return write!(f, "Submission({})", event.node),
+        };
+        let stage = match &state.lock().stage {
             Stage::Deferred => "deferred".to_owned(),
             Stage::Enqueued { .. } => "enqueued".to_owned(),
             Stage::Done(outcome) => format!("done: {outcome:?}"),
@@ -407,7 +454,10 @@ impl Future for Completion {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<()>> {
-        let state = Arc::clone(&self.submission.0);
+        let state = match self.submission.state("waited for") {
+            Ok(state) => Arc::clone(state),
+            Err(error) => return Poll::Ready(Err(error.into())),
+        };
         if let Stage::Done(outcome) = &state.lock().stage {
             return Poll::Ready(outcome.clone());
         }

@@ -15,7 +15,8 @@ use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::error::{DriverError, Error, RecordError, Result, Status, SubmitError};
-use crate::graph::HostWrite;
+use crate::graph::tape::Order;
+use crate::graph::{HostWrite, Origin};
 use crate::record::{self, Event, NodeEvent, Queue, QueueState};
 
 /// A submission to be made. See [`Executable::submit_to`].
@@ -61,7 +62,10 @@ impl std::fmt::Debug for Kind {
 
 impl WaitFor for Submission {
     fn dependency(&self) -> Result<Dependency> {
-        Ok(Dependency(Kind::Submission(Arc::clone(self.state()))))
+        Ok(Dependency(match self.parts() {
+            Ok(state) => Kind::Submission(Arc::clone(state)),
+            Err(node) => Kind::Node(node.clone()),
+        }))
     }
 }
 
@@ -106,11 +110,12 @@ impl<'a> Submit<'a> {
     /// Gives a host write other data, for this submission only. As many elements as the node writes.
     pub fn with<T: Element>(mut self, input: &HostWrite<T>, data: impl Into<HostData<T>>) -> Self {
         let (inner, node) = (&*self.exec.0, input.node());
+        let origin = Origin { node: node.id(), part: input.part() };
         let bytes = data.into().into_bytes();
-        let checked = match inner.inputs.get(&node.id()).filter(|_| node.graph() == inner.graph) {
+        let checked = match inner.inputs.get(&origin).filter(|_| node.graph() == inner.graph) {
             None => Err(SubmitError::NotAnInput { node }),
             Some(id) => {
-                let expected = inner.data[id.index()].len();
+                let expected = inner.flat.tables.data[id.index()].len();
                 let given = bytes.len();
                 if given == expected { Ok(*id) } else { Err(SubmitError::InputSize { node, expected, given }) }
             }
@@ -127,10 +132,14 @@ impl<'a> Submit<'a> {
 
     /// Submits. Does not block.
     ///
+    /// While the queue records, the executable becomes a sub-graph of the graph, and the submission stands for its node:
+    /// [`Submission::sub_graph`].
+    ///
     /// # Errors
     /// [`SubmitError::OtherQueue`], [`SubmitError::OtherContext`], [`SubmitError::EventFailed`];
     /// [`SubmitError::NoSlot`], [`SubmitError::NotAnInput`], [`SubmitError::InputSize`]: nothing was enqueued.
-    /// [`SubmitError::Enqueue`]: what was enqueued before will run, and later submissions wait for it.
+    /// [`SubmitError::Enqueue`]: what was enqueued before will run, and later submissions wait for it. Those of
+    /// [`Queue::enqueue_copy_buffer`] about recording.
     pub fn submit(self) -> Result<Submission> {
         let submission = self.go(true)?;
         Ok(submission
@@ -149,12 +158,36 @@ impl<'a> Submit<'a> {
         self.go(false).map(|_| ())
     }
 
+    /// Has a recording queue, or one that joins a recording, take the executable down.
+    fn record_if(&self) -> Result<Option<Submission>> {
+        let node = |wait: &Result<Dependency>| matches!(wait, Ok(Dependency(Kind::Node(_))));
+        if self.queue.state() == QueueState::Executing && !self.waits.iter().any(node) {
+            return Ok(None);
+        }
+        let events = self.waits.iter().map(|wait| match &wait.as_ref().map_err(Clone::clone)?.0 {
+            Kind::Event(event) => Ok(event.clone().into()),
+            Kind::Submission(state) => Ok(state.event.clone().into()),
+            Kind::Node(event) => Ok(Event(record::Kind::Node(event.clone()))),
+        });
+        let events: Vec<Event> = events.collect::<Result<_>>()?;
+        let inputs = self.inputs.as_ref().map_err(Clone::clone)?;
+        if !inputs.is_empty() {
+            let instead = "a recording runs any number of times: give it to the submission of the recorded graph, by \
+                           `SubGraph::write`";
+            return Err(RecordError::NotRecordable { what: "input for one submission", instead }.into());
+        }
+        let events: Vec<&Event> = events.iter().collect();
+        let event = self.queue.record_if(&self.exec.as_request(), Order::Plain, &events)?;
+        Ok(event.and_then(|event| match event.0 {
+            record::Kind::Node(node) => Some(Submission::recorded(node, self.exec.clone())),
+            record::Kind::Driver(_) => None,
+        }))
+    }
+
     fn go(self, observed: bool) -> Result<Option<Submission>> {
         let exec = &self.exec.0;
-        let recorded = |wait: &Result<Dependency>| matches!(wait, Ok(Dependency(Kind::Node(_))));
-        if self.queue.state() == QueueState::Recording || self.waits.iter().any(recorded) {
-            let instead = "submit it when the recording has ended";
-            return Err(RecordError::NotRecordable { what: "the submission of an executable", instead }.into());
+        if let Some(recorded) = self.record_if()? {
+            return Ok(Some(recorded));
         }
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
         if self.queue.context() != &exec.context {

@@ -151,7 +151,8 @@ impl Walk<'_> {
 
     fn stopped(&self, steps: Range<usize>, source: DriverError, under_way: bool) -> Stopped {
         let all = &self.exec.plan.steps;
-        let (node, commands) = (self.exec.node(all[steps.start].node), steps.len());
+        let origin = self.exec.flat.origin(all[steps.start].node);
+        let (node, commands) = (self.exec.node(origin.node), steps.len());
         let error = SubmitError::Enqueue { node, commands, enqueued: steps.start, total: all.len(), source };
         Stopped { error, under_way: under_way || self.ends.first.is_some() }
     }

@@ -97,6 +97,9 @@ fn describe(state: &State, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
         Op::Empty => {}
+        Op::SubGraph(child) => {
+            lines.push(format!("{} nodes", state.children[child.index()].flat.tables.ir.len()));
+        }
         Op::Kernel { args, grid, .. } => {
             let dims = grid.dims as usize;
             let mut range = format!("range {:?}", &grid.global[..dims]);

@@ -4,8 +4,9 @@ use bytemuck::Pod;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::request::{Request, Target};
+use super::tables::Writer;
 use super::transfer::forbid;
-use super::{After, Graph, Node, State, after_methods};
+use super::{After, Graph, Node, after_methods};
 use crate::caps::Caps;
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::context::InContext;
@@ -281,7 +282,7 @@ impl Request for Launch {
         Ok(Checked { grid, built: facts.is_some() })
     }
 
-    fn lower(self, checked: Checked, state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let Self { kernel, args, bytes, prints, .. } = self;
         let id = state.kernel(&kernel, checked.built);
         let base = state.ir.push_bytes(&bytes)?;

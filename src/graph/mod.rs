@@ -4,18 +4,24 @@
 //! memory tells, and `add` adds it or says what is wrong.
 
 mod dot;
+mod flatten;
 pub(crate) mod kernel;
 mod query;
 pub(crate) mod rect;
 pub(crate) mod request;
+pub(crate) mod sub_graph;
+mod tables;
 pub(crate) mod tape;
 pub(crate) mod transfer;
 
 pub use dot::Detail;
+pub(crate) use flatten::{Flat, Origin};
 pub use kernel::{Extent, KernelNode};
 pub use query::NodeKind;
 pub use rect::CopyRectNode;
 use request::{Request, Target};
+pub(crate) use tables::{Child, Tables, Turns};
+use tables::{Index, Writer};
 use tape::{Order, Recorder, Tape};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
 
@@ -24,14 +30,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::cl::buffer::{Mem, Region};
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
-use crate::cl::host::HostBytes;
-use crate::cl::kernel::Kernel;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::hazards::Hazards;
-use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, View, ViewId};
+use crate::ir::{Ir, NodeId};
 
 /// A graph of OpenCL commands for one device of one context, to which nodes can be added at any time.
 ///
@@ -110,25 +113,25 @@ impl GraphProperties {
     }
 }
 
-/// The graph as data, and the objects that its ids stand for, in the same order.
+/// A graph while it is built.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    pub(crate) ir: Ir,
-    pub(crate) views: Vec<Mem>,
-    pub(crate) kernels: Vec<Kernel>,
-    pub(crate) data: Vec<HostBytes>,
-    /// Bytes of each result.
-    pub(crate) results: Vec<usize>,
+    /// Shared with the executables that were made of it: what is added later is added to a copy.
+    pub(crate) tables: Arc<Tables>,
     pub(crate) tape: Tape,
+    index: Index,
     hazards: Hazards,
-    /// By C handle, which is unique while `views` keeps the object alive.
-    view_of: HashMap<usize, ViewId>,
-    root_of: HashMap<usize, RootId>,
-    kernel_of: HashMap<KernelKey, KernelId>,
+    /// The last use of an executable in this graph, by where its order lives.
+    last_use: HashMap<usize, NodeId>,
 }
 
-/// A program's C handle and the function's name.
-type KernelKey = (usize, Arc<str>);
+impl std::ops::Deref for State {
+    type Target = Tables;
+
+    fn deref(&self) -> &Tables {
+        &self.tables
+    }
+}
 
 /// A node of a graph. A plain value: it keeps nothing alive, and is equal to itself only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,6 +158,13 @@ impl Node {
     pub(crate) fn graph(self) -> GraphId {
         self.graph
     }
+}
+
+/// A write or a read: a node, or one inside of a sub-graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Part {
+    pub(crate) node: Node,
+    pub(crate) index: u32,
 }
 
 impl fmt::Display for Node {
@@ -249,7 +259,8 @@ impl Graph {
         if from == to {
             return Err(BuildError::new(subject(), BuildCause::SameNode { node: before }).into());
         }
-        match state.ir.topology.add_edge(from, to, !self.0.properties.no_cycle_check) {
+        let check = !self.0.properties.no_cycle_check;
+        match Arc::make_mut(&mut state.tables).ir.topology.add_edge(from, to, check) {
             Ok(_) => Ok(()),
             Err(would) => {
                 let nodes = would.0.into_iter().map(|node| Node::new(self.id(), node)).collect();
@@ -283,7 +294,7 @@ impl Graph {
     }
 
     /// Adds a node by building. Everything is checked before anything changes.
-    fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
+    pub(crate) fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
         let mut state = self.lock();
         let state = &mut *state;
         let fail = |state: &State, subject: String, cause| {
@@ -378,6 +389,11 @@ impl Drop for Shared {
 }
 
 impl State {
+    /// The graph as it is now, without sub-graphs. `None` when a table is full.
+    pub(crate) fn flat(&self) -> Option<Flat> {
+        Flat::new(&self.tables)
+    }
+
     /// Adds a checked command behind others and behind those that its memory tells. Nothing changes when a table is full.
     fn push<R: Request>(
         &mut self,
@@ -385,70 +401,38 @@ impl State {
         checked: R::Checked,
         waits: &mut Vec<NodeId>,
     ) -> Result<NodeId, BuildCause> {
-        let mark = self.ir.mark();
+        let uses: Vec<usize> = request.uses().iter().map(Turns::address).collect();
+        let Self { tables, index, hazards, last_use, .. } = self;
+        let tables = Arc::make_mut(tables);
+        let mark = tables.ir.mark();
         let mut accesses = Vec::new();
-        let op = if self.ir.has_room() { request.lower(checked, self, &mut accesses) } else { None };
-        let id = NodeId(self.ir.len() as u32);
+        let room = tables.ir.has_room();
+        let op = if room { request.lower(checked, &mut Writer { tables, index }, &mut accesses) } else { None };
+        let id = NodeId(tables.ir.len() as u32);
         let node = op.and_then(|op| {
             for access in &accesses {
-                let view = &self.ir.views[access.view.index()];
-                self.hazards.add(id, access, view, waits);
+                hazards.add(id, access, &tables.ir.views[access.view.index()], waits);
             }
-            self.ir.push_node(op, accesses.into_iter(), waits)
+            // Uses of one executable follow each other.
+            waits.extend(uses.iter().filter_map(|one| last_use.get(one)));
+            tables.ir.push_node(op, accesses.into_iter(), waits)
         });
+        if let Some(node) = node {
+            last_use.extend(uses.into_iter().map(|one| (one, node)));
+        }
         node.ok_or_else(|| {
-            self.ir.rewind(mark);
+            tables.ir.rewind(mark);
             BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
         })
-    }
-
-    /// The id of some memory, new or known.
-    fn view(&mut self, mem: &Mem) -> ViewId {
-        if let Some(&view) = self.view_of.get(&mem.raw().addr()) {
-            return view;
-        }
-        let roots = self.root_of.len() as u32;
-        let root = *self.root_of.entry(mem.root()).or_insert(RootId(roots));
-        let view = ViewId(self.views.len() as u32);
-        self.ir.views.push(View {
-            root,
-            root_size: mem.root_size(),
-            offset: mem.offset_in_root(),
-            size: mem.size(),
-            is_sub_buffer: mem.is_sub_buffer(),
-        });
-        self.views.push(mem.clone());
-        self.view_of.insert(mem.raw().addr(), view);
-        view
-    }
-
-    /// The id of a region's memory, and the use of its bytes.
-    fn access(&mut self, region: &Region, mode: Mode) -> Access {
-        let view = self.view(&region.mem);
-        let start = region.mem.offset_in_root() + region.offset;
-        Access { view, range: start..start + region.size, mode }
-    }
-
-    /// The id of a kernel function, new or known.
-    fn kernel(&mut self, kernel: &Kernel, built: bool) -> KernelId {
-        let name: Arc<str> = kernel.shared_name();
-        if let Some(&id) = self.kernel_of.get(&(kernel.program().raw().addr(), Arc::clone(&name))) {
-            return id;
-        }
-        let id = KernelId(self.kernels.len() as u32);
-        self.ir.kernels.push(KernelDecl { name: Arc::clone(&name), built, checked: kernel.has_arg_info() });
-        self.kernel_of.insert((kernel.program().raw().addr(), name), id);
-        self.kernels.push(kernel.clone());
-        id
     }
 }
 
 /// What a node waits for besides what its memory tells.
 #[derive(Clone, Debug, Default)]
-struct After {
+pub(crate) struct After {
     /// `None` for an event that is of no node.
-    nodes: Vec<Option<Node>>,
-    all_leaves: bool,
+    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) all_leaves: bool,
 }
 
 /// The two methods that every builder has.
@@ -469,7 +453,7 @@ macro_rules! after_methods {
         }
     };
 }
-use after_methods;
+pub(crate) use after_methods;
 
 impl InContext for Graph {
     fn context(&self) -> &Context {

@@ -24,6 +24,8 @@ pub enum NodeKind {
     Write,
     /// A buffer to host memory.
     Read,
+    /// An executable.
+    SubGraph,
 }
 
 impl NodeKind {
@@ -36,6 +38,7 @@ impl NodeKind {
             Op::Fill { .. } => Self::Fill,
             Op::Write { .. } => Self::Write,
             Op::Read { .. } => Self::Read,
+            Op::SubGraph(_) => Self::SubGraph,
         }
     }
 }
@@ -50,6 +53,7 @@ impl fmt::Display for NodeKind {
             Self::Fill => "fill",
             Self::Write => "host write",
             Self::Read => "host read",
+            Self::SubGraph => "sub-graph",
         })
     }
 }

@@ -1,7 +1,8 @@
 //! Rectangular copies.
 
 use super::request::{Request, Target};
-use super::{After, Graph, Node, State, after_methods};
+use super::tables::Writer;
+use super::{After, Graph, Node, after_methods};
 use crate::cl::buffer::{AsRegion, Buffer, Region};
 use crate::cl::host::Element;
 use crate::cl::places::rect_origin;
@@ -141,7 +142,7 @@ impl Request for Rect {
         Ok((from, into))
     }
 
-    fn lower(self, (from, into): Self::Checked, state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (from, into): Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let region = self.bytes();
         let Self { src, dst, .. } = self;
         let part = |side: &Side, layout: &Layout| Region {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::State;
+use super::tables::{Turns, Writer};
 use crate::cl::buffer::Region;
 use crate::cl::context::Context;
 use crate::cl::device::Device;
@@ -20,8 +20,13 @@ pub(crate) trait Request {
     /// Finds everything that could be wrong, and changes nothing.
     fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause>;
 
+    /// The executables that it runs, whose uses follow each other.
+    fn uses(&self) -> &[Turns] {
+        &[]
+    }
+
     /// Writes it into a graph's tables, with the memory that it uses. `None` when a table is full.
-    fn lower(self, checked: Self::Checked, state: &mut State, accesses: &mut Vec<Access>) -> Option<Op>;
+    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op>;
 }
 
 /// For whom a command is checked.

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
 use super::request::{Request, Target};
-use super::{After, Graph, Node, Nodes, State, after_methods};
+use super::tables::Writer;
+use super::{After, Graph, Node, Nodes, after_methods};
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::error::{BuildCause, Result};
@@ -135,7 +136,7 @@ impl<T: Element> WriteNode<'_, T> {
     /// [`EmptyNode::add`].
     pub fn add(self) -> Result<HostWrite<T>> {
         let node = self.graph.insert(self.write, &self.after)?;
-        Ok(HostWrite { node, element: self.element })
+        Ok(HostWrite::of(node))
     }
 }
 
@@ -166,29 +167,39 @@ impl<T: Element> ReadNode<'_, T> {
 /// A host write in a graph: stands for its node, and for its input at a submission.
 pub struct HostWrite<T> {
     node: Node,
+    part: u32,
     element: PhantomData<fn() -> T>,
 }
 
 /// A host read in a graph: stands for its node, and for its result of a submission.
 pub struct HostRead<T> {
     node: Node,
+    part: u32,
     element: PhantomData<fn() -> T>,
-}
-
-impl<T> HostRead<T> {
-    /// For a node that reads elements of this type.
-    pub(crate) fn of(node: Node) -> Self {
-        Self { node, element: PhantomData }
-    }
 }
 
 macro_rules! node_handle {
     ($name:ident) => {
         impl<T> $name<T> {
-            /// The node.
+            /// For a node of its kind, of elements of this type.
+            pub(crate) fn of(node: Node) -> Self {
+                Self { node, part: 0, element: PhantomData }
+            }
+
+            /// For one inside of a sub-graph.
+            pub(crate) fn of_part(node: Node, part: u32) -> Self {
+                Self { node, part, element: PhantomData }
+            }
+
+            /// The node: of what is inside of a sub-graph, that of the sub-graph.
             #[must_use]
             pub fn node(&self) -> Node {
                 self.node
+            }
+
+            /// Which one of a sub-graph.
+            pub(crate) fn part(&self) -> u32 {
+                self.part
             }
         }
 
@@ -238,7 +249,7 @@ impl Request for Empty {
         Ok(())
     }
 
-    fn lower(self, (): (), _: &mut State, _: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), _: &mut Writer<'_>, _: &mut Vec<Access>) -> Option<Op> {
         Some(Op::Empty)
     }
 }
@@ -265,7 +276,7 @@ impl Request for Copy {
         check_overlap(src, dst)
     }
 
-    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let Self { src, dst } = self;
         accesses.push(state.access(&src, Mode::Read));
         accesses.push(state.access(&dst, Mode::Write));
@@ -301,7 +312,7 @@ impl Request for Fill {
         Ok(())
     }
 
-    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let Self { dst, pattern } = self;
         accesses.push(state.access(&dst, Mode::Write));
         let pattern = state.ir.push_bytes(&pattern)?;
@@ -335,7 +346,7 @@ impl Request for Write {
         check_write(target, &self.dst, self.data.len())
     }
 
-    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let Self { dst, data } = self;
         accesses.push(state.access(&dst, Mode::Write));
         let (dst, size, id) = (place(state, &dst), dst.size, DataId(state.ir.data));
@@ -373,7 +384,7 @@ impl Request for Read {
         forbid(src, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
     }
 
-    fn lower(self, (): (), state: &mut State, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let src = self.src;
         accesses.push(state.access(&src, Mode::Read));
         let (size, id) = (src.size, ResultId(state.ir.results));
@@ -407,6 +418,6 @@ fn check_overlap(src: &Region, dst: &Region) -> Result<(), BuildCause> {
     Ok(())
 }
 
-fn place(state: &mut State, region: &Region) -> Place {
+fn place(state: &mut Writer<'_>, region: &Region) -> Place {
     Place { view: state.view(&region.mem), offset: region.offset }
 }

@@ -41,6 +41,8 @@ ids! {
     DataId;
     /// The result of a read node.
     ResultId;
+    /// An executable in a graph.
+    ChildId;
 }
 
 /// A range of one of the graph's side tables.
@@ -69,12 +71,35 @@ impl Span {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
     Empty,
-    Kernel { kernel: KernelId, args: Span, grid: Grid, prints: bool },
-    Copy { src: Place, dst: Place, size: usize },
+    Kernel {
+        kernel: KernelId,
+        args: Span,
+        grid: Grid,
+        prints: bool,
+    },
+    Copy {
+        src: Place,
+        dst: Place,
+        size: usize,
+    },
     CopyRect(Box<CopyRect>),
-    Fill { dst: Place, size: usize, pattern: Span },
-    Write { dst: Place, size: usize, data: DataId },
-    Read { src: Place, size: usize, result: ResultId },
+    Fill {
+        dst: Place,
+        size: usize,
+        pattern: Span,
+    },
+    Write {
+        dst: Place,
+        size: usize,
+        data: DataId,
+    },
+    Read {
+        src: Place,
+        size: usize,
+        result: ResultId,
+    },
+    /// Written out before anything is planned.
+    SubGraph(ChildId),
 }
 
 impl Op {
@@ -82,6 +107,7 @@ impl Op {
     pub(crate) fn is_noop(&self) -> bool {
         match self {
             Self::Empty => true,
+            Self::SubGraph(_) => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
             Self::Copy { size, .. } | Self::Fill { size, .. } | Self::Write { size, .. } | Self::Read { size, .. } => {

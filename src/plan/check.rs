@@ -62,7 +62,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String>
     }
     for node in ir.ids() {
         let works = match ir.op(node) {
-            Op::Empty => false,
+            Op::Empty | Op::SubGraph(_) => false,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
             Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
             Op::Copy { size, .. } | Op::Fill { size, .. } | Op::Write { size, .. } | Op::Read { size, .. } => *size > 0,

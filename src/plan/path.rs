@@ -139,7 +139,7 @@ impl Command {
 
     fn of(op: &Op) -> Option<Self> {
         Some(match op {
-            Op::Empty => return None,
+            Op::Empty | Op::SubGraph(_) => return None,
             Op::Kernel { prints: false, .. } => Self::Kernel,
             Op::Kernel { prints: true, .. } => Self::PrintingKernel,
             Op::Copy { .. } => Self::Copy,

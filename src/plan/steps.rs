@@ -14,7 +14,8 @@ pub(super) fn steps(ir: &Ir, order: &[NodeId], object_of: &[Option<ObjectId>]) -
             continue;
         }
         let action = match op {
-            Op::Empty => continue,
+            // Sub-graphs were written out before.
+            Op::Empty | Op::SubGraph(_) => continue,
             Op::Kernel { grid, .. } => {
                 let Some(object) = object_of[node.index()] else { continue };
                 Action::Launch { object, grid: *grid }

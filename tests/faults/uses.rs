@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
 use clgraph::{
-    Buffer, Context, Device, DriverError, Event, Executable, Finalize, Graph, HostRead, HostWrite, InContext, Kernel,
-    Path, Program, Queue, QueueProperties, Result, Status, Submission,
+    Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
+    InContext, Kernel, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
 };
 
 /// Of `kernels-cl/tests.cl`, and no more: a program is compiled at each of thousands of places.
@@ -33,7 +33,7 @@ pub struct Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 19] = [
+pub const USES: [Use; 21] = [
     Use { name: "replay", run: || everything(Path::Replay, PLAIN, End::Wait) },
     Use { name: "native", run: || everything(Path::Native, PLAIN, End::Wait) },
     Use { name: "out of order", run: || everything(Path::Auto, OUT_OF_ORDER, End::Wait) },
@@ -53,6 +53,8 @@ pub const USES: [Use; 19] = [
     Use { name: "a binary", run: a_binary },
     Use { name: "objects of opencl3", run: objects_of_opencl3 },
     Use { name: "events and queues", run: events_and_queues },
+    Use { name: "recorded", run: recorded },
+    Use { name: "executed by the queue", run: executed },
 ];
 
 /// How [`everything`] goes on when it has an executable.
@@ -454,4 +456,61 @@ fn events_and_queues() -> Result<Vec<Vec<u32>>> {
         result(&first, &stirrer.output, || executable.submit(&queue))?,
         result(&second, &stirrer.output, resubmit)?,
     ])
+}
+
+/// What a queue is told, to be executed or recorded.
+fn commands(queue: &Queue, a: &Buffer<u32>, b: &Buffer<u32>, stir: &Kernel) -> Result<PendingRead<u32>> {
+    const BYTES: usize = 64 * 4;
+    again(|| queue.enqueue_write_buffer(a, 0, &[3; 64], &[]))?;
+    let owned = again(|| queue.enqueue_write_buffer_owned(b, 0, vec![4; 64], &[]))?;
+    again(|| {
+        let mut launch = ExecuteKernel::new(stir);
+        launch.set_arg(a).set_global_work_size(64).set_wait_event(&owned);
+        // SAFETY: each work-item touches its own element.
+        unsafe { launch.enqueue_nd_range(queue) }
+    })?;
+    again(|| queue.detached().enqueue_fill_buffer(b, &[9], 0, 16, &[]))?;
+    let copied = again(|| queue.enqueue_copy_buffer(a, b, 0, BYTES / 2, BYTES / 2, &[]))?;
+    again(|| queue.enqueue_barrier_with_wait_list(&[&copied]))?;
+    again(|| queue.enqueue_copy_buffer_rect(a, b, [0; 3], [0, 4, 0], [8, 2, 1], 16, 0, 16, 0, &[]))?;
+    let marker = again(|| queue.enqueue_marker_with_wait_list(&[]))?;
+    again(|| queue.enqueue_read_buffer_owned(b, 0, 64, &[&marker]))
+}
+
+/// A queue that executes.
+fn executed() -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let a = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let b = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let pending = commands(&queue, &a, &b, &stir)?;
+    let owned = again(|| pending.wait())?;
+    let mut borrowed = vec![0; 64];
+    once_more(|| queue.enqueue_read_buffer(&b, 0, &mut borrowed, &[]).map(|_| ()), || queue.finish())?;
+    again(|| queue.is_empty())?;
+    Ok(vec![owned.clone(), if borrowed == vec![0; 64] { owned } else { borrowed }])
+}
+
+/// The same recorded, twice in a graph as sub-graphs, and alone.
+fn recorded() -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let a = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let b = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let graph = Graph::new(&queue)?;
+    let read = graph.record(&queue, || commands(&queue, &a, &b, &stir))?.host_read()?;
+    let child = again(|| graph.finalize(Finalize::new().path(Path::Native).result_slots(6)))?;
+    let outer = Graph::new(&queue)?;
+    let first = outer.sub_graph(&child).add()?;
+    let second = outer.record(&queue, || child.submit(&queue))?.sub_graph();
+    let parent = again(|| outer.finalize(Finalize::new().result_slots(6)))?;
+    let (alone, inside) = (|| child.submit(&queue), || parent.submit(&queue));
+    let (own, both) = (again(alone)?, again(inside)?);
+    let mut results = vec![result(&own, &read, alone)?, result(&both, &first.read(&read)?, inside)?];
+    if let Some(second) = second {
+        results.push(result(&both, &second.read(&read)?, inside)?);
+    }
+    Ok(results)
 }

@@ -211,6 +211,7 @@ wrappers! {
         40 clGetKernelWorkGroupInfo (a b c d e f);
         41 clWaitForEvents (a b);
         42 clGetEventInfo (a b c d e);
+        45 clGetEventProfilingInfo (a b c d e);
         46 clFlush (a);
         47 clFinish (a);
         81 clSetEventCallback (a b c d);

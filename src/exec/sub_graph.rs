@@ -1,0 +1,128 @@
+//! Executables in other graphs.
+
+use std::sync::Arc;
+
+use super::Executable;
+use crate::cl::host::Element;
+use crate::error::{Result, SubmitError};
+use crate::graph::sub_graph::SubGraph as Request;
+use crate::graph::{After, Child, Graph, HostRead, HostWrite, Node, Nodes, Origin, after_methods};
+
+impl Graph {
+    /// Starts a node that is a whole executable: its roots wait for the predecessors of the node, and the node's successors
+    /// wait for all its leaves. It has the values that the executable has when this graph is finalized.
+    ///
+    /// The executable can still be submitted on its own, and be used several times; its uses follow each other. Finalizing
+    /// writes it out, so that it costs what its nodes cost.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let child = Graph::new(&queue)?;
+    /// let input = child.write(&buffer, [1, 2, 3, 4]).add()?;
+    /// let output = child.read(&buffer).add()?;
+    /// let child = child.finalize(Finalize::new())?;
+    ///
+    /// let parent = Graph::new(&queue)?;
+    /// let first = parent.sub_graph(&child).add()?;
+    /// let second = parent.sub_graph(&child).add()?;
+    /// let run = parent.finalize(Finalize::new())?.submit_to(&queue).with(&second.write(&input)?, [5, 6, 7, 8]).submit()?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&first.read(&output)?)?, [1, 2, 3, 4]);
+    /// assert_eq!(*run.get(&second.read(&output)?)?, [5, 6, 7, 8]);
+    /// # Ok(()) }
+    /// ```
+    pub fn sub_graph(&self, executable: &Executable) -> SubGraphNode<'_> {
+        SubGraphNode { graph: self, after: After::default(), executable: executable.clone() }
+    }
+}
+
+/// A sub-graph to be added. See [`Graph::sub_graph`].
+#[derive(Debug)]
+#[must_use = "a node is not in the graph until `add` is called"]
+pub struct SubGraphNode<'g> {
+    graph: &'g Graph,
+    after: After,
+    executable: Executable,
+}
+
+impl SubGraphNode<'_> {
+    after_methods!();
+
+    /// Adds the node.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherContext`](crate::BuildCause::OtherContext) and
+    /// [`BuildCause::OtherDevice`](crate::BuildCause::OtherDevice) for the executable, and those of
+    /// [`EmptyNode::add`](crate::EmptyNode::add).
+    pub fn add(self) -> Result<SubGraph> {
+        let node = self.graph.insert(self.executable.as_request(), &self.after)?;
+        Ok(SubGraph { node, executable: self.executable })
+    }
+}
+
+impl Executable {
+    /// As something that a graph takes in.
+    pub(super) fn as_request(&self) -> Request {
+        Request {
+            context: self.0.context.clone(),
+            device: self.0.device.clone(),
+            child: Child { flat: Arc::clone(&self.0.flat), turns: self.0.turns.for_parents() },
+        }
+    }
+}
+
+/// A sub-graph in a graph: stands for its node, and finds the writes and reads inside.
+#[derive(Clone, Debug)]
+pub struct SubGraph {
+    node: Node,
+    executable: Executable,
+}
+
+impl SubGraph {
+    pub(super) fn new(node: Node, executable: Executable) -> Self {
+        Self { node, executable }
+    }
+
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> Node {
+        self.node
+    }
+
+    /// A host write of the executable, as an input of the graph that it is in.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotAnInput`].
+    pub fn write<T: Element>(&self, write: &HostWrite<T>) -> Result<HostWrite<T>> {
+        let (inner, node) = (&self.executable.0, write.node());
+        let data = inner.inputs.get(&Origin { node: node.id(), part: write.part() });
+        let data = data.filter(|_| node.graph() == inner.graph).ok_or(SubmitError::NotAnInput { node })?;
+        Ok(HostWrite::of_part(self.node, data.0))
+    }
+
+    /// A host read of the executable, as a result of the graph that it is in.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotAResult`].
+    pub fn read<T: Element>(&self, read: &HostRead<T>) -> Result<HostRead<T>> {
+        let (inner, node) = (&self.executable.0, read.node());
+        let found = inner.result_nodes.binary_search(&Origin { node: node.id(), part: read.part() });
+        let result = found.ok().filter(|_| node.graph() == inner.graph).ok_or(SubmitError::NotAResult { node })?;
+        Ok(HostRead::of_part(self.node, result as u32))
+    }
+}
+
+impl Nodes for SubGraph {
+    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+        each(Some(self.node));
+    }
+}
+
+impl From<SubGraph> for Node {
+    fn from(handle: SubGraph) -> Self {
+        handle.node
+    }
+}

@@ -1,0 +1,122 @@
+//! How the uses of an executable follow each other: alone, in other graphs, on any queue and from any thread.
+//!
+//! An executable takes its own turns and those of every executable in it, so its submission is behind all uses of these, and
+//! they are behind it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::deferred::Blocker;
+use super::submission::State;
+use crate::cl::event::{DriverEvent, Progress};
+use crate::cl::queue::DriverQueue;
+use crate::graph::Turns;
+
+/// The uses of one executable that may not be over.
+#[derive(Default)]
+pub(super) struct Uses {
+    /// Where commands were enqueued that may still run. Usually one entry.
+    pub(super) running: Vec<Running>,
+    /// Whether uses have gone to more than one queue: then all of them take events.
+    pub(super) several_queues: bool,
+    /// The last deferred use: later ones wait until it has ended.
+    pub(super) deferred: Option<Arc<State>>,
+}
+
+/// Commands on a queue, and an event that is complete when they are. Without one, everything on the queue counts.
+#[derive(Clone)]
+pub(super) struct Running {
+    pub(super) queue: DriverQueue,
+    pub(super) event: Option<DriverEvent>,
+}
+
+impl Running {
+    pub(super) fn may_run(&self) -> bool {
+        self.event.as_ref().is_none_or(may_run)
+    }
+}
+
+/// Whether commands may be under way. A driver that does not tell counts as one that says yes.
+pub(super) fn may_run(event: &DriverEvent) -> bool {
+    !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
+}
+
+impl Uses {
+    pub(super) fn forget_finished(&mut self) {
+        self.running.retain(Running::may_run);
+    }
+
+    /// Commands were enqueued, and this event is complete when they are.
+    pub(super) fn runs(&mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
+        let known = event.is_none() && self.running.iter().any(|one| one.event.is_none() && one.queue == *queue);
+        if !known {
+            self.running.push(Running { queue: queue.clone(), event: event.cloned() });
+        }
+    }
+
+    fn unfinished_deferred(&mut self) -> Option<Blocker> {
+        self.deferred.take_if(|state| !state.is_deferred());
+        self.deferred.clone().map(Blocker::Order)
+    }
+}
+
+/// The turns that an executable takes.
+pub(super) struct TurnsOf {
+    own: Arc<Mutex<Uses>>,
+    /// All, each once, in the order in which everybody locks them.
+    all: Vec<Arc<Mutex<Uses>>>,
+}
+
+/// All turns, locked.
+pub(super) struct Taken<'a> {
+    first: MutexGuard<'a, Uses>,
+    /// Empty without sub-graphs, and then costs nothing.
+    rest: Vec<MutexGuard<'a, Uses>>,
+}
+
+impl TurnsOf {
+    /// With those of the executables in it.
+    pub(super) fn new<'a>(inside: impl Iterator<Item = &'a Turns>) -> Self {
+        let own = Arc::<Mutex<Uses>>::default();
+        let others = inside.filter_map(|turns| Arc::clone(&turns.0).downcast::<Mutex<Uses>>().ok());
+        let mut all: Vec<_> = others.chain([Arc::clone(&own)]).collect();
+        all.sort_unstable_by_key(|turns| Arc::as_ptr(turns).addr());
+        all.dedup_by_key(|turns| Arc::as_ptr(turns).addr());
+        Self { own, all }
+    }
+
+    /// For a graph that takes the executable in.
+    pub(super) fn for_parents(&self) -> Vec<Turns> {
+        self.all.iter().map(|turns| Turns(Arc::clone(turns) as Arc<_>)).collect()
+    }
+
+    /// Nobody else begins a use meanwhile.
+    pub(super) fn take(&self) -> Taken<'_> {
+        let mut guards = self.all.iter().map(lock);
+        let first = guards.next().unwrap_or_else(|| lock(&self.own));
+        Taken { first, rest: guards.collect() }
+    }
+
+    /// What of the executable itself may run.
+    pub(super) fn running(&self) -> Vec<Running> {
+        lock(&self.own).running.clone()
+    }
+}
+
+fn lock(turns: &Arc<Mutex<Uses>>) -> MutexGuard<'_, Uses> {
+    turns.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Taken<'_> {
+    pub(super) fn each(&mut self) -> impl Iterator<Item = &mut Uses> {
+        std::iter::once(&mut *self.first).chain(self.rest.iter_mut().map(|uses| &mut **uses))
+    }
+
+    pub(super) fn on_several_queues(&mut self) -> bool {
+        self.each().any(|uses| uses.several_queues)
+    }
+
+    /// Deferred uses that a new one has to wait for.
+    pub(super) fn deferred(&mut self) -> impl Iterator<Item = Blocker> {
+        self.each().filter_map(Uses::unfinished_deferred)
+    }
+}

@@ -1,0 +1,254 @@
+//! Sub-graphs are written out before anything is planned: a plan, a submission and a report then know commands only, and a
+//! sub-graph costs what its nodes cost.
+//!
+//! An executable keeps what it was made of in this form, so that one level is all there ever is to write out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use super::tables::{Index, Tables, Writer};
+use crate::ir::{Access, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Place, ResultId, Span, ViewId};
+
+/// A graph without sub-graphs.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    pub(crate) tables: Arc<Tables>,
+    /// Of each node. None where nothing was written out, and every node is itself.
+    origins: Option<Vec<Origin>>,
+    footprint: OnceLock<Vec<Access>>,
+}
+
+/// What became a node of a flat graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Origin {
+    /// The node of the graph.
+    pub(crate) node: NodeId,
+    /// Which of the writes, or of the reads, of a sub-graph; 0 of a node that is none.
+    pub(crate) part: u32,
+}
+
+impl Flat {
+    /// Writes out all sub-graphs. `None` when a table is full.
+    pub(super) fn new(tables: &Arc<Tables>) -> Option<Self> {
+        if tables.children.is_empty() {
+            return Some(Self { tables: Arc::clone(tables), origins: None, footprint: OnceLock::new() });
+        }
+        let (tables, origins) = Flattening::new(tables).run()?;
+        Some(Self { tables: Arc::new(tables), origins: Some(origins), footprint: OnceLock::new() })
+    }
+
+    /// What a node was.
+    pub(crate) fn origin(&self, node: NodeId) -> Origin {
+        self.origins.as_ref().map_or(Origin { node, part: 0 }, |origins| origins[node.index()])
+    }
+
+    /// The memory that all of it uses: the fewest ranges that cover the same bytes in the same mode.
+    pub(super) fn footprint(&self) -> &[Access] {
+        self.footprint.get_or_init(|| {
+            let ir = &self.tables.ir;
+            let mut all: Vec<Access> = ir.ids().flat_map(|id| ir.accesses(id).iter().cloned()).collect();
+            // By how it reads and writes: what is only read, and what is not.
+            let order = |access: &Access| (access.view, access.mode.writes(), access.range.start);
+            all.sort_unstable_by_key(order);
+            let mut merged: Vec<Access> = Vec::new();
+            for access in all {
+                match merged.last_mut() {
+                    Some(last)
+                        if last.view == access.view
+                            && last.mode.writes() == access.mode.writes()
+                            && access.range.start <= last.range.end =>
+                    {
+                        last.range.end = last.range.end.max(access.range.end);
+                        if last.mode != access.mode {
+                            last.mode = Mode::ReadWrite;
+                        }
+                    }
+                    _ => merged.push(access),
+                }
+            }
+            merged
+        })
+    }
+}
+
+/// The work under way.
+struct Flattening<'a> {
+    from: &'a Tables,
+    tables: Tables,
+    index: Index,
+    origins: Vec<Origin>,
+    /// The first and the last flat node of each node.
+    ends: Vec<(NodeId, NodeId)>,
+}
+
+/// The ids of one source in the flat tables, as far as they are known.
+#[derive(Default)]
+struct Ids {
+    views: HashMap<ViewId, ViewId>,
+    kernels: HashMap<KernelId, KernelId>,
+}
+
+impl<'a> Flattening<'a> {
+    fn new(from: &'a Tables) -> Self {
+        let mut ends = Vec::with_capacity(from.ir.len());
+        let mut next = 0_u32;
+        for id in from.ir.ids() {
+            let size = match from.ir.op(id) {
+                // An entry and an exit: they do nothing, and save an edge from each leaf to each root.
+                Op::SubGraph(child) => from.children[child.index()].flat.tables.ir.len() as u32 + 2,
+                _ => 1,
+            };
+            let end = next.saturating_add(size);
+            ends.push((NodeId(next), NodeId(end.saturating_sub(1))));
+            next = end;
+        }
+        Self { from, tables: Tables::default(), index: Index::default(), origins: Vec::new(), ends }
+    }
+
+    fn run(mut self) -> Option<(Tables, Vec<Origin>)> {
+        let from = self.from;
+        let mut ids = Ids::default();
+        // What is written and read is numbered as it comes, over all sources.
+        for id in from.ir.ids() {
+            let mut waits: Vec<NodeId> =
+                from.ir.topology.preds(id).filter(|pred| *pred < id).map(|pred| self.ends[pred.index()].1).collect();
+            match from.ir.op(id) {
+                Op::SubGraph(child) => self.child(id, *child, waits)?,
+                op => {
+                    self.copy(from, id, op, &mut ids, &mut waits, Origin { node: id, part: 0 })?;
+                }
+            }
+        }
+        for id in from.ir.ids() {
+            let later: Vec<NodeId> = from.ir.topology.preds(id).filter(|pred| *pred >= id).collect();
+            for pred in later {
+                // A cycle is found when the graph is planned.
+                let _ = self.tables.ir.topology.add_edge(self.ends[pred.index()].1, self.ends[id.index()].0, false);
+            }
+        }
+        Some((self.tables, self.origins))
+    }
+
+    /// Writes out a sub-graph behind `waits`.
+    fn child(&mut self, id: NodeId, child: ChildId, mut waits: Vec<NodeId>) -> Option<()> {
+        let flat = Arc::clone(&self.from.children[child.index()].flat);
+        let (entry, exit) = self.ends[id.index()];
+        let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
+        let source = &*flat.tables;
+        self.push(Op::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
+        let mut ids = Ids::default();
+        for node in source.ir.ids() {
+            let preds = source.ir.topology.preds(node);
+            let mut waits: Vec<NodeId> = preds.filter(|pred| *pred < node).map(here).collect();
+            if source.ir.topology.preds(node).next().is_none() {
+                waits.push(entry);
+            }
+            let op = source.ir.op(node);
+            let part = match op {
+                Op::Write { data, .. } => data.0,
+                Op::Read { result, .. } => result.0,
+                _ => 0,
+            };
+            self.copy(source, node, op, &mut ids, &mut waits, Origin { node: id, part })?;
+        }
+        for node in source.ir.ids() {
+            let later: Vec<NodeId> = source.ir.topology.preds(node).filter(|pred| *pred >= node).collect();
+            for pred in later {
+                let _ = self.tables.ir.topology.add_edge(here(pred), here(node), false);
+            }
+        }
+        let mut leaves: Vec<NodeId> = source.ir.topology.leaves().iter().copied().map(here).collect();
+        leaves.push(entry);
+        let node = self.push(Op::Empty, Vec::new(), &mut leaves, Origin { node: id, part: 0 })?;
+        debug_assert_eq!(node, exit, "as many nodes as were counted");
+        Some(())
+    }
+
+    fn push(&mut self, op: Op, accesses: Vec<Access>, waits: &mut Vec<NodeId>, origin: Origin) -> Option<NodeId> {
+        if !self.tables.ir.has_room() {
+            return None;
+        }
+        self.origins.push(origin);
+        self.tables.ir.push_node(op, accesses.into_iter(), waits)
+    }
+
+    /// Copies a node of a source, with the ids of the flat tables.
+    fn copy(
+        &mut self,
+        source: &Tables,
+        node: NodeId,
+        op: &Op,
+        ids: &mut Ids,
+        waits: &mut Vec<NodeId>,
+        origin: Origin,
+    ) -> Option<()> {
+        let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
+        let mut view = |to: &mut Writer<'_>, of: ViewId| {
+            *ids.views.entry(of).or_insert_with(|| to.view(&source.views[of.index()]))
+        };
+        let mut place = |to: &mut Writer<'_>, of: &Place| Place { view: view(to, of.view), offset: of.offset };
+        let op = match op {
+            Op::Empty | Op::SubGraph(_) => Op::Empty,
+            Op::Kernel { kernel, args, grid, prints } => {
+                let args = self::args(source, *args, &mut to, |to, of| place(to, &Place { view: of, offset: 0 }).view)?;
+                let decl = &source.ir.kernels[kernel.index()];
+                let object = &source.kernels[kernel.index()];
+                let kernel = *ids.kernels.entry(*kernel).or_insert_with(|| to.kernel(object, decl.built));
+                Op::Kernel { kernel, args, grid: *grid, prints: *prints }
+            }
+            Op::Copy { src, dst, size } => Op::Copy { src: place(&mut to, src), dst: place(&mut to, dst), size: *size },
+            Op::CopyRect(rect) => {
+                let mut rect = rect.clone();
+                rect.src = place(&mut to, &Place { view: rect.src, offset: 0 }).view;
+                rect.dst = place(&mut to, &Place { view: rect.dst, offset: 0 }).view;
+                Op::CopyRect(rect)
+            }
+            Op::Fill { dst, size, pattern } => {
+                let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
+                Op::Fill { dst: place(&mut to, dst), size: *size, pattern }
+            }
+            Op::Write { dst, size, data } => {
+                let bytes = source.data[data.index()].clone();
+                let dst = place(&mut to, dst);
+                let data = DataId(to.ir.data);
+                to.ir.data = data.0.checked_add(1)?;
+                to.data.push(bytes);
+                Op::Write { dst, size: *size, data }
+            }
+            Op::Read { src, size, result } => {
+                let bytes = source.results[result.index()];
+                let src = place(&mut to, src);
+                let result = ResultId(to.ir.results);
+                to.ir.results = result.0.checked_add(1)?;
+                to.results.push(bytes);
+                Op::Read { src, size: *size, result }
+            }
+        };
+        let accesses = source.ir.accesses(node).iter();
+        let accesses = accesses.map(|access| Access {
+            view: place(&mut to, &Place { view: access.view, offset: 0 }).view,
+            ..access.clone()
+        });
+        let accesses = accesses.collect();
+        self.push(op, accesses, waits, origin).map(|_| ())
+    }
+}
+
+/// Copies the arguments of a kernel.
+fn args(
+    source: &Tables,
+    args: Span,
+    to: &mut Writer<'_>,
+    mut view: impl FnMut(&mut Writer<'_>, ViewId) -> ViewId,
+) -> Option<Span> {
+    let mut copied = Vec::with_capacity(args.len());
+    for arg in source.ir.args(args) {
+        copied.push(match arg {
+            Arg::Buffer(of) => Arg::Buffer(view(to, *of)),
+            Arg::Null => Arg::Null,
+            Arg::Local(size) => Arg::Local(*size),
+            Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),
+        });
+    }
+    to.ir.push_args(copied.into_iter())
+}
