@@ -2,7 +2,7 @@
 
 mod common;
 
-use clgraph::{Buffer, Finalize, HostRead, Kernel, Path, Queue};
+use clgraph::{Buffer, Event, ExecuteKernel, Finalize, HostRead, Kernel, Path, PendingRead, Queue};
 use common::Bench;
 use opencl3::memory::ClMem;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -221,6 +221,139 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
         })
     }
     QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8) -> bool);
+}
+
+/// Submits the command to a queue, behind an earlier one of them if it names one, and does it eagerly. A command that is
+/// invalid is in neither.
+fn enqueue(
+    command: &Command,
+    queue: &Queue,
+    memory: &Memory,
+    kernels: &Kernels,
+    eager: &mut Eager,
+    (events, reads): (&mut Vec<Event>, &mut Vec<PendingRead<u32>>),
+) -> clgraph::Result<()> {
+    let waits: Vec<&Event> = command.after.and_then(|at| events.get(usize::from(at) % 8)).into_iter().collect();
+    let ((a, a_base), (b, b_base)) = (memory.view(command.a), memory.view(command.b));
+    let (a_index, b_index) = (usize::from(command.a) % BUFFERS, usize::from(command.b) % BUFFERS);
+    let (start, len) = range(command.start, command.len, a.len());
+    let (at, offset, size) = (a_base + start, start * 4, len * 4);
+    let event = match command.kind % 7 {
+        0 => {
+            let event = queue.enqueue_fill_buffer(a, &[command.value], offset, size, &waits)?;
+            eager.content[a_index][at..at + len].fill(command.value);
+            event
+        }
+        1 => {
+            let data: Vec<u32> = (0..len as u32).map(|i| i ^ command.value).collect();
+            let event = if command.value.is_multiple_of(2) {
+                queue.enqueue_write_buffer(a, offset, &data, &waits)?
+            } else {
+                queue.enqueue_write_buffer_owned(a, offset, data.clone(), &waits)?
+            };
+            eager.content[a_index][at..at + len].copy_from_slice(&data);
+            event
+        }
+        2 => {
+            let read = queue.enqueue_read_buffer_owned(a, offset, len, &waits)?;
+            eager.reads.push(eager.content[a_index][at..at + len].to_vec());
+            let event = read.event().clone();
+            reads.push(read);
+            event
+        }
+        3 => {
+            let other = usize::from(command.other) % LEN;
+            let event = queue.enqueue_copy_buffer(a, b, offset, other * 4, size, &waits)?;
+            let bytes = eager.content[a_index][at..at + len].to_vec();
+            eager.content[b_index][b_base + other..b_base + other + len].copy_from_slice(&bytes);
+            event
+        }
+        4 => {
+            let (width, rows) = (len % 8 + 1, usize::from(command.other) % 5);
+            let (from, into) = (usize::from(command.start) % 16, usize::from(command.len) % 16);
+            let (origins, region) = (([from * 4, 0, 0], [into * 4, 1, 0]), [width * 4, rows, 1]);
+            let event = queue.enqueue_copy_buffer_rect(a, b, origins.0, origins.1, region, 64, 0, 64, 0, &waits)?;
+            let source = eager.content[a_index].clone();
+            for row in 0..rows {
+                let (from, into) = (a_base + from + 16 * row, b_base + into + 16 * (row + 1));
+                eager.content[b_index][into..into + width].copy_from_slice(&source[from..from + width]);
+            }
+            event
+        }
+        5 => {
+            let mut launch = ExecuteKernel::new(&kernels.stir);
+            launch.set_arg(a).set_global_work_size(a.len()).set_event_wait_list(&waits);
+            // SAFETY: each work-item touches its own element.
+            let event = unsafe { launch.enqueue_nd_range(queue) }?;
+            let part = &mut eager.content[a_index][a_base..a_base + a.len()];
+            part.iter_mut().zip(0..).for_each(|(x, i)| *x = x.wrapping_mul(5).wrapping_add(i));
+            event
+        }
+        _ if command.value.is_multiple_of(3) => queue.enqueue_barrier_with_wait_list(&waits)?,
+        _ => {
+            let n = a.len().min(b.len());
+            if a_index == b_index {
+                return Ok(()); // The kernels must not get the same memory twice.
+            }
+            let mut launch = ExecuteKernel::new(&kernels.scale);
+            launch.set_arg(&a.slice(..n)?).set_arg_write(&b.slice(..n)?).set_arg(&command.value);
+            launch.set_global_work_sizes(&[n]).set_event_wait_list(&waits);
+            // SAFETY: each work-item touches its own element, and there are as many as the shorter one has.
+            let event = unsafe { launch.enqueue_nd_range(queue) }?;
+            let source = eager.content[a_index][a_base..a_base + n].to_vec();
+            let by = |y: u32| y.wrapping_mul(3).wrapping_add(command.value);
+            eager.content[b_index][b_base..b_base + n].iter_mut().zip(source).for_each(|(x, y)| *x = by(y));
+            event
+        }
+    };
+    events.push(event);
+    Ok(())
+}
+
+/// Rule F4: commands give the same bytes executed by a queue, and recorded from two queues and run by any path, twice over as
+/// sub-graphs too.
+#[test]
+fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
+    fn property(commands: Vec<Command>, recorded: bool, path: u8, nested: bool) -> bool {
+        SHARED.with(|Shared { bench, out_of_order, kernels }| {
+            let memory = Memory::new(bench);
+            let graph = bench.graph();
+            let mut eager = Eager { content: memory.content(&bench.queue), reads: Vec::new() };
+            let (mut events, mut reads) = (Vec::new(), Vec::new());
+            if recorded {
+                graph.begin_recording(&[&bench.queue, out_of_order]).unwrap();
+            }
+            for command in &commands {
+                // Data orders recorded commands, and only the queue executed ones.
+                let queue = if recorded && command.b % 2 == 1 { out_of_order } else { &bench.queue };
+                let before = graph.len();
+                let outcome = enqueue(command, queue, &memory, kernels, &mut eager, (&mut events, &mut reads));
+                if let Err(error) = outcome {
+                    assert_eq!(error.kind(), clgraph::ErrorKind::Invalid, "{error}");
+                    assert_eq!(graph.len(), before, "{error}");
+                }
+            }
+            let path = [Path::Auto, Path::Native, Path::Replay][usize::from(path) % 3];
+            let results: Vec<Vec<u32>> = if recorded {
+                graph.end_all_recording();
+                let mut executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3)).unwrap();
+                let mut reads: Vec<HostRead<u32>> = reads.iter().map(|read| read.host_read().unwrap()).collect();
+                if nested {
+                    let parent = bench.graph();
+                    let sub = parent.sub_graph(&executable).add().unwrap();
+                    reads = reads.iter().map(|read| sub.read(read).unwrap()).collect();
+                    executable = parent.finalize(Finalize::new().path(path)).unwrap();
+                }
+                let run = executable.submit(&bench.queue).unwrap();
+                run.wait().unwrap();
+                reads.iter().map(|read| run.get(read).unwrap().to_vec()).collect()
+            } else {
+                reads.iter().map(|read| read.wait().unwrap()).collect()
+            };
+            results == eager.reads && memory.content(&bench.queue) == eager.content
+        })
+    }
+    QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8, bool) -> bool);
 }
 
 /// Wild edges never panic, never make a cycle, and what is refused changes nothing.
