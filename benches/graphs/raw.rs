@@ -82,6 +82,57 @@ pub fn enqueue(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Resul
     Ok(())
 }
 
+/// The same with an event of each, given back at once.
+pub fn enqueue_with_events(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
+    let functions = functions()?;
+    kernels.into_iter().try_for_each(|kernel| launch_with_event(functions, queue, kernel))
+}
+
+/// One kernel, whose arguments are set before each launch, with an event of each.
+pub fn enqueue_with_numbers(
+    queue: &Queue,
+    kernel: cl_kernel,
+    buffers: [*mut c_void; 2],
+    count: usize,
+) -> Result<(), Failure> {
+    let functions = functions()?;
+    (0..count as u32).try_for_each(|number| {
+        set_numbers(functions, kernel, &buffers, number)?;
+        launch_with_event(functions, queue, kernel)
+    })
+}
+
+fn launch_with_event(functions: &Functions, queue: &Queue, kernel: cl_kernel) -> Result<(), Failure> {
+    let (list, place) = (ptr::null(), ptr::null());
+    let mut event = ptr::null_mut();
+    // SAFETY: live objects, one dimension, no lists; the event is given back once.
+    unsafe {
+        let enqueue = functions.clEnqueueNDRangeKernel;
+        let status = enqueue(queue.raw(), kernel, 1, place, ONE.as_ptr(), place, 0, list, &raw mut event);
+        check("clEnqueueNDRangeKernel", status)?;
+        check("clReleaseEvent", (functions.clReleaseEvent)(event))
+    }
+}
+
+/// Sets two buffers, in an order that changes, and a number.
+fn set_numbers(
+    functions: &Functions,
+    kernel: cl_kernel,
+    buffers: &[*mut c_void; 2],
+    number: u32,
+) -> Result<(), Failure> {
+    let (from, into) = (&buffers[number as usize % 2], &buffers[(number as usize + 1) % 2]);
+    for (index, size, value) in [
+        (0, size_of::<usize>(), ptr::from_ref(from).cast()),
+        (1, size_of::<usize>(), ptr::from_ref(into).cast()),
+        (2, 4, ptr::from_ref(&number).cast::<c_void>()),
+    ] {
+        // SAFETY: a live kernel, and values of the sizes given.
+        check("clSetKernelArg", unsafe { (functions.clSetKernelArg)(kernel, index, size, value) })?;
+    }
+    Ok(())
+}
+
 /// The same, held back by a user event until the last is enqueued.
 pub fn enqueue_gated(queue: &Queue, mut kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
@@ -134,15 +185,7 @@ impl Kernels {
             let clone = unsafe { (functions.clCloneKernel)(source.get(), &raw mut status) };
             check("clCloneKernel", status)?;
             kernels.0.push(clone);
-            let (from, into) = (&buffers[number as usize % 2], &buffers[(number as usize + 1) % 2]);
-            for (index, size, value) in [
-                (0, size_of::<usize>(), ptr::from_ref(from).cast()),
-                (1, size_of::<usize>(), ptr::from_ref(into).cast()),
-                (2, 4, ptr::from_ref(&number).cast::<c_void>()),
-            ] {
-                // SAFETY: a live kernel, and values of the sizes given.
-                check("clSetKernelArg", unsafe { (functions.clSetKernelArg)(clone, index, size, value) })?;
-            }
+            set_numbers(functions, clone, &buffers, number)?;
         }
         Ok(kernels)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clgraph::{Buffer, Device, Executable, Finalize, Graph, Kernel, Path, Program, Queue};
+use clgraph::{Buffer, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{self, CommandBuffer, Kernels};
@@ -26,6 +26,14 @@ pub enum Scenario {
     Finalize,
     /// Drop graph and executable
     Drop,
+    /// Launch empty kernels of one work-item on a queue that executes, and wait
+    Execute,
+    /// The same with an event each
+    ExecuteEvents,
+    /// The same with three arguments that change each time, and an event each
+    ExecuteArguments,
+    /// Take down a chain of kernels: by building (`loop`), and by recording
+    Record,
 }
 
 /// A shape of graph, of kernels of two buffers and a number.
@@ -85,6 +93,19 @@ impl Scenario {
                 for shape in shapes.filter(|shape| shape.len() <= largest) {
                     let ways = setting.finalize(shape, false);
                     results.add(driver, "finalize", shape.len(), &interleave(ways, effort, shape.len())?);
+                }
+            }
+            Self::Execute | Self::ExecuteEvents | Self::ExecuteArguments => {
+                let (name, ways) = match self {
+                    Self::Execute => ("execute", setting.execute(1_000, false)?),
+                    Self::ExecuteEvents => ("execute with events", setting.execute(1_000, true)?),
+                    _ => ("execute with arguments", setting.execute_with_arguments(1_000)?),
+                };
+                results.add(driver, name, 1_000, &interleave(ways, effort, 1_000)?);
+            }
+            Self::Record => {
+                for n in [929, 10_000].into_iter().filter(|n| *n <= largest) {
+                    results.add(driver, "record", n, &interleave(setting.record(n), effort, n)?);
                 }
             }
             Self::Drop => {
@@ -154,6 +175,99 @@ impl Setting {
             ways.push(Way { variant, run: told(Box::new(run), once) });
         }
         Ok(ways)
+    }
+
+    /// A queue that executes, beside plain enqueues: both with events, or both without.
+    fn execute(&self, n: usize, events: bool) -> Result<Vec<Way<'_>>, Failure> {
+        let queue = &self.queue;
+        let kernel = self.nothing.to_opencl3()?;
+        let finish = || raw::finish(queue);
+        let plain = move || {
+            let kernels = std::iter::repeat_n(kernel.get(), n);
+            if events { raw::enqueue_with_events(queue, kernels) } else { raw::enqueue(queue, kernels) }
+        };
+        let launch = move || {
+            let mut launch = ExecuteKernel::new(&self.nothing);
+            for _ in 0..n {
+                launch.set_global_work_size(1);
+                // SAFETY: the kernel does nothing.
+                unsafe {
+                    if events {
+                        drop(launch.enqueue_nd_range(queue)?);
+                    } else {
+                        launch.enqueue_nd_range_detached(queue)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        Ok(vec![
+            submission("loop", plain.clone(), finish),
+            submission("loop_again", plain, finish),
+            submission("queue", launch, finish),
+        ])
+    }
+
+    /// The same, where each launch has arguments of its own.
+    fn execute_with_arguments(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+        let queue = &self.queue;
+        let kernel = self.scale.to_opencl3()?;
+        let finish = || raw::finish(queue);
+        let buffers = [self.buffers[0].raw(), self.buffers[1].raw()];
+        let plain = {
+            let handle = kernel.get();
+            move || raw::enqueue_with_numbers(queue, handle, buffers, n)
+        };
+        let launch = move || {
+            let _kept = &kernel;
+            let mut launch = ExecuteKernel::new(&self.scale);
+            for at in 0..n {
+                let (from, into) = (&self.buffers[at % 2], &self.buffers[(at + 1) % 2]);
+                launch.set_arg(from).set_arg(into).set_arg(&(at as u32)).set_global_work_size(1);
+                // SAFETY: its one work-item touches the first elements.
+                drop(unsafe { launch.enqueue_nd_range(queue)? });
+            }
+            Ok(())
+        };
+        Ok(vec![
+            submission("loop", plain, finish),
+            submission("loop_again", plain, finish),
+            submission("queue", launch, finish),
+        ])
+    }
+
+    /// A chain of kernels becomes a graph.
+    fn record(&self, n: usize) -> Vec<Way<'_>> {
+        let queue = &self.queue;
+        let mut ways: Vec<Way<'_>> = Vec::new();
+        for variant in ["loop", "loop_again"] {
+            let run = move || {
+                let (graph, record) = timed(|| self.build(Shape::Chain(n)))?;
+                drop(graph);
+                Ok(Times { record: Some(record), total: record, ..Times::default() })
+            };
+            ways.push(Way { variant, run: Box::new(run) });
+        }
+        let run = move || {
+            let (graph, record) = timed(|| {
+                let graph = Graph::new(queue)?;
+                let mut launch = ExecuteKernel::new(&self.scale);
+                graph.record(queue, || {
+                    for at in 0..n {
+                        let (from, into) = (&self.buffers[at % 2], &self.buffers[(at + 1) % 2]);
+                        launch.set_arg_read(from).set_arg_write(into).set_arg(&(at as u32)).set_global_work_size(1);
+                        // SAFETY: it is not run.
+                        unsafe { launch.enqueue_nd_range(queue)? };
+                    }
+                    Ok(())
+                })?;
+                Ok(graph)
+            })?;
+            drop(graph);
+            Ok(Times { record: Some(record), total: record, ..Times::default() })
+        };
+        ways.push(Way { variant: "recorded", run: Box::new(run) });
+        ways
     }
 
     fn empty_kernels(&self, n: usize) -> Result<Graph, Failure> {

@@ -84,6 +84,7 @@ pub(super) fn enqueue(
 }
 
 /// A kernel over a range of `dims` dimensions, in work-items.
+#[inline]
 pub(crate) fn kernel(
     to: &To<'_>,
     kernel: &KernelObject,

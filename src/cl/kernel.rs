@@ -192,6 +192,7 @@ impl Kernel {
     }
 
     /// What is known for a device, or `None` when the program was not built for it.
+    #[inline]
     pub(crate) fn facts(&self, device: &Device) -> Option<&DeviceFacts> {
         self.0.by_device.iter().find(|(of, _)| of == device).map(|(_, facts)| facts)
     }
@@ -236,6 +237,7 @@ impl Kernel {
 
     /// Calls `launch` with an object that has these arguments, and that nobody else has meanwhile: arguments are state of
     /// the object, and an enqueue takes them as they are then.
+    #[inline]
     pub(crate) fn launch<'a, R>(
         &self,
         args: impl Iterator<Item = SetArg<'a>>,

@@ -270,6 +270,7 @@ impl Request for Launch {
         format!("kernel `{}`", self.kernel.name())
     }
 
+    #[inline]
     fn check(&self, target: &Target<'_>) -> Result<Checked, BuildCause> {
         if self.kernel.program().context() != target.context {
             return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
@@ -395,6 +396,7 @@ fn signature(name: &str, params: &[Param]) -> String {
     format!("{name}({})", params.join(", "))
 }
 
+#[inline]
 fn check_grid(
     range: Option<Extent>,
     offset: Option<Extent>,
@@ -402,9 +404,14 @@ fn check_grid(
     facts: Option<&DeviceFacts>,
     caps: &Caps,
 ) -> Result<Grid, BuildCause> {
-    let range = range.filter(|range| range.dims > 0).ok_or(BuildCause::NoRange)?;
+    let range = range.filter(|range| range.dims > 0).ok_or_else(|| BuildCause::NoRange)?;
     if range.dims > 3 {
         return Err(BuildCause::WorkGroup(format!("a range of {} dimensions: OpenCL has 1, 2 or 3", range.dims)));
+    }
+    let required = facts.and_then(|facts| facts.required_work_group.as_ref());
+    if offset.is_none() && work_group.is_none() && required.is_none() && is_small(&range.sizes) {
+        // As most launches are.
+        return Ok(Grid { dims: range.dims, offset: [0; 3], global: range.sizes, local: None });
     }
     for (what, given) in [("global offset", offset), ("work-group size", work_group)] {
         if let Some(given) = given.filter(|given| given.dims != range.dims) {
@@ -416,23 +423,10 @@ fn check_grid(
         sizes[offset.dims as usize..].fill(0);
         sizes
     });
-    // "CL_INVALID_GLOBAL_WORK_SIZE if any of the values ... exceed the maximum value representable by size_t on the
-    // device", and the same for global ids (OpenCL 3.0, clEnqueueNDRangeKernel).
-    let most = if caps.address_bits == 32 { u64::from(u32::MAX) } else { u64::MAX };
-    for (dim, (&size, &start)) in range.sizes.iter().zip(&offset).enumerate() {
-        if (size as u64).checked_add(start as u64).is_none_or(|end| end > most) {
-            let text = format!("range {size} from offset {start} in dimension {dim} does not fit the device's size_t");
-            return Err(BuildCause::WorkGroup(text));
-        }
+    if !is_small(&range.sizes) || !is_small(&offset) {
+        check_countable(range, &offset, caps)?;
     }
-    // Work-items are numbered by a size_t, and PoCL 6.0 divides by zero when there are more.
-    let items = range.sizes.iter().try_fold(1_u64, |items, &size| items.checked_mul(size as u64));
-    if !range.sizes.contains(&0) && items.is_none_or(|items| items > most) {
-        let sizes = &range.sizes[..range.dims as usize];
-        let text = format!("range {sizes:?} has more work-items than the device's size_t can count");
-        return Err(BuildCause::WorkGroup(text));
-    }
-    let required = facts.and_then(|facts| facts.required_work_group);
+    let required = required.copied();
     let local = match (work_group, required) {
         (Some(given), Some(required)) if given.sizes != required => {
             let text =
@@ -450,6 +444,32 @@ fn check_grid(
         check_work_group(range, local, facts, caps)?;
     }
     Ok(Grid { dims: range.dims, offset, global: range.sizes, local })
+}
+
+/// Whether these numbers cannot overflow anything: sums and products stay below 2^32.
+fn is_small(sizes: &[usize; 3]) -> bool {
+    (sizes[0] | sizes[1] | sizes[2]) < 1 << 10 || (sizes[0] < 1 << 31 && sizes[1] == 1 && sizes[2] == 1)
+}
+
+/// Whether the device can count the work-items, and their ids.
+fn check_countable(range: Extent, offset: &[usize; 3], caps: &Caps) -> Result<(), BuildCause> {
+    // "CL_INVALID_GLOBAL_WORK_SIZE if any of the values ... exceed the maximum value representable by size_t on the
+    // device", and the same for global ids (OpenCL 3.0, clEnqueueNDRangeKernel).
+    let most = if caps.address_bits == 32 { u64::from(u32::MAX) } else { u64::MAX };
+    for (dim, (&size, &start)) in range.sizes.iter().zip(offset).enumerate() {
+        if (size as u64).checked_add(start as u64).is_none_or(|end| end > most) {
+            let text = format!("range {size} from offset {start} in dimension {dim} does not fit the device's size_t");
+            return Err(BuildCause::WorkGroup(text));
+        }
+    }
+    // Work-items are numbered by a size_t, and PoCL 6.0 divides by zero when there are more.
+    let items = range.sizes.iter().try_fold(1_u64, |items, &size| items.checked_mul(size as u64));
+    if !range.sizes.contains(&0) && items.is_none_or(|items| items > most) {
+        let sizes = &range.sizes[..range.dims as usize];
+        let text = format!("range {sizes:?} has more work-items than the device's size_t can count");
+        return Err(BuildCause::WorkGroup(text));
+    }
+    Ok(())
 }
 
 fn check_work_group(

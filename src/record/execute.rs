@@ -80,6 +80,7 @@ impl Run for Write {
 }
 
 impl Run for Launch {
+    #[inline]
     fn run(&self, checked: Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { kernel, args, bytes, .. } = self;
         if !checked.built {
@@ -285,7 +286,7 @@ impl<'k> ExecuteKernel<'k> {
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn enqueue_nd_range(&mut self, queue: &Queue) -> Result<Event> {
         let event = self.go(queue, true)?;
-        Ok(event.ok_or(no_event("clEnqueueNDRangeKernel"))?)
+        Ok(event.ok_or_else(|| no_event("clEnqueueNDRangeKernel"))?)
     }
 
     /// The same without an event, which is cheaper.
@@ -301,8 +302,11 @@ impl<'k> ExecuteKernel<'k> {
     }
 
     fn go(&mut self, queue: &Queue, want: bool) -> Result<Option<Event>> {
-        let waits: Vec<&Event> = self.waits.iter().collect();
-        let outcome = queue.submit(&self.launch, &waits, want);
+        let outcome = if self.waits.is_empty() {
+            queue.submit(&self.launch, &[], want)
+        } else {
+            queue.submit(&self.launch, &self.waits.iter().collect::<Vec<_>>(), want)
+        };
         if outcome.is_ok() {
             self.launch.clear();
             self.waits.clear();

@@ -224,6 +224,7 @@ impl Queue {
     }
 
     /// Runs a request, or has it recorded. The event is the driver's, if one is wanted, or stands for the node.
+    #[inline]
     pub(super) fn submit<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
         match self.record_if(request, Order::Plain, waits)? {
             None => self.execute(request, waits, want),
@@ -232,6 +233,7 @@ impl Queue {
     }
 
     /// Decides once whether a request is executed or recorded, and records it: then there is an event.
+    #[inline]
     pub(crate) fn record_if<R: Request + Clone>(
         &self,
         request: &R,
@@ -241,6 +243,15 @@ impl Queue {
         if !self.0.machine.may_record() && waits.iter().all(|event| event.node().is_none()) {
             return Ok(None);
         }
+        self.record_if_still(request, order, waits)
+    }
+
+    fn record_if_still<R: Request + Clone>(
+        &self,
+        request: &R,
+        order: Order,
+        waits: &[&Event],
+    ) -> Result<Option<Event>> {
         // Dropped after the machine's lock: the last handle of a graph locks the machines of its queues.
         let graph;
         let mut machine = self.0.machine.lock();
@@ -306,10 +317,17 @@ impl Queue {
     }
 
     /// Runs a request now.
-    pub(super) fn execute<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
+    #[inline]
+    fn execute<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
         let checked = request.check(&self.target()).map_err(|cause| BuildError::new(request.subject(), cause))?;
-        let waits = self.waits(waits)?;
-        let to = To { queue: &self.0.driver, waits: &waits, event: want };
+        let unfinished;
+        let waits = if waits.is_empty() {
+            &NOTHING
+        } else {
+            unfinished = self.waits(waits)?;
+            &unfinished
+        };
+        let to = To { queue: &self.0.driver, waits, event: want };
         Ok(request.run(checked, &to)?.map(Event::from))
     }
 
@@ -333,6 +351,8 @@ impl Queue {
         Ok(waits)
     }
 }
+
+static NOTHING: Waits = Waits::NONE;
 
 /// The first event that stands for a node.
 fn first_node<'e>(events: &[&'e Event]) -> Option<(usize, &'e super::NodeEvent)> {
