@@ -404,7 +404,7 @@ fn check_grid(
     facts: Option<&DeviceFacts>,
     caps: &Caps,
 ) -> Result<Grid, BuildCause> {
-    let range = range.filter(|range| range.dims > 0).ok_or_else(|| BuildCause::NoRange)?;
+    let Some(range) = range.filter(|range| range.dims > 0) else { return Err(BuildCause::NoRange) };
     if range.dims > 3 {
         return Err(BuildCause::WorkGroup(format!("a range of {} dimensions: OpenCL has 1, 2 or 3", range.dims)));
     }
