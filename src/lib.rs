@@ -107,3 +107,8 @@ pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, Pen
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So is the one of the guide to porting.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/porting.md")]
+struct Porting;
