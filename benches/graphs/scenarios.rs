@@ -32,6 +32,8 @@ pub enum Scenario {
     ExecuteEvents,
     /// The same with three arguments that change each time, and an event each
     ExecuteArguments,
+    /// Submit a chain of empty kernels, added one by one (`loop`) or as ten sub-graphs, and wait
+    SubGraphs,
     /// Take down a chain of kernels: by building (`loop`), and by recording
     Record,
 }
@@ -102,6 +104,11 @@ impl Scenario {
                     _ => ("execute with arguments", setting.execute_with_arguments(1_000)?),
                 };
                 results.add(driver, name, 1_000, &interleave(ways, effort, 1_000)?);
+            }
+            Self::SubGraphs => {
+                for n in [100, 1_000] {
+                    results.add(driver, "sub-graphs", n, &interleave(setting.sub_graphs(n)?, effort, n)?);
+                }
             }
             Self::Record => {
                 for n in [929, 10_000].into_iter().filter(|n| *n <= largest) {
@@ -234,6 +241,28 @@ impl Setting {
             submission("loop_again", plain, finish),
             submission("queue", launch, finish),
         ])
+    }
+
+    /// A chain of empty kernels, and the same made of ten executables.
+    fn sub_graphs(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+        let queue = &self.queue;
+        let flat = self.empty_kernels(n)?.finalize(Finalize::new().path(Path::Replay))?;
+        let part = self.empty_kernels(n / 10)?.finalize(Finalize::new())?;
+        let graph = Graph::new(queue)?;
+        for _ in 0..10 {
+            graph.sub_graph(&part).add()?;
+        }
+        let nested = graph.finalize(Finalize::new().path(Path::Replay))?;
+        let ways = [("loop", flat.clone()), ("loop_again", flat), ("sub_graphs", nested)];
+        let way = |(variant, executable): (&'static str, Executable)| {
+            let run = move || {
+                let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
+                let ((), wait) = timed(|| Ok(run.wait()?))?;
+                Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
+            };
+            Way { variant, run: Box::new(run) as Box<_> }
+        };
+        Ok(ways.into_iter().map(way).collect())
     }
 
     /// A chain of kernels becomes a graph.

@@ -1,7 +1,9 @@
 //! Events of the driver: to wait for, to ask, and to be told of.
 
 use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 
 use opencl_sys::{
     CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
@@ -17,8 +19,44 @@ use crate::error::{DriverError, Result, Status};
 use crate::ffi::core::Core;
 
 /// A counted reference to a `cl_event`. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct DriverEvent(std::sync::Arc<Handle<EventKind>>);
+///
+/// Most events of single commands are dropped and never cloned: the reference is in shared memory only from the first clone
+/// on, because allocating that costs as much as a good part of an enqueue.
+#[derive(Debug)]
+pub(crate) struct DriverEvent {
+    raw: NonNull<c_void>,
+    /// Owns the reference once it is there; until then the object itself does.
+    shared: OnceLock<Arc<Handle<EventKind>>>,
+}
+
+// SAFETY: **threads**; it is a counted pointer, like a `Handle`.
+unsafe impl Send for DriverEvent {}
+// SAFETY: as above; the reference moves once, under the lock of `shared`.
+unsafe impl Sync for DriverEvent {}
+
+impl DriverEvent {
+    /// Takes over a reference.
+    fn owning(handle: Handle<EventKind>) -> Self {
+        Self { raw: handle.into_raw(), shared: OnceLock::new() }
+    }
+}
+
+impl Clone for DriverEvent {
+    fn clone(&self) -> Self {
+        // SAFETY: **live**: the object's own reference, which `shared` owns from now on.
+        let shared = self.shared.get_or_init(|| Arc::new(unsafe { Handle::from_raw(self.raw) }));
+        Self { raw: self.raw, shared: Arc::clone(shared).into() }
+    }
+}
+
+impl Drop for DriverEvent {
+    fn drop(&mut self) {
+        if self.shared.get().is_none() {
+            // SAFETY: **live**: the object's own reference, which nobody else owns.
+            drop(unsafe { Handle::<EventKind>::from_raw(self.raw) });
+        }
+    }
+}
 
 /// What a [`DriverError`] names as its call when it was not a call that failed but a command, while it ran.
 pub(crate) const COMMAND: &str = "command";
@@ -52,7 +90,7 @@ impl DriverEvent {
     /// `raw` is null or a live event.
     pub(crate) unsafe fn from_raw(raw: cl_event) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self(std::sync::Arc::new(unsafe { Handle::from_borrowed(raw) }?)))
+        Ok(Self::owning(unsafe { Handle::from_borrowed(raw) }?))
     }
 
     /// Takes over the event that an enqueue gave.
@@ -62,7 +100,7 @@ impl DriverEvent {
     pub(super) unsafe fn from_enqueue(call: &'static str, raw: cl_event) -> Result<Self, DriverError> {
         // SAFETY: the caller's promise.
         match unsafe { Handle::from_owned(raw) } {
-            Ok(handle) => Ok(Self(std::sync::Arc::new(handle))),
+            Ok(handle) => Ok(Self::owning(handle)),
             // A driver that says success and gives no event.
             Err(_) => Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) }),
         }
@@ -73,12 +111,14 @@ impl DriverEvent {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
     pub(crate) fn to_opencl3(&self) -> Result<opencl3::event::Event> {
-        Ok(opencl3::event::Event::new(self.0.retained_raw()?))
+        // SAFETY: **live**.
+        let copy: Handle<EventKind> = unsafe { Handle::from_borrowed(self.raw()) }?;
+        Ok(opencl3::event::Event::new(copy.into_raw().as_ptr()))
     }
 
     /// The C handle, valid while this object lives.
     pub(crate) fn raw(&self) -> cl_event {
-        self.0.raw()
+        self.raw.as_ptr()
     }
 
     /// Blocks until the command is complete, and says whether it failed.

@@ -99,12 +99,24 @@ impl<K: Kind> Handle<K> {
         Ok(Self { raw: self.raw, kind: PhantomData })
     }
 
+    /// Gives the reference away.
+    pub(crate) fn into_raw(self) -> NonNull<c_void> {
+        let raw = self.raw;
+        std::mem::forget(self);
+        raw
+    }
+
+    /// Takes over what [`Self::into_raw`] gave away.
+    ///
+    /// # Safety
+    /// `raw` is an object of kind `K`, of which the caller owns a reference and gives it away.
+    pub(crate) unsafe fn from_raw(raw: NonNull<c_void>) -> Self {
+        Self { raw, kind: PhantomData }
+    }
+
     /// Adds a reference and gives it to the caller, as a C program expects it.
     pub(crate) fn retained_raw(&self) -> Result<*mut c_void, DriverError> {
-        let copy = self.try_clone()?;
-        let raw = copy.raw();
-        std::mem::forget(copy);
-        Ok(raw)
+        Ok(self.try_clone()?.into_raw().as_ptr())
     }
 }
 

@@ -1,7 +1,17 @@
 //! Whether a queue runs what it is given, or a graph takes it down: the whole of that state, and its changes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+#[cfg(loom)]
+use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering},
+};
+#[cfg(not(loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// What a queue can record into.
 pub(crate) trait Goal: Clone + PartialEq {
@@ -70,7 +80,7 @@ impl<G: Goal> Locked<'_, G> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::{Arc, Weak};
@@ -146,5 +156,71 @@ mod tests {
         });
         assert_eq!(recorded.into_inner() + executed.into_inner(), 3 * STEPS);
         assert!(!machine.may_record());
+    }
+}
+
+/// Every order in which threads can meet: `RUSTFLAGS="--cfg loom" cargo test --lib record::machine`.
+#[cfg(all(test, loom))]
+mod orders {
+    use loom::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, PartialEq)]
+    struct Tape;
+
+    impl Goal for Tape {
+        fn is_gone(&self) -> bool {
+            false
+        }
+    }
+
+    /// As a queue does: a look, and then under the lock.
+    fn submit(machine: &Machine<Tape>, recorded: &Mutex<u32>, executed: &Mutex<u32>) {
+        let mut count = executed;
+        let machine = machine.may_record().then(|| machine.lock());
+        if machine.as_ref().is_some_and(|machine| machine.goal().is_some()) {
+            count = recorded;
+        }
+        *count.lock().unwrap() += 1;
+    }
+
+    /// After the end nothing is recorded any more, and each submission is on one side.
+    #[test]
+    fn a_submission_is_recorded_before_the_end_or_executed() {
+        loom::model(|| {
+            let machine = Arc::new(Machine::default());
+            let counts = Arc::new((Mutex::new(0), Mutex::new(0)));
+            machine.lock().begin(Tape);
+            let submitter = {
+                let (machine, counts) = (Arc::clone(&machine), Arc::clone(&counts));
+                loom::thread::spawn(move || {
+                    submit(&machine, &counts.0, &counts.1);
+                    submit(&machine, &counts.0, &counts.1);
+                })
+            };
+            assert!(machine.lock().end(&Tape));
+            let at_the_end = *counts.0.lock().unwrap();
+            submitter.join().unwrap();
+            assert_eq!(*counts.0.lock().unwrap(), at_the_end);
+            assert_eq!(at_the_end + *counts.1.lock().unwrap(), 2);
+        });
+    }
+
+    /// Whoever has seen the recording begin is recorded.
+    #[test]
+    fn a_submission_behind_the_begin_is_recorded() {
+        loom::model(|| {
+            let machine = Arc::new(Machine::default());
+            let counts = Arc::new((Mutex::new(0), Mutex::new(0)));
+            let beginner = {
+                let machine = Arc::clone(&machine);
+                loom::thread::spawn(move || machine.lock().begin(Tape))
+            };
+            submit(&machine, &counts.0, &counts.1);
+            beginner.join().unwrap();
+            submit(&machine, &counts.0, &counts.1);
+            assert!(*counts.0.lock().unwrap() >= 1);
+        });
     }
 }
