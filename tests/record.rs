@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, Finalize, NodeKind, Queue, QueueState, RecordError,
-    Result,
+    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, Finalize, InContext, NodeKind, Queue, QueueState,
+    RecordError, Result,
 };
 use common::{Bench, UserEvent, elsewhere, text};
 
@@ -150,7 +150,7 @@ fn an_event_of_recorded_work_stands_for_its_node_and_nothing_else() {
     ] {
         let error = refused(outcome);
         assert!(matches!(error, RecordError::Recorded { .. }), "{error}");
-        assert!(error.to_string().contains("submit the finalized graph and use the submission"), "{error}");
+        assert!(error.to_string().contains("end the recording, submit the finalized graph, and use that"), "{error}");
     }
     graph.end_recording(queue).unwrap();
     // It is a node in explicit building too, also after the recording.
@@ -494,7 +494,8 @@ fn an_executing_queue_asks_each_event_before_it_waits_for_it() {
     assert_eq!(field.bench.content(&field.a), [7; 64]);
 }
 
-/// Rule D6
+/// Rule D6: commands of an executing queue that share memory get no edge, so one does not wait for the other's event. (A device
+/// may still run them in order.)
 #[test]
 fn an_executing_out_of_order_queue_orders_by_events_only() {
     let field = Field::new();
@@ -502,14 +503,15 @@ fn an_executing_out_of_order_queue_orders_by_events_only() {
     let gate = UserEvent::new(&queue);
     let gate_event = Event::from_opencl3(&gate.0).unwrap();
     let first = field.fill(&queue, &field.a, &[&gate_event]).unwrap();
-    // It uses the same buffer, and does not wait.
     let second = field.stir(&queue, &field.a, &[]).unwrap();
-    queue.flush().unwrap();
-    second.wait().unwrap();
+    let third = field.stir(&queue, &field.a, &[&first, &second]).unwrap();
     gate.set(0);
     queue.flush().unwrap();
-    first.wait().unwrap();
-    assert_eq!(field.bench.content(&field.a), [7; 64]);
+    third.wait().unwrap();
+    let content = field.bench.content(&field.a);
+    let stir = |value: u32, i: u32| value * 5 + i;
+    let orders = [(0..64).map(|i| stir(7, i)).collect::<Vec<_>>(), (0..64).map(|i| stir(stir(7, i), i)).collect()];
+    assert!(orders.contains(&content), "{content:?}");
 }
 
 /// Rules R19, R20
@@ -546,4 +548,230 @@ fn plain_enqueues_are_not_recorded_and_commands_without_events_are() {
     field.bench.run(&graph);
     assert_eq!(field.bench.content(&field.a), executed);
     assert_eq!((executed[0], executed[3], executed[63]), (20, 8, 83));
+}
+
+/// Rules R9, R17: scopes on several threads do not end each other.
+#[test]
+fn scopes_on_several_threads_are_their_own() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let queues: Vec<Queue> = (0..4).map(|index| field.bench.another_queue(index % 2 == 1)).collect();
+    std::thread::scope(|scope| {
+        for queue in &queues {
+            let (graph, field) = (&graph, &field);
+            scope.spawn(move || {
+                for _ in 0..2000 {
+                    let outcome = graph.record(queue, || {
+                        assert_eq!(queue.state(), QueueState::Recording);
+                        queue.enqueue_marker_with_wait_list(&[])
+                    });
+                    assert!(outcome.unwrap().node().is_some());
+                    assert_eq!(queue.state(), QueueState::Executing);
+                }
+                field.bench.queue.flush().unwrap();
+            });
+        }
+    });
+    assert_eq!(graph.len(), 4 * 2000);
+}
+
+/// Rule R17: what each thread recorded is what its part of the graph does, also when the graph goes while others record.
+#[test]
+fn each_thread_finds_what_it_recorded_in_its_order() {
+    let field = Field::new();
+    let (graph, gone) = (field.bench.graph(), field.bench.graph());
+    let queues: Vec<Queue> = (0..4).map(|index| field.bench.another_queue(index % 2 == 1)).collect();
+    let buffers: Vec<Buffer<u32>> = queues.iter().map(|_| field.bench.buffer(&[0; 64])).collect();
+    let last: Vec<u32> = std::thread::scope(|scope| {
+        let workers: Vec<_> = queues
+            .iter()
+            .zip(&buffers)
+            .map(|(queue, buffer)| {
+                scope.spawn(move || {
+                    let mut last = 0;
+                    for value in 1..=300 {
+                        let event = queue.enqueue_fill_buffer(buffer, &[value], 0, BYTES, &[]).unwrap();
+                        if value % 50 == 0 {
+                            queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+                        }
+                        last = if event.node().is_some() { value } else { last };
+                    }
+                    last
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            for _ in 0..100 {
+                graph.begin_recording(&queues).unwrap();
+                std::thread::yield_now();
+                graph.end_all_recording();
+            }
+        });
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    queues.iter().for_each(|queue| queue.finish().unwrap());
+    let zeros = vec![0; 64];
+    buffers.iter().for_each(|buffer| queues[0].enqueue_write_buffer(buffer, 0, &zeros, &[]).map(|_| ()).unwrap());
+    field.bench.run(&graph);
+    for (buffer, last) in buffers.iter().zip(last) {
+        assert_eq!(field.bench.content(buffer), [last; 64]);
+    }
+    // The last handle goes on one thread while others submit.
+    gone.begin_recording(&queues).unwrap();
+    std::thread::scope(|scope| {
+        for (queue, buffer) in queues.iter().zip(&buffers) {
+            scope.spawn(move || {
+                for value in 0..300 {
+                    queue.enqueue_fill_buffer(buffer, &[value], 0, BYTES, &[]).unwrap();
+                }
+            });
+        }
+        scope.spawn(move || drop(gone));
+    });
+    assert!(queues.iter().all(|queue| queue.state() == QueueState::Executing));
+    queues.iter().for_each(|queue| queue.finish().unwrap());
+}
+
+/// Rule R15: a driver calls a blocking transfer behind an event that fails a success.
+#[test]
+fn a_blocking_transfer_behind_an_event_that_fails_is_an_error_and_moves_nothing() {
+    let field = Field::new();
+    let queue = field.queue();
+    for status in [0, -7] {
+        let user = UserEvent::new(queue);
+        let event = Event::from_opencl3(&user.0).unwrap();
+        let mut back = vec![42; 64];
+        let outcomes = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(30));
+                user.set(status);
+            });
+            let read = queue.enqueue_read_buffer(&field.a, 0, &mut back, &[&event]);
+            [read, queue.enqueue_write_buffer(&field.b, 0, &[9; 64], &[&event])]
+        });
+        for outcome in outcomes {
+            assert_eq!(outcome.is_ok(), status == 0, "{outcome:?}");
+            if status != 0 {
+                assert!(text(outcome).starts_with("event 0 of the wait list has failed"));
+            }
+        }
+        assert_eq!(back, if status == 0 { [1; 64] } else { [42; 64] });
+        assert_eq!(field.bench.content(&field.b), [9; 64]);
+    }
+}
+
+/// Rule R11: executed, a marker is behind the events of its list and, on a queue in order, behind everything before it.
+#[test]
+fn a_marker_with_a_list_of_complete_events_keeps_its_place() {
+    let field = Field::new();
+    let queue = field.queue();
+    let done = field.fill(queue, &field.a, &[]).unwrap();
+    done.wait().unwrap();
+    let gate = UserEvent::new(queue);
+    let gate_event = Event::from_opencl3(&gate.0).unwrap();
+    let held = field.fill(queue, &field.a, &[&gate_event]).unwrap();
+    let marker = queue.enqueue_marker_with_wait_list(&[&done]).unwrap();
+    let barrier = queue.enqueue_barrier_with_wait_list(&[&done]).unwrap();
+    let empty = queue.enqueue_copy_buffer(&field.a, &field.b, 0, 0, 0, &[]).unwrap();
+    queue.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    for event in [&held, &marker, &barrier, &empty] {
+        assert_ne!(event.command_execution_status().unwrap(), clgraph::ExecutionStatus::Complete);
+    }
+    gate.set(0);
+    barrier.wait().unwrap();
+    // On a queue out of order a command of no size waits for nothing.
+    let unordered = field.bench.another_queue(true);
+    let gate = UserEvent::new(queue);
+    let gate_event = Event::from_opencl3(&gate.0).unwrap();
+    let held = field.fill(&unordered, &field.a, &[&gate_event]).unwrap();
+    unordered.enqueue_copy_buffer(&field.a, &field.b, 0, 0, 0, &[]).unwrap().wait().unwrap();
+    gate.set(0);
+    unordered.flush().unwrap();
+    held.wait().unwrap();
+}
+
+/// A program with such buffers runs in OpenCL, so it does here.
+#[test]
+fn buffers_with_access_flags_are_used_as_they_can_be() {
+    let field = Field::new();
+    let context = field.queue().context().to_opencl3().unwrap();
+    // SAFETY: no host pointers. CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY.
+    let [from, into] = [4, 2].map(|flags| unsafe {
+        opencl3::memory::Buffer::<u32>::create(&context, flags, 64, std::ptr::null_mut()).unwrap()
+    });
+    let queue = field.queue();
+    let (from, into) = (Buffer::from_opencl3(queue, &from).unwrap(), Buffer::from_opencl3(queue, &into).unwrap());
+    queue.enqueue_fill_buffer(&from, &[2], 0, BYTES, &[]).unwrap();
+    let kernel = field.bench.kernel("scale");
+    let graph = field.bench.graph();
+    for _ in 0..2 {
+        let mut launch = ExecuteKernel::new(&kernel);
+        launch.set_arg(&from).set_arg(&into).set_arg(&1_u32).set_global_work_size(64);
+        // SAFETY: each work-item touches its own elements.
+        unsafe { launch.enqueue_nd_range(queue) }.unwrap();
+        graph.ensure_recording(queue).unwrap();
+    }
+    assert_eq!(graph.len(), 1);
+    graph.end_all_recording();
+    assert_eq!(field.bench.content(&into), [7; 64]);
+}
+
+/// What is said about each mistake.
+#[test]
+fn errors_say_what_was_wrong_and_what_to_do() {
+    let field = Field::new();
+    let (queue, graph, other) = (field.queue(), field.bench.graph(), field.bench.graph());
+    let second = field.bench.another_queue(false);
+    let said = |outcome: Result<()>, starts: &str| {
+        let said = text(outcome);
+        assert!(said.starts_with(starts), "{said}");
+    };
+    said(queue.recording_graph().map(|_| ()), "the queue executes: it records into no graph");
+    said(graph.begin_recording(&[queue, queue]), "queues 0 and 1 are the same: name each queue once");
+    let foreign = &elsewhere().queue;
+    let context = "queue 0 has another context than the graph: record queues of the graph's context and device";
+    said(graph.begin_recording(foreign), context);
+    let event = graph.record(queue, || field.fill(queue, &field.a, &[])).unwrap();
+    let ended = "event 0 of the wait list stands for node 0, and nothing records into its graph any more: an executing \
+                 queue cannot wait for it; submit the finalized graph and wait for that";
+    said(field.fill(queue, &field.a, &[&event]).map(|_| ()), ended);
+    graph.begin_recording(queue).unwrap();
+    said(graph.begin_recording(queue), "queue 0 records already, into this graph: end that recording first");
+    said(other.begin_recording(queue), "queue 0 records already, into another graph: end that recording first");
+    said(other.end_recording(queue).map(|_| ()), "queue 0 records into another graph: end its recording there");
+    let explicit =
+        "fill (to be node 1): a queue records into the graph: end the recording before adding to it explicitly";
+    said(graph.fill(&field.a, 1).add().map(|_| ()), explicit);
+    let theirs = elsewhere().buffer(&[0; 64]);
+    let join = foreign.enqueue_fill_buffer(&theirs, &[1], 0, BYTES, &[&event]);
+    let cannot = "event 0 of the wait list stands for node 0, and the queue cannot record into its graph: it has another \
+                  context";
+    said(join.map(|_| ()), cannot);
+    other.begin_recording(&second).unwrap();
+    let crossed = "event 0 of the wait list stands for node 0 of another graph, or of one that is gone";
+    said(field.fill(&second, &field.a, &[&event]).map(|_| ()), crossed);
+    // Forgetting to end: the executable is recorded, and says so when it is waited for.
+    let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+    let waited = "the event stands for node 1, which was recorded and does not run by itself: it cannot be waited for; end \
+                  the recording, submit the finalized graph, and use that submission";
+    said(run.wait(), waited);
+    assert!(graph.ensure_recording(&second).is_err());
+    assert_eq!((graph.end_all_recording(), other.end_all_recording()), (1, 1));
+}
+
+/// Rule R14: a queue that joined and is then told to record goes on when the scope that it joined ends.
+#[test]
+fn a_queue_that_joined_may_stay() {
+    let field = Field::new();
+    let (first, second, graph) = (field.queue(), field.bench.another_queue(false), field.bench.graph());
+    let scope = || {
+        let event = field.fill(first, &field.a, &[])?;
+        field.fill(&second, &field.b, &[&event])?;
+        assert!(!graph.ensure_recording(&second)?);
+        Ok(())
+    };
+    graph.record(first, scope).unwrap();
+    assert_eq!((first.state(), second.state()), (QueueState::Executing, QueueState::Recording));
+    assert_eq!(graph.end_all_recording(), 1);
 }

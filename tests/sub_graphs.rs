@@ -276,3 +276,23 @@ fn a_wrong_executable_or_handle_is_refused() {
     assert!(error.contains("the graph has a cycle: node"), "{error}");
     assert!(!error.contains("node 2"), "{error}");
 }
+
+/// Rule D1: what is declared against a kernel's `const` is told, with a sub-graph beside it and not inside of it.
+#[test]
+fn warnings_are_those_of_the_graph_itself() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 16]), bench.buffer(&[0; 16]));
+    let child = Child::new(&bench, &a, 1);
+    let graph = bench.graph();
+    graph.sub_graph(&child.executable).add().unwrap();
+    // SAFETY: it is not run.
+    unsafe { graph.kernel(&bench.kernel("scale")).read_write(&a).write(&b).arg(1_u32).range(16).add() }.unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    assert!(executable.report().warnings[0].starts_with("node 1: argument 0 is declared as written"));
+    let around = bench.graph();
+    around.sub_graph(&executable).add().unwrap();
+    assert_eq!(
+        around.finalize(Finalize::new()).unwrap().report().warnings.len(),
+        executable.report().warnings.len() - 1
+    );
+}

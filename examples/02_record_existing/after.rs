@@ -40,7 +40,7 @@ impl Plate {
             let mut step = ExecuteKernel::new(&self.step);
             step.set_arg(now)
                 .set_arg(&self.conducts)
-                .set_arg_write(next)
+                .set_arg(next)
                 .set_arg(&width)
                 .set_arg(&height)
                 .set_arg(&RATE)

@@ -6,7 +6,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
 use opencl_sys::{
-    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_COMMAND_QUEUE, CL_EVENT_CONTEXT,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES,
     CL_RUNNING, cl_event, cl_int, cl_profiling_info,
 };
 
@@ -15,6 +16,7 @@ use super::context::Context;
 use super::gates::Closed;
 use super::handle::{EventKind, Handle};
 use super::info::{self, ask};
+use super::watch;
 use crate::error::{DriverError, Result, Status};
 use crate::ffi::core::Core;
 
@@ -138,6 +140,25 @@ impl DriverEvent {
             Progress::Failed(status) => Err(DriverError { call: COMMAND, status }),
             _ => Ok(()),
         }
+    }
+
+    /// The same for an event of anybody's queue, which is flushed. That of an out-of-order queue is looked at instead:
+    /// Intel's CPU runtime can come to a deadlock in `clWaitForEvents` then.
+    pub(crate) fn wait_wherever(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        let queue =
+            info::value::<usize>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_QUEUE))?;
+        // A user event has none.
+        if queue != 0 {
+            let raw = std::ptr::with_exposed_provenance_mut(queue);
+            let query = ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_PROPERTIES);
+            if info::value::<u64>("clGetCommandQueueInfo", query)? & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 {
+                return self.wait();
+            }
+            // SAFETY: **live**: an event keeps its queue.
+            check("clFlush", unsafe { (core.clFlush)(raw) })?;
+        }
+        watch::wait(self.clone())
     }
 
     /// Where the command has got to.

@@ -50,8 +50,8 @@ pub enum RecordError {
     },
     /// A recorded event is asked for what only running work has.
     #[error(
-        "the event stands for {node}, which was recorded and does not run by itself: it cannot be {what}; submit \
-             the finalized graph and use the submission"
+        "the event stands for {node}, which was recorded and does not run by itself: it cannot be {what}; end the \
+             recording, submit the finalized graph, and use that submission"
     )]
     Recorded {
         /// The node.
@@ -61,8 +61,8 @@ pub enum RecordError {
     },
     /// An event of running work in the wait list of recorded work.
     #[error(
-        "event {index} of the wait list is of work that runs, and the queue records: a recording waits for work \
-             recorded into the same graph only; give the event to the submission of the executable instead"
+        "event {index} of the wait list is of work that runs, and the command is recorded: it waits for work recorded \
+             into the same graph only; give the event to the submission of the executable instead"
     )]
     Ordinary {
         /// Which event, from 0.

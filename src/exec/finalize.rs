@@ -129,14 +129,15 @@ impl Graph {
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
         let (path, from_environment) = asked_path(options.path)?;
-        let state = self.lock();
+        // Whoever adds meanwhile adds to a copy.
+        let graph = self.tables();
         let denied = BTreeMap::new();
         let asked =
             Options { path, from_environment, denied: &denied, no_native: None, chunk: options.commands_per_buffer };
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
-        let flat = Arc::new(state.flat().ok_or_else(full)?);
+        let flat = Arc::new(Flat::new(&graph).ok_or_else(full)?);
         let Prepared { plan, objects, recorded } = self.prepare(&flat, asked)?;
-        let report = Report::new(self.device(), &state, &flat, &plan);
+        let report = Report::new(self.device(), &graph, &flat, &plan);
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let inputs = tables.ir.ids().filter_map(|id| match tables.ir.op(id) {
@@ -145,7 +146,7 @@ impl Graph {
         });
         let reads = tables.ir.ids().filter(|id| matches!(tables.ir.op(*id), Op::Read { .. }));
         let (inputs, result_nodes) = (inputs.collect(), reads.map(|id| flat.origin(id)).collect());
-        let turns = TurnsOf::new(state.children.iter().flat_map(|child| &child.turns));
+        let turns = TurnsOf::new(graph.children.iter().flat_map(|child| &child.turns));
         let inner = Inner {
             graph: self.id(),
             context: self.context().clone(),
@@ -159,8 +160,7 @@ impl Graph {
             lane: Mutex::new(Lane::new(rings, recorded)),
             turns,
         };
-        let dump = env::dump().map(|folder| (folder, state.to_dot(Detail::Verbose)));
-        drop(state);
+        let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));
         inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         if let Some((folder, dot)) = dump {
             dump::write(&folder, &inner.report, &dot)?;

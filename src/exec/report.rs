@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::caps::Caps;
-use crate::graph::{Flat, State};
+use crate::graph::{Flat, Tables};
 use crate::ir::{NodeId, Op, Warning};
 use crate::plan::known::{self, Driver};
 use crate::plan::{Path, Plan, Why};
@@ -58,7 +58,7 @@ pub struct SubGraphReport {
     pub nodes: usize,
 }
 
-fn sub_graphs(state: &State) -> Vec<SubGraphReport> {
+fn sub_graphs(state: &Tables) -> Vec<SubGraphReport> {
     let of = |id: NodeId| match state.ir.op(id) {
         Op::SubGraph(child) => {
             Some(SubGraphReport { node: id.index(), nodes: state.children[child.index()].flat.tables.ir.len() })
@@ -83,22 +83,23 @@ pub struct SegmentReport {
 }
 
 impl Report {
-    pub(super) fn new(device: &crate::Device, state: &State, flat: &Flat, plan: &Plan) -> Self {
+    pub(super) fn new(device: &crate::Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
         let caps = device.caps();
         let ir = &flat.tables.ir;
         let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());
-        let warnings = ir.warnings.iter().map(|warning| match warning {
+        // Those of sub-graphs were told when they were finalized.
+        let warnings = tables.ir.warnings.iter().map(|warning| match warning {
             Warning::WritesConst { node, index } => format!(
                 "node {}: argument {index} is declared as written, and the kernel declares it const: `read` would make \
                  fewer edges",
-                flat.origin(*node).node.0
+                node.0
             ),
         });
         Self {
             device: format!("{} ({})", caps.name, caps.platform),
-            nodes: state.ir.len(),
-            edges: state.ir.topology.edge_count(),
-            sub_graphs: sub_graphs(state),
+            nodes: tables.ir.len(),
+            edges: tables.ir.topology.edge_count(),
+            sub_graphs: sub_graphs(tables),
             edges_implied_by_path: plan.edges.implied_by_path,
             edges_implied_by_lane: plan.edges.implied_by_lane,
             commands: plan.steps.len(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use petgraph::dot::{Config, Dot};
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::{Graph, NodeKind, State};
+use super::{Graph, NodeKind, Tables};
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Arg, Mode, NodeId, Op, Place, ViewId};
 
@@ -55,7 +55,7 @@ impl Graph {
     }
 }
 
-impl State {
+impl Tables {
     /// The graph as it is now.
     pub(crate) fn to_dot(&self, detail: Detail) -> String {
         let petgraph = self.ir.topology.petgraph();
@@ -67,7 +67,7 @@ impl State {
 }
 
 /// `label="..." shape=...` of a node.
-fn attributes(state: &State, index: NodeIndex, detail: Detail) -> String {
+fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
     let id = NodeId(index.index() as u32);
     let op = state.ir.op(id);
     let mut lines = match op {
@@ -92,7 +92,7 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-fn describe(state: &State, id: NodeId, op: &Op, lines: &mut Vec<String>) {
+fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     let view = |view: &ViewId| format!("cl_mem {:p}", state.views[view.index()].raw());
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {

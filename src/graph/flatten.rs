@@ -29,7 +29,7 @@ pub(crate) struct Origin {
 
 impl Flat {
     /// Writes out all sub-graphs. `None` when a table is full.
-    pub(super) fn new(tables: &Arc<Tables>) -> Option<Self> {
+    pub(crate) fn new(tables: &Arc<Tables>) -> Option<Self> {
         if tables.children.is_empty() {
             return Some(Self { tables: Arc::clone(tables), origins: None, footprint: OnceLock::new() });
         }

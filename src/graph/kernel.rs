@@ -75,10 +75,15 @@ impl Launch {
         }
     }
 
-    /// Gives the next argument, a buffer: read where its parameter points to constant memory, otherwise read and written.
+    /// Gives the next argument, a buffer: read or written where it can be nothing else, by its flags or because its
+    /// parameter points to constant memory; otherwise read and written.
     pub(crate) fn buffer(&mut self, region: Region) {
-        let reads =
-            self.kernel.params().and_then(|params| params.get(self.args.len())).is_some_and(|param| param.is_const);
+        let flags = region.mem.flags();
+        if flags & CL_MEM_WRITE_ONLY != 0 {
+            return self.args.push(Given::Buffer(region, Mode::Write));
+        }
+        let reads = flags & CL_MEM_READ_ONLY != 0
+            || self.kernel.params().and_then(|params| params.get(self.args.len())).is_some_and(|param| param.is_const);
         self.args.push(Given::Buffer(region, if reads { Mode::Read } else { Mode::ReadWrite }));
     }
 

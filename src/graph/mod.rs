@@ -339,6 +339,11 @@ impl Graph {
         Ok(Node::new(self.id(), node))
     }
 
+    /// The graph as it is now.
+    pub(crate) fn tables(&self) -> Arc<Tables> {
+        Arc::clone(&self.lock().tables)
+    }
+
     /// A reference that does not keep the graph alive.
     pub(crate) fn weak(&self) -> GraphRef {
         GraphRef { id: self.id(), graph: Arc::downgrade(&self.0) }
@@ -389,11 +394,6 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// The graph as it is now, without sub-graphs. `None` when a table is full.
-    pub(crate) fn flat(&self) -> Option<Flat> {
-        Flat::new(&self.tables)
-    }
-
     /// Adds a checked command behind others and behind those that its memory tells. Nothing changes when a table is full.
     fn push<R: Request>(
         &mut self,

@@ -15,7 +15,9 @@ pub(crate) trait Recorder: Send + Sync {
     fn in_order(&self) -> bool;
     /// Ends its recording into a graph. Whether that changed anything.
     fn end(&self, graph: &Graph) -> bool;
-    /// The same for a graph that is gone.
+    /// The same if it only joined, and nobody records into the graph that has begun to.
+    fn end_joined(&self, graph: &Graph);
+    /// Ends its recording into a graph that is gone.
     fn let_go(&self, graph: GraphId);
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct Tape {
 }
 
 struct Recording {
+    id: RecorderId,
     queue: Weak<dyn Recorder>,
     /// It was begun, and has not joined by an event.
     begun: bool,
@@ -69,16 +72,21 @@ impl Tape {
         self.recording.iter().any(|one| one.begun && one.queue.strong_count() > 0)
     }
 
-    pub(crate) fn begin(&mut self, queue: Weak<dyn Recorder>) {
-        self.recording.push(Recording { queue, begun: true });
+    pub(crate) fn begin(&mut self, id: RecorderId, queue: Weak<dyn Recorder>) {
+        self.recording.push(Recording { id, queue, begun: true });
     }
 
-    pub(crate) fn join(&mut self, queue: Weak<dyn Recorder>) {
-        self.recording.push(Recording { queue, begun: false });
+    pub(crate) fn join(&mut self, id: RecorderId, queue: Weak<dyn Recorder>) {
+        self.recording.push(Recording { id, queue, begun: false });
+    }
+
+    /// A queue that has joined is recorded for its own sake from now on.
+    pub(crate) fn stay(&mut self, id: RecorderId) {
+        self.recording.iter_mut().filter(|one| one.id == id).for_each(|one| one.begun = true);
     }
 
     pub(crate) fn leave(&mut self, id: RecorderId) {
-        self.recording.retain(|one| one.queue.upgrade().is_some_and(|queue| queue.id() != id));
+        self.recording.retain(|one| one.queue.strong_count() > 0 && one.id != id);
     }
 
     /// The queues that record.

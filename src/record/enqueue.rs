@@ -5,13 +5,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::event::Event;
-use super::execute::no_event;
+use super::execute::{no_event, nothing};
 use super::queue::Queue;
 use crate::cl::buffer::{AsRegion, Buffer, Region};
-use crate::cl::enqueue::{self, To};
+use crate::cl::enqueue::{self, To, Waits};
+use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Completed, Element, HostData, Slot};
 use crate::cl::watch;
-use crate::error::{BuildCause, BuildError, RecordError, Result};
+use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
 use crate::graph::HostRead;
 use crate::graph::rect::{Rect, Side};
 use crate::graph::request::Request;
@@ -132,15 +133,18 @@ impl Queue {
             }
         }
         check_write(&self.target(), &dst, bytes.len()).map_err(wrong)?;
-        let waits = self.waits(waits)?;
-        let to = To { queue: self.driver(), waits: &waits, event: want };
+        self.wait_on_host(waits)?;
+        let to = To { queue: self.driver(), waits: &Waits::NONE, event: want };
         if bytes.is_empty() {
-            return Ok(Some(enqueue::marker(to.queue, to.waits)?.into()));
+            return Ok(nothing(&to)?.map(Event::from));
         }
-        Ok(enqueue::write_blocking(&to, (&dst.mem, dst.offset), bytes)?.map(Event::from))
+        let event = enqueue::write_blocking(&to, (&dst.mem, dst.offset), bytes)?;
+        through(event.as_ref())?;
+        Ok(event.map(Event::from))
     }
 
-    /// Reads into borrowed memory, and blocks until it is there.
+    /// Reads into borrowed memory, and blocks until it is there. It waits for the list on the host, so that an event that fails
+    /// is an error and nothing is read.
     ///
     /// As many elements as `data` has, from byte `offset` on. While the queue records,
     /// [`enqueue_read_buffer_owned`](Self::enqueue_read_buffer_owned) is the form to use.
@@ -167,12 +171,14 @@ impl Queue {
                            submission";
             return Err(RecordError::NotRecordable { what: "a read into a borrowed slice", instead }.into());
         }
-        let waits = self.waits(event_wait_list)?;
-        let to = To { queue: self.driver(), waits: &waits, event: true };
-        if bytes.is_empty() {
-            return Ok(enqueue::marker(to.queue, to.waits)?.into());
-        }
-        let event = enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?;
+        self.wait_on_host(event_wait_list)?;
+        let to = To { queue: self.driver(), waits: &Waits::NONE, event: true };
+        let event = if bytes.is_empty() {
+            nothing(&to)?
+        } else {
+            enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?
+        };
+        through(event.as_ref())?;
         Ok(event.ok_or(no_event("clEnqueueReadBuffer"))?.into())
     }
 
@@ -208,11 +214,8 @@ impl Queue {
         let waits = self.waits(event_wait_list)?;
         let slot = Arc::new(Slot::new(size).ok_or_else(|| wrong(BuildCause::HostMemory { bytes: size }))?);
         let to = To { queue: self.driver(), waits: &waits, event: true };
-        let event = if size == 0 {
-            Some(enqueue::marker(to.queue, to.waits)?)
-        } else {
-            enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)?
-        };
+        let event =
+            if size == 0 { nothing(&to)? } else { enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)? };
         let Some(event) = event else {
             // Nobody can tell when the driver is done with the memory.
             std::mem::forget(slot);
@@ -234,12 +237,7 @@ impl Queue {
         if let Some(event) = self.record_if(&Empty, Order::Marker, event_wait_list)? {
             return Ok(event);
         }
-        let waits = self.waits(event_wait_list)?;
-        if waits.is_empty() && !event_wait_list.is_empty() {
-            // All of them are complete, which is not the same as no list.
-            let first = event_wait_list[0].driver("waited for by work that runs")?.clone();
-            return Ok(first.into());
-        }
+        let waits = self.listed(event_wait_list, true)?;
         Ok(enqueue::marker(self.driver(), &waits)?.into())
     }
 
@@ -254,17 +252,21 @@ impl Queue {
         if let Some(event) = self.record_if(&Empty, Order::Barrier, event_wait_list)? {
             return Ok(event);
         }
-        let waits = self.waits(event_wait_list)?;
-        if waits.is_empty() && !event_wait_list.is_empty() {
-            let first = event_wait_list[0].driver("waited for by work that runs")?.clone();
-            return Ok(first.into());
-        }
+        let waits = self.listed(event_wait_list, true)?;
         Ok(enqueue::barrier(self.driver(), &waits)?.into())
     }
 
     /// Whether a command with this wait list would be recorded. Asked again when it is.
     fn records(&self, waits: &[&Event]) -> bool {
         self.state() == super::QueueState::Recording || waits.iter().any(|event| event.node().is_some())
+    }
+}
+
+/// Whether a command that has blocked went well: a driver may say so by its event only.
+fn through(event: Option<&DriverEvent>) -> Result<()> {
+    match event.map(DriverEvent::progress).transpose()? {
+        Some(Progress::Failed(status)) => Err(DriverError { call: COMMAND, status }.into()),
+        _ => Ok(()),
     }
 }
 
@@ -359,7 +361,7 @@ commands! {
     ) "clEnqueueFillBuffer" => fill_buffer(buffer, pattern, (offset, size));
 
     /// Writes borrowed memory to a buffer, from byte `offset` on. On an executing queue it blocks until the memory is free
-    /// again; recorded, the memory is copied.
+    /// again, and waits for the list on the host; recorded, the memory is copied.
     ///
     /// # Errors
     /// [`BuildCause::AccessForbidden`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).

@@ -84,14 +84,13 @@ impl Event {
         }
     }
 
-    /// Blocks until the command is complete. Its queue must have been flushed, or is by
-    /// [`Queue::flush`](crate::Queue::flush).
+    /// Blocks until the command is complete. Its queue is flushed.
     ///
     /// # Errors
     /// [`RecordError::Recorded`]; [`crate::DriverError`] when the command failed, or the driver does not tell.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
-        Ok(self.driver("waited for")?.wait()?)
+        Ok(self.driver("waited for")?.wait_wherever()?)
     }
 
     /// Where the command has got to.

@@ -7,8 +7,9 @@ use bytemuck::Pod;
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::context::InContext;
 use crate::cl::enqueue::{self, To};
-use crate::cl::event::DriverEvent;
+use crate::cl::event::{DriverEvent, Gate};
 use crate::cl::kernel::{Kernel, KernelObjectError, SetArg};
 use crate::cl::watch;
 use crate::error::{DriverError, ProgramError, Result, Status};
@@ -24,10 +25,18 @@ pub(crate) trait Run: Request + Clone {
     fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
 
-/// A command of no size: only its wait list and its event count. Drivers disagree on such commands.
-fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
-    let counts = to.event || !to.waits.is_empty();
-    Ok(if counts { Some(enqueue::marker(to.queue, to.waits)?) } else { None })
+/// A command of no size: only its wait list, its place in the queue and its event count. Drivers disagree on such commands.
+pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
+    if to.waits.is_empty() {
+        if !to.event {
+            return Ok(None);
+        }
+        if to.queue.properties().out_of_order {
+            // A marker without a list would wait for everything. This waits for nothing: a gate that opens at once.
+            return Ok(Some(Gate::closed(to.queue.context())?.event().clone()));
+        }
+    }
+    Ok(Some(enqueue::marker(to.queue, to.waits)?))
 }
 
 impl Run for Copy {

@@ -21,8 +21,8 @@ use crate::graph::{Graph, GraphId, GraphRef, Node};
 
 /// A command queue. It executes what is submitted to it at once, or, while a graph records it, hands it to the graph.
 ///
-/// Cheap to clone: clones are the same queue and have the same state. Queues are equal when their C handles are. What is
-/// enqueued on the C handle by other means is not recorded.
+/// Cheap to clone: clones are the same queue and have the same state. Queues are equal when their C handles are; one that was
+/// wrapped twice has a state in each wrapper. What is enqueued on the C handle by other means is not recorded.
 ///
 /// Its methods have the names and the order of arguments of `opencl3`: see [the methods that begin with
 /// `enqueue`](#method.enqueue_copy_buffer), and [`ExecuteKernel`](crate::ExecuteKernel).
@@ -80,6 +80,16 @@ impl Recorder for Shared {
             graph.lock().tape.leave(self.id);
         }
         ended
+    }
+
+    fn end_joined(&self, graph: &Graph) {
+        let mut machine = self.machine.lock();
+        let mut state = graph.lock();
+        // Under both locks nobody can begin meanwhile.
+        if !state.tape.has_begun() {
+            machine.end(&graph.weak());
+            state.tape.leave(self.id);
+        }
     }
 
     fn let_go(&self, graph: GraphId) {
@@ -305,7 +315,7 @@ impl Queue {
         }
         let node = graph.take_down(&mut state, &*self.0, order, request, &nodes)?;
         if joins.is_some() {
-            state.tape.join(self.weak());
+            state.tape.join(self.0.id, self.weak());
             machine.begin(goal.clone());
         }
         Ok(node)
@@ -333,6 +343,11 @@ impl Queue {
 
     /// Ordinary events as a driver takes them, without those that are complete.
     pub(super) fn waits(&self, events: &[&Event]) -> Result<Waits> {
+        self.listed(events, false)
+    }
+
+    /// Ordinary events as a driver takes them. A marker without a list waits for everything, so its list must not get lost.
+    pub(super) fn listed(&self, events: &[&Event], complete_too: bool) -> Result<Waits> {
         let mut waits = Waits::NONE;
         for (index, event) in events.iter().enumerate() {
             let event: &DriverEvent = event.driver("waited for by work that runs")?;
@@ -340,15 +355,28 @@ impl Queue {
                 return Err(SubmitError::OtherContext { index }.into());
             }
             match event.progress()? {
-                Progress::Complete => {}
+                Progress::Complete if !complete_too => {}
                 Progress::Failed(status) => {
                     let cause = Box::new(DriverError { call: COMMAND, status }.into());
                     return Err(SubmitError::EventFailed { index, cause }.into());
                 }
-                Progress::Waiting | Progress::Running => waits.push(event.clone()),
+                _ => waits.push(event.clone()),
             }
         }
         Ok(waits)
+    }
+
+    /// Waits on the host for ordinary events, for a command that blocks anyway: drivers call a blocking transfer behind an
+    /// event that fails a success, and transfer nothing.
+    pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<()> {
+        if self.waits(events)?.is_empty() {
+            return Ok(());
+        }
+        for (index, event) in events.iter().enumerate() {
+            let outcome = event.driver("waited for by work that runs")?.wait_wherever();
+            outcome.map_err(|error| SubmitError::EventFailed { index, cause: Box::new(error.into()) })?;
+        }
+        Ok(())
     }
 }
 

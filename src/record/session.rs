@@ -81,9 +81,15 @@ impl Drop for Scope<'_> {
         for queue in &self.queues {
             queue.0.end(self.graph);
         }
-        // Nobody else began: queues that joined have nothing to record for any more.
-        if !self.graph.lock().tape.has_begun() {
-            self.graph.end_all_recording();
+        // If nobody else has begun, queues that joined have nothing to record for any more.
+        loop {
+            let state = self.graph.lock();
+            let joined = if state.tape.has_begun() { Vec::new() } else { state.tape.queues() };
+            drop(state);
+            if joined.is_empty() {
+                return;
+            }
+            joined.iter().for_each(|queue| queue.end_joined(self.graph));
         }
     }
 }
@@ -125,8 +131,9 @@ impl Graph {
     /// ```
     #[doc(alias = "clCommandNDRangeKernelKHR")]
     pub fn record<T>(&self, queues: &(impl Queues + ?Sized), code: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.begin_recording(queues)?;
-        let _scope = Scope { graph: self, queues: list(queues) };
+        let queues = list(queues);
+        self.begin(&queues)?;
+        let _scope = Scope { graph: self, queues };
         code()
     }
 
@@ -146,7 +153,10 @@ impl Graph {
     pub fn ensure_recording(&self, queue: &Queue) -> Result<bool> {
         match self.begin(std::slice::from_ref(queue)) {
             Ok(()) => Ok(true),
-            Err(crate::Error::Record(RecordError::AlreadyRecording { into: THIS, .. })) => Ok(false),
+            Err(crate::Error::Record(RecordError::AlreadyRecording { into: THIS, .. })) => {
+                self.lock().tape.stay(queue.0.id());
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
@@ -171,7 +181,7 @@ impl Graph {
         }
         let mut state = self.lock();
         for (queue, machine) in queues.iter().zip(&mut machines) {
-            state.tape.begin(queue.weak());
+            state.tape.begin(queue.0.id(), queue.weak());
             machine.begin(goal.clone());
         }
         Ok(())

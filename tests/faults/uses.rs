@@ -120,6 +120,10 @@ impl Later {
         let raw = raw.map_err(|status| DriverError::new("clCreateUserEvent", Status(status)))?;
         // SAFETY: a live event, whose first reference is given back.
         let event = unsafe { Event::from_raw(raw) };
+        if event.is_err() {
+            // NVIDIA's driver waits for user events when it ends a context.
+            let _ = opencl3::event::set_user_event_status(raw, 0);
+        }
         // SAFETY: as above. A layer that says that it failed has done it.
         let _ = unsafe { opencl3::event::release_event(raw) };
         Ok(Self { event: event?, status })
