@@ -263,6 +263,12 @@ pub(crate) fn marker(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, 
     synchronize("clEnqueueMarkerWithWaitList", queue, waits, |core| core.clEnqueueMarkerWithWaitList)
 }
 
+/// An event behind everything on a queue, for who would lose memory without one: a refusal may be a moment without
+/// resources, so it is asked for twice.
+pub(crate) fn last_marker(queue: &DriverQueue) -> Result<DriverEvent, DriverError> {
+    marker(queue, &Waits::NONE).or_else(|_| marker(queue, &Waits::NONE))
+}
+
 /// A marker for which all later commands of the queue wait.
 pub(crate) fn barrier(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
     synchronize("clEnqueueBarrierWithWaitList", queue, waits, |core| core.clEnqueueBarrierWithWaitList)

@@ -276,7 +276,7 @@ impl Lane {
             }
             Err(Stopped { error, under_way: true }) => {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
-                let rest = enqueue::marker(queue, &Waits::NONE).ok();
+                let rest = enqueue::last_marker(queue).ok();
                 turns.each().for_each(|uses| uses.runs(queue, rest.as_ref()));
                 self.keep_until_through(queue, rest.clone(), keep);
                 self.leftovers.flush.push(queue.clone());
@@ -287,7 +287,7 @@ impl Lane {
 
     /// Keeps host memory until an event on a queue is complete, or until everything on the queue is.
     fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, keep: &Arc<Keep>) {
-        match event.or_else(|| enqueue::marker(queue, &Waits::NONE).ok()) {
+        match event.or_else(|| enqueue::last_marker(queue).ok()) {
             Some(event) => self.in_flight.push_back((event, Arc::clone(keep))),
             // Nobody can tell when that is. Losing the memory is the only safe thing.
             None => std::mem::forget(Arc::clone(keep)),
@@ -395,7 +395,7 @@ impl Lane {
         let named = (!recorded.is_empty()).then_some((recorded, objects));
         let kept = Arc::new((named, flat, host));
         for Running { queue, event } in running {
-            let event = event.map_or_else(|| enqueue::marker(&queue, &Waits::NONE), Ok);
+            let event = event.map_or_else(|| enqueue::last_marker(&queue), Ok);
             match event {
                 Ok(event) => {
                     if may_run(&event) {
