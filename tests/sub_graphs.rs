@@ -263,7 +263,7 @@ fn a_wrong_executable_or_handle_is_refused() {
     assert!(text(sub.read(&foreign.output)).contains("is no host read of this submission"));
     assert!(text(sub.write(&foreign.input)).contains("is no host write of this executable"));
     let error = graph.record(&bench.queue, || foreign.executable.submit(&bench.queue)).unwrap_err().to_string();
-    assert!(error.contains("the executable belongs to another OpenCL context"), "{error}");
+    assert!(error.starts_with("the queue has another context than the executable"), "{error}");
     assert_eq!(graph.len(), 1);
     // A cycle through a sub-graph names nodes of the graph.
     let loose =

@@ -186,15 +186,15 @@ impl<'a> Submit<'a> {
 
     fn go(self, observed: bool) -> Result<Option<Submission>> {
         let exec = &self.exec.0;
-        if let Some(recorded) = self.record_if()? {
-            return Ok(Some(recorded));
-        }
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
         if self.queue.context() != &exec.context {
             return Err(other("context").into());
         }
         if self.queue.device() != &exec.device {
             return Err(other("device").into());
+        }
+        if let Some(recorded) = self.record_if()? {
+            return Ok(Some(recorded));
         }
         let mut inputs = self.inputs?;
         // Stable, so that the last one for a node stays behind the others.
