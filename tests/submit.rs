@@ -224,15 +224,19 @@ fn a_submission_of_one_command_is_seen_running() {
     let executable = graph.finalize(Finalize::new()).unwrap();
     // The first launch compiles.
     executable.submit(&bench.queue).unwrap().wait().unwrap();
-    let run = executable.submit(&bench.queue).unwrap();
-    let mut seen = Vec::new();
-    while seen.last() != Some(&Progress::Complete) {
-        seen.push(run.progress().unwrap());
-        seen.dedup();
+    // A busy machine may not look in time: one run of several has to be seen.
+    for _ in 0..10 {
+        let run = executable.submit(&bench.queue).unwrap();
+        let mut seen = Vec::new();
+        while seen.last() != Some(&Progress::Complete) {
+            seen.push(run.progress().unwrap());
+            seen.dedup();
+        }
+        if seen.contains(&Progress::Running) {
+            return;
+        }
     }
-    if !seen.contains(&Progress::Running) {
-        common::skip(common::Reason::StartNotTold);
-    }
+    common::skip(common::Reason::StartNotTold);
 }
 
 /// Rules S7, S9: an event that fails only because what it waits for does. Some drivers abort when such an event is in a
