@@ -12,7 +12,7 @@ use super::host::{HostBytes, Slot};
 use super::kernel::KernelObject;
 use super::places;
 use super::queue::DriverQueue;
-use crate::error::{DriverError, Status};
+use crate::error::{DriverError, Result, Status};
 use crate::ffi::core::Core;
 
 /// Where a command goes, what it waits for, and whether its event is wanted.
@@ -261,6 +261,20 @@ pub(crate) fn read(to: &To<'_>, (src, offset): (&Mem, usize), slot: &Slot) -> Re
 /// An event that is complete when the wait list is, or without one when everything before it is.
 pub(crate) fn marker(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
     synchronize("clEnqueueMarkerWithWaitList", queue, waits, |core| core.clEnqueueMarkerWithWaitList)
+}
+
+/// An event that is complete when the queue's order and the wait list allow a command to start: the place of a command that
+/// does nothing.
+///
+/// On an out-of-order queue it is that of a real command, a fill of four bytes: a marker with a wait list ignores barriers
+/// before it on Intel's CPU runtime (2026.2), a barrier with one does on PoCL 3.1, and either without one waits for
+/// everything.
+pub(crate) fn entry(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
+    if !queue.properties().out_of_order {
+        return Ok(marker(queue, waits)?);
+    }
+    let event = fill(&To { queue, waits, event: true }, (&queue.door()?, 0), &[0; 4], 4)?;
+    Ok(event.ok_or(DriverError { call: "clEnqueueFillBuffer", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
 }
 
 /// An event behind everything on a queue, for who would lose memory without one: a refusal may be a moment without

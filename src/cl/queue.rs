@@ -1,12 +1,13 @@
 //! Command queues.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
     CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, CL_SUCCESS, cl_command_queue,
 };
 
+use super::buffer::{AsRegion, Buffer, Mem};
 use super::check;
 use super::context::{Context, InContext};
 use super::device::Device;
@@ -63,6 +64,8 @@ struct Inner {
     context: Context,
     device: Device,
     properties: QueueProperties,
+    /// What [`enqueue::entry`] fills.
+    door: OnceLock<Mem>,
 }
 
 /// A queue that ends well.
@@ -119,7 +122,7 @@ impl Drop for Inner {
 impl Inner {
     fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
         let handle = Arc::new(Last { handle, out_of_order: properties.out_of_order });
-        Self { handle, context, device, properties }
+        Self { handle, context, device, properties, door: OnceLock::new() }
     }
 
     fn raw(&self) -> cl_command_queue {
@@ -250,6 +253,15 @@ impl DriverQueue {
     /// How the queue behaves.
     pub(crate) fn properties(&self) -> QueueProperties {
         self.0.properties
+    }
+
+    /// Four bytes that nobody reads.
+    pub(super) fn door(&self) -> Result<Mem> {
+        if let Some(door) = self.0.door.get() {
+            return Ok(door.clone());
+        }
+        let door = Buffer::<u32>::new(self, 1)?.region().mem;
+        Ok(self.0.door.get_or_init(|| door).clone())
     }
 
     /// Hands all enqueued commands to the device, and does not wait for them.

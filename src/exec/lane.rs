@@ -10,14 +10,13 @@ use super::submission::{Keep, Stage, State, Submission};
 use super::turns::{Running, Taken, Uses, may_run};
 use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
 use super::{Inner, Objects};
-use crate::cl::buffer::{AsRegion, Buffer, Mem};
 use crate::cl::command_buffer::CommandBuffer;
-use crate::cl::enqueue::{self, To, Waits};
+use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
 use crate::cl::host::Slot;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::cl::watch;
-use crate::error::{DriverError, Error, Result, Status, SubmitError};
+use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::graph::{Flat, Origin, Part};
 
 /// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
@@ -26,8 +25,6 @@ use crate::graph::{Flat, Origin, Part};
 pub(super) struct Lane {
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
-    /// What [`Lane::enter`] fills.
-    door: Option<Mem>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
     recorded: Vec<(QueueProperties, Option<Arc<Recorded>>)>,
     /// By result.
@@ -184,24 +181,6 @@ impl Lane {
         first.map(|recorded| recorded.buffers().iter().map(CommandBuffer::raw).collect()).unwrap_or_default()
     }
 
-    /// An event on the caller's queue that is complete when the queue's order and the wait list allow to start.
-    ///
-    /// On an out-of-order queue it is that of a real command, a fill of four bytes: a marker with a wait list ignores
-    /// barriers before it on Intel's CPU runtime (2026.2), a barrier with one does on PoCL 3.1, and either without one
-    /// waits for everything.
-    fn enter(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
-        if !queue.properties().out_of_order {
-            return Ok(enqueue::marker(queue, waits)?);
-        }
-        let door = match &self.door {
-            Some(door) => door.clone(),
-            None => self.door.insert(Buffer::<u32>::new(&exec.context, 1)?.region().mem).clone(),
-        };
-        let to = To { queue, waits, event: true };
-        let event = enqueue::fill(&to, (&door, 0), &[0; 4], 4)?;
-        Ok(event.ok_or(DriverError { call: "clEnqueueFillBuffer", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
-    }
-
     /// Adds to `waits` the uses before that may run on other queues.
     fn behind_others(
         &mut self,
@@ -308,7 +287,7 @@ impl Lane {
         let (target, ends) = if queue.properties().out_of_order {
             // A barrier or an event for each command would cost more than the commands do, so they run on a queue of
             // their own, joined to the caller's by one command on each side.
-            let joined = self.own_queue(exec).and_then(|own| Ok((own, self.enter(exec, queue, &waits)?)));
+            let joined = self.own_queue(exec).and_then(|own| Ok((own, enqueue::entry(queue, &waits)?)));
             let (own, event) = match joined {
                 Ok(joined) => joined,
                 Err(error) => {
@@ -371,7 +350,7 @@ impl Lane {
     fn hold(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<(DriverEvent, Gate, DriverEvent)> {
         // What must be there later is made now, so that it cannot fail later.
         self.own_queue(exec)?;
-        let entered = self.enter(exec, queue, waits)?;
+        let entered = enqueue::entry(queue, waits)?;
         let gate = Gate::closed(&exec.context)?;
         let mut wait = Waits::NONE;
         wait.push(gate.event().clone());

@@ -7,9 +7,8 @@ use bytemuck::Pod;
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
-use crate::cl::context::InContext;
 use crate::cl::enqueue::{self, To};
-use crate::cl::event::{DriverEvent, Gate};
+use crate::cl::event::DriverEvent;
 use crate::cl::kernel::{Kernel, KernelObjectError, SetArg};
 use crate::cl::watch;
 use crate::error::{DriverError, ProgramError, Result, Status};
@@ -25,18 +24,12 @@ pub(crate) trait Run: Request + Clone {
     fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
 
-/// A command of no size: only its wait list, its place in the queue and its event count. Drivers disagree on such commands.
+/// A command of no size: only its place in the queue, its wait list and its event count. Drivers disagree on such commands.
 pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
-    if to.waits.is_empty() {
-        if !to.event {
-            return Ok(None);
-        }
-        if to.queue.properties().out_of_order {
-            // A marker without a list would wait for everything. This waits for nothing: a gate that opens at once.
-            return Ok(Some(Gate::closed(to.queue.context())?.event().clone()));
-        }
+    if to.waits.is_empty() && !to.event {
+        return Ok(None);
     }
-    Ok(Some(enqueue::marker(to.queue, to.waits)?))
+    enqueue::entry(to.queue, to.waits).map(Some)
 }
 
 impl Run for Copy {
@@ -159,7 +152,7 @@ impl<T> sealed::Give for BufferSlice<T> {
 /// A kernel launch on a queue, to be executed or recorded: made as with `opencl3`.
 ///
 /// Arguments are given in the order of the kernel's parameters. A buffer counts as read and written, or as read where its
-/// parameter points to `const` or `constant` memory and the program tells; [`set_arg_read`](Self::set_arg_read) and
+/// parameter points to `const` or `constant` memory and the program tells, and never as more than a buffer's own access flags allow; [`set_arg_read`](Self::set_arg_read) and
 /// [`set_arg_write`](Self::set_arg_write) say it where the program does not, or more exactly. This decides which recorded
 /// nodes wait for which.
 ///

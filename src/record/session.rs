@@ -98,7 +98,7 @@ impl Graph {
     /// An empty graph for the context and device of a queue.
     ///
     /// # Errors
-    /// None today; a graph that records may refuse.
+    /// Those of [`Graph::with_properties`].
     pub fn new(queue: &Queue) -> Result<Self> {
         Self::with_properties(queue, queue.device(), GraphProperties::default())
     }
@@ -129,7 +129,7 @@ impl Graph {
     /// assert_eq!(*run.get(&result.host_read()?)?, [7; 4]);
     /// # Ok(()) }
     /// ```
-    #[doc(alias = "clCommandNDRangeKernelKHR")]
+    #[doc(alias = "cudaStreamBeginCapture")]
     pub fn record<T>(&self, queues: &(impl Queues + ?Sized), code: impl FnOnce() -> Result<T>) -> Result<T> {
         let queues = list(queues);
         self.begin(&queues)?;
@@ -151,31 +151,46 @@ impl Graph {
     /// # Errors
     /// [`RecordError::AlreadyRecording`] when it records into another graph; [`RecordError::OtherQueue`].
     pub fn ensure_recording(&self, queue: &Queue) -> Result<bool> {
-        match self.begin(std::slice::from_ref(queue)) {
-            Ok(()) => Ok(true),
-            Err(crate::Error::Record(RecordError::AlreadyRecording { into: THIS, .. })) => {
-                self.lock().tape.stay(queue.0.id());
-                Ok(false)
-            }
-            Err(error) => Err(error),
+        self.check_queue(0, queue)?;
+        let goal = self.weak();
+        let mut machine = queue.0.machine.lock();
+        let recording = match machine.goal() {
+            None => false,
+            Some(into) if *into == goal => true,
+            Some(_) => return Err(RecordError::AlreadyRecording { index: 0, into: ANOTHER }.into()),
+        };
+        let mut state = self.lock();
+        if recording {
+            state.tape.stay(queue.0.id());
+        } else {
+            state.tape.begin(queue.0.id(), queue.weak());
+            machine.begin(goal);
         }
+        Ok(!recording)
+    }
+
+    /// That a queue, the one at an index of the call's list, can record into this graph.
+    fn check_queue(&self, index: usize, queue: &Queue) -> Result<(), RecordError> {
+        let what = if queue.context() != self.context() {
+            "context"
+        } else if queue.device() != self.device() {
+            "device"
+        } else {
+            return Ok(());
+        };
+        Err(RecordError::OtherQueue { index, what })
     }
 
     fn begin(&self, queues: &[Queue]) -> Result<()> {
         check_distinct(queues)?;
         for (index, queue) in queues.iter().enumerate() {
-            if queue.context() != self.context() {
-                return Err(RecordError::OtherQueue { index, what: "context" }.into());
-            }
-            if queue.device() != self.device() {
-                return Err(RecordError::OtherQueue { index, what: "device" }.into());
-            }
+            self.check_queue(index, queue)?;
         }
         let goal = self.weak();
         let mut machines = lock(queues);
         for (index, machine) in machines.iter().enumerate() {
             if let Some(into) = machine.goal() {
-                let into = if *into == goal { THIS } else { "another" };
+                let into = if *into == goal { THIS } else { ANOTHER };
                 return Err(RecordError::AlreadyRecording { index, into }.into());
             }
         }
@@ -192,21 +207,16 @@ impl Graph {
     /// # Errors
     /// [`RecordError::Elsewhere`] for a queue that records into another graph: no queue has changed.
     pub fn end_recording(&self, queues: &(impl Queues + ?Sized)) -> Result<usize> {
-        let mut queues = list(queues);
+        let all = list(queues);
         let goal = self.weak();
-        // Twice is once: the second finds it ended.
-        let all = queues.clone();
-        let mut seen = Vec::new();
-        queues.retain(|queue| {
-            let new = !seen.contains(&Arc::as_ptr(&queue.0));
-            seen.push(Arc::as_ptr(&queue.0));
-            new
-        });
+        // Twice in the list is once: the lock is taken once.
+        let first = |index: &usize| all.iter().position(|queue| Arc::ptr_eq(&queue.0, &all[*index].0)) == Some(*index);
+        let at: Vec<usize> = (0..all.len()).filter(first).collect();
+        let queues: Vec<Queue> = at.iter().map(|index| all[*index].clone()).collect();
         let mut machines = lock(&queues);
-        for (queue, machine) in queues.iter().zip(&machines) {
+        for (index, machine) in at.iter().zip(&machines) {
             if machine.goal().is_some_and(|into| *into != goal) {
-                let index = all.iter().position(|other| Arc::ptr_eq(&other.0, &queue.0)).unwrap_or_default();
-                return Err(RecordError::Elsewhere { index }.into());
+                return Err(RecordError::Elsewhere { index: *index }.into());
             }
         }
         let mut state = self.lock();
@@ -248,3 +258,4 @@ impl Graph {
 }
 
 const THIS: &str = "this";
+const ANOTHER: &str = "another";

@@ -19,6 +19,8 @@ pub const SOURCE: &str = include_str!("../../kernels-cl/tests.cl");
 pub enum Reason {
     /// The device cannot be divided.
     NoSubDevices,
+    /// Out-of-order queues run in order, which they may.
+    RunsInOrder,
     /// The driver does not tell when a command starts, not always.
     StartNotTold,
 }
@@ -28,6 +30,7 @@ impl Reason {
     fn name(self) -> &'static str {
         match self {
             Self::NoSubDevices => "no-sub-devices",
+            Self::RunsInOrder => "runs-in-order",
             Self::StartNotTold => "start-not-told",
         }
     }
