@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
 use opencl_sys::{
@@ -443,6 +443,7 @@ impl ProgramBuilder {
 
     fn build(&self, core: &'static Core, handle: Handle<ProgramKind>) -> Result<Program> {
         let options = c_string("the build options", &self.options)?;
+        let _turn = self.turn();
         // SAFETY: **live**; NULL and 0 mean every device of the program; no callback, so the call returns when done.
         let status = unsafe {
             (core.clBuildProgram)(handle.raw(), 0, std::ptr::null(), options.as_ptr(), None, std::ptr::null_mut())
@@ -458,6 +459,14 @@ impl ProgramBuilder {
             log: self.log(core, &program, device),
         }
         .into())
+    }
+
+    /// Intel's CPU runtime builds one program at a time in any case, and among threads that try at once one can come into a
+    /// loop that never ends: so they wait here.
+    fn turn(&self) -> Option<MutexGuard<'static, ()>> {
+        static BUILDING: Mutex<()> = Mutex::new(());
+        let loops = |device: &Device| device.caps().platform.starts_with("Intel(R)") && !device.caps().gpu;
+        self.context.devices().iter().any(loops).then(|| BUILDING.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn log(&self, core: &'static Core, program: &Program, device: &Device) -> String {

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
-use super::lane::Refused;
+use super::lane::{Frozen, Refused};
 use super::submission::{Keep, State, Submission};
 use super::walk::{Ends, Hands, Want};
 use crate::cl::enqueue::Waits;
@@ -34,31 +34,25 @@ pub(super) struct Deferred {
 struct Countdown {
     left: usize,
     failure: Option<Error>,
-    waiting: Option<Waiting>,
+    waiting: Option<(Arc<Inner>, Waiting)>,
 }
 
 /// What is needed once nothing blocks any more.
-struct Waiting {
-    exec: Arc<Inner>,
+pub(super) struct Waiting {
+    pub(super) frozen: Frozen,
     /// Complete when the caller's queue would have let the submission start.
-    entered: DriverEvent,
-    hands: Hands,
-    keep: Arc<Keep>,
+    pub(super) entered: DriverEvent,
+    pub(super) hands: Hands,
+    pub(super) keep: Arc<Keep>,
     /// Opens when it is dropped.
-    _gate: Gate,
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    pub(super) gate: Gate,
 }
 
 impl Deferred {
-    pub(super) fn new(
-        state: Arc<State>,
-        exec: Arc<Inner>,
-        entered: DriverEvent,
-        hands: Hands,
-        keep: Arc<Keep>,
-        gate: Gate,
-    ) -> Arc<Self> {
-        let waiting = Some(Waiting { exec, entered, hands, keep, _gate: gate });
-        Arc::new(Self { state, count: Mutex::new(Countdown { left: 0, failure: None, waiting }) })
+    pub(super) fn new(state: Arc<State>, exec: Arc<Inner>, waiting: Waiting) -> Arc<Self> {
+        let count = Countdown { left: 0, failure: None, waiting: Some((exec, waiting)) };
+        Arc::new(Self { state, count: Mutex::new(count) })
     }
 
     pub(super) fn submission(&self) -> Submission {
@@ -81,10 +75,10 @@ impl Deferred {
         }
         let (waiting, failure) = (count.waiting.take(), count.failure.take());
         drop(count);
-        let Some(waiting) = waiting else { return };
+        let Some((exec, waiting)) = waiting else { return };
         match failure {
             Some(cause) => self.fail(cause, waiting),
-            None => self.launch(waiting),
+            None => self.launch(&exec, waiting),
         }
     }
 
@@ -98,7 +92,7 @@ impl Deferred {
         self.end(Err(error), waiting);
     }
 
-    fn launch(&self, mut waiting: Waiting) {
+    fn launch(&self, exec: &Arc<Inner>, mut waiting: Waiting) {
         let mut waits = Waits::NONE;
         match waiting.entered.progress() {
             Ok(Progress::Complete) => {}
@@ -108,12 +102,12 @@ impl Deferred {
             }
             _ => waits.push(waiting.entered.clone()),
         }
-        let exec = Arc::clone(&waiting.exec);
         let (hands, keep) = (std::mem::take(&mut waiting.hands), Arc::clone(&waiting.keep));
         let mut lane = exec.lane();
-        let enqueued = lane.own_queue(&exec).map_err(Refused::from).and_then(|own| {
+        let enqueued = lane.own_queue(exec).map_err(Refused::from).and_then(|own| {
             let mut turns = exec.turns.take();
-            let ends = lane.enqueue(&exec, &mut turns, &own, waits, hands, &keep, Want { first: true, last: true })?;
+            let want = Want { first: true, last: true };
+            let ends = lane.enqueue(exec, &mut turns, &waiting.frozen, &own, waits, hands, &keep, want)?;
             Ok((own, ends))
         });
         let leftovers = lane.leftovers();

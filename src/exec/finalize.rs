@@ -8,7 +8,8 @@ use super::native::{self, Recorded, Refusal};
 use super::report::Report;
 use super::ring::Ring;
 use super::turns::TurnsOf;
-use super::{Executable, Inner, Objects, dump};
+use super::values::{Objects, Values};
+use super::{Executable, Inner, dump};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
 use crate::cl::kernel::{KernelObjectError, SetArg};
@@ -73,7 +74,7 @@ const ROUNDS: usize = 4;
 /// What an executable is made of.
 struct Prepared {
     plan: Plan,
-    objects: Objects,
+    values: Values,
     recorded: Option<(DriverQueue, Recorded)>,
 }
 
@@ -132,32 +133,37 @@ impl Graph {
         // Whoever adds meanwhile adds to a copy.
         let graph = self.tables();
         let denied = BTreeMap::new();
-        let asked =
-            Options { path, from_environment, denied: &denied, no_native: None, chunk: options.commands_per_buffer };
+        let asked = Options {
+            path,
+            from_environment,
+            denied: &denied,
+            no_native: None,
+            chunk: options.commands_per_buffer,
+            updatable: false,
+        };
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
-        let flat = Arc::new(Flat::new(&graph).ok_or_else(full)?);
-        let Prepared { plan, objects, recorded } = self.prepare(&flat, asked)?;
+        let flat = Flat::new(&graph).ok_or_else(full)?;
+        let Prepared { plan, values, recorded } = self.prepare(&flat, asked)?;
         let report = Report::new(self.device(), &graph, &flat, &plan);
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let inputs = tables.ir.ids().filter_map(|id| match tables.ir.op(id) {
-            Op::Write { data, .. } => Some((flat.origin(id), *data)),
+            Op::Write { data, size, .. } => Some((flat.origins.of(id), (*data, *size))),
             _ => None,
         });
         let reads = tables.ir.ids().filter(|id| matches!(tables.ir.op(*id), Op::Read { .. }));
-        let (inputs, result_nodes) = (inputs.collect(), reads.map(|id| flat.origin(id)).collect());
+        let (inputs, result_nodes) = (inputs.collect(), reads.map(|id| flat.origins.of(id)).collect());
         let turns = TurnsOf::new(graph.children.iter().flat_map(|child| &child.turns));
         let inner = Inner {
             graph: self.id(),
             context: self.context().clone(),
             device: self.device().clone(),
             plan,
-            flat,
-            objects,
+            origins: flat.origins,
             inputs,
             result_nodes,
             report,
-            lane: Mutex::new(Lane::new(rings, recorded)),
+            lane: Mutex::new(Lane::new(values, rings, recorded)),
             turns,
         };
         let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));
@@ -171,26 +177,26 @@ impl Graph {
     /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
     fn prepare(&self, flat: &Flat, asked: Options<'_>) -> Result<Prepared> {
         let (mut denied, mut no_native) = (BTreeMap::new(), None);
-        let mut objects = None;
+        let mut values = None;
         let mut rounds = 0;
         loop {
             let options = Options { denied: &denied, no_native, ..asked };
             let plan = plan::plan(&flat.tables.ir, self.device().caps(), &options)
                 .map_err(|error| self.plan_error(flat, error))?;
             // They depend on the graph only, so a second plan has the same.
-            let made = match objects.take() {
-                Some(objects) => objects,
-                None => self.kernel_objects(flat, &plan)?,
+            let made = match values.take() {
+                Some(values) => values,
+                None => self.values(flat, &plan)?,
             };
             if !plan.is_native() {
-                return Ok(Prepared { plan, objects: made, recorded: None });
+                return Ok(Prepared { plan, values: made, recorded: None });
             }
-            let refusal = match self.record_buffers(flat, &plan, &made) {
-                Ok(recorded) => return Ok(Prepared { plan, objects: made, recorded: Some(recorded) }),
+            let refusal = match self.record_buffers(&plan, &made) {
+                Ok(recorded) => return Ok(Prepared { plan, values: made, recorded: Some(recorded) }),
                 Err(refusal) => refusal,
             };
             log::warn!("{}: a driver that has command buffers refused: {refusal}", self.device().name());
-            objects = Some(made);
+            values = Some(made);
             rounds += 1;
             match refusal {
                 Refusal::Nodes(nodes) if rounds < ROUNDS => {
@@ -205,16 +211,17 @@ impl Graph {
         }
     }
 
-    fn record_buffers(&self, flat: &Flat, plan: &Plan, objects: &Objects) -> Result<(DriverQueue, Recorded), Refusal> {
+    fn record_buffers(&self, plan: &Plan, values: &Values) -> Result<(DriverQueue, Recorded), Refusal> {
         let properties = QueueProperties::default();
         let queue = DriverQueue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
-        let recorded = native::record(plan, objects, &flat.tables.views, &queue)?;
+        let recorded = native::record(plan, values, &queue)?;
         Ok((queue, recorded))
     }
 
-    fn kernel_objects(&self, flat: &Flat, plan: &Plan) -> Result<Objects> {
+    /// Makes the kernel objects.
+    fn values(&self, flat: &Flat, plan: &Plan) -> Result<Values> {
         let state = &*flat.tables;
-        let mut objects = Objects(Vec::with_capacity(plan.objects.len()));
+        let mut made = Objects(Vec::with_capacity(plan.objects.len()));
         for spec in &plan.objects {
             let kernel = &state.kernels[spec.kernel.index()];
             let args = state.ir.args(spec.args).iter().map(|arg| match arg {
@@ -223,14 +230,13 @@ impl Graph {
                 Arg::Local(size) => SetArg::Local(*size),
                 Arg::Value(span) => SetArg::Value(state.ir.bytes(*span)),
             });
-            let object = kernel.with_args(args);
-            objects.0.push(
-                object.map_err(|error| {
-                    self.object_error(flat.origin(spec.first).node, kernel.name().to_owned(), error)
-                })?,
-            );
+            let object = kernel
+                .with_args(args)
+                .map_err(|error| self.object_error(flat.origins.of(spec.first).node, kernel.name().to_owned(), error));
+            made.0.push(Some(Arc::new(object?)));
         }
-        Ok(objects)
+        let objects = plan.steps.iter().map(|step| step.object.and_then(|object| made.0[object.index()].clone()));
+        Ok(Values { tables: Arc::clone(&flat.tables), objects: Objects(objects.collect()) })
     }
 
     fn object_error(&self, first: NodeId, kernel: String, error: KernelObjectError) -> Error {
@@ -248,7 +254,7 @@ impl Graph {
 
     fn plan_error(&self, flat: &Flat, error: PlanError) -> Error {
         let state = &*flat.tables;
-        let node = |id| Node::new(self.id(), flat.origin(id).node);
+        let node = |id| Node::new(self.id(), flat.origins.of(id).node);
         match error {
             PlanError::Cycle(nodes) => {
                 let mut nodes: Vec<Node> = nodes.into_iter().map(node).collect();

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::deferred::{Blocker, Deferred};
+use super::Inner;
+use super::deferred::{Blocker, Deferred, Waiting};
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Stage, State, Submission};
 use super::turns::{Running, Taken, Uses, may_run};
+use super::values::Values;
 use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
-use super::{Inner, Objects};
 use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
@@ -17,12 +18,12 @@ use crate::cl::host::Slot;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
-use crate::graph::{Flat, Origin, Part};
+use crate::graph::{Origin, Part};
 
 /// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
 /// to be dropped or flushed is left in [`Leftovers`].
-#[derive(Default)]
 pub(super) struct Lane {
+    pub(super) values: Arc<Values>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
@@ -55,12 +56,30 @@ impl Leftovers {
     }
 }
 
+/// What a submission runs: an update afterwards does not change it.
+pub(super) struct Frozen {
+    values: Arc<Values>,
+    recorded: Option<Arc<Recorded>>,
+}
+
 /// What became of a submission.
 pub(super) enum Accepted {
     /// It is enqueued; somebody may look at it.
     Enqueued(Option<Submission>),
     /// It waits for these.
     Deferred { deferred: Arc<Deferred>, blockers: Vec<Blocker> },
+}
+
+/// A caller's queue that is held for a deferred submission.
+struct Held {
+    /// Where the submission will run.
+    own: DriverQueue,
+    /// Complete when the caller's queue would have let the submission start.
+    entered: DriverEvent,
+    /// Closes the caller's queue.
+    gate: Gate,
+    /// Complete when that is open.
+    left: DriverEvent,
 }
 
 /// Commands that could not all be enqueued.
@@ -78,8 +97,15 @@ impl<E: Into<Error>> From<E> for Refused {
 
 impl Lane {
     /// With the command buffers that finalize has made, and the queue that they were made for.
-    pub(super) fn new(rings: Vec<Ring>, recorded: Option<(DriverQueue, Recorded)>) -> Self {
-        let mut lane = Self { rings, ..Self::default() };
+    pub(super) fn new(values: Values, rings: Vec<Ring>, recorded: Option<(DriverQueue, Recorded)>) -> Self {
+        let mut lane = Self {
+            values: Arc::new(values),
+            own_queue: None,
+            recorded: Vec::new(),
+            rings,
+            in_flight: VecDeque::new(),
+            leftovers: Leftovers::default(),
+        };
         if let Some((queue, recorded)) = recorded {
             lane.recorded.push((queue.properties(), Some(Arc::new(recorded))));
             lane.own_queue = Some(queue);
@@ -159,7 +185,7 @@ impl Lane {
         }
         let caps = exec.device.caps().command_buffers.as_ref();
         let supported = caps.and_then(|caps| caps.supported_queue).is_none_or(|queues| queues.profiling);
-        let recorded = if supported { Some(record_for(exec, properties)) } else { None };
+        let recorded = if supported { Some(record_for(exec, &self.values, properties)) } else { None };
         let recorded = match recorded {
             Some(Ok(recorded)) => Some(Arc::new(recorded)),
             Some(Err(refusal)) => {
@@ -175,10 +201,16 @@ impl Lane {
         recorded
     }
 
+    /// The values and command buffers as they are now, for a queue in order.
+    fn freeze(&mut self, exec: &Inner, queue: &DriverQueue) -> Frozen {
+        Frozen { recorded: self.recorded_for(exec, queue), values: Arc::clone(&self.values) }
+    }
+
     /// The C handles of the command buffers that finalize has made.
     pub(super) fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
         let first = self.recorded.first().and_then(|(_, recorded)| recorded.as_ref());
-        first.map(|recorded| recorded.buffers().iter().map(CommandBuffer::raw).collect()).unwrap_or_default()
+        let buffers = first.map(|recorded| recorded.chunks().iter().filter_map(|chunk| chunk.buffer.as_ref()));
+        buffers.map(|buffers| buffers.map(CommandBuffer::raw).collect()).unwrap_or_default()
     }
 
     /// Adds to `waits` the uses before that may run on other queues.
@@ -209,6 +241,7 @@ impl Lane {
         &mut self,
         exec: &Inner,
         turns: &mut Taken<'_>,
+        frozen: &Frozen,
         queue: &DriverQueue,
         mut waits: Waits,
         hands: Hands,
@@ -221,7 +254,6 @@ impl Lane {
         }
         let keeps = !hands.inputs.is_empty();
         let want = Want { last: want.last || keeps || turns.on_several_queues(), ..want };
-        let recorded = self.recorded_for(exec, queue);
         let ordered = waits.is_empty();
         if exec.plan.gated {
             match Gate::closed(&exec.context) {
@@ -232,7 +264,7 @@ impl Lane {
                 Err(error) => log::debug!("{error}: submitting without a gate"),
             }
         }
-        let outcome = walk::enqueue(exec, recorded.as_deref(), &hands, queue, &waits, want);
+        let outcome = walk::enqueue(exec, &frozen.values, frozen.recorded.as_deref(), &hands, queue, &waits, want);
         keep.put(hands.inputs);
         match outcome {
             Ok(ends) => {
@@ -298,7 +330,9 @@ impl Lane {
             let mut entered = Waits::NONE;
             entered.push(event);
             self.leftovers.flush.push(queue.clone());
-            let outcome = self.enqueue(exec, turns, &own, entered, hands, &keep, Want { first: observed, last: true });
+            let frozen = self.freeze(exec, &own);
+            let want = Want { first: observed, last: true };
+            let outcome = self.enqueue(exec, turns, &frozen, &own, entered, hands, &keep, want);
             let last = match &outcome {
                 Ok(ends) => ends.last.clone(),
                 Err(refused) => refused.rest.clone(),
@@ -313,7 +347,8 @@ impl Lane {
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
             let want = Want { first: observed, last: observed };
-            let outcome = self.enqueue(exec, turns, queue, waits, hands, &keep, want);
+            let frozen = self.freeze(exec, queue);
+            let outcome = self.enqueue(exec, turns, &frozen, queue, waits, hands, &keep, want);
             (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
@@ -334,22 +369,23 @@ impl Lane {
         let results = exec.held_results(&hands);
         let keep = Arc::new(Keep::default());
         let held = self.hold(exec, queue, waits);
-        let (entered, gate, left) = match held {
+        let Held { own, entered, gate, left } = match held {
             Ok(held) => held,
             Err(error) => {
                 self.let_go(hands.inputs);
                 return Err(error);
             }
         };
+        let frozen = self.freeze(exec, &own);
         self.leftovers.flush.push(queue.clone());
         let state = Arc::new(State::new(exec.context.clone(), results, Arc::clone(&keep), Stage::Deferred, left));
         turns.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
-        Ok(Deferred::new(state, Arc::clone(exec), entered, hands, keep, gate))
+        Ok(Deferred::new(state, Arc::clone(exec), Waiting { frozen, entered, hands, keep, gate }))
     }
 
-    fn hold(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<(DriverEvent, Gate, DriverEvent)> {
+    fn hold(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<Held> {
         // What must be there later is made now, so that it cannot fail later.
-        self.own_queue(exec)?;
+        let own = self.own_queue(exec)?;
         let entered = enqueue::entry(queue, waits)?;
         let gate = Gate::closed(&exec.context)?;
         let mut wait = Waits::NONE;
@@ -359,20 +395,19 @@ impl Lane {
         } else {
             enqueue::barrier(queue, &wait)?
         };
-        Ok((entered, gate, left))
+        Ok(Held { own, entered, gate, left })
     }
 
     /// Sees to it that what the commands use outlives them, when the executable goes: host memory, and what command
     /// buffers name.
-    pub(super) fn keep(&mut self, running: Vec<Running>, flat: Arc<Flat>, objects: Objects) {
+    pub(super) fn keep(&mut self, running: Vec<Running>) {
         let recorded = std::mem::take(&mut self.recorded);
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
-        if recorded.is_empty() && flat.tables.data.is_empty() && host.0.is_empty() && host.1.is_empty() {
+        if recorded.is_empty() && self.values.tables.data.is_empty() && host.0.is_empty() && host.1.is_empty() {
             return;
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.
-        let named = (!recorded.is_empty()).then_some((recorded, objects));
-        let kept = Arc::new((named, flat, host));
+        let kept = Arc::new((recorded, Arc::clone(&self.values), host));
         for Running { queue, event } in running {
             let event = event.map_or_else(|| enqueue::last_marker(&queue), Ok);
             match event {
@@ -396,9 +431,9 @@ impl Lane {
 }
 
 /// Records the native parts of an executable once more, for queues with other properties.
-fn record_for(exec: &Inner, properties: QueueProperties) -> Result<Recorded, Refusal> {
+fn record_for(exec: &Inner, values: &Values, properties: QueueProperties) -> Result<Recorded, Refusal> {
     let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
-    native::record(&exec.plan, &exec.objects, &exec.flat.tables.views, &queue)
+    native::record(&exec.plan, values, &queue)
 }
 
 impl Inner {

@@ -14,6 +14,7 @@ mod sub_graph;
 mod submission;
 mod submit;
 mod turns;
+mod values;
 mod walk;
 
 pub use finalize::Finalize;
@@ -28,11 +29,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
-use crate::cl::kernel::KernelObject;
 use crate::error::Result;
-use crate::graph::{Flat, GraphId, Node, Origin};
+use crate::graph::{GraphId, Node, Origin, Origins};
 use crate::ir::{DataId, NodeId};
-use crate::plan::{ObjectId, Plan};
+use crate::plan::Plan;
 use crate::record::Queue;
 use lane::Lane;
 use turns::TurnsOf;
@@ -67,37 +67,15 @@ struct Inner {
     context: Context,
     device: Device,
     plan: Plan,
-    /// What it was made of, without sub-graphs: the memory that commands use, and what host writes write unless a
-    /// submission brings other data.
-    flat: Arc<Flat>,
-    objects: Objects,
-    inputs: HashMap<Origin, DataId>,
+    /// What the planned nodes were before sub-graphs were written out.
+    origins: Origins,
+    /// Where host writes get their data from, and how many bytes.
+    inputs: HashMap<Origin, (DataId, usize)>,
     /// The read of each result, in the order of results, which is that of reads.
     result_nodes: Vec<Origin>,
     report: Report,
     lane: Mutex<Lane>,
     turns: TurnsOf,
-}
-
-/// One kernel object for each of `plan.objects`, in that order.
-///
-/// They are released newest first: PoCL keeps the kernels of a program in a list, newest first, and walks it at each
-/// release: 100 000 kernels take 12 s in the order of making and 0.01 s in reverse (PoCL 3.1 to 7.1).
-#[derive(Debug, Default)]
-struct Objects(Vec<KernelObject>);
-
-impl Objects {
-    fn get(&self, object: ObjectId) -> &KernelObject {
-        &self.0[object.index()]
-    }
-}
-
-impl Drop for Objects {
-    fn drop(&mut self) {
-        while let Some(object) = self.0.pop() {
-            drop(object);
-        }
-    }
 }
 
 impl Executable {
@@ -196,8 +174,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // OpenCL keeps its own objects until enqueued commands are done with them. It does not keep what a command buffer
         // uses, and host memory is ours to keep too.
-        let objects = std::mem::take(&mut self.objects);
         let lane = self.lane.get_mut().unwrap_or_else(PoisonError::into_inner);
-        lane.keep(self.turns.running(), Arc::clone(&self.flat), objects);
+        lane.keep(self.turns.running());
     }
 }

@@ -4,24 +4,31 @@
 //! command buffers for each set of properties: the first is made at finalize, another when it is first needed.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Objects;
-use crate::cl::buffer::Mem;
+use super::values::Values;
 use crate::cl::command_buffer::{CommandBuffer, Recording};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, Status};
-use crate::ir::{NodeId, Place};
-use crate::plan::{Action, Path, Plan};
+use crate::ir::{NodeId, Op};
+use crate::plan::{Path, Plan};
 
 /// The command buffers of a plan for queues with one set of properties.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Recorded {
     /// Those of all native parts, in order.
-    buffers: Vec<CommandBuffer>,
+    chunks: Vec<Arc<Chunk>>,
     /// The queue that they were recorded for: some drivers do not keep it.
     _queue: DriverQueue,
-    told: AtomicBool,
+    told: Arc<AtomicBool>,
+}
+
+/// Some consecutive steps as a command buffer, or as none when they have nothing to do.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) buffer: Option<CommandBuffer>,
 }
 
 /// Why there are no command buffers.
@@ -47,8 +54,8 @@ impl fmt::Display for Refusal {
 }
 
 impl Recorded {
-    pub(super) fn buffers(&self) -> &[CommandBuffer] {
-        &self.buffers
+    pub(super) fn chunks(&self) -> &[Arc<Chunk>] {
+        &self.chunks
     }
 
     /// A command buffer could not be enqueued, and its commands were replayed: worth telling, once.
@@ -64,58 +71,68 @@ impl Recorded {
 /// Records the native parts of a plan, each in chunks.
 ///
 /// It goes on after a refusal, so that all nodes that a driver refuses are known at once.
-pub(super) fn record(plan: &Plan, objects: &Objects, views: &[Mem], queue: &DriverQueue) -> Result<Recorded, Refusal> {
-    let mut buffers = Vec::new();
+pub(super) fn record(plan: &Plan, values: &Values, queue: &DriverQueue) -> Result<Recorded, Refusal> {
+    let mut chunks = Vec::new();
     let mut refused = Vec::new();
     for segment in plan.segments.iter().filter(|segment| segment.path == Path::Native) {
-        for chunk in segment.chunks() {
-            let mut recording = Recording::new(queue).map_err(Refusal::All)?;
-            let refused_before = refused.len();
-            for step in &plan.steps[chunk.clone()] {
-                if let Err(error) = command(&mut recording, plan, objects, views, &step.action) {
-                    refused.push((step.node, error));
-                    // A driver may take nothing more after it: whether it takes the others is asked of another one.
-                    recording = Recording::new(queue).map_err(Refusal::All)?;
-                }
-            }
-            if refused.len() > refused_before {
-                continue;
-            }
-            match recording.finalize() {
-                Ok(buffer) => buffers.push(buffer),
-                Err(error) => refused.extend(plan.steps[chunk].iter().map(|step| (step.node, error))),
+        for steps in segment.chunks() {
+            match chunk(plan, values, queue, steps) {
+                Ok(chunk) => chunks.push(Arc::new(chunk)),
+                Err(Refusal::Nodes(nodes)) => refused.extend(nodes),
+                Err(refusal) => return Err(refusal),
             }
         }
     }
     if refused.is_empty() {
-        Ok(Recorded { buffers, _queue: queue.clone(), told: AtomicBool::new(false) })
+        Ok(Recorded { chunks, _queue: queue.clone(), told: Arc::default() })
     } else {
         Err(Refusal::Nodes(refused))
     }
 }
 
-fn command(
-    recording: &mut Recording,
-    plan: &Plan,
-    objects: &Objects,
-    views: &[Mem],
-    action: &Action,
-) -> Result<(), DriverError> {
-    let at = |place: &Place| -> (&Mem, usize) { (&views[place.view.index()], place.offset) };
-    match action {
-        Action::Launch { object, grid } => {
-            recording.kernel(objects.get(*object), grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
+/// Records some steps.
+fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Range<usize>) -> Result<Chunk, Refusal> {
+    let mut refused = Vec::new();
+    let mut recording = None;
+    for (index, step) in steps.clone().zip(&plan.steps[steps.clone()]) {
+        if values.op(step).is_noop() {
+            continue;
         }
-        Action::Copy { src, dst, size } => recording.copy(at(src), at(dst), *size),
-        Action::CopyRect(rect) => recording.copy_rect(
-            (&views[rect.src.index()], &rect.src_origin),
-            (&views[rect.dst.index()], &rect.dst_origin),
+        let recording = match &mut recording {
+            Some(recording) => recording,
+            none => none.insert(Recording::new(queue).map_err(Refusal::All)?),
+        };
+        if let Err(error) = command(recording, values, index, values.op(step)) {
+            refused.push((step.node, error));
+            // A driver may take nothing more after it: whether it takes the others is asked of another one.
+            *recording = Recording::new(queue).map_err(Refusal::All)?;
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Refusal::Nodes(refused));
+    }
+    let buffer = recording.map(Recording::finalize).transpose();
+    let buffer =
+        buffer.map_err(|error| Refusal::Nodes(plan.steps[steps].iter().map(|step| (step.node, error)).collect()))?;
+    Ok(Chunk { buffer })
+}
+
+fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) -> Result<(), DriverError> {
+    match op {
+        Op::Kernel { grid, .. } => {
+            let object = values.object(index)?;
+            recording.kernel(object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
+        }
+        Op::Copy { src, dst, size } => recording.copy(values.at(src), values.at(dst), *size),
+        Op::CopyRect(rect) => recording.copy_rect(
+            (values.mem(rect.src), &rect.src_origin),
+            (values.mem(rect.dst), &rect.dst_origin),
             &rect.region,
             &rect.pitches,
         ),
-        Action::Fill { dst, size, pattern } => recording.fill(at(dst), &plan.patterns[pattern.clone()], *size),
+        Op::Fill { dst, size, pattern } => recording.fill(values.at(dst), values.bytes(*pattern), *size),
         // There is no such command. The planner asks for none, and its checker looks.
-        Action::Write { .. } | Action::Read { .. } => {
+        Op::Empty | Op::SubGraph(_) | Op::Write { .. } | Op::Read { .. } => {
             Err(DriverError::new("recording a host transfer", Status(opencl_sys::CL_INVALID_OPERATION)))
         }
     }

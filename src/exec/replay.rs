@@ -3,44 +3,55 @@
 //! A command costs its own OpenCL call and nothing else: no allocation, no argument to set, and no event that nobody asks
 //! for.
 
-use super::Inner;
+use super::values::Values;
 use super::walk::Hands;
-use crate::cl::buffer::Mem;
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
 use crate::error::DriverError;
-use crate::ir::Place;
-use crate::plan::Action;
+use crate::ir::Op;
+use crate::plan::Step;
 
-/// Enqueues one command.
+/// Enqueues the command of a step, on an in-order queue.
 #[inline]
 pub(super) fn enqueue(
-    exec: &Inner,
+    values: &Values,
     hands: &Hands,
-    action: &Action,
+    index: usize,
+    step: &Step,
     to: &To<'_>,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    let tables = &*exec.flat.tables;
-    let at = |place: &Place| -> (&Mem, usize) { (&tables.views[place.view.index()], place.offset) };
-    match action {
-        Action::Launch { object, grid } => {
-            let object = &exec.objects.get(*object);
+    let op = values.op(step);
+    if op.is_noop() {
+        return nothing(to);
+    }
+    match op {
+        Op::Empty | Op::SubGraph(_) => nothing(to),
+        Op::Kernel { grid, .. } => {
+            let object = values.object(index)?;
             enqueue::kernel(to, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
         }
-        Action::Copy { src, dst, size } => enqueue::copy(to, at(src), at(dst), *size),
-        Action::CopyRect(rect) => enqueue::copy_rect(
+        Op::Copy { src, dst, size } => enqueue::copy(to, values.at(src), values.at(dst), *size),
+        Op::CopyRect(rect) => enqueue::copy_rect(
             to,
-            (&tables.views[rect.src.index()], &rect.src_origin),
-            (&tables.views[rect.dst.index()], &rect.dst_origin),
+            (values.mem(rect.src), &rect.src_origin),
+            (values.mem(rect.dst), &rect.dst_origin),
             &rect.region,
             &rect.pitches,
         ),
-        Action::Fill { dst, size, pattern } => enqueue::fill(to, at(dst), &exec.plan.patterns[pattern.clone()], *size),
-        Action::Write { dst, data } => {
+        Op::Fill { dst, size, pattern } => enqueue::fill(to, values.at(dst), values.bytes(*pattern), *size),
+        Op::Write { dst, data, .. } => {
             let end = hands.inputs.partition_point(|(id, _)| id <= data);
             let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
-            enqueue::write(to, at(dst), given.unwrap_or(&tables.data[data.index()]))
+            enqueue::write(to, values.at(dst), given.unwrap_or_else(|| values.data(*data)))
         }
-        Action::Read { src, result } => enqueue::read(to, at(src), &hands.slots[result.index()]),
+        Op::Read { src, result, .. } => enqueue::read(to, values.at(src), &hands.slots[result.index()]),
     }
+}
+
+/// A command that an update left without anything to do. Its events count.
+pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>, DriverError> {
+    if to.waits.is_empty() && !to.event {
+        return Ok(None);
+    }
+    enqueue::marker(to.queue, to.waits).map(Some)
 }

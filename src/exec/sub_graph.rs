@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Executable;
+use super::{Executable, Inner};
 use crate::cl::host::Element;
 use crate::error::{Result, SubmitError};
 use crate::graph::sub_graph::SubGraph as Request;
-use crate::graph::{After, Child, Graph, HostRead, HostWrite, Node, Nodes, Origin, after_methods};
+use crate::graph::{After, Child, CurrentValues, Flat, Graph, HostRead, HostWrite, Node, Nodes, Origin, after_methods};
 
 impl Graph {
     /// Starts a node that is a whole executable: its roots wait for the predecessors of the node, and the node's successors
@@ -63,13 +63,19 @@ impl SubGraphNode<'_> {
     }
 }
 
+impl CurrentValues for Inner {
+    fn flat(&self) -> Flat {
+        Flat::of(Arc::clone(&self.lane().values.tables), self.origins.clone())
+    }
+}
+
 impl Executable {
     /// As something that a graph takes in.
     pub(super) fn as_request(&self) -> Request {
         Request {
             context: self.0.context.clone(),
             device: self.0.device.clone(),
-            child: Child { flat: Arc::clone(&self.0.flat), turns: self.0.turns.for_parents() },
+            child: Child { of: Arc::clone(&self.0) as Arc<dyn CurrentValues>, turns: self.0.turns.for_parents() },
         }
     }
 }
@@ -100,7 +106,7 @@ impl SubGraph {
         let (inner, node) = (&self.executable.0, write.node());
         let data = inner.inputs.get(&Origin { node: node.id(), part: write.part() });
         let data = data.filter(|_| node.graph() == inner.graph).ok_or(SubmitError::NotAnInput { node })?;
-        Ok(HostWrite::of_part(self.node, data.0))
+        Ok(HostWrite::of_part(self.node, data.0.0))
     }
 
     /// A host read of the executable, as a result of the graph that it is in.

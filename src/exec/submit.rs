@@ -114,10 +114,9 @@ impl<'a> Submit<'a> {
         let bytes = data.into().into_bytes();
         let checked = match inner.inputs.get(&origin).filter(|_| node.graph() == inner.graph) {
             None => Err(SubmitError::NotAnInput { node }),
-            Some(id) => {
-                let expected = inner.flat.tables.data[id.index()].len();
+            Some(&(id, expected)) => {
                 let given = bytes.len();
-                if given == expected { Ok(*id) } else { Err(SubmitError::InputSize { node, expected, given }) }
+                if given == expected { Ok(id) } else { Err(SubmitError::InputSize { node, expected, given }) }
             }
         };
         // The first mistake is the one that is told.

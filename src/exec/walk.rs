@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::native::Recorded;
+use super::native::{Chunk, Recorded};
+use super::values::Values;
 use super::{Inner, replay};
-use crate::cl::command_buffer::{CommandBuffer, NotEnqueued};
+use crate::cl::command_buffer::NotEnqueued;
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::DriverEvent;
 use crate::cl::host::{HostBytes, Slot};
@@ -52,6 +53,7 @@ static NOTHING: Waits = Waits::NONE;
 /// Where commands go, and the events that the walk has gathered.
 struct Walk<'a> {
     exec: &'a Inner,
+    values: &'a Values,
     hands: &'a Hands,
     queue: &'a DriverQueue,
     waits: &'a Waits,
@@ -63,6 +65,7 @@ struct Walk<'a> {
 /// given, or by replay without them.
 pub(super) fn enqueue(
     exec: &Inner,
+    values: &Values,
     recorded: Option<&Recorded>,
     hands: &Hands,
     queue: &DriverQueue,
@@ -70,25 +73,25 @@ pub(super) fn enqueue(
     want: Want,
 ) -> Result<Ends, Stopped> {
     if exec.plan.steps.is_empty() {
-        // Nothing to run; the order of the queue and the events to wait for still count.
+        // Nothing ever runs; the order of the queue and the events to wait for still count.
         let last = enqueue::marker(queue, waits)
             .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: false })?;
         return Ok(Ends { first: None, last: Some(last) });
     }
-    let mut walk = Walk { exec, hands, queue, waits, want, ends: Ends::default() };
+    let mut walk = Walk { exec, values, hands, queue, waits, want, ends: Ends::default() };
     if want.first && exec.plan.marked {
         // The driver does not tell when the first command starts: a marker before it is complete then.
         walk.mark_start()?;
     }
-    let mut buffers = recorded.map(|recorded| recorded.buffers().iter());
-    debug_assert!(buffers.as_ref().is_none_or(|buffers| buffers.len() == exec.plan.command_buffers()));
+    let mut chunks = recorded.map(|recorded| recorded.chunks().iter());
+    debug_assert!(chunks.as_ref().is_none_or(|chunks| chunks.len() == exec.plan.command_buffers()));
     for segment in &exec.plan.segments {
-        match (segment.path, recorded, &mut buffers) {
-            (Path::Native, Some(recorded), Some(buffers)) => {
-                for (chunk, buffer) in segment.chunks().zip(buffers.by_ref()) {
-                    if let Some(not_now) = walk.buffer(chunk.clone(), buffer)? {
+        match (segment.path, recorded, &mut chunks) {
+            (Path::Native, Some(recorded), Some(chunks)) => {
+                for (steps, chunk) in segment.chunks().zip(chunks.by_ref()) {
+                    if let Some(not_now) = walk.chunk(steps.clone(), chunk)? {
                         recorded.tell_once(&not_now);
-                        walk.replay(chunk)?;
+                        walk.replay(steps)?;
                     }
                 }
             }
@@ -114,7 +117,7 @@ impl Walk<'_> {
     fn replay(&mut self, steps: Range<usize>) -> Result<(), Stopped> {
         for index in steps {
             let to = self.to(index..index + 1);
-            match replay::enqueue(self.exec, self.hands, &self.exec.plan.steps[index].action, &to) {
+            match replay::enqueue(self.values, self.hands, index, &self.exec.plan.steps[index], &to) {
                 Ok(event) => self.took(index..index + 1, event),
                 Err(source) => return Err(self.stopped(index..index + 1, source, index > 0)),
             }
@@ -123,8 +126,13 @@ impl Walk<'_> {
     }
 
     /// Enqueues the command buffer of some steps, or tells why it cannot run now: then nothing was enqueued.
-    fn buffer(&mut self, steps: Range<usize>, buffer: &CommandBuffer) -> Result<Option<DriverError>, Stopped> {
-        match buffer.enqueue(&self.to(steps.clone())) {
+    fn chunk(&mut self, steps: Range<usize>, chunk: &Chunk) -> Result<Option<DriverError>, Stopped> {
+        let to = self.to(steps.clone());
+        let outcome = match &chunk.buffer {
+            Some(buffer) => buffer.enqueue(&to),
+            None => replay::nothing(&to).map_err(NotEnqueued::Failed),
+        };
+        match outcome {
             Ok(event) => {
                 self.took(steps, event);
                 Ok(None)
@@ -151,7 +159,7 @@ impl Walk<'_> {
 
     fn stopped(&self, steps: Range<usize>, source: DriverError, under_way: bool) -> Stopped {
         let all = &self.exec.plan.steps;
-        let origin = self.exec.flat.origin(all[steps.start].node);
+        let origin = self.exec.origins.of(all[steps.start].node);
         let (node, commands) = (self.exec.node(origin.node), steps.len());
         let error = SubmitError::Enqueue { node, commands, enqueued: steps.start, total: all.len(), source };
         Stopped { error, under_way: under_way || self.ends.first.is_some() }

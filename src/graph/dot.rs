@@ -98,7 +98,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     match op {
         Op::Empty => {}
         Op::SubGraph(child) => {
-            lines.push(format!("{} nodes", state.children[child.index()].flat.tables.ir.len()));
+            lines.push(format!("{} nodes", state.children[child.index()].of.flat().tables.ir.len()));
         }
         Op::Kernel { args, grid, .. } => {
             let dims = grid.dims as usize;

@@ -13,9 +13,19 @@ use crate::ir::{Access, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Place,
 #[derive(Debug)]
 pub(crate) struct Flat {
     pub(crate) tables: Arc<Tables>,
-    /// Of each node. None where nothing was written out, and every node is itself.
-    origins: Option<Vec<Origin>>,
+    pub(crate) origins: Origins,
     footprint: OnceLock<Vec<Access>>,
+}
+
+/// What the nodes of a flat graph were. None where nothing was written out, and every node is itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(Option<Arc<[Origin]>>);
+
+impl Origins {
+    /// What a flat node was.
+    pub(crate) fn of(&self, node: NodeId) -> Origin {
+        self.0.as_ref().map_or(Origin { node, part: 0 }, |origins| origins[node.index()])
+    }
 }
 
 /// What became a node of a flat graph.
@@ -31,15 +41,15 @@ impl Flat {
     /// Writes out all sub-graphs. `None` when a table is full.
     pub(crate) fn new(tables: &Arc<Tables>) -> Option<Self> {
         if tables.children.is_empty() {
-            return Some(Self { tables: Arc::clone(tables), origins: None, footprint: OnceLock::new() });
+            return Some(Self::of(Arc::clone(tables), Origins::default()));
         }
         let (tables, origins) = Flattening::new(tables).run()?;
-        Some(Self { tables: Arc::new(tables), origins: Some(origins), footprint: OnceLock::new() })
+        Some(Self::of(Arc::new(tables), Origins(Some(origins.into()))))
     }
 
-    /// What a node was.
-    pub(crate) fn origin(&self, node: NodeId) -> Origin {
-        self.origins.as_ref().map_or(Origin { node, part: 0 }, |origins| origins[node.index()])
+    /// One that was written out before.
+    pub(crate) fn of(tables: Arc<Tables>, origins: Origins) -> Self {
+        Self { tables, origins, footprint: OnceLock::new() }
     }
 
     /// The memory that all of it uses: the fewest ranges that cover the same bytes in the same mode.
@@ -74,6 +84,8 @@ impl Flat {
 /// The work under way.
 struct Flattening<'a> {
     from: &'a Tables,
+    /// The sub-graphs, as they are now.
+    children: Vec<Flat>,
     tables: Tables,
     index: Index,
     origins: Vec<Origin>,
@@ -90,19 +102,20 @@ struct Ids {
 
 impl<'a> Flattening<'a> {
     fn new(from: &'a Tables) -> Self {
+        let children: Vec<Flat> = from.children.iter().map(|child| child.of.flat()).collect();
         let mut ends = Vec::with_capacity(from.ir.len());
         let mut next = 0_u32;
         for id in from.ir.ids() {
             let size = match from.ir.op(id) {
                 // An entry and an exit: they do nothing, and save an edge from each leaf to each root.
-                Op::SubGraph(child) => from.children[child.index()].flat.tables.ir.len() as u32 + 2,
+                Op::SubGraph(child) => children[child.index()].tables.ir.len() as u32 + 2,
                 _ => 1,
             };
             let end = next.saturating_add(size);
             ends.push((NodeId(next), NodeId(end.saturating_sub(1))));
             next = end;
         }
-        Self { from, tables: Tables::default(), index: Index::default(), origins: Vec::new(), ends }
+        Self { from, children, tables: Tables::default(), index: Index::default(), origins: Vec::new(), ends }
     }
 
     fn run(mut self) -> Option<(Tables, Vec<Origin>)> {
@@ -123,7 +136,11 @@ impl<'a> Flattening<'a> {
             let later: Vec<NodeId> = from.ir.topology.preds(id).filter(|pred| *pred >= id).collect();
             for pred in later {
                 // A cycle is found when the graph is planned.
-                let _ = self.tables.ir.topology.add_edge(self.ends[pred.index()].1, self.ends[id.index()].0, false);
+                let _ = Arc::make_mut(&mut self.tables.ir.topology).add_edge(
+                    self.ends[pred.index()].1,
+                    self.ends[id.index()].0,
+                    false,
+                );
             }
         }
         Some((self.tables, self.origins))
@@ -131,10 +148,10 @@ impl<'a> Flattening<'a> {
 
     /// Writes out a sub-graph behind `waits`.
     fn child(&mut self, id: NodeId, child: ChildId, mut waits: Vec<NodeId>) -> Option<()> {
-        let flat = Arc::clone(&self.from.children[child.index()].flat);
+        let source = Arc::clone(&self.children[child.index()].tables);
         let (entry, exit) = self.ends[id.index()];
         let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
-        let source = &*flat.tables;
+        let source = &*source;
         self.push(Op::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
         let mut ids = Ids::default();
         for node in source.ir.ids() {
@@ -154,7 +171,7 @@ impl<'a> Flattening<'a> {
         for node in source.ir.ids() {
             let later: Vec<NodeId> = source.ir.topology.preds(node).filter(|pred| *pred >= node).collect();
             for pred in later {
-                let _ = self.tables.ir.topology.add_edge(here(pred), here(node), false);
+                let _ = Arc::make_mut(&mut self.tables.ir.topology).add_edge(here(pred), here(node), false);
             }
         }
         let mut leaves: Vec<NodeId> = source.ir.topology.leaves().iter().copied().map(here).collect();

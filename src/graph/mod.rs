@@ -15,12 +15,12 @@ pub(crate) mod tape;
 pub(crate) mod transfer;
 
 pub use dot::Detail;
-pub(crate) use flatten::{Flat, Origin};
+pub(crate) use flatten::{Flat, Origin, Origins};
 pub use kernel::{Extent, KernelNode};
 pub use query::NodeKind;
 pub use rect::CopyRectNode;
 use request::{Request, Target};
-pub(crate) use tables::{Child, Tables, Turns};
+pub(crate) use tables::{Child, CurrentValues, Tables, Turns};
 use tables::{Index, Writer};
 use tape::{Order, Recorder, Tape};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
@@ -260,7 +260,8 @@ impl Graph {
             return Err(BuildError::new(subject(), BuildCause::SameNode { node: before }).into());
         }
         let check = !self.0.properties.no_cycle_check;
-        match Arc::make_mut(&mut state.tables).ir.topology.add_edge(from, to, check) {
+        let tables = Arc::make_mut(&mut state.tables);
+        match Arc::make_mut(&mut tables.ir.topology).add_edge(from, to, check) {
             Ok(_) => Ok(()),
             Err(would) => {
                 let nodes = would.0.into_iter().map(|node| Node::new(self.id(), node)).collect();

@@ -1,7 +1,5 @@
 //! An executable as a node.
 
-use std::sync::Arc;
-
 use super::request::{Request, Target};
 use super::tables::{Child, Turns, Writer};
 use crate::cl::context::Context;
@@ -40,7 +38,7 @@ impl Request for SubGraph {
     }
 
     fn lower(self, (): (), to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let flat = Arc::clone(&self.child.flat);
+        let flat = self.child.of.flat();
         for access in flat.footprint() {
             let view = to.view(&flat.tables.views[access.view.index()]);
             accesses.push(Access { view, ..access.clone() });

@@ -27,9 +27,21 @@ pub(crate) struct Tables {
 /// An executable in a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
-    pub(crate) flat: Arc<Flat>,
+    pub(crate) of: Arc<dyn CurrentValues>,
     /// Its own turns, and those of the executables in it.
     pub(crate) turns: Vec<Turns>,
+}
+
+/// An executable, as graphs know it: something that has values, which may change.
+pub(crate) trait CurrentValues: Send + Sync {
+    /// What it is made of now.
+    fn flat(&self) -> Flat;
+}
+
+impl fmt::Debug for dyn CurrentValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an executable of {} nodes", self.flat().tables.ir.len())
+    }
 }
 
 /// How the uses of an executable follow each other, across submissions and graphs. What it is made of is `exec`'s affair.

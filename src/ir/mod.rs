@@ -103,6 +103,11 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// Whether it is a command, also one that has nothing to run.
+    pub(crate) fn is_command(&self) -> bool {
+        !matches!(self, Self::Empty | Self::SubGraph(_))
+    }
+
     /// Whether there is nothing to run: such a node only orders others. Drivers disagree on commands of no size.
     pub(crate) fn is_noop(&self) -> bool {
         match self {
@@ -233,7 +238,8 @@ pub(crate) struct NodeData {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ir {
     pub(crate) nodes: Vec<NodeData>,
-    pub(crate) topology: Topology,
+    /// Shared by copies of the graph whose values differ.
+    pub(crate) topology: Arc<Topology>,
     pub(crate) views: Vec<View>,
     pub(crate) kernels: Vec<KernelDecl>,
     pub(crate) warnings: Vec<Warning>,
@@ -316,7 +322,7 @@ impl Ir {
     ) -> Option<NodeId> {
         let accesses = push(&mut self.accesses, accesses)?;
         self.nodes.push(NodeData { op, accesses });
-        Some(self.topology.push_node(after))
+        Some(Arc::make_mut(&mut self.topology).push_node(after))
     }
 }
 

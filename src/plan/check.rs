@@ -1,7 +1,7 @@
 //! An independent checker of plans. It shares no code with the passes.
 //!
 //! Its theory: a plan is right when
-//! 1. every node that does something has exactly one step, and no other node has one;
+//! 1. every node that does something, or may do so after an update, has exactly one step, and no other node has one;
 //! 2. every edge of the graph leads forward in the order, and steps stand in that order;
 //! 3. every launch uses a kernel object with its own kernel and argument values, and no two objects are alike;
 //! 4. segments tile the steps, and no transfer from or to the host is in a command buffer;
@@ -12,17 +12,17 @@
 
 use std::collections::HashSet;
 
-use super::{Action, Path, Plan};
+use super::{Options, Path, Plan};
 use crate::ir::{Arg, Ir, NodeId, Op};
 
 /// Pairs are compared up to this many nodes.
 const ALL_PAIRS: usize = 256;
 
 /// What is wrong with the plan, if anything is.
-pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String> {
-    order_and_steps(ir, order, plan)?;
+pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_>) -> Result<(), String> {
+    order_and_steps(ir, order, plan, options.updatable)?;
     objects(ir, plan)?;
-    segments(plan)?;
+    segments(ir, plan)?;
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan)?;
     }
@@ -33,7 +33,7 @@ fn fail(text: String) -> Result<(), String> {
     Err(text)
 }
 
-fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String> {
+fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), String> {
     let mut at = vec![usize::MAX; ir.len()];
     for (position, node) in order.iter().enumerate() {
         if std::mem::replace(&mut at[node.index()], position) != usize::MAX {
@@ -63,6 +63,8 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan) -> Result<(), String>
     for node in ir.ids() {
         let works = match ir.op(node) {
             Op::Empty | Op::SubGraph(_) => false,
+            // It may do something later.
+            _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
             Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
             Op::Copy { size, .. } | Op::Fill { size, .. } | Op::Write { size, .. } | Op::Read { size, .. } => *size > 0,
@@ -95,9 +97,13 @@ fn objects(ir: &Ir, plan: &Plan) -> Result<(), String> {
         }
     }
     for step in &plan.steps {
-        let (Action::Launch { object, .. }, Op::Kernel { kernel, args, .. }) = (&step.action, ir.op(step.node)) else {
+        let Op::Kernel { kernel, args, .. } = ir.op(step.node) else {
+            if step.object.is_some() {
+                return fail(format!("node {} launches nothing and has a kernel object", step.node.0));
+            }
             continue;
         };
+        let Some(object) = step.object else { return fail(format!("node {} has no kernel object", step.node.0)) };
         let object = &plan.objects[object.index()];
         if object.kernel != *kernel || values(ir, object.args) != values(ir, *args) {
             return fail(format!("node {} got a kernel object of other values", step.node.0));
@@ -106,7 +112,7 @@ fn objects(ir: &Ir, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-fn segments(plan: &Plan) -> Result<(), String> {
+fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
     let mut next = 0;
     for segment in &plan.segments {
         if segment.steps.start != next || segment.steps.is_empty() {
@@ -114,7 +120,7 @@ fn segments(plan: &Plan) -> Result<(), String> {
         }
         next = segment.steps.end;
         for step in plan.steps[segment.steps.clone()].iter().filter(|_| segment.path == Path::Native) {
-            if matches!(step.action, Action::Write { .. } | Action::Read { .. }) {
+            if matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. }) {
                 return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
             }
         }

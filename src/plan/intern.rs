@@ -9,14 +9,14 @@ use super::{ObjectId, ObjectSpec, same_args};
 use crate::ir::{Arg, Ir, KernelId, NodeId, Op, Span};
 
 /// The objects, and the object of each node (of those that launch a kernel).
-pub(super) fn intern(ir: &Ir, order: &[NodeId]) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
+pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
     let mut known: HashMap<Key<'_>, ObjectId> = HashMap::new();
     let mut objects = Vec::new();
     let mut object_of = vec![None; ir.len()];
     for &node in order {
         let op = ir.op(node);
         if let Op::Kernel { kernel, args, .. } = op
-            && !op.is_noop()
+            && (updatable || !op.is_noop())
         {
             let (kernel, args) = (*kernel, *args);
             let object = *known.entry(Key { ir, kernel, args }).or_insert_with(|| {

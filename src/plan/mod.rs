@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use crate::caps::Caps;
 use crate::error::ErrorKind;
-use crate::ir::{Arg, CopyRect, DataId, Grid, Ir, KernelId, NodeId, Place, ResultId, Span};
+use crate::ir::{Arg, Ir, KernelId, NodeId, Span};
 
 /// What a plan is to be made for.
 #[derive(Clone, Copy, Debug)]
@@ -35,19 +35,19 @@ pub(crate) struct Options<'a> {
     pub(crate) no_native: Option<Why>,
     /// Commands in one command buffer, at most.
     pub(crate) chunk: usize,
+    /// Whether values may change later.
+    pub(crate) updatable: bool,
 }
 
 /// What to do, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The commands, in the order in which they are enqueued. Nodes that do nothing have none.
+    /// The commands, in the order in which they are enqueued. Nodes that can never do anything have none.
     pub(crate) steps: Vec<Step>,
     /// Consecutive steps that run by the same path.
     pub(crate) segments: Vec<Segment>,
     /// The kernel objects that launches use: one for each kernel and set of argument values.
     pub(crate) objects: Vec<ObjectSpec>,
-    /// The patterns of fills.
-    pub(crate) patterns: Vec<u8>,
     /// Whether a submission is held by a gate until all of it is enqueued.
     pub(crate) gated: bool,
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
@@ -78,40 +78,12 @@ pub(crate) struct Edges {
     pub(crate) implied_by_lane: usize,
 }
 
-/// A command.
-#[derive(Clone, Debug, PartialEq)]
+/// A command: a node, whose [`Op`] says what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) node: NodeId,
-    pub(crate) action: Action,
-}
-
-/// What a command does. Offsets and sizes are in bytes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
-    Launch {
-        object: ObjectId,
-        grid: Grid,
-    },
-    Copy {
-        src: Place,
-        dst: Place,
-        size: usize,
-    },
-    CopyRect(Box<CopyRect>),
-    /// The pattern is a range of [`Plan::patterns`].
-    Fill {
-        dst: Place,
-        size: usize,
-        pattern: Range<usize>,
-    },
-    Write {
-        dst: Place,
-        data: DataId,
-    },
-    Read {
-        src: Place,
-        result: ResultId,
-    },
+    /// Of a launch.
+    pub(crate) object: Option<ObjectId>,
 }
 
 /// Which kernel object a launch uses.
@@ -160,16 +132,16 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let order = order::order(ir)?;
     path::check_runnable(ir, caps)?;
     let mut edges = reduce::reduce(ir);
-    let (objects, object_of) = intern::intern(ir, &order);
-    let (steps, patterns) = steps::steps(ir, &order, &object_of);
+    let (objects, object_of) = intern::intern(ir, &order, options.updatable);
+    let steps = steps::steps(ir, &order, &object_of, options.updatable);
     let segments = path::partition(ir, &steps, caps, options);
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
     let gated = path::gate(&steps, caps, options);
     let marked = path::marked(&segments, caps);
-    let plan = Plan { steps, segments, objects, patterns, gated, marked, edges };
+    let plan = Plan { steps, segments, objects, gated, marked, edges };
     #[cfg(any(test, debug_assertions))]
-    check::check(ir, &order, &plan).map_err(PlanError::Defect)?;
+    check::check(ir, &order, &plan, options).map_err(PlanError::Defect)?;
     Ok(plan)
 }
 

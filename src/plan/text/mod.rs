@@ -15,8 +15,9 @@ mod plans;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use super::{Action, Options, Path, Plan, Why, plan};
+use super::{Options, Path, Plan, Why, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
@@ -76,7 +77,9 @@ impl Reader {
                 self.views.insert(words[1].to_owned(), view);
             }
             "edge" => {
-                self.ir.topology.add_edge(self.nodes[words[1]], self.nodes[words[2]], false).unwrap();
+                Arc::make_mut(&mut self.ir.topology)
+                    .add_edge(self.nodes[words[1]], self.nodes[words[2]], false)
+                    .unwrap();
             }
             name => self.node(name.trim_end_matches(':'), &words[1..]),
         }
@@ -194,14 +197,15 @@ fn read(text: &str) -> Reader {
 }
 
 /// The kind of command.
-fn name_of(action: &Action) -> &'static str {
-    match action {
-        Action::Launch { .. } => "kernel",
-        Action::Copy { .. } => "copy",
-        Action::CopyRect(_) => "rectangular copy",
-        Action::Fill { .. } => "fill",
-        Action::Write { .. } => "host write",
-        Action::Read { .. } => "host read",
+fn name_of(op: &Op) -> &'static str {
+    match op {
+        Op::Kernel { .. } => "kernel",
+        Op::Copy { .. } => "copy",
+        Op::CopyRect(_) => "rectangular copy",
+        Op::Fill { .. } => "fill",
+        Op::Write { .. } => "host write",
+        Op::Read { .. } => "host read",
+        Op::Empty | Op::SubGraph(_) => "no command",
     }
 }
 
@@ -211,11 +215,8 @@ fn show(reader: &Reader, plan: &Plan) -> String {
         writeln!(text, "{} ({})", segment.path, segment.why).unwrap();
         for step in &plan.steps[segment.steps.clone()] {
             let name = &reader.names[step.node.index()];
-            let object = match &step.action {
-                Action::Launch { object, .. } => format!(" #{}", object.0),
-                _ => String::new(),
-            };
-            writeln!(text, "  {name} {}{object}", name_of(&step.action)).unwrap();
+            let object = step.object.map_or_else(String::new, |object| format!(" #{}", object.0));
+            writeln!(text, "  {name} {}{object}", name_of(reader.ir.op(step.node))).unwrap();
         }
     }
     let name = |node: NodeId| &reader.names[node.index()];
@@ -230,7 +231,7 @@ fn new_device() -> Caps {
 
 fn asked(path: Path) -> Options<'static> {
     static NONE: BTreeMap<NodeId, Why> = BTreeMap::new();
-    Options { path, from_environment: false, denied: &NONE, no_native: None, chunk: 64 }
+    Options { path, from_environment: false, denied: &NONE, no_native: None, chunk: 64, updatable: false }
 }
 
 #[track_caller]

@@ -174,23 +174,24 @@ fn the_checker_finds_broken_plans() {
     );
     let good = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
     let order: Vec<NodeId> = reader.ir.ids().collect();
+    let auto = asked(Path::Auto);
     let broken = |change: &dyn Fn(&mut Plan)| {
         let mut plan = good.clone();
         change(&mut plan);
-        check(&reader.ir, &order, &plan).unwrap_err()
+        check(&reader.ir, &order, &plan, &auto).unwrap_err()
     };
-    let bad_order = |order: [u32; 4]| check(&reader.ir, &order.map(NodeId), &good).unwrap_err();
-    assert_eq!(check(&reader.ir, &order, &good), Ok(()));
+    let bad_order = |order: [u32; 4]| check(&reader.ir, &order.map(NodeId), &good, &auto).unwrap_err();
+    assert_eq!(check(&reader.ir, &order, &good, &auto), Ok(()));
     assert!(bad_order([1, 0, 2, 3]).contains("not behind its predecessor"));
     assert!(bad_order([1, 1, 2, 3]).contains("twice in the order"));
     assert!(broken(&|plan| plan.steps.swap(0, 1)).contains("out of order"));
-    assert!(broken(&|plan| drop(plan.steps.pop())).contains("has a step: false"));
+    assert!(broken(&|plan| plan.steps.truncate(2)).contains("has a step: false"));
     assert!(broken(&|plan| plan.segments[0].steps.end = 1).contains("segments end at 1"));
     let mixed = read("buffer x 64\n a: fill x 64\n b: write x 64");
     let mut wrong = plan(&mixed.ir, &new_device(), &asked(Path::Auto)).unwrap();
     wrong.segments[0].path = Path::Native;
     let order: Vec<NodeId> = mixed.ir.ids().collect();
-    assert!(check(&mixed.ir, &order, &wrong).unwrap_err().contains("no command buffer can hold"));
+    assert!(check(&mixed.ir, &order, &wrong, &auto).unwrap_err().contains("no command buffer can hold"));
     assert!(broken(&|plan| plan.edges.needed.truncate(2)).contains("do not reach"));
     assert!(broken(&|plan| plan.edges.implied_by_path += 1).contains("neither kept"));
     assert!(broken(&|plan| plan.objects[1] = plan.objects[0]).contains("alike"));
