@@ -89,16 +89,16 @@ pub use cl::kernel::Kernel;
 pub use cl::program::{Program, ProgramBuilder};
 pub use cl::queue::QueueProperties;
 pub use error::{
-    BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, MemoryError, ProgramError, RecordError,
-    Result, SetupError, Status, SubmitError,
+    BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, MemoryError, ParameterError, ProgramError,
+    RecordError, Result, SetupError, Status, SubmitError, UpdateError,
 };
 pub use exec::{
     Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, SubGraph, SubGraphNode,
     SubGraphReport, Submission, Submit, WaitFor,
 };
 pub use graph::{
-    CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties, HostRead, HostWrite,
-    KernelNode, Node, NodeKind, Nodes, ReadNode, WriteNode,
+    BufferArg, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties, HostRead,
+    HostWrite, KernelNode, LocalMemory, NdRange, Node, NodeKind, Nodes, Parameter, ReadNode, ValueArg, WriteNode,
 };
 pub use plan::{Command, Path, Why};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};

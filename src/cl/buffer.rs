@@ -45,10 +45,15 @@ pub struct Buffer<T> {
 pub(crate) struct Mem(Arc<MemInner>);
 
 /// A buffer that may be gone.
-#[derive(Clone)]
-pub(super) struct WeakMem(Weak<MemInner>);
+#[derive(Clone, Debug)]
+pub(crate) struct WeakMem(Weak<MemInner>);
 
 impl WeakMem {
+    /// Whether somebody has it still.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
     /// Whether it is this one, and not one that came later.
     pub(super) fn is(&self, mem: &Mem) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&mem.0))
@@ -76,7 +81,7 @@ impl fmt::Debug for MemInner {
 }
 
 impl Mem {
-    pub(super) fn downgrade(&self) -> WeakMem {
+    pub(crate) fn downgrade(&self) -> WeakMem {
         WeakMem(Arc::downgrade(&self.0))
     }
 

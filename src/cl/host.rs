@@ -141,6 +141,11 @@ unsafe impl Send for HostBytes {}
 unsafe impl Sync for HostBytes {}
 
 impl HostBytes {
+    /// Whether it is the same memory.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.start, self.len) == (other.start, other.len)
+    }
+
     /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -339,7 +339,8 @@ pub(crate) enum KernelObjectError {
 pub(crate) struct KernelObject(Handle<KernelKind>);
 
 impl KernelObject {
-    fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
+    /// Sets an argument. Launches that are enqueued have taken theirs with them.
+    pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
         let call = "clSetKernelArg";
         let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_KERNEL) })?;
         let null: *mut c_void = std::ptr::null_mut();

@@ -24,11 +24,19 @@ impl BuildError {
     /// What sort of error this is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &*self.cause {
-            BuildCause::NotSupported { .. } => ErrorKind::FeatureNotSupported,
-            BuildCause::HostMemory { .. } => ErrorKind::OutOfMemory,
-            BuildCause::Memory(error) => error.kind(),
-            BuildCause::Driver(error) => error.kind(),
+        self.cause.kind()
+    }
+}
+
+impl BuildCause {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotSupported { .. } => ErrorKind::FeatureNotSupported,
+            Self::HostMemory { .. } => ErrorKind::OutOfMemory,
+            Self::Memory(error) => error.kind(),
+            Self::Driver(error) => error.kind(),
             _ => ErrorKind::Invalid,
         }
     }
@@ -225,6 +233,54 @@ pub enum BuildCause {
     Cycle {
         /// The nodes on the cycle, in order; the new edge leads from the last to the first.
         nodes: Vec<Node>,
+    },
+    /// A parameter registered with an argument that it does not fit.
+    #[error("argument {index} is registered with a parameter that is {parameter}, and is {argument}")]
+    Parameter {
+        /// The argument.
+        index: usize,
+        /// What the parameter is.
+        parameter: String,
+        /// What the argument is.
+        argument: String,
+    },
+    /// A parameter on a queue that executes.
+    #[error(
+        "argument {index} is a parameter, which only nodes of graphs can have: record the queue, or give its value"
+    )]
+    ParameterExecuted {
+        /// The argument.
+        index: usize,
+    },
+    /// A node cannot become what was given, or has no range.
+    #[error("{node} is {is}, and cannot become {given}: {why}")]
+    OtherKind {
+        /// The node.
+        node: Node,
+        /// What it is.
+        is: String,
+        /// What was given.
+        given: String,
+        /// What can be changed.
+        why: &'static str,
+    },
+    /// What was given cannot be put in the place of a node.
+    #[error("it does not fit in the place of {node}: {why}")]
+    Replace {
+        /// The node.
+        node: Node,
+        /// What does not fit.
+        why: String,
+    },
+    /// A range beyond the bound that the promise of the kernel node covers.
+    #[error("the range {range:?} from {offset:?} is beyond the node's bound, {bound}")]
+    RangeBound {
+        /// Work-items by dimension.
+        range: Vec<usize>,
+        /// Where ids start.
+        offset: Vec<usize>,
+        /// The bound, and how to get another.
+        bound: String,
     },
     /// More nodes, arguments or bytes than a graph can count.
     #[error("the graph is full: it can hold {limit} {what}")]

@@ -7,11 +7,13 @@ mod build;
 mod record;
 mod run;
 mod setup;
+mod update;
 
 pub use build::{BuildCause, BuildError};
 pub use record::RecordError;
 pub use run::{FinalizeError, SubmitError};
 pub use setup::{MemoryError, ProgramError, SetupError};
+pub use update::{ParameterError, UpdateError};
 
 use std::fmt;
 
@@ -54,6 +56,12 @@ pub enum Error {
     /// Submitting an executable, or how a submission ended.
     #[error(transparent)]
     Submit(#[from] SubmitError),
+    /// Setting a parameter.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// Updating an executable.
+    #[error(transparent)]
+    Update(#[from] UpdateError),
     /// An OpenCL call failed for a reason that clgraph cannot know beforehand.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -78,6 +86,8 @@ impl Error {
             Self::Finalize(error) => error.kind(),
             Self::Record(error) => error.kind(),
             Self::Submit(error) => error.kind(),
+            Self::Parameter(error) => error.kind(),
+            Self::Update(error) => error.kind(),
             Self::Driver(error) => error.kind(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{DriverError, ErrorKind, ProgramError};
+use super::{BuildCause, DriverError, ErrorKind, ProgramError};
 use crate::graph::Node;
 
 /// A graph that cannot be turned into an executable. The graph is unchanged.
@@ -57,6 +57,26 @@ pub enum FinalizeError {
         /// What is wrong with the plan.
         what: String,
     },
+    /// Two nodes that use the same memory, one of them writing, and that no edges order: parameters, or what was put in the
+    /// place of nodes, have given them other memory since their edges were made.
+    #[error(
+        "{first} and {second} use the same bytes of a buffer, at least one of them writing, and no edges order them: add \
+         an edge, or finalize with `allow_conflicts`"
+    )]
+    Conflict {
+        /// The one that is enqueued first.
+        first: Node,
+        /// The other.
+        second: Node,
+    },
+    /// A parameter has a value with which a node cannot run.
+    #[error("{node}: {cause}")]
+    Node {
+        /// The node.
+        node: Node,
+        /// What is wrong.
+        cause: BuildCause,
+    },
     /// The report and the drawing that `CLGRAPH_DUMP` asks for could not be written.
     #[error("CLGRAPH_DUMP asks for a report, and {path} cannot be written: {error}")]
     Dump {
@@ -92,6 +112,7 @@ impl FinalizeError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotRunnable { kind, .. } => *kind,
+            Self::Node { cause, .. } => cause.kind(),
             Self::Argument { source, .. } => source.kind(),
             Self::Kernel { source, .. } => source.kind(),
             _ => ErrorKind::Invalid,

@@ -8,17 +8,18 @@ use super::native::{self, Recorded, Refusal};
 use super::report::Report;
 use super::ring::Ring;
 use super::turns::TurnsOf;
-use super::values::{Objects, Values};
+use super::update::{Editing, Updatable};
+use super::values::{Objects, Values, set_args};
 use super::{Executable, Inner, dump};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
-use crate::cl::kernel::{KernelObjectError, SetArg};
+use crate::cl::kernel::KernelObjectError;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::env;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
-use crate::graph::{Detail, Flat, Graph, Node, NodeKind};
-use crate::ir::{Arg, Ir, NodeId, Op};
-use crate::plan::{self, Command, Options, Path, Plan, PlanError, Why};
+use crate::graph::{Detail, Flat, Graph, Node, NodeKind, Tables};
+use crate::ir::{Ir, NodeId, Op};
+use crate::plan::{self, Command, Conflicts, Options, Path, Plan, PlanError, Why};
 
 /// How a graph is to be finalized.
 ///
@@ -32,17 +33,33 @@ pub struct Finalize {
     path: Path,
     result_slots: usize,
     commands_per_buffer: usize,
+    updatable: bool,
+    allow_conflicts: bool,
 }
 
 impl Finalize {
     /// The usual options: the path is chosen automatically, and each host read has four slots for results.
     pub const fn new() -> Self {
-        Self { path: Path::Auto, result_slots: 4, commands_per_buffer: 64 }
+        Self { path: Path::Auto, result_slots: 4, commands_per_buffer: 64, updatable: false, allow_conflicts: false }
     }
 
     /// By which path commands get to the device.
     pub const fn path(mut self, path: Path) -> Self {
         self.path = path;
+        self
+    }
+
+    /// The executable can be updated: [`Executable::update`], [`Executable::update_from`]. It then keeps a copy of the
+    /// graph's values of its own.
+    pub const fn updatable(mut self) -> Self {
+        self.updatable = true;
+        self
+    }
+
+    /// Nodes may use the same memory without an order between them, once parameters or updates have given them other
+    /// memory than when their edges were made: what they do to it is then up to chance, and to the program.
+    pub const fn allow_conflicts(mut self) -> Self {
+        self.allow_conflicts = true;
         self
     }
 
@@ -115,6 +132,20 @@ fn asked_path(option: Path) -> Result<(Path, bool), SetupError> {
 }
 
 impl Graph {
+    /// The graph with the values that parameters have now, and whether nodes use other memory than when their edges were
+    /// made.
+    fn current(&self) -> Result<(Arc<Tables>, bool)> {
+        let mut state = self.lock();
+        let refreshed = state.refresh_all(&self.target());
+        let dropped = state.dropped();
+        let tables = Arc::clone(&state.tables);
+        drop(state);
+        drop(dropped);
+        refreshed.map_err(|(node, cause)| FinalizeError::Node { node: Node::new(self.id(), node), cause })?;
+        let moved = !tables.moved.is_empty() || tables.children.iter().any(|child| child.of.has_changed());
+        Ok((tables, moved))
+    }
+
     /// Plans the graph for its device and prepares everything that a submission needs. The graph is unchanged and may
     /// grow and be finalized again.
     ///
@@ -131,7 +162,7 @@ impl Graph {
         }
         let (path, from_environment) = asked_path(options.path)?;
         // Whoever adds meanwhile adds to a copy.
-        let graph = self.tables();
+        let (graph, moved) = self.current()?;
         let denied = BTreeMap::new();
         let asked = Options {
             path,
@@ -139,7 +170,14 @@ impl Graph {
             denied: &denied,
             no_native: None,
             chunk: options.commands_per_buffer,
-            updatable: false,
+            updatable: options.updatable,
+            conflicts: if options.allow_conflicts {
+                Conflicts::Allowed
+            } else if moved {
+                Conflicts::Sought
+            } else {
+                Conflicts::Ruled
+            },
         };
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let flat = Flat::new(&graph).ok_or_else(full)?;
@@ -154,6 +192,15 @@ impl Graph {
         let reads = tables.ir.ids().filter(|id| matches!(tables.ir.op(*id), Op::Read { .. }));
         let (inputs, result_nodes) = (inputs.collect(), reads.map(|id| flat.origins.of(id)).collect());
         let turns = TurnsOf::new(graph.children.iter().flat_map(|child| &child.turns));
+        let mut values = values;
+        let (mut updatable, mut editing) = (None, None);
+        if options.updatable {
+            let topology = Arc::clone(&graph.ir.topology);
+            updatable = Some(Updatable::new(self, topology, &flat.origins, &plan, options.allow_conflicts));
+            editing = Some(Editing::new(&values.tables));
+            // Its own, so that the first update does not have to copy.
+            values.tables = Arc::new((*values.tables).clone());
+        }
         let inner = Inner {
             graph: self.id(),
             context: self.context().clone(),
@@ -163,7 +210,8 @@ impl Graph {
             inputs,
             result_nodes,
             report,
-            lane: Mutex::new(Lane::new(values, rings, recorded)),
+            updatable,
+            lane: Mutex::new(Lane::new(values, editing, rings, recorded)),
             turns,
         };
         let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));
@@ -224,14 +272,8 @@ impl Graph {
         let mut made = Objects(Vec::with_capacity(plan.objects.len()));
         for spec in &plan.objects {
             let kernel = &state.kernels[spec.kernel.index()];
-            let args = state.ir.args(spec.args).iter().map(|arg| match arg {
-                Arg::Buffer(view) => SetArg::Mem(&state.views[view.index()]),
-                Arg::Null => SetArg::Null,
-                Arg::Local(size) => SetArg::Local(*size),
-                Arg::Value(span) => SetArg::Value(state.ir.bytes(*span)),
-            });
             let object = kernel
-                .with_args(args)
+                .with_args(set_args(state, spec.args))
                 .map_err(|error| self.object_error(flat.origins.of(spec.first).node, kernel.name().to_owned(), error));
             made.0.push(Some(Arc::new(object?)));
         }
@@ -270,6 +312,9 @@ impl Graph {
                 };
                 let device = self.device().name().to_owned();
                 FinalizeError::NotRunnable { node: node(id), what, device, missing, kind }.into()
+            }
+            PlanError::Conflict(first, second) => {
+                FinalizeError::Conflict { first: node(first), second: node(second) }.into()
             }
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }

@@ -9,6 +9,7 @@ use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Stage, State, Submission};
 use super::turns::{Running, Taken, Uses, may_run};
+use super::update::Editing;
 use super::values::Values;
 use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
 use crate::cl::command_buffer::CommandBuffer;
@@ -16,7 +17,6 @@ use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
 use crate::cl::host::Slot;
 use crate::cl::queue::{DriverQueue, QueueProperties};
-use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::graph::{Origin, Part};
 
@@ -24,10 +24,14 @@ use crate::graph::{Origin, Part};
 /// to be dropped or flushed is left in [`Leftovers`].
 pub(super) struct Lane {
     pub(super) values: Arc<Values>,
+    /// What updates need. None where nothing can be updated.
+    pub(super) editing: Option<Editing>,
+    /// Whether an update was made.
+    pub(super) changed: bool,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
-    recorded: Vec<(QueueProperties, Option<Arc<Recorded>>)>,
+    pub(super) recorded: Vec<(QueueProperties, Option<Arc<Recorded>>)>,
     /// By result.
     rings: Vec<Ring>,
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
@@ -97,9 +101,16 @@ impl<E: Into<Error>> From<E> for Refused {
 
 impl Lane {
     /// With the command buffers that finalize has made, and the queue that they were made for.
-    pub(super) fn new(values: Values, rings: Vec<Ring>, recorded: Option<(DriverQueue, Recorded)>) -> Self {
+    pub(super) fn new(
+        values: Values,
+        editing: Option<Editing>,
+        rings: Vec<Ring>,
+        recorded: Option<(DriverQueue, Recorded)>,
+    ) -> Self {
         let mut lane = Self {
             values: Arc::new(values),
+            editing,
+            changed: false,
             own_queue: None,
             recorded: Vec::new(),
             rings,
@@ -408,25 +419,7 @@ impl Lane {
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.
         let kept = Arc::new((recorded, Arc::clone(&self.values), host));
-        for Running { queue, event } in running {
-            let event = event.map_or_else(|| enqueue::last_marker(&queue), Ok);
-            match event {
-                Ok(event) => {
-                    if may_run(&event) {
-                        if let Err(error) = queue.flush() {
-                            log::warn!("{error}: memory of a dropped executable may be kept long");
-                        }
-                        watch::keep_until(event, Arc::clone(&kept));
-                    }
-                }
-                Err(error) => {
-                    log::error!(
-                        "{error}: memory of a dropped executable is lost, because nobody can tell when it is free"
-                    );
-                    std::mem::forget(Arc::clone(&kept));
-                }
-            }
-        }
+        running.into_iter().for_each(|one| one.keep(Arc::clone(&kept)));
     }
 }
 

@@ -14,6 +14,7 @@ mod sub_graph;
 mod submission;
 mod submit;
 mod turns;
+mod update;
 mod values;
 mod walk;
 
@@ -36,6 +37,7 @@ use crate::plan::Plan;
 use crate::record::Queue;
 use lane::Lane;
 use turns::TurnsOf;
+use update::Updatable;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.
 ///
@@ -74,6 +76,8 @@ struct Inner {
     /// The read of each result, in the order of results, which is that of reads.
     result_nodes: Vec<Origin>,
     report: Report,
+    /// None where nothing can be updated.
+    updatable: Option<Updatable>,
     lane: Mutex<Lane>,
     turns: TurnsOf,
 }

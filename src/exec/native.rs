@@ -21,7 +21,7 @@ pub(super) struct Recorded {
     /// Those of all native parts, in order.
     chunks: Vec<Arc<Chunk>>,
     /// The queue that they were recorded for: some drivers do not keep it.
-    _queue: DriverQueue,
+    queue: DriverQueue,
     told: Arc<AtomicBool>,
 }
 
@@ -58,6 +58,15 @@ impl Recorded {
         &self.chunks
     }
 
+    pub(super) fn queue(&self) -> &DriverQueue {
+        &self.queue
+    }
+
+    /// Puts a command buffer in the place of another, and gives that.
+    pub(super) fn replace(&mut self, at: usize, chunk: Arc<Chunk>) -> Option<Arc<Chunk>> {
+        self.chunks.get_mut(at).map(|old| std::mem::replace(old, chunk))
+    }
+
     /// A command buffer could not be enqueued, and its commands were replayed: worth telling, once.
     pub(super) fn tell_once(&self, error: &DriverError) {
         if !self.told.swap(true, Ordering::Relaxed) {
@@ -84,14 +93,14 @@ pub(super) fn record(plan: &Plan, values: &Values, queue: &DriverQueue) -> Resul
         }
     }
     if refused.is_empty() {
-        Ok(Recorded { chunks, _queue: queue.clone(), told: Arc::default() })
+        Ok(Recorded { chunks, queue: queue.clone(), told: Arc::default() })
     } else {
         Err(Refusal::Nodes(refused))
     }
 }
 
 /// Records some steps.
-fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Range<usize>) -> Result<Chunk, Refusal> {
+pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Range<usize>) -> Result<Chunk, Refusal> {
     let mut refused = Vec::new();
     let mut recording = None;
     for (index, step) in steps.clone().zip(&plan.steps[steps.clone()]) {
@@ -123,14 +132,14 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
             let object = values.object(index)?;
             recording.kernel(object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
         }
-        Op::Copy { src, dst, size } => recording.copy(values.at(src), values.at(dst), *size),
+        Op::Copy { src, dst, size } => recording.copy(values.at(src)?, values.at(dst)?, *size),
         Op::CopyRect(rect) => recording.copy_rect(
-            (values.mem(rect.src), &rect.src_origin),
-            (values.mem(rect.dst), &rect.dst_origin),
+            (values.mem(rect.src)?, &rect.src_origin),
+            (values.mem(rect.dst)?, &rect.dst_origin),
             &rect.region,
             &rect.pitches,
         ),
-        Op::Fill { dst, size, pattern } => recording.fill(values.at(dst), values.bytes(*pattern), *size),
+        Op::Fill { dst, size, pattern } => recording.fill(values.at(dst)?, values.bytes(*pattern), *size),
         // There is no such command. The planner asks for none, and its checker looks.
         Op::Empty | Op::SubGraph(_) | Op::Write { .. } | Op::Read { .. } => {
             Err(DriverError::new("recording a host transfer", Status(opencl_sys::CL_INVALID_OPERATION)))

@@ -30,21 +30,21 @@ pub(super) fn enqueue(
             let object = values.object(index)?;
             enqueue::kernel(to, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
         }
-        Op::Copy { src, dst, size } => enqueue::copy(to, values.at(src), values.at(dst), *size),
+        Op::Copy { src, dst, size } => enqueue::copy(to, values.at(src)?, values.at(dst)?, *size),
         Op::CopyRect(rect) => enqueue::copy_rect(
             to,
-            (values.mem(rect.src), &rect.src_origin),
-            (values.mem(rect.dst), &rect.dst_origin),
+            (values.mem(rect.src)?, &rect.src_origin),
+            (values.mem(rect.dst)?, &rect.dst_origin),
             &rect.region,
             &rect.pitches,
         ),
-        Op::Fill { dst, size, pattern } => enqueue::fill(to, values.at(dst), values.bytes(*pattern), *size),
+        Op::Fill { dst, size, pattern } => enqueue::fill(to, values.at(dst)?, values.bytes(*pattern), *size),
         Op::Write { dst, data, .. } => {
             let end = hands.inputs.partition_point(|(id, _)| id <= data);
             let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
-            enqueue::write(to, values.at(dst), given.unwrap_or_else(|| values.data(*data)))
+            enqueue::write(to, values.at(dst)?, given.unwrap_or_else(|| values.data(*data)))
         }
-        Op::Read { src, result, .. } => enqueue::read(to, values.at(src), &hands.slots[result.index()]),
+        Op::Read { src, result, .. } => enqueue::read(to, values.at(src)?, &hands.slots[result.index()]),
     }
 }
 

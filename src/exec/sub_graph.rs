@@ -67,6 +67,10 @@ impl CurrentValues for Inner {
     fn flat(&self) -> Flat {
         Flat::of(Arc::clone(&self.lane().values.tables), self.origins.clone())
     }
+
+    fn has_changed(&self) -> bool {
+        self.lane().changed
+    }
 }
 
 impl Executable {

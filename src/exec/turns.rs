@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::deferred::Blocker;
 use super::submission::State;
+use crate::cl::enqueue;
 use crate::cl::event::{DriverEvent, Progress};
 use crate::cl::queue::DriverQueue;
+use crate::cl::watch;
 use crate::graph::Turns;
 
 /// The uses of one executable that may not be over.
@@ -32,6 +34,24 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn may_run(&self) -> bool {
         self.event.as_ref().is_none_or(may_run)
+    }
+
+    /// Keeps something until it is over.
+    pub(super) fn keep<T: Send + Sync + 'static>(self, kept: Arc<T>) {
+        match self.event.map_or_else(|| enqueue::last_marker(&self.queue), Ok) {
+            Ok(event) => {
+                if may_run(&event) {
+                    if let Err(error) = self.queue.flush() {
+                        log::warn!("{error}: memory that an executable no longer uses may be kept long");
+                    }
+                    watch::keep_until(event, kept);
+                }
+            }
+            Err(error) => {
+                log::error!("{error}: memory of an executable is lost, because nobody can tell when it is free");
+                std::mem::forget(kept);
+            }
+        }
     }
 }
 
@@ -94,6 +114,18 @@ impl TurnsOf {
         let mut guards = self.all.iter().map(lock);
         let first = guards.next().unwrap_or_else(|| lock(&self.own));
         Taken { first, rest: guards.collect() }
+    }
+
+    /// Keeps something until all that runs now is over.
+    pub(super) fn keep_until_idle<T: Send + Sync + 'static>(&self, kept: T) {
+        let running = self.running();
+        if running.is_empty() {
+            return;
+        }
+        let kept = Arc::new(kept);
+        for one in running.into_iter().filter(Running::may_run) {
+            one.keep(Arc::clone(&kept));
+        }
     }
 
     /// What of the executable itself may run.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
-use crate::cl::kernel::KernelObject;
+use crate::cl::kernel::{KernelObject, SetArg};
 use crate::error::{DriverError, Status};
 use crate::graph::Tables;
-use crate::ir::{DataId, Op, Place, Span, ViewId};
+use crate::ir::{Arg, DataId, Op, Place, Span, ViewId};
 use crate::plan::Step;
 
 /// What the commands do. A submission that is enqueued later keeps the values that it was submitted with.
@@ -25,6 +25,20 @@ pub(super) struct Values {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects(pub(super) Vec<Option<Arc<KernelObject>>>);
 
+/// Some arguments as OpenCL takes them. Memory that is gone cannot be among them, and would be refused by the driver.
+pub(super) fn set_args(tables: &Tables, args: Span) -> impl Iterator<Item = SetArg<'_>> {
+    tables.ir.args(args).iter().map(|arg| set_arg(tables, arg))
+}
+
+pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
+    match arg {
+        Arg::Buffer(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Mem),
+        Arg::Null => SetArg::Null,
+        Arg::Local(size) => SetArg::Local(*size),
+        Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),
+    }
+}
+
 impl Values {
     /// What a step does.
     pub(super) fn op(&self, step: &Step) -> &Op {
@@ -37,12 +51,14 @@ impl Values {
         self.objects.0.get(index).and_then(Option::as_ref).ok_or(missing)
     }
 
-    pub(super) fn mem(&self, view: ViewId) -> &Mem {
-        &self.tables.views[view.index()]
+    /// Some memory. There is one for each id that a command has.
+    pub(super) fn mem(&self, view: ViewId) -> Result<&Mem, DriverError> {
+        let missing = DriverError { call: "clSetKernelArg", status: Status(opencl_sys::CL_INVALID_MEM_OBJECT) };
+        self.tables.mem(view).ok_or(missing)
     }
 
-    pub(super) fn at(&self, place: &Place) -> (&Mem, usize) {
-        (self.mem(place.view), place.offset)
+    pub(super) fn at(&self, place: &Place) -> Result<(&Mem, usize), DriverError> {
+        Ok((self.mem(place.view)?, place.offset))
     }
 
     pub(super) fn bytes(&self, span: Span) -> &[u8] {

@@ -93,7 +93,8 @@ fn escape(text: &str) -> String {
 }
 
 fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
-    let view = |view: &ViewId| format!("cl_mem {:p}", state.views[view.index()].raw());
+    let raw = |view: &ViewId| state.mem(*view).map_or(std::ptr::null_mut(), crate::cl::buffer::Mem::raw);
+    let view = |view: &ViewId| format!("cl_mem {:p}", raw(view));
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
         Op::Empty => {}

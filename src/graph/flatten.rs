@@ -28,6 +28,22 @@ impl Origins {
     }
 }
 
+impl Origins {
+    /// By node: its first flat node, and how many it became. None where every node is itself.
+    pub(crate) fn written(&self) -> Option<Vec<(NodeId, u32)>> {
+        let mut written: Vec<(NodeId, u32)> = Vec::new();
+        for (at, origin) in (0..).zip(self.0.as_ref()?.iter()) {
+            if origin.node.index() == written.len() {
+                written.push((NodeId(at), 0));
+            }
+            if let Some((_, count)) = written.last_mut() {
+                *count += 1;
+            }
+        }
+        Some(written)
+    }
+}
+
 /// What became a node of a flat graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Origin {
@@ -201,32 +217,40 @@ impl<'a> Flattening<'a> {
     ) -> Option<()> {
         let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
         let mut view = |to: &mut Writer<'_>, of: ViewId| {
-            *ids.views.entry(of).or_insert_with(|| to.view(&source.views[of.index()]))
+            if let Some(known) = ids.views.get(&of) {
+                return Some(*known);
+            }
+            let view = to.view(source.mem(of)?);
+            ids.views.insert(of, view);
+            Some(view)
         };
-        let mut place = |to: &mut Writer<'_>, of: &Place| Place { view: view(to, of.view), offset: of.offset };
+        let mut place = |to: &mut Writer<'_>, of: &Place| Some(Place { view: view(to, of.view)?, offset: of.offset });
         let op = match op {
             Op::Empty | Op::SubGraph(_) => Op::Empty,
-            Op::Kernel { kernel, args, grid, prints } => {
-                let args = self::args(source, *args, &mut to, |to, of| place(to, &Place { view: of, offset: 0 }).view)?;
+            Op::Kernel { kernel, args, grid, bound, prints } => {
+                let args =
+                    self::args(source, *args, &mut to, |to, of| Some(place(to, &Place { view: of, offset: 0 })?.view))?;
                 let decl = &source.ir.kernels[kernel.index()];
                 let object = &source.kernels[kernel.index()];
                 let kernel = *ids.kernels.entry(*kernel).or_insert_with(|| to.kernel(object, decl.built));
-                Op::Kernel { kernel, args, grid: *grid, prints: *prints }
+                Op::Kernel { kernel, args, grid: *grid, bound: bound.clone(), prints: *prints }
             }
-            Op::Copy { src, dst, size } => Op::Copy { src: place(&mut to, src), dst: place(&mut to, dst), size: *size },
+            Op::Copy { src, dst, size } => {
+                Op::Copy { src: place(&mut to, src)?, dst: place(&mut to, dst)?, size: *size }
+            }
             Op::CopyRect(rect) => {
                 let mut rect = rect.clone();
-                rect.src = place(&mut to, &Place { view: rect.src, offset: 0 }).view;
-                rect.dst = place(&mut to, &Place { view: rect.dst, offset: 0 }).view;
+                rect.src = place(&mut to, &Place { view: rect.src, offset: 0 })?.view;
+                rect.dst = place(&mut to, &Place { view: rect.dst, offset: 0 })?.view;
                 Op::CopyRect(rect)
             }
             Op::Fill { dst, size, pattern } => {
                 let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
-                Op::Fill { dst: place(&mut to, dst), size: *size, pattern }
+                Op::Fill { dst: place(&mut to, dst)?, size: *size, pattern }
             }
             Op::Write { dst, size, data } => {
                 let bytes = source.data[data.index()].clone();
-                let dst = place(&mut to, dst);
+                let dst = place(&mut to, dst)?;
                 let data = DataId(to.ir.data);
                 to.ir.data = data.0.checked_add(1)?;
                 to.data.push(bytes);
@@ -234,7 +258,7 @@ impl<'a> Flattening<'a> {
             }
             Op::Read { src, size, result } => {
                 let bytes = source.results[result.index()];
-                let src = place(&mut to, src);
+                let src = place(&mut to, src)?;
                 let result = ResultId(to.ir.results);
                 to.ir.results = result.0.checked_add(1)?;
                 to.results.push(bytes);
@@ -242,11 +266,11 @@ impl<'a> Flattening<'a> {
             }
         };
         let accesses = source.ir.accesses(node).iter();
-        let accesses = accesses.map(|access| Access {
-            view: place(&mut to, &Place { view: access.view, offset: 0 }).view,
-            ..access.clone()
+        let accesses = accesses.map(|access| {
+            let view = place(&mut to, &Place { view: access.view, offset: 0 })?.view;
+            Some(Access { view, ..access.clone() })
         });
-        let accesses = accesses.collect();
+        let accesses = accesses.collect::<Option<_>>()?;
         self.push(op, accesses, waits, origin).map(|_| ())
     }
 }
@@ -256,12 +280,12 @@ fn args(
     source: &Tables,
     args: Span,
     to: &mut Writer<'_>,
-    mut view: impl FnMut(&mut Writer<'_>, ViewId) -> ViewId,
+    mut view: impl FnMut(&mut Writer<'_>, ViewId) -> Option<ViewId>,
 ) -> Option<Span> {
     let mut copied = Vec::with_capacity(args.len());
     for arg in source.ir.args(args) {
         copied.push(match arg {
-            Arg::Buffer(of) => Arg::Buffer(view(to, *of)),
+            Arg::Buffer(of) => Arg::Buffer(view(to, *of)?),
             Arg::Null => Arg::Null,
             Arg::Local(size) => Arg::Local(*size),
             Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),

@@ -1,16 +1,20 @@
 //! Kernel nodes: arguments, ranges, and everything that can be checked about them before a driver sees them.
 
-use bytemuck::Pod;
+use std::sync::Arc;
+
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
+use super::argument::{BufferArg, LaunchRef, ValueArg};
+use super::parameter::{Cell, Parameter, Value};
+use super::range::{Extent, check_bound, check_grid, check_local};
 use super::request::{Request, Target};
-use super::tables::Writer;
+use super::tables::{Binding, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, after_methods};
 use crate::caps::Caps;
-use crate::cl::buffer::{AsRegion, Region};
+use crate::cl::buffer::Region;
 use crate::cl::context::InContext;
-use crate::cl::kernel::{DeviceFacts, Kernel, Param, Space};
+use crate::cl::kernel::{Kernel, Param, Space};
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Warning};
 
@@ -59,7 +63,20 @@ pub(crate) struct Launch {
     pub(crate) range: Option<Extent>,
     pub(crate) offset: Option<Extent>,
     pub(crate) work_group: Option<Extent>,
+    /// Up to which ranges the promise holds, where it holds for others than the one given.
+    pub(crate) bound: Option<Extent>,
     pub(crate) prints: bool,
+    /// The arguments that parameters feed, in order.
+    pub(crate) fed: Vec<Fed>,
+}
+
+/// An argument and its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Fed {
+    arg: usize,
+    cells: Vec<Arc<Cell>>,
+    /// When the value was set that the argument has.
+    time: u64,
 }
 
 impl Launch {
@@ -71,7 +88,71 @@ impl Launch {
             range: None,
             offset: None,
             work_group: None,
+            bound: None,
             prints: false,
+            fed: Vec::new(),
+        }
+    }
+
+    /// Gives the next argument, of a parameter that is no buffer.
+    pub(crate) fn parameter(&mut self, cell: &Arc<Cell>) {
+        let arg = self.args.len();
+        let time = cell.now(|value, time| {
+            match value {
+                Value::Bytes(bytes) => self.value(bytes),
+                Value::Local(size) => self.args.push(Given::Local(*size)),
+                Value::Buffer(_) => {}
+            }
+            time
+        });
+        self.fed.push(Fed { arg, cells: vec![Arc::clone(cell)], time });
+    }
+
+    /// Gives the next argument, of a parameter that is a buffer.
+    pub(crate) fn buffer_parameter(&mut self, region: Region, mode: Option<Mode>, cell: &Arc<Cell>) {
+        self.fed.push(Fed { arg: self.args.len(), cells: vec![Arc::clone(cell)], time: 0 });
+        self.region(region, mode);
+    }
+
+    /// Gives the next argument, a buffer used as is said, or as it can be.
+    pub(crate) fn region(&mut self, region: Region, mode: Option<Mode>) {
+        match mode {
+            Some(mode) => self.args.push(Given::Buffer(region, mode)),
+            None => self.buffer(region),
+        }
+    }
+
+    /// Registers a parameter with the argument that was given last.
+    pub(crate) fn also(&mut self, cell: &Arc<Cell>) {
+        let arg = self.args.len().saturating_sub(1);
+        match self.fed.last_mut().filter(|fed| fed.arg == arg) {
+            Some(fed) => fed.cells.push(Arc::clone(cell)),
+            // Time 0: whatever the parameter is comes before what was given.
+            None => self.fed.push(Fed { arg, cells: vec![Arc::clone(cell)], time: 0 }),
+        }
+    }
+
+    /// Gives the arguments that parameters feed the values that these have now.
+    pub(crate) fn resolve(&mut self) {
+        for fed in &mut self.fed {
+            let Some(cell) = fed.cells.iter().max_by_key(|cell| cell.time()) else { continue };
+            let region = cell.region();
+            fed.time = cell.now(|value, time| {
+                match (self.args.get_mut(fed.arg), value) {
+                    (Some(Given::Value(range)), Value::Bytes(bytes)) if range.len() == bytes.len() => {
+                        self.bytes[range.clone()].copy_from_slice(bytes);
+                    }
+                    (Some(Given::Local(size)), Value::Local(now)) => *size = *now,
+                    (Some(Given::Buffer(of, _)), Value::Buffer(_)) => {
+                        if let Some(region) = region {
+                            *of = region;
+                        }
+                    }
+                    // Found by the checks.
+                    _ => {}
+                }
+                time
+            });
         }
     }
 
@@ -91,7 +172,8 @@ impl Launch {
     pub(crate) fn clear(&mut self) {
         self.args.clear();
         self.bytes.clear();
-        (self.range, self.offset, self.work_group, self.prints) = (None, None, None, false);
+        self.fed.clear();
+        (self.range, self.offset, self.work_group, self.bound, self.prints) = (None, None, None, None, false);
     }
 
     /// Gives the next argument, a value.
@@ -123,73 +205,28 @@ impl Given {
     }
 }
 
-/// One, two or three sizes: `n`, `[x, y]` or `[x, y, z]` converts into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    dims: u32,
-    sizes: [usize; 3],
-}
-
-impl Extent {
-    /// One with these sizes. More than three, or none, are found when the range is checked.
-    pub(crate) fn of(sizes: &[usize]) -> Self {
-        sizes
-            .iter()
-            .fold(None, |extent, size| Some(Self::and(extent, *size)))
-            .unwrap_or(Self { dims: 0, sizes: [1; 3] })
-    }
-
-    /// One with a dimension more.
-    pub(crate) fn and(extent: Option<Self>, size: usize) -> Self {
-        let mut extent = extent.unwrap_or(Self { dims: 0, sizes: [1; 3] });
-        if let Some(place) = extent.sizes.get_mut(extent.dims as usize) {
-            *place = size;
-        }
-        extent.dims = extent.dims.saturating_add(1);
-        extent
-    }
-}
-
-impl From<usize> for Extent {
-    fn from(x: usize) -> Self {
-        Self { dims: 1, sizes: [x, 1, 1] }
-    }
-}
-
-impl From<[usize; 1]> for Extent {
-    fn from([x]: [usize; 1]) -> Self {
-        x.into()
-    }
-}
-
-impl From<[usize; 2]> for Extent {
-    fn from([x, y]: [usize; 2]) -> Self {
-        Self { dims: 2, sizes: [x, y, 1] }
-    }
-}
-
-impl From<[usize; 3]> for Extent {
-    fn from(sizes: [usize; 3]) -> Self {
-        Self { dims: 3, sizes }
-    }
-}
-
 impl KernelNode<'_> {
     after_methods!();
 
-    /// Gives a buffer that the kernel only reads. A slice says which part; the argument is the whole buffer.
-    pub fn read<T>(self, buffer: &impl AsRegion<T>) -> Self {
-        self.given(Given::Buffer(buffer.region(), Mode::Read))
+    /// Gives a buffer, or a parameter that is one, that the kernel only reads. A slice says which part; the argument is the
+    /// whole buffer.
+    pub fn read<T>(self, buffer: &impl BufferArg<T>) -> Self {
+        self.used(buffer, Mode::Read)
     }
 
     /// Gives a buffer that the kernel writes without reading what was in it.
-    pub fn write<T>(self, buffer: &impl AsRegion<T>) -> Self {
-        self.given(Given::Buffer(buffer.region(), Mode::Write))
+    pub fn write<T>(self, buffer: &impl BufferArg<T>) -> Self {
+        self.used(buffer, Mode::Write)
     }
 
     /// Gives a buffer that the kernel reads and writes, or of which it is not known how it is used.
-    pub fn read_write<T>(self, buffer: &impl AsRegion<T>) -> Self {
-        self.given(Given::Buffer(buffer.region(), Mode::ReadWrite))
+    pub fn read_write<T>(self, buffer: &impl BufferArg<T>) -> Self {
+        self.used(buffer, Mode::ReadWrite)
+    }
+
+    fn used<T>(mut self, buffer: &impl BufferArg<T>, mode: Mode) -> Self {
+        buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(mode) });
+        self
     }
 
     /// Gives a null pointer where a buffer belongs.
@@ -203,9 +240,18 @@ impl KernelNode<'_> {
     }
 
     /// Gives a value: a scalar, an array for a vector, or a `#[repr(C)]` struct that derives `bytemuck::Pod`. A vector of
-    /// three elements has the size of four in OpenCL C: give `[f32; 4]` for a `float3`.
-    pub fn arg<T: Pod>(self, value: T) -> Self {
-        self.bytes(bytemuck::bytes_of(&value))
+    /// three elements has the size of four in OpenCL C: give `[f32; 4]` for a `float3`. Or a [`Parameter`] of a value, of
+    /// bytes, or of local memory.
+    pub fn arg(mut self, value: impl ValueArg) -> Self {
+        value.give_value(&mut LaunchRef::new(&mut self.launch));
+        self
+    }
+
+    /// Registers one more parameter with the argument that was given last. The argument then has the value of the one that
+    /// was set last.
+    pub fn also<T: ?Sized>(mut self, parameter: &Parameter<T>) -> Self {
+        self.launch.also(parameter.cell());
+        self
     }
 
     /// Gives a value as raw bytes.
@@ -223,6 +269,13 @@ impl KernelNode<'_> {
     #[doc(alias = "global_work_size")]
     pub fn range(mut self, range: impl Into<Extent>) -> Self {
         self.launch.range = Some(range.into());
+        self
+    }
+
+    /// Up to which ranges the promise of [`add`](Self::add) holds: every range and offset whose ids stay below these, and
+    /// every size of work-groups. Within it [`Graph::set_nd_range`] changes the range; without it, it cannot.
+    pub fn range_up_to(mut self, bound: impl Into<Extent>) -> Self {
+        self.launch.bound = Some(bound.into());
         self
     }
 
@@ -261,10 +314,63 @@ impl KernelNode<'_> {
     /// # Safety
     /// With these arguments and this range, and whatever it finds in memory, the kernel touches nothing outside the
     /// ranges that are declared for it here, uses them as declared, and every value has the type that the kernel
-    /// expects. This is the only promise that is asked for: finalizing and submitting are safe.
+    /// expects. That holds for every value, buffer and range that safe code can give it later: what its [`Parameter`]s can
+    /// become, and what [`range_up_to`](Self::range_up_to) allows. This is the only promise that is asked for: finalizing,
+    /// updating and submitting are safe.
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
-    pub unsafe fn add(self) -> Result<Node> {
+    pub unsafe fn add(mut self) -> Result<Node> {
+        self.launch.resolve();
         Ok(self.graph.insert(self.launch, &self.after)?)
+    }
+
+    /// Puts the launch in the place of a kernel node of the same kernel: its arguments, range, offset, work-groups, bound and
+    /// parameters. Edges stay, and executables follow when they are updated.
+    ///
+    /// Each argument keeps its kind, a value its size; `printf` is not asked for anew.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add).
+    #[allow(unsafe_code)] // As above.
+    pub unsafe fn replace(mut self, node: Node) -> Result<()> {
+        self.launch.resolve();
+        self.graph.replace(node, self.launch, &self.after)
+    }
+}
+
+impl Launch {
+    /// The first argument that a parameter feeds.
+    pub(crate) fn first_fed(&self) -> Option<usize> {
+        self.fed.first().map(|fed| fed.arg)
+    }
+
+    /// Whether parameters fit the arguments that they are registered with.
+    fn check_fed(&self) -> Result<(), BuildCause> {
+        for Fed { arg, cells, .. } in &self.fed {
+            let (index, Some(given)) = (*arg, self.args.get(*arg)) else { continue };
+            for cell in cells {
+                let region = cell.region();
+                let fits = cell.now(|value, _| match (given, value) {
+                    (Given::Value(range), Value::Bytes(bytes)) => range.len() == bytes.len(),
+                    (Given::Local(_), Value::Local(_)) => true,
+                    (Given::Buffer(of, _), Value::Buffer(_)) => {
+                        region.as_ref().is_some_and(|region| (region.offset, region.size) == (of.offset, of.size))
+                    }
+                    _ => false,
+                });
+                if !fits {
+                    let argument = match given {
+                        Given::Value(range) => format!("a value of {} bytes", range.len()),
+                        Given::Buffer(of, _) => format!("bytes {}..{} of a buffer", of.offset, of.offset + of.size),
+                        given => given.what().to_owned(),
+                    };
+                    return Err(BuildCause::Parameter { index, parameter: cell.what(), argument });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -284,12 +390,15 @@ impl Request for Launch {
         check_args(target, &self.kernel, &self.args, caps)?;
         let facts = self.kernel.facts(target.device);
         let grid = check_grid(self.range, self.offset, self.work_group, facts, caps)?;
-        check_local(&self.args, facts, caps)?;
+        let locals = self.args.iter().filter_map(|arg| if let Given::Local(size) = arg { Some(*size) } else { None });
+        check_local(locals, facts, caps)?;
+        self.check_fed()?;
+        check_bound(&grid, self.bound)?;
         Ok(Checked { grid, built: facts.is_some() })
     }
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let Self { kernel, args, bytes, prints, .. } = self;
+        let Self { kernel, args, bytes, prints, fed, bound, .. } = self;
         let id = state.kernel(&kernel, checked.built);
         let base = state.ir.push_bytes(&bytes)?;
         let node = NodeId(state.ir.len() as u32);
@@ -299,6 +408,7 @@ impl Request for Launch {
                 Given::Buffer(region, mode) => {
                     let access = state.access(&region, mode);
                     let view = access.view;
+                    state.keep(view);
                     accesses.push(access);
                     if mode.writes() && kernel.params().is_some_and(|params| params[index].is_const) {
                         state.ir.warnings.push(Warning::WritesConst { node, index });
@@ -311,7 +421,10 @@ impl Request for Launch {
             });
         }
         let args = state.ir.push_args(lowered.into_iter())?;
-        Some(Op::Kernel { kernel: id, args, grid: checked.grid, prints })
+        let place = |arg: usize| args.ends().0 + arg as u32;
+        state.bindings.extend(fed.into_iter().map(|Fed { arg, cells, time }| Binding { arg: place(arg), cells, time }));
+        let bound = bound.map(|bound| Box::new(bound.sizes));
+        Some(Op::Kernel { kernel: id, args, grid: checked.grid, bound, prints })
     }
 }
 
@@ -399,132 +512,4 @@ fn signature(name: &str, params: &[Param]) -> String {
         })
         .collect();
     format!("{name}({})", params.join(", "))
-}
-
-#[inline]
-fn check_grid(
-    range: Option<Extent>,
-    offset: Option<Extent>,
-    work_group: Option<Extent>,
-    facts: Option<&DeviceFacts>,
-    caps: &Caps,
-) -> Result<Grid, BuildCause> {
-    let Some(range) = range.filter(|range| range.dims > 0) else { return Err(BuildCause::NoRange) };
-    if range.dims > 3 {
-        return Err(BuildCause::WorkGroup(format!("a range of {} dimensions: OpenCL has 1, 2 or 3", range.dims)));
-    }
-    let required = facts.and_then(|facts| facts.required_work_group.as_ref());
-    if offset.is_none() && work_group.is_none() && required.is_none() && is_small(&range.sizes) {
-        // As most launches are.
-        return Ok(Grid { dims: range.dims, offset: [0; 3], global: range.sizes, local: None });
-    }
-    for (what, given) in [("global offset", offset), ("work-group size", work_group)] {
-        if let Some(given) = given.filter(|given| given.dims != range.dims) {
-            return Err(BuildCause::Dimensions { what, given: given.dims, range: range.dims });
-        }
-    }
-    let offset = offset.map_or([0; 3], |offset| {
-        let mut sizes = offset.sizes;
-        sizes[offset.dims as usize..].fill(0);
-        sizes
-    });
-    if !is_small(&range.sizes) || !is_small(&offset) {
-        check_countable(range, &offset, caps)?;
-    }
-    let required = required.copied();
-    let local = match (work_group, required) {
-        (Some(given), Some(required)) if given.sizes != required => {
-            let text =
-                format!("work-group size {:?}, and the kernel has reqd_work_group_size {required:?}", given.sizes);
-            return Err(BuildCause::WorkGroup(text));
-        }
-        (given, required) => given.map(|given| given.sizes).or(required),
-    };
-    if let Some(required) = required.filter(|required| required[range.dims as usize..].iter().any(|&size| size > 1)) {
-        let text =
-            format!("the range has {} dimensions, and the kernel has reqd_work_group_size {required:?}", range.dims);
-        return Err(BuildCause::WorkGroup(text));
-    }
-    if let Some(local) = local {
-        check_work_group(range, local, facts, caps)?;
-    }
-    Ok(Grid { dims: range.dims, offset, global: range.sizes, local })
-}
-
-/// Whether these numbers cannot overflow anything: sums and products stay below 2^32.
-fn is_small(sizes: &[usize; 3]) -> bool {
-    (sizes[0] | sizes[1] | sizes[2]) < 1 << 10 || (sizes[0] < 1 << 31 && sizes[1] == 1 && sizes[2] == 1)
-}
-
-/// Whether the device can count the work-items, and their ids.
-fn check_countable(range: Extent, offset: &[usize; 3], caps: &Caps) -> Result<(), BuildCause> {
-    // "CL_INVALID_GLOBAL_WORK_SIZE if any of the values ... exceed the maximum value representable by size_t on the
-    // device", and the same for global ids (OpenCL 3.0, clEnqueueNDRangeKernel).
-    let most = if caps.address_bits == 32 { u64::from(u32::MAX) } else { u64::MAX };
-    for (dim, (&size, &start)) in range.sizes.iter().zip(offset).enumerate() {
-        if (size as u64).checked_add(start as u64).is_none_or(|end| end > most) {
-            let text = format!("range {size} from offset {start} in dimension {dim} does not fit the device's size_t");
-            return Err(BuildCause::WorkGroup(text));
-        }
-    }
-    // Work-items are numbered by a size_t, and PoCL 6.0 divides by zero when there are more.
-    let items = range.sizes.iter().try_fold(1_u64, |items, &size| items.checked_mul(size as u64));
-    if !range.sizes.contains(&0) && items.is_none_or(|items| items > most) {
-        let sizes = &range.sizes[..range.dims as usize];
-        let text = format!("range {sizes:?} has more work-items than the device's size_t can count");
-        return Err(BuildCause::WorkGroup(text));
-    }
-    Ok(())
-}
-
-fn check_work_group(
-    range: Extent,
-    local: [usize; 3],
-    facts: Option<&DeviceFacts>,
-    caps: &Caps,
-) -> Result<(), BuildCause> {
-    let fail = |text: String| Err(BuildCause::WorkGroup(text));
-    if local.contains(&0) {
-        return fail(format!("work-group size {local:?} has a zero: leave it out and the driver chooses"));
-    }
-    for (dim, (&size, &limit)) in local.iter().zip(&caps.max_work_item_sizes).enumerate() {
-        if size > limit {
-            return fail(format!(
-                "work-group size {size} in dimension {dim} is more than the device's {limit} (CL_DEVICE_MAX_WORK_ITEM_SIZES)"
-            ));
-        }
-    }
-    let items = local.iter().try_fold(1_usize, |items, &size| items.checked_mul(size));
-    let limit = facts.map_or(caps.max_work_group_size, |facts| facts.max_work_group.min(caps.max_work_group_size));
-    if items.is_none_or(|items| items > limit) {
-        return fail(format!(
-            "work-group size {local:?} has more work-items than the {limit} that this kernel can have on the device \
-             (CL_KERNEL_WORK_GROUP_SIZE)"
-        ));
-    }
-    let uniform = facts.map_or(!caps.non_uniform_work_groups, |facts| facts.uniform);
-    if uniform && !range.sizes.contains(&0) {
-        for (dim, (&size, &local)) in range.sizes.iter().zip(&local).enumerate() {
-            if size % local != 0 {
-                return fail(format!(
-                    "range {size} in dimension {dim} is no multiple of work-group size {local}, and the device or the \
-                     program's OpenCL C version takes only full work-groups: round the range up to {}",
-                    size.div_ceil(local).saturating_mul(local)
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_local(args: &[Given], facts: Option<&DeviceFacts>, caps: &Caps) -> Result<(), BuildCause> {
-    let own = facts.map_or(0, |facts| facts.local_memory);
-    let needed = args.iter().fold(own, |sum, arg| match arg {
-        Given::Local(size) => sum.saturating_add(*size as u64),
-        _ => sum,
-    });
-    if needed > caps.local_memory {
-        return Err(BuildCause::LocalMemory { needed, own, limit: caps.local_memory });
-    }
-    Ok(())
 }

@@ -3,10 +3,15 @@
 //! Each kind of node has a builder: a method of [`Graph`] starts it, `after` says what it waits for besides what its
 //! memory tells, and `add` adds it or says what is wrong.
 
+mod argument;
+mod change;
 mod dot;
+pub(crate) mod edit;
 mod flatten;
 pub(crate) mod kernel;
+mod parameter;
 mod query;
+mod range;
 pub(crate) mod rect;
 pub(crate) mod request;
 pub(crate) mod sub_graph;
@@ -14,14 +19,18 @@ mod tables;
 pub(crate) mod tape;
 pub(crate) mod transfer;
 
+pub(crate) use argument::LaunchRef;
+pub use argument::{BufferArg, ValueArg};
 pub use dot::Detail;
 pub(crate) use flatten::{Flat, Origin, Origins};
-pub use kernel::{Extent, KernelNode};
+pub use kernel::KernelNode;
+pub use parameter::{LocalMemory, Parameter};
 pub use query::NodeKind;
+pub use range::{Extent, NdRange};
 pub use rect::CopyRectNode;
 use request::{Request, Target};
 pub(crate) use tables::{Child, CurrentValues, Tables, Turns};
-use tables::{Index, Writer};
+pub(crate) use tables::{Index, Writer};
 use tape::{Order, Recorder, Tape};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
 
@@ -34,7 +43,7 @@ use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::hazards::Hazards;
-use crate::ir::{Ir, NodeId};
+use crate::ir::{Ir, NodeId, Op};
 
 /// A graph of OpenCL commands for one device of one context, to which nodes can be added at any time.
 ///
@@ -286,7 +295,7 @@ impl Graph {
         }
     }
 
-    fn target(&self) -> Target<'_> {
+    pub(crate) fn target(&self) -> Target<'_> {
         Target { context: &self.0.context, device: &self.0.device }
     }
 
@@ -338,11 +347,6 @@ impl Graph {
         let node = state.push(request, checked, &mut waits).map_err(fail)?;
         state.tape.took(queue, order, node, &waits);
         Ok(Node::new(self.id(), node))
-    }
-
-    /// The graph as it is now.
-    pub(crate) fn tables(&self) -> Arc<Tables> {
-        Arc::clone(&self.lock().tables)
     }
 
     /// A reference that does not keep the graph alive.
@@ -419,9 +423,16 @@ impl State {
             tables.ir.push_node(op, accesses.into_iter(), waits)
         });
         if let Some(node) = node {
+            if let Op::Kernel { args, .. } = tables.ir.op(node)
+                && !tables.bindings(*args).is_empty()
+            {
+                tables.fed.push(node);
+            }
             last_use.extend(uses.into_iter().map(|one| (one, node)));
         }
         node.ok_or_else(|| {
+            let args = mark.args();
+            tables.bindings.truncate(tables.bindings.partition_point(|binding| (binding.arg as usize) < args));
             tables.ir.rewind(mark);
             BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
         })
@@ -434,6 +445,12 @@ pub(crate) struct After {
     /// `None` for an event that is of no node.
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) all_leaves: bool,
+}
+
+impl After {
+    fn is_nothing(&self) -> bool {
+        self.nodes.is_empty() && !self.all_leaves
+    }
 }
 
 /// The two methods that every builder has.

@@ -113,6 +113,15 @@ impl CopyRectNode<'_> {
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.rect, &self.after)?)
     }
+
+    /// Puts the copy in the place of a node that copies a rectangle. Edges stay, and executables follow when they are
+    /// updated.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    pub fn replace(self, node: Node) -> Result<()> {
+        self.graph.replace(node, self.rect, &self.after)
+    }
 }
 
 impl Rect {

@@ -40,7 +40,8 @@ impl Request for SubGraph {
     fn lower(self, (): (), to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let flat = self.child.of.flat();
         for access in flat.footprint() {
-            let view = to.view(&flat.tables.views[access.view.index()]);
+            let view = to.view(flat.tables.mem(access.view)?);
+            to.keep(view);
             accesses.push(Access { view, ..access.clone() });
         }
         let child = ChildId(u32::try_from(to.children.len()).ok()?);

@@ -1,27 +1,66 @@
 //! What a graph consists of: the vocabulary's data, and the objects that its ids stand for.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use super::Flat;
-use crate::cl::buffer::{Mem, Region};
+use super::parameter::Cell;
+use crate::cl::buffer::{Mem, Region, WeakMem};
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, RootId, View, ViewId};
+use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, Span, View, ViewId};
 
 /// A graph as data, and its objects, each kind in the order of its ids.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) ir: Ir,
-    pub(crate) views: Vec<Mem>,
+    /// None for an id that stands for nothing any more.
+    pub(crate) views: Vec<Option<Mem>>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) data: Vec<HostBytes>,
     /// Bytes of each result.
     pub(crate) results: Vec<usize>,
     pub(crate) children: Vec<Child>,
+    /// The arguments that parameters feed, by their place.
+    pub(crate) bindings: Vec<Binding>,
+    /// Nodes with arguments that parameters feed.
+    pub(crate) fed: Vec<NodeId>,
+    /// Nodes that use other memory than when their edges were made.
+    pub(crate) moved: BTreeSet<NodeId>,
+}
+
+impl Tables {
+    /// Some memory. There is one for each id that a node has.
+    pub(crate) fn mem(&self, view: ViewId) -> Option<&Mem> {
+        self.views.get(view.index())?.as_ref()
+    }
+
+    /// The parameters of some arguments.
+    pub(crate) fn bindings(&self, args: Span) -> Range<usize> {
+        let (start, end) = args.ends();
+        let at = |place: u32| self.bindings.partition_point(|binding| binding.arg < place);
+        if self.bindings.is_empty() { 0..0 } else { at(start)..at(end) }
+    }
+}
+
+/// An argument and the parameters that it is registered with. The one that was set last tells its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Binding {
+    /// Its place in the table of arguments.
+    pub(crate) arg: u32,
+    pub(crate) cells: Vec<Arc<Cell>>,
+    /// When the value that it has was set.
+    pub(crate) time: u64,
+}
+
+impl Binding {
+    /// The parameter that was set last, and when.
+    pub(crate) fn latest(&self) -> Option<(&Arc<Cell>, u64)> {
+        self.cells.iter().map(|cell| (cell, cell.time())).max_by_key(|(_, time)| *time)
+    }
 }
 
 /// An executable in a graph.
@@ -36,6 +75,9 @@ pub(crate) struct Child {
 pub(crate) trait CurrentValues: Send + Sync {
     /// What it is made of now.
     fn flat(&self) -> Flat;
+
+    /// Whether its values are others than when it was finalized.
+    fn has_changed(&self) -> bool;
 }
 
 impl fmt::Debug for dyn CurrentValues {
@@ -63,11 +105,33 @@ impl fmt::Debug for Turns {
 
 /// Finds what is in the tables already.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     /// By C handle, which is unique while `views` keeps the object alive.
     view_of: HashMap<usize, ViewId>,
-    root_of: HashMap<usize, RootId>,
+    /// By C handle.
+    root_of: HashMap<usize, Root>,
+    roots: u32,
     kernel_of: HashMap<KernelKey, KernelId>,
+    /// By view: how many arguments and accesses name it.
+    uses: Vec<u32>,
+    free: Vec<ViewId>,
+    /// Memory that nothing names any more, to be dropped where no lock is held.
+    pub(crate) dropped: Vec<Mem>,
+}
+
+/// A buffer, as long as nodes use it, or somebody has it who may give it to a node again.
+#[derive(Debug)]
+struct Root {
+    id: RootId,
+    views: u32,
+    /// The view that nodes used last.
+    last: Option<WeakMem>,
+}
+
+impl Root {
+    fn is_known(&self) -> bool {
+        self.views > 0 || self.last.as_ref().is_some_and(WeakMem::is_alive)
+    }
 }
 
 /// A program's C handle and the function's name.
@@ -76,8 +140,8 @@ type KernelKey = (usize, Arc<str>);
 /// Tables to write to.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
-    pub(super) tables: &'a mut Tables,
-    pub(super) index: &'a mut Index,
+    pub(crate) tables: &'a mut Tables,
+    pub(crate) index: &'a mut Index,
 }
 
 impl Deref for Writer<'_> {
@@ -94,31 +158,105 @@ impl DerefMut for Writer<'_> {
     }
 }
 
+impl Index {
+    /// For tables that were filled without one.
+    pub(crate) fn of(tables: &Tables) -> Self {
+        let mut index = Self { uses: vec![0; tables.views.len()], ..Self::default() };
+        for (at, mem) in (0..).zip(&tables.views) {
+            let Some(mem) = mem else {
+                index.free.push(ViewId(at));
+                continue;
+            };
+            let root = tables.ir.views[at as usize].root;
+            index.roots = index.roots.max(root.0 + 1);
+            index.root_of.entry(mem.root()).or_insert(Root { id: root, views: 0, last: None }).views += 1;
+            index.view_of.insert(mem.raw().addr(), ViewId(at));
+        }
+        for view in tables.ir.all_views() {
+            index.uses[view.index()] += 1;
+        }
+        index
+    }
+
+    /// The id of a buffer, of which there is one view more.
+    fn root(&mut self, mem: &Mem) -> RootId {
+        if self.root_of.len() > 2 * self.view_of.len() + 64 {
+            self.root_of.retain(|_, root| root.is_known());
+        }
+        let next = RootId(self.roots);
+        let root = self.root_of.entry(mem.root()).or_insert(Root { id: next, views: 0, last: None });
+        if !root.is_known() {
+            // New, or another buffer in the place of one that is gone.
+            (root.id, self.roots) = (next, self.roots + 1);
+        }
+        root.views += 1;
+        root.id
+    }
+}
+
 impl Writer<'_> {
-    /// The id of some memory, new or known.
+    /// The id of some memory, new or known. Nothing uses it yet.
     pub(super) fn view(&mut self, mem: &Mem) -> ViewId {
         let Self { tables, index } = self;
         if let Some(&view) = index.view_of.get(&mem.raw().addr()) {
             return view;
         }
-        let roots = index.root_of.len() as u32;
-        let root = *index.root_of.entry(mem.root()).or_insert(RootId(roots));
-        let view = ViewId(tables.views.len() as u32);
-        tables.ir.views.push(View {
+        let root = index.root(mem);
+        let described = View {
             root,
             root_size: mem.root_size(),
             offset: mem.offset_in_root(),
             size: mem.size(),
             is_sub_buffer: mem.is_sub_buffer(),
-        });
-        tables.views.push(mem.clone());
+        };
+        let view = match index.free.pop() {
+            Some(view) => {
+                (tables.ir.views[view.index()], tables.views[view.index()]) = (described, Some(mem.clone()));
+                view
+            }
+            None => {
+                tables.ir.views.push(described);
+                tables.views.push(Some(mem.clone()));
+                index.uses.push(0);
+                ViewId(tables.views.len() as u32 - 1)
+            }
+        };
         index.view_of.insert(mem.raw().addr(), view);
         view
+    }
+
+    /// An argument or an access names it.
+    pub(crate) fn keep(&mut self, view: ViewId) {
+        self.index.uses[view.index()] += 1;
+    }
+
+    /// An argument or an access names it no longer.
+    pub(crate) fn release(&mut self, view: ViewId) {
+        let uses = &mut self.index.uses[view.index()];
+        *uses = uses.saturating_sub(1);
+        self.release_unused(view);
+    }
+
+    /// Forgets memory that nothing names.
+    pub(crate) fn release_unused(&mut self, view: ViewId) {
+        let Self { tables, index } = self;
+        if index.uses[view.index()] > 0 {
+            return;
+        }
+        let Some(mem) = tables.views[view.index()].take() else { return };
+        index.view_of.remove(&mem.raw().addr());
+        if let Some(root) = index.root_of.get_mut(&mem.root()) {
+            root.views -= 1;
+            root.last = Some(mem.downgrade());
+        }
+        index.free.push(view);
+        index.dropped.push(mem);
     }
 
     /// The id of a region's memory, and the use of its bytes.
     pub(super) fn access(&mut self, region: &Region, mode: Mode) -> Access {
         let view = self.view(&region.mem);
+        self.keep(view);
         let start = region.mem.offset_in_root() + region.offset;
         Access { view, range: start..start + region.size, mode }
     }

@@ -92,6 +92,15 @@ impl CopyNode<'_> {
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.copy, &self.after)?)
     }
+
+    /// Puts the copy in the place of a copy node: source, destination and size. Edges stay, and executables follow when they are
+    /// updated.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    pub fn replace(self, node: Node) -> Result<()> {
+        self.graph.replace(node, self.copy, &self.after)
+    }
 }
 
 /// A fill to be added. See [`Graph::fill`].
@@ -113,6 +122,15 @@ impl FillNode<'_> {
     /// [`EmptyNode::add`].
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.fill, &self.after)?)
+    }
+
+    /// Puts the fill in the place of a fill node: destination, size, and a pattern of as many bytes. Edges stay, and executables follow when they are
+    /// updated.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    pub fn replace(self, node: Node) -> Result<()> {
+        self.graph.replace(node, self.fill, &self.after)
     }
 }
 
@@ -138,6 +156,15 @@ impl<T: Element> WriteNode<'_, T> {
         let node = self.graph.insert(self.write, &self.after)?;
         Ok(HostWrite::of(node))
     }
+
+    /// Puts the host write in the place of a host write node: destination and data, of as many bytes. Edges stay, and executables follow when they are
+    /// updated.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    pub fn replace(self, input: &HostWrite<T>) -> Result<()> {
+        self.graph.replace(input.node(), self.write, &self.after)
+    }
 }
 
 /// A host read to be added. See [`Graph::read`].
@@ -161,6 +188,15 @@ impl<T: Element> ReadNode<'_, T> {
     pub fn add(self) -> Result<HostRead<T>> {
         let node = self.graph.insert(self.read, &self.after)?;
         Ok(HostRead::of(node))
+    }
+
+    /// Puts the host read in the place of a host read node: the source, of as many bytes. Edges stay, and executables follow when they are
+    /// updated.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    pub fn replace(self, output: &HostRead<T>) -> Result<()> {
+        self.graph.replace(output.node(), self.read, &self.after)
     }
 }
 

@@ -4,6 +4,7 @@
 //! index; whoever builds the graph keeps the objects in a table of its own, in the same order. One [`Op`] enum serves
 //! building, planning and drawing.
 
+pub(crate) mod conflicts;
 pub(crate) mod hazards;
 pub(crate) mod topology;
 
@@ -61,6 +62,11 @@ impl Span {
         (self.end - self.start) as usize
     }
 
+    /// Where it starts and ends.
+    pub(crate) fn ends(self) -> (u32, u32) {
+        (self.start, self.end)
+    }
+
     /// A part of the span, counted from its start.
     pub(crate) fn part(self, range: Range<usize>) -> Self {
         Self { start: self.start + range.start as u32, end: self.start + range.end as u32 }
@@ -75,6 +81,8 @@ pub(crate) enum Op {
         kernel: KernelId,
         args: Span,
         grid: Grid,
+        /// Up to which ranges safe code may change it: no id reaches these, by dimension.
+        bound: Option<Box<[usize; 3]>>,
         prints: bool,
     },
     Copy {
@@ -185,7 +193,6 @@ pub(crate) struct Access {
     pub(crate) mode: Mode,
 }
 
-#[cfg(any(test, debug_assertions))]
 impl Access {
     /// Whether two uses need an order between them.
     pub(crate) fn conflicts_with(&self, other: &Self, views: &[View]) -> bool {
@@ -258,6 +265,13 @@ pub(crate) struct Mark {
     warnings: usize,
 }
 
+impl Mark {
+    /// Arguments, of which there were so many.
+    pub(crate) fn args(self) -> usize {
+        self.args
+    }
+}
+
 impl Ir {
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
@@ -269,6 +283,23 @@ impl Ir {
 
     pub(crate) fn accesses(&self, node: NodeId) -> &[Access] {
         self.nodes[node.index()].accesses.of(&self.accesses)
+    }
+
+    pub(crate) fn accesses_mut(&mut self, node: NodeId) -> &mut [Access] {
+        let span = self.nodes[node.index()].accesses;
+        &mut self.accesses[span.start as usize..span.end as usize]
+    }
+
+    pub(crate) fn op_mut(&mut self, node: NodeId) -> &mut Op {
+        &mut self.nodes[node.index()].op
+    }
+
+    pub(crate) fn args_mut(&mut self, span: Span) -> &mut [Arg] {
+        &mut self.args[span.start as usize..span.end as usize]
+    }
+
+    pub(crate) fn bytes_mut(&mut self, span: Span) -> &mut [u8] {
+        &mut self.bytes[span.start as usize..span.end as usize]
     }
 
     pub(crate) fn args(&self, span: Span) -> &[Arg] {
@@ -291,6 +322,12 @@ impl Ir {
         self.args.truncate(mark.args);
         self.bytes.truncate(mark.bytes);
         self.warnings.truncate(mark.warnings);
+    }
+
+    /// What arguments and accesses name, each as often as it is named.
+    pub(crate) fn all_views(&self) -> impl Iterator<Item = ViewId> {
+        let args = self.args.iter().filter_map(|arg| if let Arg::Buffer(view) = arg { Some(*view) } else { None });
+        args.chain(self.accesses.iter().map(|access| access.view))
     }
 
     /// Keeps bytes and says where. `None` when the table is full.

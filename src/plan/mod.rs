@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use crate::caps::Caps;
 use crate::error::ErrorKind;
+use crate::ir::conflicts;
 use crate::ir::{Arg, Ir, KernelId, NodeId, Span};
 
 /// What a plan is to be made for.
@@ -37,6 +38,18 @@ pub(crate) struct Options<'a> {
     pub(crate) chunk: usize,
     /// Whether values may change later.
     pub(crate) updatable: bool,
+    pub(crate) conflicts: Conflicts,
+}
+
+/// What is known of nodes that use the same memory without an order between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conflicts {
+    /// There are none: edges were made by the memory that nodes use.
+    Ruled,
+    /// There may be some, and they are to be found.
+    Sought,
+    /// There may be some, and the program wants it so.
+    Allowed,
 }
 
 /// What to do, in order.
@@ -78,7 +91,7 @@ pub(crate) struct Edges {
     pub(crate) implied_by_lane: usize,
 }
 
-/// A command: a node, whose [`Op`] says what it does.
+/// A command: a node, whose [`Op`](crate::ir::Op) says what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) node: NodeId,
@@ -122,6 +135,8 @@ pub(crate) enum PlanError {
     Cycle(Vec<NodeId>),
     /// A node that no path can run on the device.
     NotRunnable { node: NodeId, missing: String, kind: ErrorKind },
+    /// Two nodes that use the same memory, and that nothing orders.
+    Conflict(NodeId, NodeId),
     /// The checker found the plan wrong. A defect of clgraph.
     #[cfg_attr(not(any(test, debug_assertions)), allow(dead_code))]
     Defect(String),
@@ -131,6 +146,11 @@ pub(crate) enum PlanError {
 pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
     let order = order::order(ir)?;
     path::check_runnable(ir, caps)?;
+    if options.conflicts == Conflicts::Sought
+        && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, ir.ids())
+    {
+        return Err(PlanError::Conflict(first, second));
+    }
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
     let steps = steps::steps(ir, &order, &object_of, options.updatable);

@@ -6,16 +6,17 @@ use bytemuck::Pod;
 
 use super::event::Event;
 use super::queue::Queue;
-use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::buffer::{Buffer, BufferSlice};
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
 use crate::cl::kernel::{Kernel, KernelObjectError, SetArg};
 use crate::cl::watch;
-use crate::error::{DriverError, ProgramError, Result, Status};
-use crate::graph::kernel::{Checked, Extent, Given, Launch};
+use crate::error::{BuildCause, BuildError, DriverError, ProgramError, Result, Status};
+use crate::graph::kernel::{Checked, Given, Launch};
 use crate::graph::rect::{Layout, Rect};
 use crate::graph::request::Request;
 use crate::graph::transfer::{Copy, Fill, Write};
+use crate::graph::{BufferArg, Extent, LaunchRef, LocalMemory, Parameter, ValueArg};
 use crate::ir::Mode;
 
 /// A request that can go to the driver at once.
@@ -84,6 +85,9 @@ impl Run for Write {
 impl Run for Launch {
     #[inline]
     fn run(&self, checked: Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        if let Some(index) = self.first_fed() {
+            return Err(BuildError::new(self.subject(), BuildCause::ParameterExecuted { index }).into());
+        }
         let Self { kernel, args, bytes, .. } = self;
         if !checked.built {
             let device = to.queue.device().name().to_owned();
@@ -113,39 +117,51 @@ impl Run for Launch {
 }
 
 /// What a kernel takes as an argument: a [`Buffer`], a [`BufferSlice`] (which says what part is used; the argument is the
-/// whole buffer), or a value that is plain data.
-pub trait KernelArg: sealed::Give {}
-
-impl<A: sealed::Give> KernelArg for A {}
-
-mod sealed {
-    use super::Launch;
-
-    pub trait Give {
-        #[doc(hidden)]
-        fn give(&self, to: &mut LaunchRef<'_>);
-    }
-
-    /// Hides what launches are made of.
-    #[derive(Debug)]
-    pub struct LaunchRef<'a>(pub(super) &'a mut Launch);
+/// whole buffer), a value that is plain data, or a [`Parameter`] where the queue records.
+pub trait KernelArg {
+    #[doc(hidden)]
+    fn give(&self, to: &mut LaunchRef<'_>);
 }
 
-impl<T: Pod> sealed::Give for T {
-    fn give(&self, to: &mut sealed::LaunchRef<'_>) {
-        to.0.value(bytemuck::bytes_of(self));
+impl<T: Pod> KernelArg for T {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_value(to);
     }
 }
 
-impl<T> sealed::Give for Buffer<T> {
-    fn give(&self, to: &mut sealed::LaunchRef<'_>) {
-        to.0.buffer(self.region());
+impl<T> KernelArg for Buffer<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
     }
 }
 
-impl<T> sealed::Give for BufferSlice<T> {
-    fn give(&self, to: &mut sealed::LaunchRef<'_>) {
-        to.0.buffer(self.region());
+impl<T> KernelArg for BufferSlice<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl<T> KernelArg for Parameter<Buffer<T>> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl<T: Pod> KernelArg for Parameter<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        ValueArg::give_value(&self, to);
+    }
+}
+
+impl KernelArg for Parameter<[u8]> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_value(to);
+    }
+}
+
+impl KernelArg for Parameter<LocalMemory> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_value(to);
     }
 }
 
@@ -191,19 +207,19 @@ impl<'k> ExecuteKernel<'k> {
     /// Gives the next argument.
     #[doc(alias = "clSetKernelArg")]
     pub fn set_arg(&mut self, arg: &impl KernelArg) -> &mut Self {
-        arg.give(&mut sealed::LaunchRef(&mut self.launch));
+        arg.give(&mut LaunchRef::new(&mut self.launch));
         self
     }
 
     /// Gives the next argument, a buffer that the kernel only reads.
-    pub fn set_arg_read<T>(&mut self, buffer: &impl AsRegion<T>) -> &mut Self {
-        self.launch.args.push(Given::Buffer(buffer.region(), Mode::Read));
+    pub fn set_arg_read<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
+        buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Read) });
         self
     }
 
     /// Gives the next argument, a buffer that the kernel writes without reading what was in it.
-    pub fn set_arg_write<T>(&mut self, buffer: &impl AsRegion<T>) -> &mut Self {
-        self.launch.args.push(Given::Buffer(buffer.region(), Mode::Write));
+    pub fn set_arg_write<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
+        buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Write) });
         self
     }
 
@@ -240,6 +256,20 @@ impl<'k> ExecuteKernel<'k> {
     /// Sets the range, in work-items by dimension.
     pub fn set_global_work_sizes(&mut self, sizes: &[usize]) -> &mut Self {
         self.launch.range = Some(Extent::of(sizes));
+        self
+    }
+
+    /// Up to which ranges the promise holds: see [`KernelNode::range_up_to`](crate::KernelNode::range_up_to). It means
+    /// nothing on a queue that executes.
+    pub fn set_global_work_size_bound(&mut self, bound: &[usize]) -> &mut Self {
+        self.launch.bound = Some(Extent::of(bound));
+        self
+    }
+
+    /// Registers one more parameter with the argument that was given last: see
+    /// [`KernelNode::also`](crate::KernelNode::also).
+    pub fn set_arg_also<T: ?Sized>(&mut self, parameter: &Parameter<T>) -> &mut Self {
+        self.launch.also(parameter.cell());
         self
     }
 
@@ -304,6 +334,7 @@ impl<'k> ExecuteKernel<'k> {
     }
 
     fn go(&mut self, queue: &Queue, want: bool) -> Result<Option<Event>> {
+        self.launch.resolve();
         let outcome = if self.waits.is_empty() {
             queue.submit(&self.launch, &[], want)
         } else {

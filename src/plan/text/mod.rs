@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::{Options, Path, Plan, Why, plan};
+use super::{Conflicts, Options, Path, Plan, Why, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
@@ -186,7 +186,7 @@ impl Reader {
         });
         let args = self.ir.push_args(args.into_iter()).unwrap();
         let grid = Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: None };
-        (Op::Kernel { kernel, args, grid, prints }, accesses)
+        (Op::Kernel { kernel, args, grid, bound: None, prints }, accesses)
     }
 }
 
@@ -231,7 +231,15 @@ fn new_device() -> Caps {
 
 fn asked(path: Path) -> Options<'static> {
     static NONE: BTreeMap<NodeId, Why> = BTreeMap::new();
-    Options { path, from_environment: false, denied: &NONE, no_native: None, chunk: 64, updatable: false }
+    Options {
+        path,
+        from_environment: false,
+        denied: &NONE,
+        no_native: None,
+        chunk: 64,
+        updatable: false,
+        conflicts: Conflicts::Ruled,
+    }
 }
 
 #[track_caller]

@@ -1,0 +1,120 @@
+//! Errors of parameters, and of updating executables.
+
+use super::{BuildCause, DriverError, ErrorKind};
+use crate::graph::Node;
+
+/// A value that a parameter cannot have. It keeps the one that it has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// Outside the bound that the parameter was made with.
+    #[error("the value is outside the parameter's bound, {bound}: the promises of its kernel nodes do not cover it")]
+    OutOfBound {
+        /// The bound.
+        bound: String,
+    },
+    /// No bound was given, so no safe call can change it.
+    #[error(
+        "the parameter was made without a bound: make it with one (`within`, `checked`, `any`), or use `set_unchecked`"
+    )]
+    Unbounded,
+    /// By-value parameters keep their size.
+    #[error("the parameter has {size} bytes and {given} were given: its size is that of the kernel's argument")]
+    Size {
+        /// Bytes that it has.
+        size: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// The buffer does not hold what kernels use of it.
+    #[error("kernels use the first {needed} bytes of the parameter's buffer, and the buffer has {given}")]
+    TooSmall {
+        /// Bytes that it has to have.
+        needed: u64,
+        /// Bytes that it has.
+        given: u64,
+    },
+    /// A buffer of another context.
+    #[error("the buffer belongs to another OpenCL context than the parameter's buffer before")]
+    OtherContext,
+}
+
+impl ParameterError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Invalid
+    }
+}
+
+/// An update that was not made. The executable is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpdateError {
+    /// The executable was finalized without the option.
+    #[error("the executable cannot be updated: finalize the graph with `Finalize::updatable`")]
+    NotUpdatable,
+    /// The graph that the executable was made of is gone, and with it what its nodes are now.
+    #[error("the graph of the executable is gone: keep it as long as its nodes are to be updated")]
+    GraphGone,
+    /// An event of work that runs, where a node is asked for.
+    #[error("entry {index} of the list is an event of work that runs, and stands for no node")]
+    NotANode {
+        /// Which entry, from 0.
+        index: usize,
+    },
+    /// A node that is not in the executable: of another graph, or added after it was finalized.
+    #[error("{node} is not in the executable: {why}")]
+    NotInExecutable {
+        /// The node.
+        node: Node,
+        /// Why not.
+        why: &'static str,
+    },
+    /// What a node is now cannot run.
+    #[error("{node}: {cause}")]
+    Node {
+        /// The node.
+        node: Node,
+        /// What is wrong.
+        cause: BuildCause,
+    },
+    /// Two nodes that use the same memory, one of them writing, and that no edges order.
+    #[error(
+        "{first} and {second} would use the same bytes of a buffer, at least one of them writing, and no edges order \
+         them: add an edge before finalizing, or finalize with `allow_conflicts`"
+    )]
+    Conflict {
+        /// The one that is enqueued first.
+        first: Node,
+        /// The other.
+        second: Node,
+    },
+    /// A graph that does not match: the first difference.
+    #[error("the graph does not match the executable: {difference}")]
+    Differs {
+        /// The first difference, in the order of context, device, number of nodes, and node by node kind, kernel, edges and
+        /// sizes.
+        difference: String,
+    },
+    /// The driver refused. What was changed before was changed back.
+    #[error("{node} could not be updated: {source}")]
+    Driver {
+        /// The node.
+        node: Node,
+        /// What the driver said.
+        source: DriverError,
+    },
+}
+
+impl UpdateError {
+    /// What sort of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Node { cause, .. } => cause.kind(),
+            Self::Driver { source, .. } => source.kind(),
+            _ => ErrorKind::Invalid,
+        }
+    }
+}

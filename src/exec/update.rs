@@ -1,0 +1,507 @@
+//! Updates: new values for an executable, all of them or none.
+//!
+//! The tables are edited first, with a log to go back by. Then come the kernel objects and the command buffers, in the order
+//! in which going back costs least: what is made anew, what is set in place, what the driver changes in place.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::lane::Lane;
+use super::native::{self, Refusal};
+use super::values::{Values, set_arg, set_args};
+use super::{Executable, Inner};
+use crate::cl::context::InContext;
+use crate::cl::host::HostBytes;
+use crate::cl::kernel::{KernelObject, KernelObjectError};
+use crate::error::{DriverError, Error, Result, UpdateError};
+use crate::graph::edit::{Changed, Edit};
+use crate::graph::{Flat, Graph, GraphRef, Index, Node, Nodes, Origins, Tables, Writer};
+use crate::ir::conflicts::Conflicts;
+use crate::ir::topology::Topology;
+use crate::ir::{NodeId, Op};
+use crate::plan::{Path, Plan};
+
+/// What an executable that can be updated knows besides.
+pub(super) struct Updatable {
+    /// Where its nodes are what they are now.
+    pub(super) graph: GraphRef,
+    /// The edges that it was finalized with.
+    topology: Arc<Topology>,
+    /// By node: its first planned node, and how many it was written out to.
+    written: Option<Vec<(NodeId, u32)>>,
+    /// By planned node.
+    step_of: Vec<Option<u32>>,
+    allow_conflicts: bool,
+}
+
+/// What updates of one executable use in turn.
+pub(super) struct Editing {
+    index: Index,
+    /// Made when memory changes first.
+    conflicts: Option<Conflicts>,
+}
+
+impl Updatable {
+    pub(super) fn new(
+        graph: &Graph,
+        topology: Arc<Topology>,
+        origins: &Origins,
+        plan: &Plan,
+        allow_conflicts: bool,
+    ) -> Self {
+        let written = origins.written();
+        let planned = written.as_ref().and_then(|written| written.last());
+        let planned = planned.map_or(topology.len(), |(first, count)| (first.0 + count) as usize);
+        let mut step_of = vec![None; planned];
+        for (at, step) in (0..).zip(&plan.steps) {
+            step_of[step.node.index()] = Some(at);
+        }
+        Self { graph: graph.weak(), topology, written, step_of, allow_conflicts }
+    }
+
+    fn len(&self) -> usize {
+        self.topology.len()
+    }
+
+    fn is_sub_graph(&self, node: NodeId) -> bool {
+        self.written.as_ref().is_some_and(|written| written[node.index()].1 > 1)
+    }
+
+    /// The planned nodes of a node, in order: one, or those of a sub-graph between its entry and its exit.
+    fn planned(&self, node: NodeId) -> Range<u32> {
+        match &self.written {
+            None => node.0..node.0 + 1,
+            Some(written) => {
+                let (first, count) = written[node.index()];
+                if count == 1 { first.0..first.0 + 1 } else { first.0 + 1..first.0 + count - 1 }
+            }
+        }
+    }
+}
+
+impl Editing {
+    pub(super) fn new(tables: &Tables) -> Self {
+        Self { index: Index::of(tables), conflicts: None }
+    }
+}
+
+/// A planned node that got new values.
+struct Touched {
+    node: NodeId,
+    /// The node of the graph, for error texts.
+    origin: NodeId,
+    changed: Changed,
+}
+
+/// Something that a failed update takes back.
+struct Objects {
+    /// What was there before.
+    replaced: Vec<(usize, Option<Arc<KernelObject>>)>,
+    /// Steps whose objects were set in place, and which arguments.
+    set: Vec<(usize, Vec<u32>)>,
+}
+
+impl Executable {
+    /// Brings what nodes of the graph are now into the executable: values of parameters, ranges, and what was put in the
+    /// place of nodes. All of them, or none if there is an error.
+    ///
+    /// It holds for later submissions, and does not wait for earlier ones. Nodes that only order others do nothing here.
+    /// Edges stay: an update that makes two nodes conflict that no edges order is an error, unless
+    /// [`Finalize::allow_conflicts`](crate::Finalize::allow_conflicts) was given.
+    ///
+    /// Its cost is that of the nodes that change, whatever the size of the graph.
+    ///
+    /// # Errors
+    /// [`UpdateError`]: the executable is as it was before.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let fill = graph.fill(&buffer, 1).add()?;
+    /// let result = graph.read(&buffer).add()?;
+    /// let executable = graph.finalize(Finalize::new().updatable())?;
+    ///
+    /// graph.fill(&buffer, 2).replace(fill)?;
+    /// executable.update(&fill)?;
+    /// let run = executable.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [2; 4]);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clUpdateMutableCommandsKHR")]
+    pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
+        let inner = &*self.0;
+        let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        let graph = updatable.graph.upgrade().ok_or(UpdateError::GraphGone)?;
+        let mut list = Vec::new();
+        let mut wrong = None;
+        nodes.for_each_node(&mut |node| {
+            let index = list.len();
+            match node {
+                Some(node) => list.push(node),
+                None => wrong = wrong.take().or(Some(index)),
+            }
+        });
+        if let Some(index) = wrong {
+            return Err(UpdateError::NotANode { index }.into());
+        }
+        for &node in &list {
+            let why = if node.graph() != inner.graph {
+                "it is of another graph"
+            } else if node.index() >= updatable.len() {
+                "it was added to the graph after this was finalized"
+            } else {
+                continue;
+            };
+            return Err(UpdateError::NotInExecutable { node, why }.into());
+        }
+        let mut state = graph.lock();
+        for &node in &list {
+            let refreshed = state.refresh(&graph.target(), node.id());
+            refreshed.map_err(|cause| UpdateError::Node { node, cause })?;
+        }
+        let dropped = state.dropped();
+        let outcome = inner.take_over(updatable, &state.tables, &list.into_iter().map(Node::id).collect::<Vec<_>>());
+        drop(state);
+        drop(dropped);
+        outcome
+    }
+
+    /// Brings what all nodes of a graph are now into the executable. The graph may be the one that it was made of, or
+    /// another that was built or recorded alike: nodes are paired in the order of adding, against those of when this was
+    /// finalized. All of them, or none if there is an error.
+    ///
+    /// # Errors
+    /// [`UpdateError::Differs`] with the first difference: another context or device, another number of nodes, and node by
+    /// node another kind, another kernel, other edges, or sizes that cannot change. Those of [`update`](Self::update).
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let frame = |value: u32| -> clgraph::Result<Graph> {
+    ///     let graph = Graph::new(&queue)?;
+    ///     graph.record(&queue, || queue.enqueue_fill_buffer(&buffer, &[value], 0, 16, &[]))?;
+    ///     Ok(graph)
+    /// };
+    /// let executable = frame(1)?.finalize(Finalize::new().updatable())?;
+    /// executable.update_from(&frame(2)?)?;
+    /// executable.submit(&queue)?.wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "cudaGraphExecUpdate")]
+    pub fn update_from(&self, graph: &Graph) -> Result<()> {
+        let inner = &*self.0;
+        let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        let differs = |difference: String| UpdateError::Differs { difference };
+        if graph.context() != &inner.context {
+            return Err(differs("it has another context".to_owned()).into());
+        }
+        if graph.device() != &inner.device {
+            return Err(differs("it has another device".to_owned()).into());
+        }
+        let mut state = graph.lock();
+        let refreshed = state.refresh_all(&graph.target());
+        refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause })?;
+        let dropped = state.dropped();
+        let outcome = updatable.check_edges(&state.tables).map_err(differs).map_err(Error::from).and_then(|()| {
+            // Kinds and kernels are compared as the values are taken over.
+            inner.take_over(updatable, &state.tables, &state.ir.ids().collect::<Vec<_>>())
+        });
+        drop(state);
+        drop(dropped);
+        outcome
+    }
+}
+
+impl Updatable {
+    /// Whether a graph has as many nodes and the same edges.
+    fn check_edges(&self, tables: &Tables) -> Result<(), String> {
+        let (here, there) = (&*self.topology, &*tables.ir.topology);
+        if here.len() != there.len() {
+            return Err(format!("it has {} nodes, and the executable has {}", there.len(), here.len()));
+        }
+        if std::ptr::eq(here, there) {
+            return Ok(());
+        }
+        let sorted = |topology: &Topology, node: NodeId, list: &mut Vec<NodeId>| {
+            list.clear();
+            list.extend(topology.preds(node));
+            list.sort_unstable();
+        };
+        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+        for node in tables.ir.ids() {
+            sorted(here, node, &mut mine);
+            sorted(there, node, &mut theirs);
+            if mine != theirs {
+                let show = |list: &[NodeId]| {
+                    let list: Vec<_> = list.iter().map(|node| node.0.to_string()).collect();
+                    if list.is_empty() { "no node".to_owned() } else { format!("nodes {}", list.join(", ")) }
+                };
+                return Err(format!(
+                    "node {} waits for {}, and in the executable for {}",
+                    node.0,
+                    show(&theirs),
+                    show(&mine)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Takes over the values of nodes of a graph's tables.
+    fn take_over(&self, updatable: &Updatable, from: &Tables, nodes: &[NodeId]) -> Result<()> {
+        // Before the lane is locked: a graph may hold this very executable.
+        let child = |node: &NodeId| match from.ir.op(*node) {
+            Op::SubGraph(child) => Some((*node, from.children[child.index()].of.flat())),
+            _ => None,
+        };
+        let children: Vec<(NodeId, Flat)> = nodes.iter().filter_map(child).collect();
+        let mut lane = self.lane();
+        let (outcome, dropped) = lane.edit(self, updatable, &Source { tables: from, children }, nodes);
+        drop(lane);
+        if self.plan.is_native() {
+            // Drivers do not keep what recorded kernels use.
+            self.turns.keep_until_idle(dropped);
+        }
+        outcome
+    }
+
+    fn update_error(&self, node: NodeId, source: DriverError) -> Error {
+        UpdateError::Driver { node: self.node(node), source }.into()
+    }
+}
+
+/// Where new values come from.
+struct Source<'a> {
+    tables: &'a Tables,
+    /// Of the nodes that are sub-graphs, those asked for.
+    children: Vec<(NodeId, Flat)>,
+}
+
+/// What an update let go, to be dropped where no lock is held.
+#[derive(Default)]
+struct Dropped {
+    _data: Vec<HostBytes>,
+    _mems: Vec<crate::cl::buffer::Mem>,
+    _old: Vec<Arc<dyn std::any::Any + Send + Sync>>,
+}
+
+impl Lane {
+    fn edit(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        from: &Source<'_>,
+        nodes: &[NodeId],
+    ) -> (Result<()>, Dropped) {
+        let mut dropped = Dropped::default();
+        let Some(mut editing) = self.editing.take() else {
+            return (Err(UpdateError::NotUpdatable.into()), dropped);
+        };
+        let mut edit = Edit::default();
+        let mut touched = Vec::new();
+        // A deferred submission that has these values keeps them: they are copied then.
+        let values = Arc::make_mut(&mut self.values);
+        let tables = Arc::make_mut(&mut values.tables);
+        let mut to = Writer { tables, index: &mut editing.index };
+        let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut touched);
+        if outcome.is_ok() && !updatable.allow_conflicts && touched.iter().any(|one| one.changed.memory) {
+            outcome = check_conflicts(exec, &mut editing.conflicts, &edit, to.tables);
+        }
+        let mut objects = Objects { replaced: Vec::new(), set: Vec::new() };
+        if outcome.is_ok() {
+            outcome = self.apply(exec, updatable, &touched, &mut objects, &mut dropped);
+        }
+        let values = Arc::make_mut(&mut self.values);
+        let mut to = Writer { tables: Arc::make_mut(&mut values.tables), index: &mut editing.index };
+        dropped._data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
+        if outcome.is_err() {
+            // The values are the old ones again.
+            editing.conflicts = None;
+            objects.take_back(values, &exec.plan);
+        }
+        dropped._old.extend(objects.replaced.into_iter().filter_map(|(_, old)| Some(old? as Arc<_>)));
+        dropped._mems = std::mem::take(&mut editing.index.dropped);
+        self.editing = Some(editing);
+        self.changed |= outcome.is_ok();
+        (outcome, dropped)
+    }
+
+    /// Makes the kernel objects and command buffers follow the tables.
+    fn apply(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        objects: &mut Objects,
+        dropped: &mut Dropped,
+    ) -> Result<()> {
+        let values = Arc::make_mut(&mut self.values);
+        for one in touched {
+            let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
+            if one.changed.args.is_empty() {
+                continue;
+            }
+            objects
+                .follow(values, step, one.node, &one.changed.args)
+                .map_err(|source| exec.update_error(one.origin, source))?;
+        }
+        if self.recorded.is_empty() || !exec.plan.is_native() {
+            return Ok(());
+        }
+        self.record_again(exec, updatable, touched, dropped)
+    }
+
+    /// Records the command buffers again that hold a node that changed.
+    fn record_again(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        dropped: &mut Dropped,
+    ) -> Result<()> {
+        let mut steps: Vec<usize> =
+            touched.iter().filter_map(|one| updatable.step_of[one.node.index()].map(|step| step as usize)).collect();
+        steps.sort_unstable();
+        let mut new = Vec::new();
+        for (set, (_, recorded)) in self.recorded.iter().enumerate() {
+            let Some(recorded) = recorded else { continue };
+            let chunks = exec.plan.segments.iter().filter(|segment| segment.path == Path::Native);
+            for (at, chunk) in chunks.flat_map(|segment| segment.chunks()).enumerate() {
+                let first = steps.partition_point(|step| *step < chunk.start);
+                let Some(step) = steps.get(first).filter(|step| chunk.contains(step)) else { continue };
+                let made = native::chunk(&exec.plan, &self.values, recorded.queue(), chunk.clone());
+                let origin = exec.origins.of(exec.plan.steps[*step].node).node;
+                let made = made.map_err(|refusal| refused(exec, origin, refusal))?;
+                new.push((set, at, Arc::new(made)));
+            }
+        }
+        for (set, at, chunk) in new {
+            let Some((_, Some(recorded))) = self.recorded.get_mut(set) else { continue };
+            let old = Arc::make_mut(recorded).replace(at, chunk);
+            dropped._old.extend(old.map(|old| old as Arc<_>));
+        }
+        Ok(())
+    }
+}
+
+fn refused(exec: &Inner, node: NodeId, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Nodes(nodes) => match nodes.first() {
+            Some((node, source)) => exec.update_error(exec.origins.of(*node).node, *source),
+            None => exec.update_error(node, DriverError::new("clCommandNDRangeKernelKHR", crate::Status(0))),
+        },
+        Refusal::All(Error::Driver(source)) => exec.update_error(node, source),
+        Refusal::All(error) => error,
+    }
+}
+
+/// Gives planned nodes the values of nodes of a graph.
+fn assign(
+    updatable: &Updatable,
+    from: &Source<'_>,
+    nodes: &[NodeId],
+    edit: &mut Edit,
+    to: &mut Writer<'_>,
+    touched: &mut Vec<Touched>,
+) -> Result<()> {
+    for &origin in nodes {
+        let differs =
+            |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
+        let planned = updatable.planned(origin);
+        let child = from.children.iter().find(|(node, _)| *node == origin);
+        let (source, first) = match (child, updatable.is_sub_graph(origin)) {
+            (None, false) => (from.tables, origin),
+            (Some((_, flat)), true) if flat.tables.ir.len() == planned.len() => (&*flat.tables, NodeId(0)),
+            (Some(_), true) => return Err(differs("it is a sub-graph with another number of nodes".to_owned())),
+            (Some(_), false) => return Err(differs("it is a sub-graph, and none in the executable".to_owned())),
+            (None, true) => return Err(differs("it is no sub-graph, and one in the executable".to_owned())),
+        };
+        for (at, node) in planned.enumerate() {
+            let node = NodeId(node);
+            let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
+            if !changed.is_nothing() {
+                touched.push(Touched { node, origin, changed });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit, tables: &Tables) -> Result<()> {
+    let ir = &tables.ir;
+    let conflicts = match conflicts {
+        Some(conflicts) => {
+            edit.old_accesses().for_each(|(node, slot, old)| conflicts.exchange(ir, node, slot, old));
+            conflicts
+        }
+        none => none.insert(Conflicts::new(ir, exec.plan.steps.iter().map(|step| step.node).collect())),
+    };
+    let mut moved: Vec<NodeId> = edit.old_accesses().map(|(node, ..)| node).collect();
+    moved.dedup();
+    match conflicts.find(ir, moved) {
+        None => Ok(()),
+        Some((first, second)) => {
+            let node = |node| exec.node(exec.origins.of(node).node);
+            Err(UpdateError::Conflict { first: node(first), second: node(second) }.into())
+        }
+    }
+}
+
+impl Objects {
+    /// Makes the kernel object of a step have the arguments of the tables.
+    fn follow(&mut self, values: &mut Values, step: usize, node: NodeId, args: &[u32]) -> Result<(), DriverError> {
+        let tables = &*values.tables;
+        let Op::Kernel { kernel, args: span, .. } = tables.ir.op(node) else { return Ok(()) };
+        let Some(Some(object)) = values.objects.0.get_mut(step) else { return Ok(()) };
+        if let Some(object) = Arc::get_mut(object) {
+            // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
+            self.set.push((step, args.to_vec()));
+            for &index in args {
+                object.set(index as usize, set_arg(tables, &tables.ir.args(*span)[index as usize]))?;
+            }
+            return Ok(());
+        }
+        // Others have it too: steps with the same values, command buffers, or a submission that is not enqueued yet.
+        let made = tables.kernels[kernel.index()].with_args(set_args(tables, *span)).map_err(|error| match error {
+            KernelObjectError::Argument { source, .. } | KernelObjectError::Create(Error::Driver(source)) => source,
+            KernelObjectError::Create(_) => {
+                DriverError::new("clCreateKernel", crate::Status(opencl_sys::CL_OUT_OF_RESOURCES))
+            }
+        })?;
+        let old = std::mem::replace(object, Arc::new(made));
+        self.replaced.push((step, Some(old)));
+        Ok(())
+    }
+
+    /// Makes the objects what they were; the tables already are.
+    fn take_back(&mut self, values: &mut Values, plan: &Plan) {
+        for (step, old) in self.replaced.iter_mut().rev() {
+            if let Some(object) = values.objects.0.get_mut(*step) {
+                std::mem::swap(object, old);
+            }
+        }
+        let tables = &*values.tables;
+        for (step, args) in &self.set {
+            let Op::Kernel { kernel, args: span, .. } = tables.ir.op(plan.steps[*step].node) else { continue };
+            let Some(Some(object)) = values.objects.0.get_mut(*step) else { continue };
+            let arg = |index: u32| set_arg(tables, &tables.ir.args(*span)[index as usize]);
+            let set = |object: &mut KernelObject| args.iter().try_for_each(|&at| object.set(at as usize, arg(at)));
+            // Twice, because a refusal may be a moment without memory; then by another object.
+            if Arc::get_mut(object).is_some_and(|object| set(object).or_else(|_| set(object)).is_ok()) {
+                continue;
+            }
+            match tables.kernels[kernel.index()].with_args(set_args(tables, *span)) {
+                Ok(made) => *object = Arc::new(made),
+                Err(error) => log::error!("{error:?}: an update that failed could not be taken back at step {step}"),
+            }
+        }
+    }
+}

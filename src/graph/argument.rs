@@ -1,0 +1,80 @@
+//! What a kernel node takes as an argument.
+
+use bytemuck::Pod;
+
+use super::kernel::Launch;
+use super::parameter::{LocalMemory, Parameter};
+use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::ir::Mode;
+
+/// A buffer as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], or a [`Parameter`] that is
+/// one.
+pub trait BufferArg<T> {
+    #[doc(hidden)]
+    fn give_buffer(&self, to: &mut LaunchRef<'_>);
+}
+
+/// A value as an argument of a kernel node: plain data, or a [`Parameter`] of a value, of bytes, or of local memory.
+pub trait ValueArg {
+    #[doc(hidden)]
+    fn give_value(&self, to: &mut LaunchRef<'_>);
+}
+
+/// Hides what launches are made of.
+#[derive(Debug)]
+pub struct LaunchRef<'a> {
+    pub(crate) launch: &'a mut Launch,
+    /// How a buffer is used, where that is said.
+    pub(crate) mode: Option<Mode>,
+}
+
+impl<'a> LaunchRef<'a> {
+    pub(crate) fn new(launch: &'a mut Launch) -> Self {
+        Self { launch, mode: None }
+    }
+}
+
+impl<T> BufferArg<T> for Buffer<T> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl<T> BufferArg<T> for BufferSlice<T> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl<T> BufferArg<T> for Parameter<Buffer<T>> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        // A parameter of a buffer always has one.
+        if let Some(region) = self.cell().region() {
+            to.launch.buffer_parameter(region, to.mode, self.cell());
+        }
+    }
+}
+
+impl<T: Pod> ValueArg for T {
+    fn give_value(&self, to: &mut LaunchRef<'_>) {
+        to.launch.value(bytemuck::bytes_of(self));
+    }
+}
+
+impl<T: Pod> ValueArg for &Parameter<T> {
+    fn give_value(&self, to: &mut LaunchRef<'_>) {
+        to.launch.parameter(self.cell());
+    }
+}
+
+impl ValueArg for &Parameter<[u8]> {
+    fn give_value(&self, to: &mut LaunchRef<'_>) {
+        to.launch.parameter(self.cell());
+    }
+}
+
+impl ValueArg for &Parameter<LocalMemory> {
+    fn give_value(&self, to: &mut LaunchRef<'_>) {
+        to.launch.parameter(self.cell());
+    }
+}

@@ -1,0 +1,217 @@
+//! Changing nodes that are in a graph: their values, and never their edges.
+
+use std::sync::Arc;
+
+use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
+
+use super::edit::Edit;
+
+use super::parameter::Value;
+use super::range::{Extent, NdRange, check_bound, check_grid, check_local};
+use super::request::{Request, Target};
+use super::tables::{Index, Tables, Writer};
+use super::transfer::forbid;
+use super::{After, Graph, Node, NodeKind, State};
+use crate::cl::buffer::Mem;
+use crate::cl::host::HostBytes;
+use crate::error::{BuildCause, BuildError, Result};
+use crate::ir::{Access, Arg, Mode, NodeId, Op};
+
+/// What was let go, to be dropped where no lock is held.
+#[derive(Debug, Default)]
+pub(crate) struct Dropped {
+    _mems: Vec<Mem>,
+    _data: Vec<HostBytes>,
+}
+
+impl Graph {
+    /// Gives a kernel node another range, offset and size of work-groups, all three; executables follow when they are
+    /// updated. The number of dimensions stays, and the range stays within the bound that
+    /// [`KernelNode::range_up_to`](crate::KernelNode::range_up_to) gave: without one, put another launch in the place of the
+    /// node ([`KernelNode::replace`](crate::KernelNode::replace)).
+    ///
+    /// A range with a zero in it is valid and runs nothing.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherKind`] for a node that is no kernel; [`BuildCause::RangeBound`]; [`BuildCause::Dimensions`],
+    /// [`BuildCause::WorkGroup`]; [`BuildCause::OtherGraph`]. Nothing changed.
+    pub fn set_nd_range(&self, node: Node, range: impl Into<NdRange>) -> Result<()> {
+        let range = range.into();
+        let fail = |cause| BuildError::new(format!("range of {node}"), cause);
+        let mut state = self.lock();
+        let id = self.resolve(&state, node).map_err(fail)?;
+        let op = state.ir.op(id);
+        let Op::Kernel { kernel, args, grid, bound, prints } = op else {
+            let why = "only kernels have a range";
+            return Err(fail(other_kind(node, op, "a range", why)).into());
+        };
+        let Some(bound) = bound else {
+            let bound = "that of its adding: add it with `range_up_to`, or use `replace`".to_owned();
+            let offset = range.offset.map_or_else(Vec::new, |offset| offset.sizes().to_vec());
+            return Err(fail(BuildCause::RangeBound { range: range.range.sizes().to_vec(), offset, bound }).into());
+        };
+        let facts = state.kernels[kernel.index()].facts(self.device());
+        let grid2 = check_grid(Some(range.range), range.offset, range.work_group, facts, self.device().caps());
+        let grid2 = grid2.map_err(fail)?;
+        if grid2.dims != grid.dims {
+            return Err(fail(BuildCause::Dimensions { what: "new range", given: grid2.dims, range: grid.dims }).into());
+        }
+        check_bound(&grid2, Some(Extent::of(&bound[..grid.dims as usize]))).map_err(fail)?;
+        let op = Op::Kernel { kernel: *kernel, args: *args, grid: grid2, bound: Some(bound.clone()), prints: *prints };
+        *Arc::make_mut(&mut state.tables).ir.op_mut(id) = op;
+        Ok(())
+    }
+
+    /// Puts a request in the place of a node of its kind: the same node with other values.
+    pub(super) fn replace<R: Request>(&self, node: Node, request: R, after: &After) -> Result<()> {
+        let subject = || format!("{} in place of {node}", request.subject());
+        let mut state = self.lock();
+        let why = || "edges stay as they are: leave `after` out".to_owned();
+        let known = match after.is_nothing() {
+            true => self.resolve(&state, node),
+            false => Err(BuildCause::Replace { node, why: why() }),
+        };
+        let checked = known.and_then(|id| Ok((id, request.check(&self.target())?)));
+        let (id, checked) = checked.map_err(|cause| BuildError::new(subject(), cause))?;
+        let subject = subject();
+        let fail = |cause| BuildError::new(subject.clone(), cause);
+        let (mut tables, mut index) = (Tables::default(), Index::default());
+        let mut accesses = Vec::new();
+        let op = request.lower(checked, &mut Writer { tables: &mut tables, index: &mut index }, &mut accesses);
+        let full = || BuildCause::Full { limit: crate::ir::Ir::MOST as u64, what: "nodes" };
+        let op = op.ok_or_else(full).map_err(fail)?;
+        tables.ir.push_node(op, accesses.into_iter(), &mut Vec::new()).ok_or_else(full).map_err(fail)?;
+        let outcome = state.assign(id, &tables, NodeId(0));
+        drop(state);
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(why) => Err(fail(BuildCause::Replace { node, why }).into()),
+        }
+    }
+}
+
+fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) -> BuildCause {
+    BuildCause::OtherKind { node, is: NodeKind::of(op).to_string(), given: given.to_owned(), why }
+}
+
+impl State {
+    /// Gives a node the values of a node of other tables, and its parameters.
+    fn assign(&mut self, node: NodeId, from: &Tables, source: NodeId) -> Result<Dropped, String> {
+        let Self { tables, index, .. } = self;
+        let tables = Arc::make_mut(tables);
+        let mut edit = Edit::default();
+        let mut to = Writer { tables, index };
+        let outcome = edit.assign(&mut to, node, from, source);
+        let data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
+        let dropped = Dropped { _mems: std::mem::take(&mut index.dropped), _data: data };
+        if outcome?.memory {
+            tables.moved.insert(node);
+        }
+        if let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (tables.ir.op(node), from.ir.op(source)) {
+            let (place, place2) = (args.ends().0, args2.ends().0);
+            let here = tables.bindings(*args);
+            let fed = !here.is_empty();
+            let new = from.bindings[from.bindings(*args2)].iter().cloned().map(|mut binding| {
+                binding.arg = binding.arg - place2 + place;
+                binding
+            });
+            tables.bindings.splice(here, new.collect::<Vec<_>>());
+            if !fed && !tables.bindings(*args).is_empty() {
+                tables.fed.push(node);
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Brings the values of parameters into a node.
+    pub(crate) fn refresh(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
+        let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
+        let (kernel, args) = (*kernel, *args);
+        let bindings = self.bindings(args);
+        let mut late = bindings.clone().filter_map(|at| {
+            let binding = &self.bindings[at];
+            let (cell, time) = binding.latest().filter(|(_, time)| *time > binding.time)?;
+            Some((at, Arc::clone(cell), time))
+        });
+        let Some(first) = late.next() else { return Ok(()) };
+        let late: Vec<_> = std::iter::once(first).chain(late).collect();
+        // Everything is looked at before anything changes.
+        let index_of = |state: &Self, at: usize| (state.bindings[at].arg - args.ends().0) as usize;
+        let slot_of = |state: &Self, index: usize| {
+            state.ir.args(args)[..index].iter().filter(|arg| matches!(arg, Arg::Buffer(_))).count()
+        };
+        let mut locals: Vec<(usize, usize)> = Vec::new();
+        for (at, cell, _) in &late {
+            let index = index_of(self, *at);
+            if let Some(region) = cell.region() {
+                let mode = self.ir.accesses(node).get(slot_of(self, index)).map(|access| access.mode);
+                if mode.is_some_and(Mode::writes) {
+                    forbid(&region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
+                }
+                if mode.is_some_and(|mode| mode != Mode::Write) {
+                    forbid(&region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
+                }
+            }
+            cell.now(|value, _| {
+                if let Value::Local(size) = value {
+                    locals.push((index, *size));
+                }
+            });
+        }
+        if let Some((index, _)) = locals.iter().find(|(_, size)| *size == 0) {
+            return Err(BuildCause::NoLocalMemory { index: *index });
+        }
+        if !locals.is_empty() {
+            let sizes = self.ir.args(args).iter().enumerate().filter_map(|(index, arg)| match arg {
+                Arg::Local(size) => Some(locals.iter().find(|(of, _)| *of == index).map_or(*size, |(_, new)| *new)),
+                _ => None,
+            });
+            let facts = self.kernels[kernel.index()].facts(target.device);
+            check_local(sizes, facts, target.device.caps())?;
+        }
+        let Self { tables, index: known, .. } = self;
+        let mut to = Writer { tables: Arc::make_mut(tables), index: known };
+        for (at, cell, time) in late {
+            let index = (to.bindings[at].arg - args.ends().0) as usize;
+            let slot = to.ir.args(args)[..index].iter().filter(|arg| matches!(arg, Arg::Buffer(_))).count();
+            if let Some(region) = cell.region() {
+                let access = to.ir.accesses(node).get(slot).map(|access| access.mode);
+                let Some(mode) = access else { continue };
+                // An argument and an access name it.
+                let access = to.access(&region, mode);
+                to.keep(access.view);
+                let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], Arg::Buffer(access.view));
+                let old_access: Access = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
+                if let Arg::Buffer(view) = old {
+                    to.release(view);
+                }
+                to.release(old_access.view);
+                to.tables.moved.insert(node);
+            }
+            let arg = to.ir.args(args)[index];
+            cell.now(|value, _| match (value, arg) {
+                (Value::Bytes(bytes), Arg::Value(span)) if bytes.len() == span.len() => {
+                    to.tables.ir.bytes_mut(span).copy_from_slice(bytes);
+                }
+                (Value::Local(size), Arg::Local(_)) => to.tables.ir.args_mut(args)[index] = Arg::Local(*size),
+                _ => {}
+            });
+            to.tables.bindings[at].time = time;
+        }
+        Ok(())
+    }
+
+    /// Brings the values of parameters into all nodes.
+    pub(crate) fn refresh_all(&mut self, target: &Target<'_>) -> Result<(), (NodeId, BuildCause)> {
+        for at in 0..self.fed.len() {
+            let node = self.fed[at];
+            self.refresh(target, node).map_err(|cause| (node, cause))?;
+        }
+        Ok(())
+    }
+
+    /// Memory that changes have let go.
+    pub(crate) fn dropped(&mut self) -> Dropped {
+        Dropped { _mems: std::mem::take(&mut self.index.dropped), _data: Vec::new() }
+    }
+}

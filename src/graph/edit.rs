@@ -1,0 +1,324 @@
+//! Edits of tables that can be taken back: the values of nodes that are there. Edges are never edited.
+
+use super::tables::{Tables, Writer};
+use crate::cl::buffer::Mem;
+use crate::cl::host::HostBytes;
+use crate::ir::{Access, Arg, DataId, NodeId, Op, Place, Span, ViewId};
+
+/// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
+#[derive(Debug, Default)]
+pub(crate) struct Edit {
+    log: Vec<Undo>,
+    bytes: Vec<u8>,
+    /// Memory that was named, perhaps for the first time.
+    views: Vec<ViewId>,
+}
+
+#[derive(Debug)]
+enum Undo {
+    Op(NodeId, Op),
+    Arg(Span, usize, Arg),
+    /// Bytes of a span, from here on in the edit's own.
+    Bytes(Span, usize),
+    Access(NodeId, usize, Access),
+    Data(DataId, HostBytes),
+}
+
+/// What has become of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// Which arguments of a kernel.
+    pub(crate) args: Vec<u32>,
+    /// Its range, offset or work-group.
+    pub(crate) grid: bool,
+    /// Another kernel, or anything of another command.
+    pub(crate) command: bool,
+    /// The memory that it uses.
+    pub(crate) memory: bool,
+}
+
+impl Changed {
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Why a node cannot have the values of another one.
+pub(crate) type Mismatch = String;
+
+impl Edit {
+    fn op(&mut self, to: &mut Writer<'_>, node: NodeId, op: Op) {
+        let old = std::mem::replace(to.tables.ir.op_mut(node), op);
+        self.log.push(Undo::Op(node, old));
+    }
+
+    pub(super) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg) {
+        if let Arg::Buffer(view) = arg {
+            to.keep(view);
+        }
+        let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], arg);
+        self.log.push(Undo::Arg(args, index, old));
+    }
+
+    pub(super) fn bytes(&mut self, to: &mut Writer<'_>, span: Span, bytes: &[u8]) {
+        self.log.push(Undo::Bytes(span, self.bytes.len()));
+        let place = to.tables.ir.bytes_mut(span);
+        self.bytes.extend_from_slice(place);
+        place.copy_from_slice(bytes);
+    }
+
+    pub(super) fn access(&mut self, to: &mut Writer<'_>, node: NodeId, slot: usize, access: Access) {
+        to.keep(access.view);
+        let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
+        self.log.push(Undo::Access(node, slot, old));
+    }
+
+    fn data(&mut self, to: &mut Writer<'_>, id: DataId, data: HostBytes) {
+        let old = std::mem::replace(&mut to.tables.data[id.index()], data);
+        self.log.push(Undo::Data(id, old));
+    }
+
+    /// The accesses that were written over: node, which of its accesses, and what it was.
+    pub(crate) fn old_accesses(&self) -> impl Iterator<Item = (NodeId, usize, &Access)> {
+        self.log.iter().filter_map(|undo| match undo {
+            Undo::Access(node, slot, old) => Some((*node, *slot, old)),
+            _ => None,
+        })
+    }
+
+    /// Lets go of what was written over. Host data is given back, to be dropped where no lock is held.
+    pub(crate) fn commit(self, to: &mut Writer<'_>) -> Vec<HostBytes> {
+        let mut dropped = Vec::new();
+        for undo in self.log {
+            match undo {
+                Undo::Arg(_, _, Arg::Buffer(view)) => to.release(view),
+                Undo::Access(_, _, access) => to.release(access.view),
+                Undo::Data(_, data) => dropped.push(data),
+                Undo::Op(..) | Undo::Arg(..) | Undo::Bytes(..) => {}
+            }
+        }
+        dropped
+    }
+
+    /// Writes everything back.
+    pub(crate) fn roll_back(self, to: &mut Writer<'_>) -> Vec<HostBytes> {
+        let mut dropped = Vec::new();
+        for undo in self.log.into_iter().rev() {
+            match undo {
+                Undo::Op(node, old) => *to.tables.ir.op_mut(node) = old,
+                Undo::Arg(args, index, old) => {
+                    let new = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], old);
+                    if let Arg::Buffer(view) = new {
+                        to.release(view);
+                    }
+                }
+                Undo::Bytes(span, start) => {
+                    to.tables.ir.bytes_mut(span).copy_from_slice(&self.bytes[start..start + span.len()]);
+                }
+                Undo::Access(node, slot, old) => {
+                    let new = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], old);
+                    to.release(new.view);
+                }
+                Undo::Data(id, old) => dropped.push(std::mem::replace(&mut to.tables.data[id.index()], old)),
+            }
+        }
+        self.views.into_iter().for_each(|view| to.release_unused(view));
+        dropped
+    }
+
+    /// The id that memory of other tables has here.
+    fn view(&mut self, to: &mut Writer<'_>, from: &Tables, view: ViewId) -> Result<ViewId, Mismatch> {
+        let view = to.view(from.mem(view).ok_or("its memory is gone")?);
+        self.views.push(view);
+        Ok(view)
+    }
+
+    fn place(&mut self, to: &mut Writer<'_>, from: &Tables, of: &Place) -> Result<Place, Mismatch> {
+        Ok(Place { view: self.view(to, from, of.view)?, offset: of.offset })
+    }
+
+    /// Gives a node the values of a node of other tables.
+    pub(crate) fn assign(
+        &mut self,
+        to: &mut Writer<'_>,
+        node: NodeId,
+        from: &Tables,
+        source: NodeId,
+    ) -> Result<Changed, Mismatch> {
+        let mut changed = Changed::default();
+        match (to.ir.op(node), from.ir.op(source)) {
+            (Op::Empty, Op::Empty) => return Ok(changed),
+            (
+                Op::Kernel { kernel, args, grid, bound, prints },
+                Op::Kernel { kernel: kernel2, args: args2, grid: grid2, bound: bound2, prints: prints2 },
+            ) => {
+                let (kernel, args, args2) = (*kernel, *args, *args2);
+                if to.kernels[kernel.index()] != from.kernels[kernel2.index()] {
+                    let name = |tables: &Tables, kernel: usize| tables.ir.kernels[kernel].name.to_string();
+                    let (old, new) = (name(to, kernel.index()), name(from, kernel2.index()));
+                    return Err(if old == new {
+                        format!("its kernel `{old}` is of another program")
+                    } else {
+                        format!("its kernel is `{old}` in one and `{new}` in the other")
+                    });
+                }
+                changed.grid = grid != grid2;
+                if changed.grid || bound != bound2 || prints != prints2 {
+                    let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
+                    self.op(to, node, op);
+                }
+                self.args(to, args, from, args2, &mut changed)?;
+            }
+            (Op::Copy { src, dst, size }, Op::Copy { src: src2, dst: dst2, size: size2 }) => {
+                let same = size == size2 && same_place(to, src, from, src2) && same_place(to, dst, from, dst2);
+                if !same {
+                    let op =
+                        Op::Copy { src: self.place(to, from, src2)?, dst: self.place(to, from, dst2)?, size: *size2 };
+                    self.op(to, node, op);
+                    changed.command = true;
+                }
+            }
+            (Op::CopyRect(rect), Op::CopyRect(rect2)) => {
+                let (old, mut new) = (rect.clone(), rect2.clone());
+                (new.src, new.dst) = (self.view(to, from, rect2.src)?, self.view(to, from, rect2.dst)?);
+                if old != new {
+                    self.op(to, node, Op::CopyRect(new));
+                    changed.command = true;
+                }
+            }
+            (Op::Fill { dst, size, pattern }, Op::Fill { dst: dst2, size: size2, pattern: pattern2 }) => {
+                let (pattern, new) = (*pattern, from.ir.bytes(*pattern2));
+                if pattern.len() != new.len() {
+                    return Err(format!(
+                        "its pattern has {} bytes in one and {} in the other",
+                        pattern.len(),
+                        new.len()
+                    ));
+                }
+                if size != size2 || !same_place(to, dst, from, dst2) {
+                    let op = Op::Fill { dst: self.place(to, from, dst2)?, size: *size2, pattern };
+                    self.op(to, node, op);
+                    changed.command = true;
+                }
+                if to.ir.bytes(pattern) != new {
+                    self.bytes(to, pattern, new);
+                    changed.command = true;
+                }
+            }
+            (Op::Write { dst, size, data }, Op::Write { dst: dst2, size: size2, data: data2 }) => {
+                same_size(*size, *size2)?;
+                let (data, new) = (*data, &from.data[data2.index()]);
+                if !same_place(to, dst, from, dst2) {
+                    let op = Op::Write { dst: self.place(to, from, dst2)?, size: *size2, data };
+                    self.op(to, node, op);
+                    changed.command = true;
+                }
+                if !to.data[data.index()].is(new) {
+                    self.data(to, data, new.clone());
+                    changed.command = true;
+                }
+            }
+            (Op::Read { src, size, result }, Op::Read { src: src2, size: size2, .. }) => {
+                same_size(*size, *size2)?;
+                let result = *result;
+                if !same_place(to, src, from, src2) {
+                    let op = Op::Read { src: self.place(to, from, src2)?, size: *size2, result };
+                    self.op(to, node, op);
+                    changed.command = true;
+                }
+            }
+            (old, new) => {
+                let kind = super::NodeKind::of;
+                return Err(format!("it is a {} in one and a {} in the other", kind(old), kind(new)));
+            }
+        }
+        self.accesses(to, node, from, source, &mut changed)?;
+        Ok(changed)
+    }
+
+    fn args(
+        &mut self,
+        to: &mut Writer<'_>,
+        args: Span,
+        from: &Tables,
+        args2: Span,
+        changed: &mut Changed,
+    ) -> Result<(), Mismatch> {
+        for index in 0..args.len() {
+            let (old, new) = (to.ir.args(args)[index], from.ir.args(args2)[index]);
+            let differs = match (old, new) {
+                (Arg::Value(span), Arg::Value(span2)) => {
+                    if span.len() != span2.len() {
+                        let (old, new) = (span.len(), span2.len());
+                        return Err(format!("argument {index} has {old} bytes in one and {new} in the other"));
+                    }
+                    let differs = to.ir.bytes(span) != from.ir.bytes(span2);
+                    if differs {
+                        self.bytes(to, span, from.ir.bytes(span2));
+                    }
+                    differs
+                }
+                (Arg::Buffer(view), Arg::Buffer(view2)) => {
+                    let differs = !same_mem(to.mem(view), from.mem(view2));
+                    if differs {
+                        let view = self.view(to, from, view2)?;
+                        self.arg(to, args, index, Arg::Buffer(view));
+                    }
+                    differs
+                }
+                (Arg::Local(old), Arg::Local(new)) => {
+                    if old != new {
+                        self.arg(to, args, index, Arg::Local(new));
+                    }
+                    old != new
+                }
+                (Arg::Null, Arg::Null) => false,
+                _ => return Err(format!("argument {index} is of another kind")),
+            };
+            if differs {
+                changed.args.push(index as u32);
+            }
+        }
+        Ok(())
+    }
+
+    fn accesses(
+        &mut self,
+        to: &mut Writer<'_>,
+        node: NodeId,
+        from: &Tables,
+        source: NodeId,
+        changed: &mut Changed,
+    ) -> Result<(), Mismatch> {
+        let count = to.ir.accesses(node).len();
+        if count != from.ir.accesses(source).len() {
+            return Err("it uses another number of buffers".to_owned());
+        }
+        for slot in 0..count {
+            let (old, new) = (&to.ir.accesses(node)[slot], &from.ir.accesses(source)[slot]);
+            let same_range = old.range == new.range && old.mode == new.mode;
+            if same_range && same_mem(to.mem(old.view), from.mem(new.view)) {
+                continue;
+            }
+            let access = Access { view: self.view(to, from, new.view)?, ..new.clone() };
+            self.access(to, node, slot, access);
+            changed.memory = true;
+        }
+        Ok(())
+    }
+}
+
+fn same_mem(a: Option<&Mem>, b: Option<&Mem>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a.raw() == b.raw())
+}
+
+fn same_place(to: &Writer<'_>, a: &Place, from: &Tables, b: &Place) -> bool {
+    a.offset == b.offset && same_mem(to.mem(a.view), from.mem(b.view))
+}
+
+fn same_size(old: usize, new: usize) -> Result<(), Mismatch> {
+    if old == new {
+        return Ok(());
+    }
+    Err(format!("it transfers {old} bytes in one and {new} in the other, and results and inputs keep their size"))
+}

@@ -1,0 +1,414 @@
+//! Parameters: kernel arguments whose values change after their node was added.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytemuck::Pod;
+
+use crate::cl::buffer::{AsRegion, Buffer, Mem, Region};
+use crate::error::{ParameterError, Result};
+
+/// A kernel argument that can be changed after its node was added, known from SYCL graphs as a dynamic parameter.
+///
+/// It is registered with a node by using it as an argument there; one parameter may serve many arguments of many nodes, in
+/// several graphs. [`set`](Self::set) changes all of these nodes at once. An executable has the values of when it was
+/// finalized, until [`Executable::update`](crate::Executable::update) brings the new ones.
+///
+/// A parameter carries the bound within which safe code may change it, because the promise that is made when a kernel node
+/// is added has to cover every value that it can get: a range ([`within`](Self::within)), a condition
+/// ([`checked`](Self::checked)), or every value ([`any`](Self::any)). One without a bound ([`new`](Self::new)) is changed
+/// by [`set_unchecked`](Self::set_unchecked). Buffers ([`buffer`](Parameter::buffer)) are bound by the bytes that the first
+/// one declares.
+///
+/// Setting a parameter changes no edge: nodes that are there keep waiting for whom they wait, and nodes that are added later
+/// wait by the values of then. When another buffer makes two nodes conflict that no edges order, finalizing and updating
+/// say so.
+///
+/// Cheap to clone: clones are the same parameter.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Buffer, Finalize, Graph, Parameter, Program, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let source = "kernel void scale(global float *a, float by) { a[get_global_id(0)] *= by; }";
+/// let scale = Program::from_source(&queue, source)?.kernel("scale")?;
+/// let numbers = Buffer::<f32>::new(&queue, 2)?;
+///
+/// let by = Parameter::any(2.0_f32);
+/// let graph = Graph::new(&queue)?;
+/// graph.write(&numbers, [1.0, 3.0]).add()?;
+/// // SAFETY: a work-item touches its own element, whatever it is multiplied by.
+/// let node = unsafe { graph.kernel(&scale).read_write(&numbers).arg(&by).range(2).add()? };
+/// let result = graph.read(&numbers).add()?;
+///
+/// let executable = graph.finalize(Finalize::new().updatable())?;
+/// for (factor, expected) in [(2.0, [2.0, 6.0]), (10.0, [10.0, 30.0])] {
+///     by.set(factor)?;
+///     executable.update(&node)?;
+///     let run = executable.submit(&queue)?;
+///     run.wait()?;
+///     assert_eq!(*run.get(&result)?, expected);
+/// }
+/// # Ok(()) }
+/// ```
+#[doc(alias = "dynamic_parameter")]
+pub struct Parameter<T: ?Sized> {
+    cell: Arc<Cell>,
+    kind: PhantomData<fn() -> Box<T>>,
+}
+
+/// Stands for a size of local memory in [`Parameter<LocalMemory>`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LocalMemory;
+
+/// A parameter without its type, as graphs keep it.
+pub(crate) struct Cell {
+    held: Mutex<Held>,
+    bound: Bound,
+}
+
+struct Held {
+    value: Value,
+    /// When it was set, counted over all parameters.
+    time: u64,
+}
+
+/// What a parameter stands for now.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Bytes(Box<[u8]>),
+    Local(usize),
+    Buffer(Mem),
+}
+
+type Condition = Box<dyn Fn(&Value) -> bool + Send + Sync>;
+
+/// What safe code may set.
+enum Bound {
+    None,
+    Any,
+    /// What it says in an error, and what it asks.
+    Condition(String, Condition),
+    /// The bytes of a buffer that its kernels use, counted from its start.
+    Bytes {
+        range: std::ops::Range<usize>,
+    },
+}
+
+static CLOCK: AtomicU64 = AtomicU64::new(1);
+
+impl Cell {
+    fn new(value: Value, bound: Bound) -> Arc<Self> {
+        let time = CLOCK.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { held: Mutex::new(Held { value, time }), bound })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, value: Value) {
+        let mut held = self.lock();
+        held.time = CLOCK.fetch_add(1, Ordering::Relaxed);
+        let old = std::mem::replace(&mut held.value, value);
+        drop(held);
+        // A buffer may go here, which is a call to the driver.
+        drop(old);
+    }
+
+    fn set(&self, value: Value) -> Result<(), ParameterError> {
+        match &self.bound {
+            Bound::None => return Err(ParameterError::Unbounded),
+            Bound::Condition(bound, holds) if !holds(&value) => {
+                return Err(ParameterError::OutOfBound { bound: bound.clone() });
+            }
+            _ => {}
+        }
+        self.put(value);
+        Ok(())
+    }
+
+    /// When it was set.
+    pub(crate) fn time(&self) -> u64 {
+        self.lock().time
+    }
+
+    /// What it is now, and since when.
+    pub(crate) fn now<R>(&self, look: impl FnOnce(&Value, u64) -> R) -> R {
+        let held = self.lock();
+        look(&held.value, held.time)
+    }
+
+    /// The bytes of its buffer that kernels use, as a region of the buffer of now.
+    pub(crate) fn region(&self) -> Option<Region> {
+        let Bound::Bytes { range } = &self.bound else { return None };
+        match &self.lock().value {
+            Value::Buffer(mem) => Some(Region { mem: mem.clone(), offset: range.start, size: range.len() }),
+            _ => None,
+        }
+    }
+
+    /// What it is, for error texts.
+    pub(crate) fn what(&self) -> String {
+        if let Bound::Bytes { range } = &self.bound {
+            return format!("bytes {}..{} of a buffer", range.start, range.end);
+        }
+        self.now(|value, _| match value {
+            Value::Bytes(bytes) => format!("a value of {} bytes", bytes.len()),
+            Value::Local(_) => "a size of local memory".to_owned(),
+            Value::Buffer(_) => "a buffer".to_owned(),
+        })
+    }
+
+    fn bytes(&self) -> Box<[u8]> {
+        self.now(|value, _| match value {
+            Value::Bytes(bytes) => bytes.clone(),
+            Value::Local(_) | Value::Buffer(_) => Box::default(),
+        })
+    }
+}
+
+impl<T: Pod> Parameter<T> {
+    /// A value without a bound, which only [`set_unchecked`](Self::set_unchecked) changes.
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        Self::of(Value::Bytes(bytemuck::bytes_of(&value).into()), Bound::None)
+    }
+
+    /// A value that may become any other of its type.
+    #[must_use]
+    pub fn any(value: T) -> Self {
+        Self::of(Value::Bytes(bytemuck::bytes_of(&value).into()), Bound::Any)
+    }
+
+    /// A value that stays within a range: `1..=9`, `..100`, `0.0..1.0`.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfBound`] when the first value lies outside.
+    pub fn within(value: T, range: impl RangeBounds<T> + fmt::Debug + Send + Sync + 'static) -> Result<Self>
+    where
+        T: PartialOrd,
+    {
+        let bound = format!("{range:?}");
+        Self::bound(value, bound, move |value| range.contains(value))
+    }
+
+    /// A value for which a condition holds; `bound` is what an error calls it, such as `a power of two`.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfBound`] when it does not hold for the first value.
+    pub fn checked(
+        value: T,
+        bound: impl Into<String>,
+        condition: impl Fn(&T) -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Self::bound(value, bound.into(), condition)
+    }
+
+    fn bound(value: T, bound: String, condition: impl Fn(&T) -> bool + Send + Sync + 'static) -> Result<Self> {
+        if !condition(&value) {
+            return Err(ParameterError::OutOfBound { bound }.into());
+        }
+        let holds = move |value: &Value| match value {
+            Value::Bytes(bytes) => condition(&bytemuck::pod_read_unaligned(bytes)),
+            Value::Local(_) | Value::Buffer(_) => false,
+        };
+        let value = Value::Bytes(bytemuck::bytes_of(&value).into());
+        Ok(Self::of(value, Bound::Condition(bound, Box::new(holds))))
+    }
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfBound`], [`ParameterError::Unbounded`]: the value stays as it was.
+    pub fn set(&self, value: T) -> Result<()> {
+        Ok(self.cell.set(Value::Bytes(bytemuck::bytes_of(&value).into()))?)
+    }
+
+    /// Sets a value without looking at the bound.
+    ///
+    /// # Safety
+    /// The promises of all kernel nodes that use the parameter hold for this value too.
+    #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
+    pub unsafe fn set_unchecked(&self, value: T) {
+        self.cell.put(Value::Bytes(bytemuck::bytes_of(&value).into()));
+    }
+
+    /// The value that was set last.
+    #[must_use]
+    pub fn get(&self) -> T {
+        bytemuck::pod_read_unaligned(&self.cell.bytes())
+    }
+}
+
+impl Parameter<[u8]> {
+    /// Raw bytes without a bound, which only [`set_unchecked`](Self::set_unchecked) changes.
+    #[must_use]
+    pub fn bytes(value: &[u8]) -> Self {
+        Self::of(Value::Bytes(value.into()), Bound::None)
+    }
+
+    /// Raw bytes that may become any others, as many.
+    #[must_use]
+    pub fn any_bytes(value: &[u8]) -> Self {
+        Self::of(Value::Bytes(value.into()), Bound::Any)
+    }
+
+    fn check_size(&self, value: &[u8]) -> Result<(), ParameterError> {
+        let (size, given) = (self.cell.bytes().len(), value.len());
+        if size == given { Ok(()) } else { Err(ParameterError::Size { size, given }) }
+    }
+
+    /// Sets the bytes.
+    ///
+    /// # Errors
+    /// [`ParameterError::Size`], [`ParameterError::Unbounded`]: they stay as they were.
+    pub fn set(&self, value: &[u8]) -> Result<()> {
+        self.check_size(value)?;
+        Ok(self.cell.set(Value::Bytes(value.into()))?)
+    }
+
+    /// Sets the bytes without a bound.
+    ///
+    /// # Errors
+    /// [`ParameterError::Size`]: they stay as they were.
+    ///
+    /// # Safety
+    /// The promises of all kernel nodes that use the parameter hold for these bytes too.
+    #[allow(unsafe_code)] // As above.
+    pub unsafe fn set_unchecked(&self, value: &[u8]) -> Result<()> {
+        self.check_size(value)?;
+        self.cell.put(Value::Bytes(value.into()));
+        Ok(())
+    }
+
+    /// The bytes that were set last.
+    #[must_use]
+    pub fn get(&self) -> Box<[u8]> {
+        self.cell.bytes()
+    }
+}
+
+impl Parameter<LocalMemory> {
+    /// Bytes of local memory a work-group, without a bound: only [`set_unchecked`](Self::set_unchecked) changes them.
+    #[must_use]
+    pub fn local(bytes: usize) -> Self {
+        Self::of(Value::Local(bytes), Bound::None)
+    }
+
+    /// Bytes of local memory a work-group, within a range.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfBound`] when the first number lies outside.
+    pub fn local_within(
+        bytes: usize,
+        range: impl RangeBounds<usize> + fmt::Debug + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let bound = format!("{range:?} bytes");
+        if !range.contains(&bytes) {
+            return Err(ParameterError::OutOfBound { bound }.into());
+        }
+        let holds = move |value: &Value| matches!(value, Value::Local(bytes) if range.contains(bytes));
+        Ok(Self::of(Value::Local(bytes), Bound::Condition(bound, Box::new(holds))))
+    }
+
+    /// Sets the bytes. What the device has is asked when the value is used: at finalize and at update.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfBound`], [`ParameterError::Unbounded`]: they stay as they were.
+    pub fn set(&self, bytes: usize) -> Result<()> {
+        Ok(self.cell.set(Value::Local(bytes))?)
+    }
+
+    /// Sets the bytes without looking at the bound.
+    ///
+    /// # Safety
+    /// The promises of all kernel nodes that use the parameter hold for so much local memory too.
+    #[allow(unsafe_code)] // As above.
+    pub unsafe fn set_unchecked(&self, bytes: usize) {
+        self.cell.put(Value::Local(bytes));
+    }
+
+    /// The bytes that were set last.
+    #[must_use]
+    pub fn get(&self) -> usize {
+        self.cell.now(|value, _| if let Value::Local(bytes) = value { *bytes } else { 0 })
+    }
+}
+
+impl<T> Parameter<Buffer<T>> {
+    /// A buffer or sub-buffer. Kernels use of it what is named here: all, or the part that a slice names; every buffer that
+    /// it becomes later has to hold that part, in the same place.
+    #[must_use]
+    pub fn buffer(buffer: &impl AsRegion<T>) -> Self {
+        let Region { mem, offset, size } = buffer.region();
+        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
+    }
+
+    /// Sets the buffer.
+    ///
+    /// # Errors
+    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]: it stays as it was.
+    pub fn set(&self, buffer: &Buffer<T>) -> Result<()> {
+        let mem = buffer.region().mem;
+        let needed = match &self.cell.bound {
+            Bound::Bytes { range } => range.end,
+            Bound::None | Bound::Any | Bound::Condition(..) => 0,
+        };
+        if mem.size() < needed {
+            return Err(ParameterError::TooSmall { needed: needed as u64, given: mem.size() as u64 }.into());
+        }
+        let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
+        if !same {
+            return Err(ParameterError::OtherContext.into());
+        }
+        Ok(self.cell.set(Value::Buffer(mem))?)
+    }
+}
+
+impl<T: ?Sized> Parameter<T> {
+    fn of(value: Value, bound: Bound) -> Self {
+        Self { cell: Cell::new(value, bound), kind: PhantomData }
+    }
+
+    pub(crate) fn cell(&self) -> &Arc<Cell> {
+        &self.cell
+    }
+}
+
+impl<T: ?Sized> Clone for Parameter<T> {
+    fn clone(&self) -> Self {
+        Self { cell: Arc::clone(&self.cell), kind: PhantomData }
+    }
+}
+
+impl<T: ?Sized> PartialEq for Parameter<T> {
+    /// The same parameter.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.cell, &other.cell)
+    }
+}
+
+impl<T: ?Sized> Eq for Parameter<T> {}
+
+impl<T: ?Sized> fmt::Debug for Parameter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Parameter({:?})", self.cell)
+    }
+}
+
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.now(|value, _| write!(f, "{value:?}"))?;
+        match &self.bound {
+            Bound::None => f.write_str(", unbounded"),
+            Bound::Any => f.write_str(", any"),
+            Bound::Condition(bound, _) => write!(f, ", {bound}"),
+            Bound::Bytes { range } => write!(f, ", bytes {range:?}"),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Ranges of kernels, and whether a device can run them.
+
+use crate::caps::Caps;
+use crate::cl::kernel::DeviceFacts;
+use crate::error::BuildCause;
+use crate::ir::Grid;
+
+/// One, two or three sizes: `n`, `[x, y]` or `[x, y, z]` converts into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub(super) dims: u32,
+    pub(super) sizes: [usize; 3],
+}
+
+impl Extent {
+    /// One with these sizes. More than three, or none, are found when the range is checked.
+    pub(crate) fn of(sizes: &[usize]) -> Self {
+        sizes
+            .iter()
+            .fold(None, |extent, size| Some(Self::and(extent, *size)))
+            .unwrap_or(Self { dims: 0, sizes: [1; 3] })
+    }
+
+    /// The sizes given.
+    pub(super) fn sizes(&self) -> &[usize] {
+        &self.sizes[..(self.dims as usize).min(3)]
+    }
+
+    /// One with a dimension more.
+    pub(crate) fn and(extent: Option<Self>, size: usize) -> Self {
+        let mut extent = extent.unwrap_or(Self { dims: 0, sizes: [1; 3] });
+        if let Some(place) = extent.sizes.get_mut(extent.dims as usize) {
+            *place = size;
+        }
+        extent.dims = extent.dims.saturating_add(1);
+        extent
+    }
+}
+
+impl From<usize> for Extent {
+    fn from(x: usize) -> Self {
+        Self { dims: 1, sizes: [x, 1, 1] }
+    }
+}
+
+impl From<[usize; 1]> for Extent {
+    fn from([x]: [usize; 1]) -> Self {
+        x.into()
+    }
+}
+
+impl From<[usize; 2]> for Extent {
+    fn from([x, y]: [usize; 2]) -> Self {
+        Self { dims: 2, sizes: [x, y, 1] }
+    }
+}
+
+impl From<[usize; 3]> for Extent {
+    fn from(sizes: [usize; 3]) -> Self {
+        Self { dims: 3, sizes }
+    }
+}
+
+/// The range of a kernel: work-items by dimension, where their ids start, and how many make a work-group. A range converts
+/// into it: `n`, `[x, y]` or `[x, y, z]`.
+///
+/// ```
+/// let range = clgraph::NdRange::new([64, 32]).offset([0, 16]).work_group([8, 8]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct NdRange {
+    pub(super) range: Extent,
+    pub(super) offset: Option<Extent>,
+    pub(super) work_group: Option<Extent>,
+}
+
+impl NdRange {
+    /// So many work-items; ids start at zero, and the driver chooses the work-groups.
+    pub fn new(range: impl Into<Extent>) -> Self {
+        Self { range: range.into(), offset: None, work_group: None }
+    }
+
+    /// Where ids start.
+    pub fn offset(mut self, offset: impl Into<Extent>) -> Self {
+        self.offset = Some(offset.into());
+        self
+    }
+
+    /// How many work-items make a work-group.
+    pub fn work_group(mut self, size: impl Into<Extent>) -> Self {
+        self.work_group = Some(size.into());
+        self
+    }
+}
+
+impl From<usize> for NdRange {
+    fn from(x: usize) -> Self {
+        Self::new(x)
+    }
+}
+
+impl<const DIMS: usize> From<[usize; DIMS]> for NdRange
+where
+    Extent: From<[usize; DIMS]>,
+{
+    fn from(range: [usize; DIMS]) -> Self {
+        Self::new(range)
+    }
+}
+
+/// Whether a range lies within what the promise covers.
+pub(super) fn check_bound(grid: &Grid, bound: Option<Extent>) -> Result<(), BuildCause> {
+    let Some(bound) = bound else { return Ok(()) };
+    let dims = grid.dims as usize;
+    let beyond = bound.dims != grid.dims
+        || (0..dims).any(|dim| grid.offset[dim].saturating_add(grid.global[dim]) > bound.sizes[dim]);
+    if beyond {
+        return Err(BuildCause::RangeBound {
+            range: grid.global[..dims].to_vec(),
+            offset: grid.offset[..dims].to_vec(),
+            bound: format!("{:?}: give another by `range_up_to`", bound.sizes()),
+        });
+    }
+    Ok(())
+}
+
+#[inline]
+pub(super) fn check_grid(
+    range: Option<Extent>,
+    offset: Option<Extent>,
+    work_group: Option<Extent>,
+    facts: Option<&DeviceFacts>,
+    caps: &Caps,
+) -> Result<Grid, BuildCause> {
+    let Some(range) = range.filter(|range| range.dims > 0) else { return Err(BuildCause::NoRange) };
+    if range.dims > 3 {
+        return Err(BuildCause::WorkGroup(format!("a range of {} dimensions: OpenCL has 1, 2 or 3", range.dims)));
+    }
+    let required = facts.and_then(|facts| facts.required_work_group.as_ref());
+    if offset.is_none() && work_group.is_none() && required.is_none() && is_small(&range.sizes) {
+        // As most launches are.
+        return Ok(Grid { dims: range.dims, offset: [0; 3], global: range.sizes, local: None });
+    }
+    for (what, given) in [("global offset", offset), ("work-group size", work_group)] {
+        if let Some(given) = given.filter(|given| given.dims != range.dims) {
+            return Err(BuildCause::Dimensions { what, given: given.dims, range: range.dims });
+        }
+    }
+    let offset = offset.map_or([0; 3], |offset| {
+        let mut sizes = offset.sizes;
+        sizes[offset.dims as usize..].fill(0);
+        sizes
+    });
+    if !is_small(&range.sizes) || !is_small(&offset) {
+        check_countable(range, &offset, caps)?;
+    }
+    let required = required.copied();
+    let local = match (work_group, required) {
+        (Some(given), Some(required)) if given.sizes != required => {
+            let text =
+                format!("work-group size {:?}, and the kernel has reqd_work_group_size {required:?}", given.sizes);
+            return Err(BuildCause::WorkGroup(text));
+        }
+        (given, required) => given.map(|given| given.sizes).or(required),
+    };
+    if let Some(required) = required.filter(|required| required[range.dims as usize..].iter().any(|&size| size > 1)) {
+        let text =
+            format!("the range has {} dimensions, and the kernel has reqd_work_group_size {required:?}", range.dims);
+        return Err(BuildCause::WorkGroup(text));
+    }
+    if let Some(local) = local {
+        check_work_group(range, local, facts, caps)?;
+    }
+    Ok(Grid { dims: range.dims, offset, global: range.sizes, local })
+}
+
+/// Whether these numbers cannot overflow anything: sums and products stay below 2^32.
+fn is_small(sizes: &[usize; 3]) -> bool {
+    (sizes[0] | sizes[1] | sizes[2]) < 1 << 10 || (sizes[0] < 1 << 31 && sizes[1] == 1 && sizes[2] == 1)
+}
+
+/// Whether the device can count the work-items, and their ids.
+fn check_countable(range: Extent, offset: &[usize; 3], caps: &Caps) -> Result<(), BuildCause> {
+    // "CL_INVALID_GLOBAL_WORK_SIZE if any of the values ... exceed the maximum value representable by size_t on the
+    // device", and the same for global ids (OpenCL 3.0, clEnqueueNDRangeKernel).
+    let most = if caps.address_bits == 32 { u64::from(u32::MAX) } else { u64::MAX };
+    for (dim, (&size, &start)) in range.sizes.iter().zip(offset).enumerate() {
+        if (size as u64).checked_add(start as u64).is_none_or(|end| end > most) {
+            let text = format!("range {size} from offset {start} in dimension {dim} does not fit the device's size_t");
+            return Err(BuildCause::WorkGroup(text));
+        }
+    }
+    // Work-items are numbered by a size_t, and PoCL 6.0 divides by zero when there are more.
+    let items = range.sizes.iter().try_fold(1_u64, |items, &size| items.checked_mul(size as u64));
+    if !range.sizes.contains(&0) && items.is_none_or(|items| items > most) {
+        let sizes = &range.sizes[..range.dims as usize];
+        let text = format!("range {sizes:?} has more work-items than the device's size_t can count");
+        return Err(BuildCause::WorkGroup(text));
+    }
+    Ok(())
+}
+
+fn check_work_group(
+    range: Extent,
+    local: [usize; 3],
+    facts: Option<&DeviceFacts>,
+    caps: &Caps,
+) -> Result<(), BuildCause> {
+    let fail = |text: String| Err(BuildCause::WorkGroup(text));
+    if local.contains(&0) {
+        return fail(format!("work-group size {local:?} has a zero: leave it out and the driver chooses"));
+    }
+    for (dim, (&size, &limit)) in local.iter().zip(&caps.max_work_item_sizes).enumerate() {
+        if size > limit {
+            return fail(format!(
+                "work-group size {size} in dimension {dim} is more than the device's {limit} (CL_DEVICE_MAX_WORK_ITEM_SIZES)"
+            ));
+        }
+    }
+    let items = local.iter().try_fold(1_usize, |items, &size| items.checked_mul(size));
+    let limit = facts.map_or(caps.max_work_group_size, |facts| facts.max_work_group.min(caps.max_work_group_size));
+    if items.is_none_or(|items| items > limit) {
+        return fail(format!(
+            "work-group size {local:?} has more work-items than the {limit} that this kernel can have on the device \
+             (CL_KERNEL_WORK_GROUP_SIZE)"
+        ));
+    }
+    let uniform = facts.map_or(!caps.non_uniform_work_groups, |facts| facts.uniform);
+    if uniform && !range.sizes.contains(&0) {
+        for (dim, (&size, &local)) in range.sizes.iter().zip(&local).enumerate() {
+            if size % local != 0 {
+                return fail(format!(
+                    "range {size} in dimension {dim} is no multiple of work-group size {local}, and the device or the \
+                     program's OpenCL C version takes only full work-groups: round the range up to {}",
+                    size.div_ceil(local).saturating_mul(local)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_local(
+    sizes: impl Iterator<Item = usize>,
+    facts: Option<&DeviceFacts>,
+    caps: &Caps,
+) -> Result<(), BuildCause> {
+    let own = facts.map_or(0, |facts| facts.local_memory);
+    let needed = sizes.fold(own, |sum, size| sum.saturating_add(size as u64));
+    if needed > caps.local_memory {
+        return Err(BuildCause::LocalMemory { needed, own, limit: caps.local_memory });
+    }
+    Ok(())
+}

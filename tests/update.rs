@@ -1,0 +1,716 @@
+//! Updates: parameters, ranges, nodes in the place of others, and whole graphs.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use clgraph::{
+    Buffer, BuildCause, Error, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, HostRead, LocalMemory,
+    NdRange, Node, Parameter, ParameterError, Path, Progress, UpdateError,
+};
+use common::{Bench, UserEvent, cause, elsewhere, text};
+
+const LEN: usize = 64;
+const PATHS: [Path; 3] = [Path::Auto, Path::Native, Path::Replay];
+
+fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
+    (0..LEN as u32).map(of).collect()
+}
+
+struct Field {
+    bench: Bench,
+    a: Buffer<u32>,
+    b: Buffer<u32>,
+    c: Buffer<u32>,
+}
+
+impl Field {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let (a, b, c) = (bench.buffer(&each(|i| i)), bench.buffer(&each(|i| i * 10)), bench.buffer(&[0; LEN]));
+        Self { bench, a, b, c }
+    }
+
+    /// `out = in * 3 + by`
+    fn scale(&self, graph: &Graph, by: &Parameter<u32>) -> Node {
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&self.bench.kernel("scale")).read(&self.a).write(&self.c).arg(by).range(LEN).add() }
+            .unwrap()
+    }
+
+    fn run(&self, executable: &Executable, result: &HostRead<u32>) -> Vec<u32> {
+        let run = executable.submit(&self.bench.queue).unwrap();
+        run.wait().unwrap();
+        run.get(result).unwrap().to_vec()
+    }
+}
+
+fn updatable(path: Path) -> Finalize {
+    Finalize::new().path(path).updatable()
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(outcome: clgraph::Result<T>) -> UpdateError {
+    match outcome {
+        Err(Error::Update(error)) => error,
+        other => panic!("an UpdateError was expected, not {other:?}"),
+    }
+}
+
+#[track_caller]
+fn unset<T: std::fmt::Debug>(outcome: clgraph::Result<T>) -> ParameterError {
+    match outcome {
+        Err(Error::Parameter(error)) => error,
+        other => panic!("a ParameterError was expected, not {other:?}"),
+    }
+}
+
+/// Rules P1, P2, U1, U2
+#[test]
+fn a_parameter_changes_its_nodes_at_once_and_an_executable_when_it_is_updated() {
+    let field = Field::new();
+    for path in PATHS {
+        let graph = field.bench.graph();
+        let by = Parameter::any(1_u32);
+        let first = field.scale(&graph, &by);
+        let result = graph.read(&field.c).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 1));
+        by.set(7).unwrap();
+        assert_eq!(by.get(), 7);
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 1), "not updated");
+        let later = graph.finalize(Finalize::new().path(path)).unwrap();
+        assert_eq!(field.run(&later, &result), each(|i| i * 3 + 7), "finalized with the new value");
+        executable.update(&first).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 7));
+        // Rule P3: the value that it has already.
+        by.set(7).unwrap();
+        executable.update(&[first, result.node()]).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 7));
+    }
+}
+
+/// Rules P1, P4: one parameter in two arguments, two nodes and two graphs; buffers, sub-buffers, bytes and local memory.
+#[test]
+fn one_parameter_serves_many_arguments_of_every_kind() {
+    let field = Field::new();
+    let bench = &field.bench;
+    for path in PATHS {
+        let input = Parameter::buffer(&field.a);
+        let by = Parameter::bytes(&1_u32.to_ne_bytes());
+        let scale = bench.kernel("scale");
+        let build = |graph: &Graph| {
+            // SAFETY: a work-item touches its own element of buffers that hold as many.
+            unsafe {
+                let one = graph.kernel(&scale).read(&input).write(&field.c).arg(&by).range(LEN).add().unwrap();
+                let add =
+                    graph.kernel(&bench.kernel("add")).read_write(&field.c).read(&input).range(LEN).add().unwrap();
+                (one, add, graph.read(&field.c).add().unwrap())
+            }
+        };
+        let (one, two) = (bench.graph(), bench.graph());
+        let nodes = [build(&one), build(&two)];
+        let executables = [&one, &two].map(|graph| graph.finalize(updatable(path)).unwrap());
+        input.set(&field.b).unwrap();
+        // SAFETY: any number may be added.
+        unsafe { by.set_unchecked(&5_u32.to_ne_bytes()) }.unwrap();
+        for (executable, (scale, add, result)) in executables.iter().zip(nodes) {
+            assert_eq!(field.run(executable, &result), each(|i| i * 4 + 1));
+            executable.update(&[scale, add]).unwrap();
+            assert_eq!(field.run(executable, &result), each(|i| i * 40 + 5));
+        }
+        // A sub-buffer, and local memory.
+        let halves = bench.buffer(&each(|i| i + 100));
+        let wide = bench.buffer(&[3; 2 * LEN]);
+        let sub = Parameter::buffer(&wide.slice(..LEN).unwrap());
+        let local = Parameter::local_within(LEN * 4, LEN * 4..=LEN * 8).unwrap();
+        let graph = bench.graph();
+        // SAFETY: a work-group of so many elements has as much local memory at least.
+        let sum = unsafe {
+            let sum = graph.kernel(&bench.kernel("group_sum")).read_write(&sub).arg(&local).range(LEN).work_group(LEN);
+            sum.add().unwrap()
+        };
+        let executable = graph.finalize(updatable(path)).unwrap();
+        sub.set(&halves).unwrap();
+        local.set(LEN * 8).unwrap();
+        executable.update(&sum).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(bench.content(&halves), [(0..LEN as u32).map(|i| i + 100).sum::<u32>(); LEN]);
+        assert_eq!(bench.content(&wide), [3; 2 * LEN]);
+    }
+}
+
+/// Rules P1, P3
+#[test]
+fn a_parameter_takes_what_lies_within_its_bound_and_nothing_else() {
+    let field = Field::new();
+    let within = Parameter::within(3, 1..=9).unwrap();
+    within.set(9).unwrap();
+    assert_eq!(
+        text(within.set(10)),
+        "the value is outside the parameter's bound, 1..=9: the promises of its kernel nodes do not cover it"
+    );
+    assert_eq!(within.get(), 9);
+    assert!(matches!(unset(Parameter::within(0.5_f32, 1.0..2.0)), ParameterError::OutOfBound { .. }));
+    let power = Parameter::checked(4_u32, "a power of two", |value| value.is_power_of_two()).unwrap();
+    assert!(text(power.set(5)).contains("a power of two"));
+    power.set(8).unwrap();
+    let unbounded = Parameter::new(1_u8);
+    assert_eq!(unset(unbounded.set(2)), ParameterError::Unbounded);
+    // SAFETY: nobody uses it.
+    unsafe { unbounded.set_unchecked(2) };
+    assert_eq!(unbounded.get(), 2);
+    let bytes = Parameter::any_bytes(&[1, 2, 3]);
+    assert_eq!(unset(bytes.set(&[1])), ParameterError::Size { size: 3, given: 1 });
+    bytes.set(&[4, 5, 6]).unwrap();
+    assert_eq!(*bytes.get(), [4, 5, 6]);
+    assert_eq!(unset(Parameter::<[u8]>::bytes(&[1]).set(&[2])), ParameterError::Unbounded);
+    assert_eq!(unset(Parameter::<LocalMemory>::local(64).set(128)), ParameterError::Unbounded);
+    assert!(matches!(unset(Parameter::local_within(64, 128..)), ParameterError::OutOfBound { .. }));
+    let buffer = Parameter::buffer(&field.a.slice(32..).unwrap());
+    let small = field.bench.buffer(&[0; LEN - 1]);
+    assert_eq!(unset(buffer.set(&small)), ParameterError::TooSmall { needed: 256, given: 252 });
+    assert_eq!(unset(buffer.set(&elsewhere().buffer(&[0; LEN]))), ParameterError::OtherContext);
+    buffer.set(&field.b).unwrap();
+}
+
+/// Rule P4
+#[test]
+fn a_parameter_is_for_graphs_by_building_and_by_recording() {
+    let field = Field::new();
+    let queue = &field.bench.queue;
+    let (by, input) = (Parameter::any(2_u32), Parameter::buffer(&field.a));
+    let scale = field.bench.kernel("scale");
+    let launch = || {
+        let mut launch = ExecuteKernel::new(&scale);
+        launch.set_arg_read(&input).set_arg_write(&field.c).set_arg(&by).set_global_work_size(LEN);
+        // SAFETY: a work-item touches its own element.
+        unsafe { launch.enqueue_nd_range(queue) }
+    };
+    assert_eq!(
+        text(launch()),
+        "kernel `scale`: argument 0 is a parameter, which only nodes of graphs can have: record the queue, or give its value"
+    );
+    let graph = field.bench.graph();
+    let (event, result) =
+        graph.record(queue, || Ok((launch()?, queue.enqueue_read_buffer_owned(&field.c, 0, LEN, &[])?))).unwrap();
+    let result = result.host_read().unwrap();
+    for path in PATHS {
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let was = by.get();
+        input.set(&field.b).unwrap();
+        by.set(was + 1).unwrap();
+        executable.update(&event).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 30 + was + 1));
+    }
+}
+
+/// Rule P5
+#[test]
+fn a_range_changes_within_its_bound() {
+    let field = Field::new();
+    let bench = &field.bench;
+    for path in PATHS {
+        let graph = bench.graph();
+        let a = bench.buffer(&[1; LEN]);
+        let (stir, free) = (bench.kernel("stir"), bench.buffer(&[1; LEN]));
+        // SAFETY: a work-item touches its own element, and there are as many as the bound says.
+        let node = unsafe { graph.kernel(&stir).read_write(&a).range(8).range_up_to(LEN).add() }.unwrap();
+        // SAFETY: as above.
+        let fixed = unsafe { graph.kernel(&stir).read_write(&free).range(8).add() }.unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let stirred = |of: std::ops::Range<u32>| {
+            executable.update(&node).unwrap();
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            let now = bench.content(&a);
+            assert_eq!(now, each(|i| if of.contains(&i) { 5 + i } else { 1 }), "{path:?} {of:?}");
+            bench.queue.enqueue_fill_buffer(&a, &[1_u32], 0, LEN * 4, &[]).unwrap().wait().unwrap();
+        };
+        stirred(0..8);
+        graph.set_nd_range(node, LEN).unwrap();
+        stirred(0..64);
+        graph.set_nd_range(node, NdRange::new(16).offset(32).work_group(8)).unwrap();
+        stirred(32..48);
+        graph.set_nd_range(node, 0).unwrap();
+        stirred(0..0);
+        graph.set_nd_range(node, [40]).unwrap();
+        stirred(0..40);
+        // What cannot be.
+        let wrong = cause(graph.set_nd_range(node, 65));
+        assert!(matches!(wrong, BuildCause::RangeBound { .. }), "{wrong:?}");
+        let wrong = cause(graph.set_nd_range(node, NdRange::new(60).offset(5)));
+        assert!(matches!(wrong, BuildCause::RangeBound { .. }), "{wrong:?}");
+        assert!(matches!(cause(graph.set_nd_range(node, [8, 2])), BuildCause::Dimensions { .. }));
+        assert!(matches!(cause(graph.set_nd_range(fixed, 4)), BuildCause::RangeBound { .. }));
+        assert!(text(graph.set_nd_range(fixed, 4)).contains("`range_up_to`"));
+        let empty = graph.empty().add().unwrap();
+        assert!(matches!(cause(graph.set_nd_range(empty, 4)), BuildCause::OtherKind { .. }));
+        assert!(matches!(cause(graph.set_nd_range(node, NdRange::new(8).work_group(0))), BuildCause::WorkGroup(_)));
+        assert!(matches!(cause(bench.graph().set_nd_range(node, 4)), BuildCause::OtherGraph { .. }));
+        stirred(0..40);
+        // Without a bound, by a promise.
+        // SAFETY: as above.
+        unsafe { graph.kernel(&stir).read_write(&free).range(16).replace(fixed) }.unwrap();
+        executable.update(&fixed).unwrap();
+        let before = bench.content(&free);
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        let after = bench.content(&free);
+        assert_eq!(after[15], before[15].wrapping_mul(5).wrapping_add(15));
+        assert_eq!(after[16], before[16]);
+    }
+}
+
+/// Rule P7
+#[test]
+fn transfers_take_the_place_of_transfers() {
+    let field = Field::new();
+    let bench = &field.bench;
+    for path in PATHS {
+        let (a, b, c) = (bench.buffer(&[1; LEN]), bench.buffer(&[2; LEN]), bench.buffer(&[3; LEN]));
+        let graph = bench.graph();
+        let write = graph.write(&a, vec![10_u32; LEN]).add().unwrap();
+        let fill = graph.fill(&b.slice(..8).unwrap(), 20_u32).add().unwrap();
+        let copy = graph.copy(&a.slice(..4).unwrap(), &c.slice(4..8).unwrap()).add().unwrap();
+        let rect = graph.copy_rect(&b, &c).region([4, 2, 1]).add();
+        let rect = rect.unwrap_or_else(|error| panic!("{error}"));
+        let read = graph.read(&c).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        field.run(&executable, &read);
+        graph.write(&a, vec![11_u32; LEN]).replace(&write).unwrap();
+        graph.fill(&b.slice(8..16).unwrap(), 21_u32).replace(fill).unwrap();
+        graph.copy(&a.slice(8..32).unwrap(), &c.slice(32..56).unwrap()).replace(copy).unwrap();
+        graph.copy_rect(&b, &c).region([8, 2, 1]).replace(rect).unwrap();
+        graph.read(&c).replace(&read).unwrap();
+        executable.update(&[write.node(), fill, copy, rect, read.node()]).unwrap();
+        let seen = field.run(&executable, &read);
+        let expected: Vec<u32> = (0..LEN)
+            .map(|i| match i {
+                0..8 => 20,
+                8..16 => 21,
+                32..56 => 11,
+                _ => 3,
+            })
+            .collect();
+        assert_eq!(seen, expected, "{path:?}");
+        // Nothing to copy, and something again.
+        graph.copy(&a.slice(..0).unwrap(), &c.slice(..0).unwrap()).replace(copy).unwrap();
+        executable.update(&copy).unwrap();
+        graph.copy(&a.slice(..1).unwrap(), &c.slice(63..).unwrap()).replace(copy).unwrap();
+        executable.update(&copy).unwrap();
+        assert_eq!(field.run(&executable, &read)[63], 11);
+        // What does not fit.
+        let wrong = [
+            graph.copy(&a, &c).replace(fill),
+            graph.fill(&Buffer::<u8>::new(&bench.queue, 4).unwrap(), 1).replace(fill),
+            graph.write(&a.slice(..4).unwrap(), vec![1_u32; 4]).replace(&write),
+            graph.read(&c.slice(..4).unwrap()).replace(&read),
+            graph.fill(&b, 1_u32).after(copy).replace(fill),
+        ];
+        let expected = [
+            "it is a fill in one and a copy in the other",
+            "its pattern has 4 bytes in one and 1 in the other",
+            "it transfers 256 bytes in one and 16 in the other",
+            "it transfers 256 bytes in one and 16 in the other",
+            "edges stay as they are",
+        ];
+        for (wrong, expected) in wrong.into_iter().zip(expected) {
+            let shown = text(wrong);
+            assert!(shown.contains(expected), "{shown}");
+        }
+        let (stir, add) = (bench.kernel("stir"), bench.kernel("add"));
+        // SAFETY: a work-item touches its own element.
+        unsafe {
+            let node = graph.kernel(&stir).read_write(&a).range(LEN).add().unwrap();
+            let shown = text(graph.kernel(&add).read_write(&a).read(&b).range(LEN).replace(node));
+            assert!(shown.contains("its kernel is `stir` in one and `add` in the other"), "{shown}");
+        }
+        assert_eq!(field.run(&executable, &read)[63], 11, "as before");
+    }
+}
+
+/// Rule P8
+#[test]
+fn an_argument_of_several_parameters_has_the_value_that_was_set_last() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let (one, two) = (Parameter::any(1_u32), Parameter::any(2_u32));
+    let scale = field.bench.kernel("scale");
+    let launch = |value: u32| {
+        let kernel = graph.kernel(&scale).read(&field.a).write(&field.c);
+        if value == 0 { kernel.arg(&one).also(&two).range(LEN) } else { kernel.arg(value).range(LEN) }
+    };
+    // SAFETY: a work-item touches its own element.
+    let (node, plain) = unsafe { (launch(0).add().unwrap(), launch(1).add().unwrap()) };
+    let result = graph.read(&field.c).after(node).add().unwrap();
+    let graph2 = field.bench.graph();
+    // SAFETY: as above.
+    let alone =
+        unsafe { graph2.kernel(&scale).read(&field.a).write(&field.c).arg(&one).also(&two).range(LEN).add().unwrap() };
+    let result2 = graph2.read(&field.c).add().unwrap();
+    let executables = [graph.finalize(updatable(Path::Auto)).unwrap(), graph2.finalize(updatable(Path::Auto)).unwrap()];
+    for (parameter, value) in [(&one, 5), (&two, 6), (&one, 5), (&two, 1)] {
+        parameter.set(value).unwrap();
+        executables[0].update(&[node, plain]).unwrap();
+        executables[1].update(&alone).unwrap();
+        assert_eq!(field.run(&executables[0], &result), each(|i| i * 3 + 1), "what is not registered never changes");
+        assert_eq!(field.run(&executables[1], &result2), each(|i| i * 3 + value));
+    }
+    // SAFETY: as above.
+    let wrong = cause(unsafe {
+        graph.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).also(&Parameter::any(1_u8)).range(1).add()
+    });
+    assert!(matches!(wrong, BuildCause::Parameter { index: 2, .. }), "{wrong:?}");
+}
+
+/// Rule P6
+#[test]
+fn an_update_that_makes_nodes_conflict_is_refused_and_changes_nothing() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let stir = bench.kernel("stir");
+    for path in PATHS {
+        let (one, two) = (Parameter::buffer(&field.a), Parameter::buffer(&field.b));
+        let graph = bench.graph();
+        // SAFETY: a work-item touches its own element.
+        let node =
+            |of: &Parameter<Buffer<u32>>| unsafe { graph.kernel(&stir).read_write(of).range(LEN).add().unwrap() };
+        let (first, second) = (node(&one), node(&two));
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let risky = graph.finalize(updatable(path).allow_conflicts()).unwrap();
+        two.set(&field.a).unwrap();
+        let wrong = refused(executable.update(&[first, second]));
+        assert_eq!(wrong, UpdateError::Conflict { first, second });
+        assert!(wrong.to_string().contains("node 0 and node 1 would use the same bytes"), "{wrong}");
+        assert!(matches!(graph.finalize(Finalize::new()), Err(Error::Finalize(FinalizeError::Conflict { .. }))));
+        graph.finalize(Finalize::new().allow_conflicts()).unwrap();
+        risky.update(&second).unwrap();
+        let before = bench.content(&field.b);
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_ne!(bench.content(&field.b), before, "as it was");
+        // Both at once change places, and so do they one behind the other in a list.
+        one.set(&field.b).unwrap();
+        executable.update(&[first, second]).unwrap();
+        one.set(&field.a).unwrap();
+        two.set(&field.b).unwrap();
+        executable.update(&[second, first]).unwrap();
+        // An edge makes it right.
+        two.set(&field.a).unwrap();
+        graph.add_edge(first, second).unwrap();
+        let ordered = graph.finalize(updatable(path)).unwrap();
+        ordered.update(&[first, second]).unwrap();
+        // Edges of nodes that are added later follow the values of now.
+        let third = node(&two);
+        assert_eq!(graph.predecessors(third).unwrap(), [first]);
+    }
+}
+
+/// Rules U1, U9
+#[test]
+fn what_is_not_in_an_executable_cannot_be_updated() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let by = Parameter::any(1_u32);
+    let node = field.scale(&graph, &by);
+    let fixed = graph.finalize(Finalize::new()).unwrap();
+    assert_eq!(refused(fixed.update(&node)), UpdateError::NotUpdatable);
+    assert_eq!(refused(fixed.update_from(&graph)), UpdateError::NotUpdatable);
+    let executable = graph.finalize(updatable(Path::Auto)).unwrap();
+    let late = field.scale(&graph, &by);
+    assert_eq!(
+        text(executable.update(&[node, late])),
+        "node 1 is not in the executable: it was added to the graph after this was finalized"
+    );
+    let other = field.bench.graph();
+    let foreign = field.scale(&other, &by);
+    assert_eq!(text(executable.update(&foreign)), "node 0 is not in the executable: it is of another graph");
+    let event = field.bench.queue.enqueue_marker_with_wait_list(&[]).unwrap();
+    assert_eq!(refused(executable.update(&event)), UpdateError::NotANode { index: 0 });
+    executable.update(&Vec::<Node>::new()).unwrap();
+    drop(graph);
+    assert_eq!(refused(executable.update(&node)), UpdateError::GraphGone);
+    executable.submit(&field.bench.queue).unwrap().wait().unwrap();
+}
+
+/// Rules U1, U8: empty nodes do nothing.
+#[test]
+fn nodes_that_only_order_others_may_stand_in_a_list() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let by = Parameter::any(1_u32);
+    let empty = graph.empty().add().unwrap();
+    let node = field.scale(&graph, &by);
+    let result = graph.read(&field.c).add().unwrap();
+    let executable = graph.finalize(updatable(Path::Auto)).unwrap();
+    by.set(4).unwrap();
+    executable.update(&[empty, node, empty, node]).unwrap();
+    assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 4));
+}
+
+/// Rule U3: with work in flight, held by a user event on the queue, or waiting for one itself.
+#[test]
+fn an_update_does_not_wait_for_what_is_in_flight_and_does_not_change_it() {
+    let field = Field::new();
+    let bench = &field.bench;
+    for path in PATHS {
+        for deferred in [false, true] {
+            let graph = bench.graph();
+            let by = Parameter::any(1_u32);
+            let node = field.scale(&graph, &by);
+            let result = graph.read(&field.c).add().unwrap();
+            let executable = graph.finalize(updatable(path)).unwrap();
+            let gate = UserEvent::new(&bench.queue);
+            let event = clgraph::Event::from_opencl3(&gate.0).unwrap();
+            let first = if deferred {
+                executable.submit_to(&bench.queue).after(&event).submit().unwrap()
+            } else {
+                bench.queue.enqueue_barrier_with_wait_list(&[&event]).unwrap();
+                executable.submit(&bench.queue).unwrap()
+            };
+            by.set(2).unwrap();
+            let begin = Instant::now();
+            executable.update(&node).unwrap();
+            let second = executable.submit(&bench.queue).unwrap();
+            by.set(3).unwrap();
+            executable.update(&node).unwrap();
+            assert!(begin.elapsed() < Duration::from_secs(20), "it waited");
+            assert_eq!(first.progress().unwrap(), Progress::Waiting, "the gate is closed");
+            gate.set(0);
+            bench.queue.flush().unwrap();
+            for (run, by) in [(&first, 1), (&second, 2)] {
+                run.wait().unwrap();
+                assert_eq!(*run.get(&result).unwrap(), *each(|i| i * 3 + by), "{path:?}, deferred: {deferred}");
+            }
+            assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 3));
+        }
+    }
+}
+
+/// Rule U4
+#[test]
+fn a_list_is_updated_as_a_whole_or_not_at_all() {
+    let field = Field::new();
+    let bench = &field.bench;
+    for path in PATHS {
+        let graph = bench.graph();
+        let by = Parameter::any(1_u32);
+        let local = Parameter::local_within(256, 1..).unwrap();
+        let node = field.scale(&graph, &by);
+        // SAFETY: there is local memory for as many as a work-group has, at first.
+        let sum = unsafe {
+            let sum = graph.kernel(&bench.kernel("group_sum")).read_write(&field.b).arg(&local);
+            sum.range(LEN).work_group(LEN).add().unwrap()
+        };
+        let result = graph.read(&field.c).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        by.set(9).unwrap();
+        local.set(1 << 40).unwrap();
+        match refused(executable.update(&[node, sum])) {
+            UpdateError::Node { node, cause: BuildCause::LocalMemory { .. } } => assert_eq!(node, sum),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(graph.finalize(Finalize::new()), Err(Error::Finalize(FinalizeError::Node { .. }))));
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 1), "{path:?}");
+        local.set(512).unwrap();
+        executable.update(&[node, sum]).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 9), "{path:?}");
+    }
+}
+
+/// Rule U5
+#[test]
+fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let (scale, stir) = (bench.kernel("scale"), bench.kernel("stir"));
+    let build = |bench: &Bench, input: &Buffer<u32>, out: &Buffer<u32>, by: u32| {
+        let graph = bench.graph();
+        // SAFETY: a work-item touches its own element.
+        unsafe {
+            let (scale, stir) = (bench.kernel("scale"), bench.kernel("stir"));
+            graph.kernel(&scale).read(input).write(out).arg(by).range(LEN).add().unwrap();
+            graph.kernel(&stir).read_write(out).range(LEN).add().unwrap();
+        }
+        let result = graph.read(out).add().unwrap();
+        (graph, result)
+    };
+    // As a function of the same program, so that kernels are the same.
+    let same = |input: &Buffer<u32>, by: u32, range: usize| {
+        let graph = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            graph.kernel(&scale).read(input).write(&field.c).arg(by).range(LEN).add().unwrap();
+            graph.kernel(&stir).read_write(&field.c).range(range).add().unwrap();
+        }
+        let result = graph.read(&field.c).add().unwrap();
+        (graph, result)
+    };
+    for path in PATHS {
+        let (graph, result) = same(&field.a, 1, LEN);
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let expect = |factor: u32, by: u32, range: u32| {
+            let of = |i: u32| {
+                (i * factor * 3 + by).wrapping_mul(if i < range { 5 } else { 1 }) + if i < range { i } else { 0 }
+            };
+            assert_eq!(field.run(&executable, &result), each(of), "{path:?}");
+        };
+        expect(1, 1, 64);
+        executable.update_from(&same(&field.b, 2, 32).0).unwrap();
+        expect(10, 2, 32);
+        executable.update_from(&graph).unwrap();
+        expect(1, 1, 64);
+        // Recorded, with parameters of its own.
+        let (queue, by) = (&bench.queue, Parameter::any(6_u32));
+        let recorded = bench.graph();
+        recorded
+            .record(queue, || {
+                let mut launch = ExecuteKernel::new(&scale);
+                launch.set_arg_read(&field.b).set_arg_write(&field.c).set_arg(&by).set_global_work_size(LEN);
+                // SAFETY: as above.
+                unsafe { launch.enqueue_nd_range(queue)? };
+                let mut launch = ExecuteKernel::new(&stir);
+                launch.set_arg(&field.c).set_global_work_size(16);
+                // SAFETY: as above.
+                unsafe { launch.enqueue_nd_range(queue)? };
+                queue.enqueue_read_buffer_owned(&field.c, 0, LEN, &[])
+            })
+            .unwrap();
+        by.set(7).unwrap();
+        executable.update_from(&recorded).unwrap();
+        expect(10, 7, 16);
+
+        let differs = |graph: &Graph, difference: &str| {
+            let wrong = refused(executable.update_from(graph));
+            assert_eq!(wrong, UpdateError::Differs { difference: difference.to_owned() });
+            assert!(wrong.to_string().starts_with("the graph does not match the executable: "));
+            expect(10, 7, 16);
+        };
+        let there = elsewhere();
+        let (x, y) = (there.buffer(&[0; LEN]), there.buffer(&[0; LEN]));
+        differs(&build(there, &x, &y, 1).0, "it has another context");
+        let (more, _) = same(&field.a, 1, LEN);
+        more.empty().add().unwrap();
+        differs(&more, "it has 4 nodes, and the executable has 3");
+        let loose = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            loose.kernel(&scale).read(&field.a).write(&field.b).arg(1_u32).range(LEN).add().unwrap();
+            loose.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
+        }
+        loose.read(&field.c).add().unwrap();
+        differs(&loose, "node 1 waits for no node, and in the executable for nodes 0");
+        let kind = bench.graph();
+        // SAFETY: as above.
+        unsafe { kind.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).range(LEN).add().unwrap() };
+        kind.fill(&field.c, 1).add().unwrap();
+        kind.read(&field.c).add().unwrap();
+        differs(&kind, "node 1: it is a kernel in one and a fill in the other");
+        let kernel = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            kernel.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).range(LEN).add().unwrap();
+            kernel.kernel(&bench.kernel("add")).read_write(&field.c).read(&field.a).range(LEN).add().unwrap();
+        }
+        kernel.read(&field.c).add().unwrap();
+        differs(&kernel, "node 1: its kernel is `stir` in one and `add` in the other");
+        let other = Bench {
+            program: clgraph::Program::from_source(queue, "kernel void stir(global uint *a) {}").unwrap(),
+            queue: queue.clone(),
+        };
+        let program = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            program.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).range(LEN).add().unwrap();
+            program.kernel(&other.kernel("stir")).read_write(&field.c).range(LEN).add().unwrap();
+        }
+        program.read(&field.c).add().unwrap();
+        differs(&program, "node 1: its kernel `stir` is of another program");
+        let (size, _) = same(&field.a, 1, LEN);
+        let short = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            short.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).range(LEN).add().unwrap();
+            short.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
+        }
+        short.read(&field.c.slice(..4).unwrap()).add().unwrap();
+        differs(
+            &short,
+            "node 2: it transfers 256 bytes in one and 16 in the other, and results and inputs keep their size",
+        );
+        drop(size);
+    }
+}
+
+/// Rules N5, U8
+#[test]
+fn a_sub_graph_has_the_values_of_its_finalizing_until_its_node_is_updated() {
+    let field = Field::new();
+    for path in PATHS {
+        let child_graph = field.bench.graph();
+        let by = Parameter::any(1_u32);
+        let inner = field.scale(&child_graph, &by);
+        let child = child_graph.finalize(updatable(path)).unwrap();
+        by.set(2).unwrap();
+        let parent = field.bench.graph();
+        parent.empty().add().unwrap();
+        let node = parent.sub_graph(&child).add().unwrap();
+        let result = parent.read(&field.c).add().unwrap();
+        child.update(&inner).unwrap();
+        let executable = parent.finalize(updatable(path)).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 2), "the values at finalize");
+        by.set(3).unwrap();
+        child.update(&inner).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 2));
+        executable.update(&node.node()).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 3));
+        by.set(4).unwrap();
+        child.update(&inner).unwrap();
+        executable.update_from(&parent).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 4));
+        // A graph in the place of itself, and one with another sub-graph.
+        let other = field.bench.graph();
+        other.empty().add().unwrap();
+        other.sub_graph(&executable).add().unwrap();
+        other.read(&field.c).add().unwrap();
+        assert!(
+            text(executable.update_from(&other)).contains("node 1: it is a sub-graph with another number of nodes")
+        );
+        let none = field.bench.graph();
+        none.empty().add().unwrap();
+        field.scale(&none, &by);
+        none.read(&field.c).add().unwrap();
+        assert!(text(executable.update_from(&none)).contains("node 1: it is no sub-graph"));
+    }
+}
+
+/// Rule F6: what an update replaces is let go, also while nothing else happens.
+#[test]
+fn what_an_update_replaces_is_released() {
+    let field = Field::new();
+    let bench = &field.bench;
+    for path in PATHS {
+        let graph = bench.graph();
+        let (first, tell) = bench.telling_buffer(&[1; LEN]);
+        let parameter = Parameter::buffer(&first);
+        // SAFETY: a work-item touches its own element.
+        let node = unsafe {
+            graph.kernel(&bench.kernel("scale")).read(&parameter).write(&field.c).arg(1_u32).range(LEN).add().unwrap()
+        };
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let run = executable.submit(&bench.queue).unwrap();
+        drop(first);
+        let mut last = tell;
+        for round in 0..20 {
+            let (next, tell) = bench.telling_buffer(&[round; LEN]);
+            parameter.set(&next).unwrap();
+            drop(next);
+            executable.update(&node).unwrap();
+            run.wait().unwrap();
+            let again = executable.submit(&bench.queue).unwrap();
+            again.wait().unwrap();
+            last.wait_until_gone();
+            last = tell;
+        }
+        assert_eq!(bench.content(&field.c), [19 * 3 + 1; LEN]);
+        assert!(!last.is_gone());
+    }
+}
