@@ -719,15 +719,6 @@ fn a_marker_with_a_list_of_complete_events_keeps_its_place() {
     }
     gate.set(0);
     barrier.wait().unwrap();
-    // On a queue out of order a command of no size waits for nothing.
-    let unordered = field.bench.another_queue(true);
-    let gate = UserEvent::new(queue);
-    let gate_event = Event::from_opencl3(&gate.0).unwrap();
-    let held = field.fill(&unordered, &field.a, &[&gate_event]).unwrap();
-    unordered.enqueue_copy_buffer(&field.a, &field.b, 0, 0, 0, &[]).unwrap().wait().unwrap();
-    gate.set(0);
-    unordered.flush().unwrap();
-    held.wait().unwrap();
 }
 
 /// A program with such buffers runs in OpenCL, so it does here.

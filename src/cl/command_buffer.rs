@@ -14,20 +14,42 @@ use super::check;
 use super::enqueue::{To, enqueue};
 use super::event::DriverEvent;
 use super::gates::{self, Release};
-use super::kernel::KernelObject;
+use super::kernel::{KernelObject, SetArg};
 use super::places;
 use super::queue::DriverQueue;
-use crate::caps::RecordAbi;
+use crate::caps::{RecordAbi, UpdateAbi};
 use crate::error::{DriverError, Error, Result, SetupError, Status};
 use crate::ffi::command_buffer::{
-    CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, CL_INCOMPATIBLE_COMMAND_QUEUE_KHR,
-    CommandBufferFns, Tail,
+    CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR,
+    CL_INCOMPATIBLE_COMMAND_QUEUE_KHR, CommandBufferFns, Tail,
 };
+use crate::ffi::mutable_dispatch::{DispatchArg, DispatchConfig, MutableDispatchFns};
 
 /// A command buffer that takes no more commands.
 pub(crate) struct CommandBuffer {
     owned: Owned,
     simultaneous: bool,
+    /// How recorded kernels can be changed, if they can.
+    update: Option<(&'static MutableDispatchFns, UpdateAbi)>,
+}
+
+/// A recorded kernel that can be changed. It is of use as long as its command buffer lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handle(NonNull<c_void>);
+
+// SAFETY: **threads**: it is only ever given to `CommandBuffer::update`, which borrows exclusively.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+/// What is to become of a recorded kernel. Arguments that are not named, and sizes that are not given, stay.
+#[derive(Clone, Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) kernel: Handle,
+    pub(crate) args: Vec<(u32, SetArg<'a>)>,
+    pub(crate) offset: Option<[usize; 3]>,
+    pub(crate) global: Option<[usize; 3]>,
+    pub(crate) local: Option<[usize; 3]>,
 }
 
 /// A command buffer that takes commands. It belongs to one thread at a time: recording is not thread-safe.
@@ -35,6 +57,7 @@ pub(crate) struct Recording {
     owned: Owned,
     abi: RecordAbi,
     simultaneous: bool,
+    update: Option<(&'static MutableDispatchFns, UpdateAbi)>,
 }
 
 /// One counted reference, given back when dropped.
@@ -67,22 +90,27 @@ pub(crate) enum NotEnqueued {
 }
 
 impl Recording {
-    /// An empty command buffer for queues with the properties of this one, which is in order.
-    pub(crate) fn new(queue: &DriverQueue) -> Result<Self> {
+    /// An empty command buffer for queues with the properties of this one, which is in order. Its kernels can be changed
+    /// later if that is wanted and the device can.
+    pub(crate) fn new(queue: &DriverQueue, mutable: bool) -> Result<Self> {
         let device = queue.device();
         let lacks = || Error::from(DriverError::new("clCreateCommandBufferKHR", Status(CL_INVALID_OPERATION)));
         let (abi, caps) = device.abi()?.zip(device.caps().command_buffers.as_ref()).ok_or_else(lacks)?;
         let fns = device.extensions().command_buffer.as_ref().map_err(|_| lacks())?;
         // Drivers before 0.9.8 refuse to enqueue a command buffer that still runs, even one in order behind itself, unless
         // it was made for that. A list that holds nothing but its end is refused by some, so there is none then.
-        let flags = [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0];
-        let properties = if caps.simultaneous_use { flags.as_ptr() } else { std::ptr::null() };
+        let fields = caps.mutable.filter(|_| mutable);
+        let update = fields.and(device.extensions().mutable_dispatch.as_ref()).zip(abi.update);
+        let simultaneous = if caps.simultaneous_use { CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR } else { 0 };
+        let flags = simultaneous | if update.is_some() { CL_COMMAND_BUFFER_MUTABLE_KHR } else { 0 };
+        let list = [CL_COMMAND_BUFFER_FLAGS_KHR, flags, 0];
+        let properties = if flags == 0 { std::ptr::null() } else { list.as_ptr() };
         let (queues, mut status) = ([queue.raw()], CL_SUCCESS);
         // SAFETY: **live**, **lists**; the properties are null or end with 0.
         let raw = unsafe { (fns.create)(1, queues.as_ptr(), properties, &raw mut status) };
         check("clCreateCommandBufferKHR", status)?;
         let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: "cl_command_buffer_khr" })?;
-        Ok(Self { owned: Owned { raw, fns }, abi: abi.record, simultaneous: caps.simultaneous_use })
+        Ok(Self { owned: Owned { raw, fns }, abi: abi.record, simultaneous: caps.simultaneous_use, update })
     }
 
     /// A kernel over a range of `dims` dimensions, in work-items. The kernel object keeps its arguments for good: PoCL 3.1
@@ -94,10 +122,13 @@ impl Recording {
         offset: &[usize; 3],
         global: &[usize; 3],
         local: Option<&[usize; 3]>,
-    ) -> Result<(), DriverError> {
+    ) -> Result<Option<Handle>, DriverError> {
         let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
+        // PoCL 7.1 frees what is in it when it refuses the command.
+        let mut handle = std::ptr::null_mut();
+        let place = if self.update.is_some() { &raw mut handle } else { std::ptr::null_mut() };
         // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read; no queue, no
-        // properties, no sync points and no handle are wanted.
+        // properties and no sync points are wanted. Without properties all that the device can change may be changed.
         let status = unsafe {
             (self.owned.fns.kernel)(
                 self.owned.raw.as_ptr(),
@@ -111,10 +142,11 @@ impl Recording {
                 0,
                 std::ptr::null(),
                 std::ptr::null_mut(),
-                std::ptr::null_mut(),
+                place,
             )
         };
-        check("clCommandNDRangeKernelKHR", status)
+        check("clCommandNDRangeKernelKHR", status)?;
+        Ok(NonNull::new(handle).map(Handle))
     }
 
     /// `size` bytes from buffer to buffer.
@@ -176,7 +208,7 @@ impl Recording {
         let Owned { raw, fns } = self.owned;
         // SAFETY: **live**; `self` is taken, so nobody else uses it.
         check("clFinalizeCommandBufferKHR", unsafe { (fns.finalize)(raw.as_ptr()) })?;
-        Ok(CommandBuffer { owned: self.owned, simultaneous: self.simultaneous })
+        Ok(CommandBuffer { owned: self.owned, simultaneous: self.simultaneous, update: self.update })
     }
 }
 
@@ -201,6 +233,60 @@ impl CommandBuffer {
             CL_INCOMPATIBLE_COMMAND_QUEUE_KHR => NotEnqueued::NotNow(error),
             _ => NotEnqueued::Failed(error),
         })
+    }
+
+    /// Changes recorded kernels of this command buffer, each named once. Whoever calls keeps alive what they use now, and
+    /// what they used before until what is enqueued is through.
+    ///
+    /// An error may leave some of them changed and others not.
+    pub(crate) fn update(&mut self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+        let call = "clUpdateMutableCommandsKHR";
+        let (fns, abi) = self.update.ok_or(DriverError::new(call, Status(CL_INVALID_OPERATION)))?;
+        let null: *mut c_void = std::ptr::null_mut();
+        let mems: Vec<Vec<*mut c_void>> = changes
+            .iter()
+            .map(|change| {
+                let raw = |arg: &SetArg<'_>| if let SetArg::Mem(mem) = arg { mem.raw() } else { null };
+                change.args.iter().map(|(_, arg)| raw(arg)).collect()
+            })
+            .collect();
+        let args: Vec<Vec<DispatchArg>> = changes
+            .iter()
+            .zip(&mems)
+            .map(|(change, mems)| {
+                let arg = |((index, arg), mem): (&(u32, SetArg<'_>), &*mut c_void)| {
+                    let (size, value) = match arg {
+                        SetArg::Mem(_) | SetArg::Null => (size_of_val(mem), std::ptr::from_ref(mem).cast()),
+                        SetArg::Local(size) => (*size, std::ptr::null()),
+                        SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+                    };
+                    DispatchArg { index: *index, size, value }
+                };
+                change.args.iter().zip(mems).map(arg).collect()
+            })
+            .collect();
+        let sizes = |sizes: &Option<[usize; 3]>| sizes.as_ref().map_or(std::ptr::null(), |sizes| sizes.as_ptr());
+        let configs: Vec<DispatchConfig> = changes
+            .iter()
+            .zip(&args)
+            .map(|(change, args)| DispatchConfig {
+                command: change.kernel.0.as_ptr(),
+                num_args: args.len() as u32,
+                num_svm_args: 0,
+                num_exec_infos: 0,
+                // As many dimensions as before.
+                work_dim: 0,
+                args: if args.is_empty() { std::ptr::null() } else { args.as_ptr() },
+                svm_args: std::ptr::null(),
+                exec_infos: std::ptr::null(),
+                global_offset: sizes(&change.offset),
+                global_size: sizes(&change.global),
+                local_size: sizes(&change.local),
+            })
+            .collect();
+        // SAFETY: **live**, **promise**, **lists**, and **threads**: the command buffer is borrowed exclusively. The handles
+        // are its own; arguments point to values of the sizes given, and sizes to three.
+        check(call, unsafe { fns.update(abi, self.owned.raw.as_ptr(), &configs) })
     }
 
     /// The C handle, valid while this object lives.

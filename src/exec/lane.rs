@@ -28,6 +28,8 @@ pub(super) struct Lane {
     pub(super) editing: Option<Editing>,
     /// Whether an update was made.
     pub(super) changed: bool,
+    /// Command buffers that an update has changed in part: which set, and which of it.
+    pub(super) half_changed: Vec<(usize, usize)>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
@@ -111,6 +113,7 @@ impl Lane {
             values: Arc::new(values),
             editing,
             changed: false,
+            half_changed: Vec::new(),
             own_queue: None,
             recorded: Vec::new(),
             rings,

@@ -3,6 +3,7 @@
 mod deferred;
 mod dump;
 mod finalize;
+mod follow;
 mod lane;
 mod native;
 #[cfg(test)]

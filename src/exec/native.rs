@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::values::Values;
-use crate::cl::command_buffer::{CommandBuffer, Recording};
+use crate::cl::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, Status};
 use crate::ir::{NodeId, Op};
@@ -29,6 +29,8 @@ pub(super) struct Recorded {
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) buffer: Option<CommandBuffer>,
+    /// By step of the chunk: what the driver can change. Empty where it can change nothing.
+    pub(super) handles: Vec<Option<Handle>>,
 }
 
 /// Why there are no command buffers.
@@ -67,6 +69,11 @@ impl Recorded {
         self.chunks.get_mut(at).map(|old| std::mem::replace(old, chunk))
     }
 
+    /// A command buffer that nobody else has.
+    pub(super) fn chunk_mut(&mut self, at: usize) -> Option<&mut Chunk> {
+        self.chunks.get_mut(at).and_then(Arc::get_mut)
+    }
+
     /// A command buffer could not be enqueued, and its commands were replayed: worth telling, once.
     pub(super) fn tell_once(&self, error: &DriverError) {
         if !self.told.swap(true, Ordering::Relaxed) {
@@ -103,18 +110,27 @@ pub(super) fn record(plan: &Plan, values: &Values, queue: &DriverQueue) -> Resul
 pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Range<usize>) -> Result<Chunk, Refusal> {
     let mut refused = Vec::new();
     let mut recording = None;
+    let mut handles = Vec::new();
     for (index, step) in steps.clone().zip(&plan.steps[steps.clone()]) {
         if values.op(step).is_noop() {
             continue;
         }
         let recording = match &mut recording {
             Some(recording) => recording,
-            none => none.insert(Recording::new(queue).map_err(Refusal::All)?),
+            none => none.insert(Recording::new(queue, plan.updatable).map_err(Refusal::All)?),
         };
-        if let Err(error) = command(recording, values, index, values.op(step)) {
-            refused.push((step.node, error));
-            // A driver may take nothing more after it: whether it takes the others is asked of another one.
-            *recording = Recording::new(queue).map_err(Refusal::All)?;
+        let handle = match command(recording, values, index, values.op(step)) {
+            Ok(handle) => handle,
+            Err(error) => {
+                refused.push((step.node, error));
+                // A driver may take nothing more after it: whether it takes the others is asked of another one.
+                *recording = Recording::new(queue, plan.updatable).map_err(Refusal::All)?;
+                continue;
+            }
+        };
+        if handle.is_some() {
+            handles.resize(steps.len(), None);
+            handles[index - steps.start] = handle;
         }
     }
     if !refused.is_empty() {
@@ -123,26 +139,29 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
     let buffer = recording.map(Recording::finalize).transpose();
     let buffer =
         buffer.map_err(|error| Refusal::Nodes(plan.steps[steps].iter().map(|step| (step.node, error)).collect()))?;
-    Ok(Chunk { buffer })
+    Ok(Chunk { buffer, handles })
 }
 
-fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) -> Result<(), DriverError> {
+/// Records a command; gives what the driver can change in it.
+fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) -> Result<Option<Handle>, DriverError> {
     match op {
         Op::Kernel { grid, .. } => {
             let object = values.object(index)?;
-            recording.kernel(object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
+            return recording.kernel(object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
         }
-        Op::Copy { src, dst, size } => recording.copy(values.at(src)?, values.at(dst)?, *size),
+        Op::Copy { src, dst, size } => recording.copy(values.at(src)?, values.at(dst)?, *size)?,
         Op::CopyRect(rect) => recording.copy_rect(
             (values.mem(rect.src)?, &rect.src_origin),
             (values.mem(rect.dst)?, &rect.dst_origin),
             &rect.region,
             &rect.pitches,
-        ),
-        Op::Fill { dst, size, pattern } => recording.fill(values.at(dst)?, values.bytes(*pattern), *size),
+        )?,
+        Op::Fill { dst, size, pattern } => recording.fill(values.at(dst)?, values.bytes(*pattern), *size)?,
         // There is no such command. The planner asks for none, and its checker looks.
         Op::Empty | Op::SubGraph(_) | Op::Write { .. } | Op::Read { .. } => {
-            Err(DriverError::new("recording a host transfer", Status(opencl_sys::CL_INVALID_OPERATION)))
+            let status = Status(opencl_sys::CL_INVALID_OPERATION);
+            return Err(DriverError::new("recording a host transfer", status));
         }
     }
+    Ok(None)
 }

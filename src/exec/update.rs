@@ -1,13 +1,13 @@
 //! Updates: new values for an executable, all of them or none.
 //!
-//! The tables are edited first, with a log to go back by. Then come the kernel objects and the command buffers, in the order
-//! in which going back costs least: what is made anew, what is set in place, what the driver changes in place.
+//! The tables are edited first, with a log to go back by. Then the kernel objects follow, here, and the command buffers:
+//! see [`follow`](super::follow).
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::follow::Old;
 use super::lane::Lane;
-use super::native::{self, Refusal};
 use super::values::{Values, set_arg, set_args};
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
@@ -19,7 +19,7 @@ use crate::graph::{Flat, Graph, GraphRef, Index, Node, Nodes, Origins, Tables, W
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
 use crate::ir::{NodeId, Op};
-use crate::plan::{Path, Plan};
+use crate::plan::Plan;
 
 /// What an executable that can be updated knows besides.
 pub(super) struct Updatable {
@@ -86,11 +86,11 @@ impl Editing {
 }
 
 /// A planned node that got new values.
-struct Touched {
-    node: NodeId,
+pub(super) struct Touched {
+    pub(super) node: NodeId,
     /// The node of the graph, for error texts.
     origin: NodeId,
-    changed: Changed,
+    pub(super) changed: Changed,
 }
 
 /// Something that a failed update takes back.
@@ -273,7 +273,7 @@ impl Inner {
         outcome
     }
 
-    fn update_error(&self, node: NodeId, source: DriverError) -> Error {
+    pub(super) fn update_error(&self, node: NodeId, source: DriverError) -> Error {
         UpdateError::Driver { node: self.node(node), source }.into()
     }
 }
@@ -290,7 +290,7 @@ struct Source<'a> {
 struct Dropped {
     _data: Vec<HostBytes>,
     _mems: Vec<crate::cl::buffer::Mem>,
-    _old: Vec<Arc<dyn std::any::Any + Send + Sync>>,
+    _old: Vec<Old>,
 }
 
 impl Lane {
@@ -326,8 +326,9 @@ impl Lane {
             // The values are the old ones again.
             editing.conflicts = None;
             objects.take_back(values, &exec.plan);
+            self.restore(exec, &mut dropped._old);
         }
-        dropped._old.extend(objects.replaced.into_iter().filter_map(|(_, old)| Some(old? as Arc<_>)));
+        dropped._old.extend(objects.replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
         dropped._mems = std::mem::take(&mut editing.index.dropped);
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
@@ -356,50 +357,10 @@ impl Lane {
         if self.recorded.is_empty() || !exec.plan.is_native() {
             return Ok(());
         }
-        self.record_again(exec, updatable, touched, dropped)
-    }
-
-    /// Records the command buffers again that hold a node that changed.
-    fn record_again(
-        &mut self,
-        exec: &Inner,
-        updatable: &Updatable,
-        touched: &[Touched],
-        dropped: &mut Dropped,
-    ) -> Result<()> {
-        let mut steps: Vec<usize> =
-            touched.iter().filter_map(|one| updatable.step_of[one.node.index()].map(|step| step as usize)).collect();
-        steps.sort_unstable();
-        let mut new = Vec::new();
-        for (set, (_, recorded)) in self.recorded.iter().enumerate() {
-            let Some(recorded) = recorded else { continue };
-            let chunks = exec.plan.segments.iter().filter(|segment| segment.path == Path::Native);
-            for (at, chunk) in chunks.flat_map(|segment| segment.chunks()).enumerate() {
-                let first = steps.partition_point(|step| *step < chunk.start);
-                let Some(step) = steps.get(first).filter(|step| chunk.contains(step)) else { continue };
-                let made = native::chunk(&exec.plan, &self.values, recorded.queue(), chunk.clone());
-                let origin = exec.origins.of(exec.plan.steps[*step].node).node;
-                let made = made.map_err(|refusal| refused(exec, origin, refusal))?;
-                new.push((set, at, Arc::new(made)));
-            }
-        }
-        for (set, at, chunk) in new {
-            let Some((_, Some(recorded))) = self.recorded.get_mut(set) else { continue };
-            let old = Arc::make_mut(recorded).replace(at, chunk);
-            dropped._old.extend(old.map(|old| old as Arc<_>));
-        }
-        Ok(())
-    }
-}
-
-fn refused(exec: &Inner, node: NodeId, refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Nodes(nodes) => match nodes.first() {
-            Some((node, source)) => exec.update_error(exec.origins.of(*node).node, *source),
-            None => exec.update_error(node, DriverError::new("clCommandNDRangeKernelKHR", crate::Status(0))),
-        },
-        Refusal::All(Error::Driver(source)) => exec.update_error(node, source),
-        Refusal::All(error) => error,
+        let step = |one: &'_ Touched| updatable.step_of[one.node.index()].map(|step| step as usize);
+        let mut steps: Vec<(usize, &Touched)> = touched.iter().filter_map(|one| Some((step(one)?, one))).collect();
+        steps.sort_unstable_by_key(|(step, _)| *step);
+        self.follow(exec, &steps, &mut dropped._old)
     }
 }
 

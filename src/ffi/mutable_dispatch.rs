@@ -91,7 +91,6 @@ impl MutableDispatchFns {
     ///
     /// # Safety
     /// As for the C function, whose signature `abi` names. Each command appears once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "executables cannot be updated yet"))]
     pub(crate) unsafe fn update(
         &self,
         abi: UpdateAbi,

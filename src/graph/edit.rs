@@ -3,7 +3,7 @@
 use super::tables::{Tables, Writer};
 use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
-use crate::ir::{Access, Arg, DataId, NodeId, Op, Place, Span, ViewId};
+use crate::ir::{Access, Arg, DataId, Grid, NodeId, Op, Place, Span, ViewId};
 
 /// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ enum Undo {
 pub(crate) struct Changed {
     /// Which arguments of a kernel.
     pub(crate) args: Vec<u32>,
-    /// Its range, offset or work-group.
-    pub(crate) grid: bool,
+    /// Its range, offset or work-group: what they were.
+    pub(crate) grid: Option<Grid>,
     /// Another kernel, or anything of another command.
     pub(crate) command: bool,
     /// The memory that it uses.
@@ -162,8 +162,8 @@ impl Edit {
                         format!("its kernel is `{old}` in one and `{new}` in the other")
                     });
                 }
-                changed.grid = grid != grid2;
-                if changed.grid || bound != bound2 || prints != prints2 {
+                changed.grid = (grid != grid2).then_some(*grid);
+                if changed.grid.is_some() || bound != bound2 || prints != prints2 {
                     let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
                     self.op(to, node, op);
                 }

@@ -32,6 +32,12 @@ pub(crate) fn gate_pays(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
+/// Whether command buffers may be changed while they run: what is enqueued keeps the values of before. Probed on Intel's CPU
+/// runtime with gated, running and pipelined submissions. PoCL refuses; of others nothing is known.
+pub(crate) fn keeps_enqueued(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
 /// Whether the event of a command that runs says so. Mesa's rusticl mostly shows it as submitted until it is complete.
 pub(crate) fn tells_start(caps: &Caps) -> bool {
     caps.platform != "rusticl"

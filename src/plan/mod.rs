@@ -61,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) segments: Vec<Segment>,
     /// The kernel objects that launches use: one for each kernel and set of argument values.
     pub(crate) objects: Vec<ObjectSpec>,
+    /// Whether values may change later.
+    pub(crate) updatable: bool,
     /// Whether a submission is held by a gate until all of it is enqueued.
     pub(crate) gated: bool,
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
@@ -159,7 +161,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     edges.implied_by_lane = edges.needed.len();
     let gated = path::gate(&steps, caps, options);
     let marked = path::marked(&segments, caps);
-    let plan = Plan { steps, segments, objects, gated, marked, edges };
+    let plan = Plan { steps, segments, objects, updatable: options.updatable, gated, marked, edges };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan, options).map_err(PlanError::Defect)?;
     Ok(plan)

@@ -1,0 +1,189 @@
+//! Command buffers that follow an update: changed in place where the driver can, recorded again where it cannot.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Inner;
+use super::lane::Lane;
+use super::native::{self, Chunk, Recorded, Refusal};
+use super::update::Touched;
+use super::values::{Values, set_arg};
+use crate::caps::{Caps, MutableCaps};
+use crate::cl::command_buffer::Change;
+use crate::error::{DriverError, Error, Result};
+use crate::ir::Op;
+use crate::plan::{Path, known};
+
+/// A command buffer with something to follow.
+struct Behind<'a> {
+    /// Which set of command buffers, and which of the set.
+    set: usize,
+    at: usize,
+    steps: Range<usize>,
+    touched: Vec<(usize, &'a Touched)>,
+}
+
+/// Something that nobody uses from now on, and that what is enqueued may use still.
+pub(super) type Old = Arc<dyn Any + Send + Sync>;
+
+impl Lane {
+    /// Makes the command buffers follow the tables. When it fails they are what they were, or are replayed.
+    pub(super) fn follow(&mut self, exec: &Inner, touched: &[(usize, &Touched)], old: &mut Vec<Old>) -> Result<()> {
+        let behind = self.behind(exec, touched);
+        let may_run = exec.turns.running().iter().any(super::turns::Running::may_run);
+        // A driver that keeps what it has enqueued lets command buffers be changed at any time.
+        let may_change = !may_run || known::keeps_enqueued(exec.device.caps());
+        let mut made: Vec<(usize, usize, Arc<Chunk>)> = Vec::new();
+        let mut in_place = Vec::new();
+        for one in behind {
+            let place = may_change && self.can_change(exec, &one);
+            if place {
+                in_place.push(one);
+            } else {
+                made.push((one.set, one.at, self.record(exec, &one)?));
+            }
+        }
+        for (done, one) in in_place.iter().enumerate() {
+            if let Err(error) = self.change(one) {
+                // It may have changed some of its kernels, so it is of no use any more.
+                log::debug!("{error}: recording again what could not be changed in place");
+                match self.record(exec, one) {
+                    Ok(chunk) => made.push((one.set, one.at, chunk)),
+                    Err(error) => {
+                        let half = in_place[..=done].iter().map(|one| (one.set, one.at));
+                        self.half_changed.extend(half);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        for (set, at, chunk) in made {
+            if let Some((_, Some(recorded))) = self.recorded.get_mut(set) {
+                old.extend(Arc::make_mut(recorded).replace(at, chunk).map(|old| old as Old));
+            }
+        }
+        Ok(())
+    }
+
+    /// After an update that failed: command buffers that it has changed in part are recorded again, from the values of
+    /// before. Those for which even that fails are not used any more.
+    pub(super) fn restore(&mut self, exec: &Inner, old: &mut Vec<Old>) {
+        for (set, at) in std::mem::take(&mut self.half_changed) {
+            let Some(steps) = chunks(exec).nth(at) else { continue };
+            let again = |lane: &Self| lane.record(exec, &Behind { set, at, steps: steps.clone(), touched: Vec::new() });
+            match again(self).or_else(|_| again(self)) {
+                Ok(chunk) => {
+                    if let Some((_, Some(recorded))) = self.recorded.get_mut(set) {
+                        old.extend(Arc::make_mut(recorded).replace(at, chunk).map(|old| old as Old));
+                    }
+                }
+                Err(error) => {
+                    log::error!("{error}: from now on everything is replayed, because an update failed half-way");
+                    if let Some((_, recorded)) = self.recorded.get_mut(set) {
+                        old.extend(recorded.take().map(|old| old as Old));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The command buffers that hold steps that were touched, which are in order.
+    fn behind<'a>(&self, exec: &Inner, touched: &[(usize, &'a Touched)]) -> Vec<Behind<'a>> {
+        let mut behind = Vec::new();
+        for (at, steps) in chunks(exec).enumerate() {
+            let first = touched.partition_point(|(step, _)| *step < steps.start);
+            let end = touched.partition_point(|(step, _)| *step < steps.end);
+            if first == end {
+                continue;
+            }
+            for set in (0..self.recorded.len()).filter(|set| self.recorded[*set].1.is_some()) {
+                behind.push(Behind { set, at, steps: steps.clone(), touched: touched[first..end].to_vec() });
+            }
+        }
+        behind
+    }
+
+    fn recorded(&self, one: &Behind<'_>) -> Option<&Recorded> {
+        self.recorded.get(one.set).and_then(|(_, recorded)| recorded.as_deref())
+    }
+
+    fn can_change(&self, exec: &Inner, one: &Behind<'_>) -> bool {
+        let Some(fields) = mutable(exec.device.caps()) else { return false };
+        let Some(chunk) = self.recorded(one).and_then(|recorded| recorded.chunks().get(one.at)) else { return false };
+        // A submission that is not enqueued yet has it too.
+        if Arc::strong_count(chunk) > 1 {
+            return false;
+        }
+        one.touched.iter().all(|(step, touched)| {
+            let handle = chunk.handles.get(step - one.steps.start).copied().flatten();
+            handle.is_some() && can_change(&self.values, touched, fields)
+        })
+    }
+
+    fn change(&mut self, one: &Behind<'_>) -> Result<(), DriverError> {
+        let gone = DriverError::new("clUpdateMutableCommandsKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION));
+        let Self { values, recorded, .. } = self;
+        let recorded = recorded.get_mut(one.set).and_then(|(_, recorded)| recorded.as_mut()).ok_or(gone)?;
+        let chunk = Arc::make_mut(recorded).chunk_mut(one.at).ok_or(gone)?;
+        let mut changes = Vec::with_capacity(one.touched.len());
+        for (step, touched) in &one.touched {
+            let kernel = chunk.handles.get(step - one.steps.start).copied().flatten().ok_or(gone)?;
+            let tables = &*values.tables;
+            let Op::Kernel { args, grid, .. } = tables.ir.op(touched.node) else { continue };
+            let arg = |index: &u32| (*index, set_arg(tables, &tables.ir.args(*args)[*index as usize]));
+            let old = touched.changed.grid.unwrap_or(*grid);
+            changes.push(Change {
+                kernel,
+                args: touched.changed.args.iter().map(arg).collect(),
+                offset: (old.offset != grid.offset).then_some(grid.offset),
+                global: (old.global != grid.global).then_some(grid.global),
+                local: grid.local.filter(|local| old.local != Some(*local)),
+            });
+        }
+        chunk.buffer.as_mut().ok_or(gone)?.update(&changes)
+    }
+
+    fn record(&self, exec: &Inner, one: &Behind<'_>) -> Result<Arc<Chunk>> {
+        let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
+        let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
+        let gone =
+            || fail(DriverError::new("clCreateCommandBufferKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION)));
+        let recorded = self.recorded(one).ok_or_else(gone)?;
+        match native::chunk(&exec.plan, &self.values, recorded.queue(), one.steps.clone()) {
+            Ok(chunk) => Ok(Arc::new(chunk)),
+            Err(Refusal::Nodes(nodes)) => Err(match nodes.first() {
+                Some((node, source)) => exec.update_error(exec.origins.of(*node).node, *source),
+                None => gone(),
+            }),
+            Err(Refusal::All(Error::Driver(source))) => Err(fail(source)),
+            Err(Refusal::All(error)) => Err(error),
+        }
+    }
+}
+
+/// The steps of all command buffers.
+fn chunks(exec: &Inner) -> impl Iterator<Item = Range<usize>> {
+    exec.plan.segments.iter().filter(|segment| segment.path == Path::Native).flat_map(|segment| segment.chunks())
+}
+
+fn mutable(caps: &Caps) -> Option<MutableCaps> {
+    caps.command_buffers.as_ref()?.mutable
+}
+
+/// Whether the device can change in a recorded kernel what an update has changed.
+fn can_change(values: &Values, touched: &Touched, fields: MutableCaps) -> bool {
+    let changed = &touched.changed;
+    if changed.command || (!changed.args.is_empty() && !fields.arguments) {
+        return false;
+    }
+    let Op::Kernel { grid: new, .. } = values.tables.ir.op(touched.node) else { return false };
+    let old = changed.grid.unwrap_or(*new);
+    // A kernel of no size is not recorded.
+    let recorded = |sizes: &[usize; 3]| !sizes.contains(&0);
+    recorded(&old.global)
+        && recorded(&new.global)
+        && (old.offset == new.offset || fields.global_offset)
+        && (old.global == new.global || fields.global_size)
+        && (old.local == new.local || (fields.local_size && old.local.is_some() && new.local.is_some()))
+}
