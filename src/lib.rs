@@ -94,11 +94,12 @@ pub use error::{
 };
 pub use exec::{
     Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, SubGraph, SubGraphNode,
-    SubGraphReport, Submission, Submit, WaitFor,
+    SubGraphReport, Submission, Submit, UpdateReport, WaitFor,
 };
 pub use graph::{
-    BufferArg, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties, HostRead,
-    HostWrite, KernelNode, LocalMemory, NdRange, Node, NodeKind, Nodes, Parameter, ReadNode, ValueArg, WriteNode,
+    BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties,
+    GroupNode, HostRead, HostWrite, KernelNode, LocalMemory, NdRange, Node, NodeKind, Nodes, Parameter, ReadNode,
+    ValueArg, WriteNode,
 };
 pub use plan::{Command, Path, Why};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};

@@ -714,3 +714,170 @@ fn what_an_update_replaces_is_released() {
         assert!(!last.is_gone());
     }
 }
+
+/// Rules C1, C3, C6
+#[test]
+fn a_group_has_one_active_launch_and_executables_follow_when_updated() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let (stir, eight) = (bench.kernel("stir"), bench.kernel("by_eight"));
+    for path in PATHS {
+        let graph = bench.graph();
+        let a = bench.buffer(&[1; LEN]);
+        let launches = [&stir, &eight].map(|kernel| graph.kernel(kernel).read_write(&a).range(LEN));
+        // SAFETY: a work-item touches its own element.
+        let group = unsafe { graph.command_group(launches) }.unwrap();
+        let write = graph.write(&a, vec![1; LEN]).add().unwrap();
+        let node = graph.group(&group).add().unwrap();
+        assert_eq!(graph.predecessors(node).unwrap(), [write.node()], "edges by the memory that it uses");
+        let result = graph.read(&a).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        assert_eq!(group.active_index().unwrap(), 0);
+        assert_eq!(field.run(&executable, &result), each(|i| 5 + i));
+        group.set_active_index(1).unwrap();
+        assert_eq!(group.active_index().unwrap(), 1);
+        assert_eq!(field.run(&executable, &result), each(|i| 5 + i), "not updated");
+        executable.update(&node).unwrap();
+        assert_eq!(field.run(&executable, &result), [8; LEN]);
+        let again = graph.finalize(Finalize::new().path(path)).unwrap();
+        assert_eq!(field.run(&again, &result), [8; LEN]);
+        group.set_active_index(0).unwrap();
+        group.set_active_index(0).unwrap();
+        executable.update(&[node, node]).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| 5 + i));
+        assert_eq!(text(group.set_active_index(2)), "command group: there is no launch 2: it has 2, counted from 0");
+        assert_eq!(group.active_index().unwrap(), 0);
+    }
+}
+
+/// Rules C1, C2, C6
+#[test]
+fn a_group_that_cannot_be_is_refused() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let (graph, other) = (bench.graph(), bench.graph());
+    let (stir, add, scale) = (bench.kernel("stir"), bench.kernel("add"), bench.kernel("scale"));
+    let launch = |buffer: &Buffer<u32>| graph.kernel(&stir).read_write(buffer).range(LEN);
+    // SAFETY: a work-item touches its own element.
+    unsafe {
+        assert_eq!(text(graph.command_group([])), "command group: it has no launch");
+        let wrong = text(graph.command_group([launch(&field.a), launch(&field.b)]));
+        assert!(wrong.starts_with("launch 1 of a command group: it uses other memory"), "{wrong}");
+        let wrong = text(graph.command_group([launch(&field.a), graph.kernel(&stir).read(&field.a).range(LEN)]));
+        assert!(wrong.contains("or in another way"), "{wrong}");
+        let wrong = text(graph.command_group([launch(&field.a), graph.kernel(&stir).range(1)]));
+        assert!(wrong.contains("takes 1 arguments"), "{wrong}");
+        let empty = graph.empty().add().unwrap();
+        assert!(text(graph.command_group([launch(&field.a).after(empty)])).contains("give `after` to the node"));
+        // The same accesses in another order.
+        let one = graph.kernel(&add).read_write(&field.a).read(&field.b).range(LEN);
+        let two = graph.kernel(&scale).read(&field.b).read_write(&field.a).arg(3_u32).range(LEN);
+        let group = graph.command_group([one, two]).unwrap();
+        assert!(text(other.group(&group).add()).contains("it belongs to another graph"));
+        let queue = &bench.queue;
+        assert!(text(queue.enqueue_command_group(&group, &[])).contains("the queue executes"));
+        assert!(text(other.record(queue, || queue.enqueue_command_group(&group, &[]))).contains("another graph"));
+        let node = graph.group(&group).add().unwrap();
+        let wrong = text(graph.kernel(&stir).read_write(&field.a).range(1).replace(node));
+        assert!(wrong.contains("`CommandGroup::set_active_index`"), "{wrong}");
+        drop(graph);
+        assert!(text(group.set_active_index(0)).contains("its graph is gone"));
+    }
+}
+
+/// Rules C4, C5, C6, U2, U5: ranges, parameters and several nodes, built, recorded, and in sub-graphs.
+#[test]
+fn launches_of_a_group_have_parameters_and_keep_their_ranges() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let (scale, stir) = (bench.kernel("scale"), bench.kernel("stir"));
+    for path in PATHS {
+        let graph = bench.graph();
+        let (input, by) = (Parameter::buffer(&field.a), Parameter::any(1_u32));
+        let c = bench.buffer(&[0; LEN]);
+        // SAFETY: a work-item touches its own element.
+        let group = unsafe {
+            let one = graph.kernel(&scale).read(&input).read_write(&c).arg(&by).range(LEN).range_up_to(LEN);
+            let two = graph.kernel(&bench.kernel("add")).read_write(&c).read(&input).range(LEN).range_up_to(LEN);
+            graph.command_group([one, two]).unwrap()
+        };
+        let _ = &stir;
+        let write = graph.write(&c, vec![0; LEN]).add().unwrap();
+        let built = graph.group(&group).add().unwrap();
+        let queue = &bench.queue;
+        let event = graph.record(queue, || queue.enqueue_command_group(&group, &[])).unwrap();
+        let recorded = graph.node_of(&event).unwrap();
+        let result = graph.read(&c).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let parent = bench.graph();
+        let sub = parent.sub_graph(&executable).add().unwrap();
+        let outer = parent.finalize(updatable(path)).unwrap();
+        let expect = |of: &dyn Fn(u32) -> u32| {
+            executable.update(&[built, recorded]).unwrap();
+            assert_eq!(field.run(&executable, &result), each(of), "{path:?}");
+            outer.update(&sub.node()).unwrap();
+            let run = outer.submit(queue).unwrap();
+            run.wait().unwrap();
+            assert_eq!(*run.get(&sub.read(&result).unwrap()).unwrap(), *each(of), "{path:?}, as a sub-graph");
+        };
+        expect(&|i| i * 3 + 1);
+        by.set(4).unwrap();
+        expect(&|i| i * 3 + 4);
+        // Set while another launch is active, seen when it is again.
+        group.set_active_index(1).unwrap();
+        by.set(5).unwrap();
+        expect(&|i| i * 2);
+        input.set(&field.b).unwrap();
+        expect(&|i| i * 20);
+        // The range of the active one, in both nodes.
+        graph.set_nd_range(built, 8).unwrap();
+        expect(&|i| if i < 8 { i * 20 } else { 0 });
+        group.set_active_index(0).unwrap();
+        expect(&|i| i * 30 + 5);
+        group.set_active_index(1).unwrap();
+        expect(&|i| if i < 8 { i * 20 } else { 0 });
+        // One node only: the other stays.
+        group.set_active_index(0).unwrap();
+        executable.update(&built).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 30 + 5 + if i < 8 { i * 10 } else { 0 }));
+        // Whole graphs: its own, and none with another group.
+        executable.update_from(&graph).unwrap();
+        assert_eq!(field.run(&executable, &result), each(|i| i * 30 + 5));
+        let other = bench.graph();
+        other.write(&c, vec![0; LEN]).add().unwrap();
+        for _ in 0..2 {
+            // SAFETY: as above.
+            unsafe { other.kernel(&scale).read(&field.b).read_write(&c).arg(5_u32).range(LEN).add().unwrap() };
+        }
+        other.read(&c).add().unwrap();
+        let differs = text(executable.update_from(&other));
+        assert!(differs.ends_with("node 1: it is not of the same command group"), "{differs}");
+        let _ = write;
+    }
+}
+
+/// Rule U6
+#[test]
+fn the_report_says_how_updates_are_made_and_command_buffers_stay_where_the_driver_changes_them() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let by = Parameter::any(1_u32);
+    let node = field.scale(&graph, &by);
+    assert!(graph.finalize(Finalize::new()).unwrap().report().updates.is_none());
+    let replayed = graph.finalize(updatable(Path::Replay)).unwrap();
+    assert!(replayed.report().to_string().contains("updates  through kernel objects"), "{}", replayed.report());
+    let executable = graph.finalize(updatable(Path::Native)).unwrap();
+    let updates = executable.report().updates.clone().unwrap();
+    let before = executable.command_buffers();
+    assert_eq!(before.len(), updates.recorded);
+    by.set(2).unwrap();
+    executable.update(&node).unwrap();
+    let after = executable.command_buffers();
+    if updates.in_place.contains(&"arguments") {
+        assert_eq!(before, after, "changed in place: {updates:?}");
+    } else if !before.is_empty() {
+        assert_ne!(before, after, "recorded again: {updates:?}");
+    }
+    executable.submit(&field.bench.queue).unwrap().wait().unwrap();
+    assert_eq!(field.bench.content(&field.c), each(|i| i * 3 + 2));
+}

@@ -264,6 +264,12 @@ pub enum BuildCause {
         /// What can be changed.
         why: &'static str,
     },
+    /// A command group that cannot be made or used.
+    #[error("{why}")]
+    Group {
+        /// What is wrong.
+        why: String,
+    },
     /// What was given cannot be put in the place of a node.
     #[error("it does not fit in the place of {node}: {why}")]
     Replace {

@@ -197,9 +197,11 @@ impl Graph {
         if options.updatable {
             let topology = Arc::clone(&graph.ir.topology);
             updatable = Some(Updatable::new(self, topology, &flat.origins, &plan, options.allow_conflicts));
-            editing = Some(Editing::new(&values.tables));
             // Its own, so that the first update does not have to copy.
-            values.tables = Arc::new((*values.tables).clone());
+            let mut own = (*values.tables).clone();
+            own.split_groups().ok_or_else(full)?;
+            editing = Some(Editing::new(&own));
+            values.tables = Arc::new(own);
         }
         let inner = Inner {
             graph: self.id(),

@@ -20,7 +20,7 @@ mod values;
 mod walk;
 
 pub use finalize::Finalize;
-pub use report::{Report, SegmentReport, SubGraphReport};
+pub use report::{Report, SegmentReport, SubGraphReport, UpdateReport};
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, ResultGuard, Submission};
 pub use submit::{Dependency, Submit, WaitFor};

@@ -6,7 +6,7 @@ use crate::caps::Caps;
 use crate::graph::{Flat, Tables};
 use crate::ir::{NodeId, Op, Warning};
 use crate::plan::known::{self, Driver};
-use crate::plan::{Path, Plan, Why};
+use crate::plan::{Path, Plan, Segment, Why};
 
 /// What finalize decided, and why. Shown as text by its `Display`.
 ///
@@ -39,12 +39,54 @@ pub struct Report {
     pub segments: Vec<SegmentReport>,
     /// Whether a submission is held until all of it is enqueued, because that is faster on the driver.
     pub gated: bool,
+    /// How updates reach the commands. None where nothing can be updated.
+    pub updates: Option<UpdateReport>,
     /// Kernel objects that were made: one for each kernel and set of argument values.
     pub kernel_objects: usize,
     /// Kernels whose arguments could not be checked, because their program does not tell their types.
     pub unchecked_kernels: Vec<String>,
     /// What is allowed and perhaps not meant.
     pub warnings: Vec<String>,
+}
+
+/// How updates reach the commands of an executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpdateReport {
+    /// Commands that are replayed: their kernel objects get the new arguments.
+    pub replayed: usize,
+    /// Commands in command buffers.
+    pub recorded: usize,
+    /// What of a recorded kernel the driver changes in place (`clUpdateMutableCommandsKHR`). For everything else the command
+    /// buffer that holds the command is recorded again, and so it is while it may run, where the driver is not known to keep
+    /// what it has enqueued.
+    pub in_place: Vec<&'static str>,
+}
+
+impl UpdateReport {
+    fn new(caps: &Caps, plan: &Plan) -> Self {
+        let native = |segment: &&Segment| segment.path == Path::Native;
+        let recorded = plan.segments.iter().filter(native).map(|segment| segment.steps.len()).sum();
+        let fields = caps.command_buffers.as_ref().and_then(|caps| caps.mutable).map(|fields| fields.fields());
+        let in_place = if recorded == 0 { Vec::new() } else { fields.unwrap_or_default() };
+        Self { replayed: plan.steps.len() - recorded, recorded, in_place }
+    }
+}
+
+impl fmt::Display for UpdateReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replayed, recorded, in_place } = self;
+        match (replayed, recorded) {
+            (_, 0) => return write!(f, "through kernel objects"),
+            (0, _) => {}
+            _ => write!(f, "{} through kernel objects, ", count(*replayed, "command"))?,
+        }
+        write!(f, "{} in command buffers: ", count(*recorded, "command"))?;
+        match in_place.as_slice() {
+            [] => f.write_str("recorded again"),
+            fields => write!(f, "{} in place, the rest recorded again", fields.join(", ")),
+        }
+    }
 }
 
 /// An executable in a graph. It is always written out: its commands are planned with the others, as if they had been added
@@ -114,6 +156,7 @@ impl Report {
                 })
                 .collect(),
             gated: plan.gated,
+            updates: plan.updatable.then(|| UpdateReport::new(caps, plan)),
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
             warnings: warnings.chain(native_warnings(caps, plan)).collect(),
@@ -190,6 +233,9 @@ impl fmt::Display for Report {
         }
         if self.gated {
             writeln!(f, "gate     a submission is held until all of it is enqueued, which is faster on this driver")?;
+        }
+        if let Some(updates) = &self.updates {
+            writeln!(f, "updates  {updates}")?;
         }
         for kernel in &self.unchecked_kernels {
             writeln!(

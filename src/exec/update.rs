@@ -347,12 +347,10 @@ impl Lane {
         let values = Arc::make_mut(&mut self.values);
         for one in touched {
             let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
-            if one.changed.args.is_empty() {
+            if one.changed.args.is_empty() && !one.changed.switched {
                 continue;
             }
-            objects
-                .follow(values, step, one.node, &one.changed.args)
-                .map_err(|source| exec.update_error(one.origin, source))?;
+            objects.follow(values, step, one).map_err(|source| exec.update_error(one.origin, source))?;
         }
         if self.recorded.is_empty() || !exec.plan.is_native() {
             return Ok(());
@@ -418,11 +416,12 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
 
 impl Objects {
     /// Makes the kernel object of a step have the arguments of the tables.
-    fn follow(&mut self, values: &mut Values, step: usize, node: NodeId, args: &[u32]) -> Result<(), DriverError> {
+    fn follow(&mut self, values: &mut Values, step: usize, touched: &Touched) -> Result<(), DriverError> {
+        let (node, args) = (touched.node, &touched.changed.args);
         let tables = &*values.tables;
         let Op::Kernel { kernel, args: span, .. } = tables.ir.op(node) else { return Ok(()) };
         let Some(Some(object)) = values.objects.0.get_mut(step) else { return Ok(()) };
-        if let Some(object) = Arc::get_mut(object) {
+        if let Some(object) = Arc::get_mut(object).filter(|_| !touched.changed.switched) {
             // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
             self.set.push((step, args.to_vec()));
             for &index in args {

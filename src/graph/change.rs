@@ -58,7 +58,9 @@ impl Graph {
         }
         check_bound(&grid2, Some(Extent::of(&bound[..grid.dims as usize]))).map_err(fail)?;
         let op = Op::Kernel { kernel: *kernel, args: *args, grid: grid2, bound: Some(bound.clone()), prints: *prints };
-        *Arc::make_mut(&mut state.tables).ir.op_mut(id) = op;
+        if !state.set_group_op(id, &op) {
+            *Arc::make_mut(&mut state.tables).ir.op_mut(id) = op;
+        }
         Ok(())
     }
 
@@ -71,6 +73,7 @@ impl Graph {
             true => self.resolve(&state, node),
             false => Err(BuildCause::Replace { node, why: why() }),
         };
+        let known = known.and_then(|id| state.check_no_group(node).map(|()| id));
         let checked = known.and_then(|id| Ok((id, request.check(&self.target())?)));
         let (id, checked) = checked.map_err(|cause| BuildError::new(subject(), cause))?;
         let subject = subject();
@@ -90,7 +93,7 @@ impl Graph {
     }
 }
 
-fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) -> BuildCause {
+pub(super) fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) -> BuildCause {
     BuildCause::OtherKind { node, is: NodeKind::of(op).to_string(), given: given.to_owned(), why }
 }
 
@@ -125,6 +128,14 @@ impl State {
 
     /// Brings the values of parameters into a node.
     pub(crate) fn refresh(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
+        self.refresh_args(target, node)?;
+        if self.group_of.contains_key(&node) {
+            self.follow_group(node);
+        }
+        Ok(())
+    }
+
+    fn refresh_args(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
         let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
         let (kernel, args) = (*kernel, *args);
         let bindings = self.bindings(args);

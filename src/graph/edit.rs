@@ -22,6 +22,8 @@ enum Undo {
     Bytes(Span, usize),
     Access(NodeId, usize, Access),
     Data(DataId, HostBytes),
+    /// A command group, and which launch was active.
+    Active(usize, usize),
 }
 
 /// What has become of a node.
@@ -33,6 +35,8 @@ pub(crate) struct Changed {
     pub(crate) grid: Option<Grid>,
     /// Another kernel, or anything of another command.
     pub(crate) command: bool,
+    /// Another kernel.
+    pub(crate) switched: bool,
     /// The memory that it uses.
     pub(crate) memory: bool,
 }
@@ -94,7 +98,7 @@ impl Edit {
                 Undo::Arg(_, _, Arg::Buffer(view)) => to.release(view),
                 Undo::Access(_, _, access) => to.release(access.view),
                 Undo::Data(_, data) => dropped.push(data),
-                Undo::Op(..) | Undo::Arg(..) | Undo::Bytes(..) => {}
+                Undo::Op(..) | Undo::Arg(..) | Undo::Bytes(..) | Undo::Active(..) => {}
             }
         }
         dropped
@@ -106,6 +110,7 @@ impl Edit {
         for undo in self.log.into_iter().rev() {
             match undo {
                 Undo::Op(node, old) => *to.tables.ir.op_mut(node) = old,
+                Undo::Active(group, old) => to.tables.groups[group].active = old,
                 Undo::Arg(args, index, old) => {
                     let new = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], old);
                     if let Arg::Buffer(view) = new {
@@ -149,10 +154,22 @@ impl Edit {
         match (to.ir.op(node), from.ir.op(source)) {
             (Op::Empty, Op::Empty) => return Ok(changed),
             (
-                Op::Kernel { kernel, args, grid, bound, prints },
+                Op::Kernel { kernel, args, .. },
                 Op::Kernel { kernel: kernel2, args: args2, grid: grid2, bound: bound2, prints: prints2 },
             ) => {
-                let (kernel, args, args2) = (*kernel, *args, *args2);
+                let (mut kernel, mut args, args2) = (*kernel, *args, *args2);
+                if let Some((group, index, active)) = other_launch(to, node, from, source)? {
+                    // What is alike is found below.
+                    let Op::Kernel { kernel: other, args: theirs, .. } = &active else {
+                        return Err("its group holds something else than kernels".to_owned());
+                    };
+                    (kernel, args) = (*other, *theirs);
+                    self.op(to, node, active);
+                    let old = std::mem::replace(&mut to.tables.groups[group].active, index);
+                    self.log.push(Undo::Active(group, old));
+                    changed.command = true;
+                    changed.switched = true;
+                }
                 if to.kernels[kernel.index()] != from.kernels[kernel2.index()] {
                     let name = |tables: &Tables, kernel: usize| tables.ir.kernels[kernel].name.to_string();
                     let (old, new) = (name(to, kernel.index()), name(from, kernel2.index()));
@@ -162,6 +179,7 @@ impl Edit {
                         format!("its kernel is `{old}` in one and `{new}` in the other")
                     });
                 }
+                let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
                 changed.grid = (grid != grid2).then_some(*grid);
                 if changed.grid.is_some() || bound != bound2 || prints != prints2 {
                     let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
@@ -305,6 +323,26 @@ impl Edit {
             changed.memory = true;
         }
         Ok(())
+    }
+}
+
+/// The launch that a node gets, where it has a command group and another one of it is active: the group, which one, and the
+/// launch.
+fn other_launch(
+    to: &Writer<'_>,
+    node: NodeId,
+    from: &Tables,
+    source: NodeId,
+) -> Result<Option<(usize, usize, Op)>, Mismatch> {
+    let group = |tables: &Tables, node: NodeId| tables.group_of.get(&node).copied();
+    match (group(to, node), group(from, source)) {
+        (None, None) => Ok(None),
+        (Some(mine), Some(theirs)) if to.groups[mine].is(&from.groups[theirs]) => {
+            let active = from.groups[theirs].active;
+            let launch = to.groups[mine].alternatives.get(active).filter(|_| to.groups[mine].active != active);
+            Ok(launch.map(|launch| (mine, active, launch.op.clone())))
+        }
+        _ => Err("it is not of the same command group".to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use super::group::{Alternative, Group};
 use super::tables::{Index, Tables, Writer};
 use crate::ir::{Access, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Place, ResultId, Span, ViewId};
 
@@ -148,6 +149,8 @@ impl<'a> Flattening<'a> {
                 }
             }
         }
+        let ends = self.ends.clone();
+        self.groups(from, &mut ids, |node| ends[node.index()].0)?;
         for id in from.ir.ids() {
             let later: Vec<NodeId> = from.ir.topology.preds(id).filter(|pred| *pred >= id).collect();
             for pred in later {
@@ -184,6 +187,7 @@ impl<'a> Flattening<'a> {
             };
             self.copy(source, node, op, &mut ids, &mut waits, Origin { node: id, part })?;
         }
+        self.groups(source, &mut ids, here)?;
         for node in source.ir.ids() {
             let later: Vec<NodeId> = source.ir.topology.preds(node).filter(|pred| *pred >= node).collect();
             for pred in later {
@@ -194,6 +198,31 @@ impl<'a> Flattening<'a> {
         leaves.push(entry);
         let node = self.push(Op::Empty, Vec::new(), &mut leaves, Origin { node: id, part: 0 })?;
         debug_assert_eq!(node, exit, "as many nodes as were counted");
+        Some(())
+    }
+
+    /// Copies the command groups of a source, whose nodes are at places of their own here.
+    fn groups(&mut self, source: &Tables, ids: &mut Ids, here: impl Fn(NodeId) -> NodeId) -> Option<()> {
+        for group in &source.groups {
+            let mut alternatives = Vec::with_capacity(group.alternatives.len());
+            for alternative in &group.alternatives {
+                let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
+                let op = ids.op(source, &alternative.op, &mut to)?;
+                let accesses = alternative.accesses.iter().map(|access| ids.access(source, access, &mut to));
+                alternatives.push(Alternative { op, accesses: accesses.collect::<Option<_>>()? });
+            }
+            let mut copied = Group::like(group, alternatives);
+            copied.nodes = group.nodes.iter().copied().map(&here).collect();
+            let index = self.tables.groups.len();
+            for node in &copied.nodes {
+                self.tables.group_of.insert(*node, index);
+                // The node is its active launch, at the place that this has among the launches.
+                if let Some(alternative) = copied.alternatives.get(group.active) {
+                    *self.tables.ir.op_mut(*node) = alternative.op.clone();
+                }
+            }
+            self.tables.groups.push(copied);
+        }
         Some(())
     }
 
@@ -216,41 +245,57 @@ impl<'a> Flattening<'a> {
         origin: Origin,
     ) -> Option<()> {
         let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
-        let mut view = |to: &mut Writer<'_>, of: ViewId| {
-            if let Some(known) = ids.views.get(&of) {
-                return Some(*known);
-            }
-            let view = to.view(source.mem(of)?);
-            ids.views.insert(of, view);
-            Some(view)
-        };
-        let mut place = |to: &mut Writer<'_>, of: &Place| Some(Place { view: view(to, of.view)?, offset: of.offset });
-        let op = match op {
+        let op = ids.op(source, op, &mut to)?;
+        let accesses = source.ir.accesses(node).iter().map(|access| ids.access(source, access, &mut to));
+        let accesses = accesses.collect::<Option<_>>()?;
+        self.push(op, accesses, waits, origin).map(|_| ())
+    }
+}
+
+impl Ids {
+    fn view(&mut self, source: &Tables, of: ViewId, to: &mut Writer<'_>) -> Option<ViewId> {
+        if let Some(known) = self.views.get(&of) {
+            return Some(*known);
+        }
+        let view = to.view(source.mem(of)?);
+        self.views.insert(of, view);
+        Some(view)
+    }
+
+    fn place(&mut self, source: &Tables, of: &Place, to: &mut Writer<'_>) -> Option<Place> {
+        Some(Place { view: self.view(source, of.view, to)?, offset: of.offset })
+    }
+
+    fn access(&mut self, source: &Tables, of: &Access, to: &mut Writer<'_>) -> Option<Access> {
+        Some(Access { view: self.view(source, of.view, to)?, ..of.clone() })
+    }
+
+    /// Copies what a node does.
+    fn op(&mut self, source: &Tables, op: &Op, to: &mut Writer<'_>) -> Option<Op> {
+        Some(match op {
             Op::Empty | Op::SubGraph(_) => Op::Empty,
             Op::Kernel { kernel, args, grid, bound, prints } => {
-                let args =
-                    self::args(source, *args, &mut to, |to, of| Some(place(to, &Place { view: of, offset: 0 })?.view))?;
+                let args = self.args(source, *args, to)?;
                 let decl = &source.ir.kernels[kernel.index()];
                 let object = &source.kernels[kernel.index()];
-                let kernel = *ids.kernels.entry(*kernel).or_insert_with(|| to.kernel(object, decl.built));
+                let kernel = *self.kernels.entry(*kernel).or_insert_with(|| to.kernel(object, decl.built));
                 Op::Kernel { kernel, args, grid: *grid, bound: bound.clone(), prints: *prints }
             }
             Op::Copy { src, dst, size } => {
-                Op::Copy { src: place(&mut to, src)?, dst: place(&mut to, dst)?, size: *size }
+                Op::Copy { src: self.place(source, src, to)?, dst: self.place(source, dst, to)?, size: *size }
             }
             Op::CopyRect(rect) => {
                 let mut rect = rect.clone();
-                rect.src = place(&mut to, &Place { view: rect.src, offset: 0 })?.view;
-                rect.dst = place(&mut to, &Place { view: rect.dst, offset: 0 })?.view;
+                (rect.src, rect.dst) = (self.view(source, rect.src, to)?, self.view(source, rect.dst, to)?);
                 Op::CopyRect(rect)
             }
             Op::Fill { dst, size, pattern } => {
                 let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
-                Op::Fill { dst: place(&mut to, dst)?, size: *size, pattern }
+                Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern }
             }
             Op::Write { dst, size, data } => {
                 let bytes = source.data[data.index()].clone();
-                let dst = place(&mut to, dst)?;
+                let dst = self.place(source, dst, to)?;
                 let data = DataId(to.ir.data);
                 to.ir.data = data.0.checked_add(1)?;
                 to.data.push(bytes);
@@ -258,38 +303,26 @@ impl<'a> Flattening<'a> {
             }
             Op::Read { src, size, result } => {
                 let bytes = source.results[result.index()];
-                let src = place(&mut to, src)?;
+                let src = self.place(source, src, to)?;
                 let result = ResultId(to.ir.results);
                 to.ir.results = result.0.checked_add(1)?;
                 to.results.push(bytes);
                 Op::Read { src, size: *size, result }
             }
-        };
-        let accesses = source.ir.accesses(node).iter();
-        let accesses = accesses.map(|access| {
-            let view = place(&mut to, &Place { view: access.view, offset: 0 })?.view;
-            Some(Access { view, ..access.clone() })
-        });
-        let accesses = accesses.collect::<Option<_>>()?;
-        self.push(op, accesses, waits, origin).map(|_| ())
+        })
     }
-}
 
-/// Copies the arguments of a kernel.
-fn args(
-    source: &Tables,
-    args: Span,
-    to: &mut Writer<'_>,
-    mut view: impl FnMut(&mut Writer<'_>, ViewId) -> Option<ViewId>,
-) -> Option<Span> {
-    let mut copied = Vec::with_capacity(args.len());
-    for arg in source.ir.args(args) {
-        copied.push(match arg {
-            Arg::Buffer(of) => Arg::Buffer(view(to, *of)?),
-            Arg::Null => Arg::Null,
-            Arg::Local(size) => Arg::Local(*size),
-            Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),
-        });
+    /// Copies the arguments of a kernel.
+    fn args(&mut self, source: &Tables, args: Span, to: &mut Writer<'_>) -> Option<Span> {
+        let mut copied = Vec::with_capacity(args.len());
+        for arg in source.ir.args(args) {
+            copied.push(match arg {
+                Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
+                Arg::Null => Arg::Null,
+                Arg::Local(size) => Arg::Local(*size),
+                Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),
+            });
+        }
+        to.ir.push_args(copied.into_iter())
     }
-    to.ir.push_args(copied.into_iter())
 }

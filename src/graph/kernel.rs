@@ -323,6 +323,10 @@ impl KernelNode<'_> {
         Ok(self.graph.insert(self.launch, &self.after)?)
     }
 
+    pub(super) fn into_parts(self) -> (Launch, After) {
+        (self.launch, self.after)
+    }
+
     /// Puts the launch in the place of a kernel node of the same kernel: its arguments, range, offset, work-groups, bound and
     /// parameters. Edges stay, and executables follow when they are updated.
     ///

@@ -8,6 +8,7 @@ mod change;
 mod dot;
 pub(crate) mod edit;
 mod flatten;
+pub(crate) mod group;
 pub(crate) mod kernel;
 mod parameter;
 mod query;
@@ -23,6 +24,7 @@ pub(crate) use argument::LaunchRef;
 pub use argument::{BufferArg, ValueArg};
 pub use dot::Detail;
 pub(crate) use flatten::{Flat, Origin, Origins};
+pub use group::{CommandGroup, GroupNode};
 pub use kernel::KernelNode;
 pub use parameter::{LocalMemory, Parameter};
 pub use query::NodeKind;
@@ -321,7 +323,8 @@ impl Graph {
         if after.all_leaves {
             waits.extend_from_slice(state.ir.topology.leaves());
         }
-        let checked = request.check(&self.target()).map_err(|cause| fail(state, request.subject(), cause))?;
+        let checked = request.check_graph(self).and_then(|()| request.check(&self.target()));
+        let checked = checked.map_err(|cause| fail(state, request.subject(), cause))?;
         let subject = request.subject();
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
         Ok(Node::new(self.id(), node))
@@ -342,7 +345,7 @@ impl Graph {
         for node in after {
             waits.push(self.resolve(state, *node).map_err(fail)?);
         }
-        let checked = request.check(&self.target()).map_err(fail)?;
+        let checked = request.check_graph(self).and_then(|()| request.check(&self.target())).map_err(fail)?;
         state.tape.before(queue, order, &mut waits);
         let node = state.push(request, checked, &mut waits).map_err(fail)?;
         state.tape.took(queue, order, node, &waits);
@@ -424,19 +427,21 @@ impl State {
         });
         if let Some(node) = node {
             if let Op::Kernel { args, .. } = tables.ir.op(node)
-                && !tables.bindings(*args).is_empty()
+                && (!tables.bindings(*args).is_empty() || tables.group_of.contains_key(&node))
             {
                 tables.fed.push(node);
             }
             last_use.extend(uses.into_iter().map(|one| (one, node)));
         }
         node.ok_or_else(|| {
-            let args = mark.args();
-            tables.bindings.truncate(tables.bindings.partition_point(|binding| (binding.arg as usize) < args));
-            tables.ir.rewind(mark);
-            BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
+            tables.rewind(mark);
+            full()
         })
     }
+}
+
+fn full() -> BuildCause {
+    BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
 }
 
 /// What a node waits for besides what its memory tells.

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::Graph;
 use super::tables::{Turns, Writer};
 use crate::cl::buffer::Region;
 use crate::cl::context::Context;
@@ -19,6 +20,11 @@ pub(crate) trait Request {
 
     /// Finds everything that could be wrong, and changes nothing.
     fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause>;
+
+    /// Finds what could be wrong with it in a graph of all graphs.
+    fn check_graph(&self, _: &Graph) -> Result<(), BuildCause> {
+        Ok(())
+    }
 
     /// The executables that it runs, whose uses follow each other.
     fn uses(&self) -> &[Turns] {

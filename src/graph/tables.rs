@@ -7,11 +7,12 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use super::Flat;
+use super::group::Group;
 use super::parameter::Cell;
 use crate::cl::buffer::{Mem, Region, WeakMem};
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::ir::{Access, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, Span, View, ViewId};
+use crate::ir::{Access, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, RootId, Span, View, ViewId};
 
 /// A graph as data, and its objects, each kind in the order of its ids.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Tables {
     pub(crate) children: Vec<Child>,
     /// The arguments that parameters feed, by their place.
     pub(crate) bindings: Vec<Binding>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) group_of: HashMap<NodeId, usize>,
     /// Nodes with arguments that parameters feed.
     pub(crate) fed: Vec<NodeId>,
     /// Nodes that use other memory than when their edges were made.
@@ -36,6 +39,12 @@ impl Tables {
     /// Some memory. There is one for each id that a node has.
     pub(crate) fn mem(&self, view: ViewId) -> Option<&Mem> {
         self.views.get(view.index())?.as_ref()
+    }
+
+    /// Goes back to where the tables ended.
+    pub(crate) fn rewind(&mut self, mark: Mark) {
+        self.bindings.truncate(self.bindings.partition_point(|binding| (binding.arg as usize) < mark.args()));
+        self.ir.rewind(mark);
     }
 
     /// The parameters of some arguments.

@@ -13,7 +13,9 @@ use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Completed, Element, HostData, Slot};
 use crate::cl::watch;
 use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
+use crate::graph::CommandGroup;
 use crate::graph::HostRead;
+use crate::graph::group::Member;
 use crate::graph::rect::{Rect, Side};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
@@ -223,6 +225,16 @@ impl Queue {
         };
         watch::keep_until(event.clone(), Arc::clone(&slot));
         Ok(PendingRead { event: event.into(), slot: Some(slot), element: PhantomData })
+    }
+
+    /// Records a node of a command group of the graph that the queue records into.
+    ///
+    /// # Errors
+    /// [`RecordError::NotRecording`] on a queue that executes; [`BuildCause::Group`](crate::BuildCause::Group) for a group of
+    /// another graph; those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    pub fn enqueue_command_group(&self, group: &CommandGroup, event_wait_list: &[&Event]) -> Result<Event> {
+        let event = self.record_if(&Member(group.clone()), Order::Plain, event_wait_list)?;
+        event.ok_or_else(|| RecordError::NotRecording.into())
     }
 
     /// A command that is complete when the events of the list are, or without a list when everything before it is. Later

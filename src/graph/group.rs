@@ -1,0 +1,391 @@
+//! Command groups: several launches for one node, of which one is active.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::change::other_kind;
+use super::kernel::{KernelNode, Launch};
+use super::request::{Request, Target};
+use super::tables::{Tables, Writer};
+use super::{After, Graph, GraphRef, Node, State, after_methods};
+use crate::error::{BuildCause, BuildError, Result};
+use crate::ir::{Access, Arg, NodeId, Op, Span};
+
+/// Several launches for one node, of which one is active: known from SYCL graphs as a dynamic command group.
+///
+/// The first is active at first. Choosing another ([`set_active_index`](Self::set_active_index)) changes all nodes of the
+/// group at once, and executables when they are updated. All have the same memory accesses, so edges need not change.
+/// [`Parameter`](crate::Parameter)s may be used in them; [`Graph::set_nd_range`] changes the range of the active one.
+///
+/// It belongs to its graph, and does not keep it alive. Cheap to clone: clones are the same group.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Buffer, Finalize, Graph, Program, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let source = "kernel void twice(global int *a) { a[get_global_id(0)] *= 2; }
+///               kernel void minus(global int *a) { a[get_global_id(0)] -= 1; }";
+/// let program = Program::from_source(&queue, source)?;
+/// let numbers = Buffer::<i32>::new(&queue, 2)?;
+/// let graph = Graph::new(&queue)?;
+/// graph.write(&numbers, [1, 5]).add()?;
+/// let (twice, minus) = (program.kernel("twice")?, program.kernel("minus")?);
+/// let launches = [&twice, &minus].map(|kernel| graph.kernel(kernel).read_write(&numbers).range(2));
+/// // SAFETY: a work-item of either kernel touches its own element.
+/// let group = unsafe { graph.command_group(launches)? };
+/// let node = graph.group(&group).add()?;
+/// let result = graph.read(&numbers).add()?;
+///
+/// let executable = graph.finalize(Finalize::new().updatable())?;
+/// for (active, expected) in [(0, [2, 10]), (1, [0, 4])] {
+///     group.set_active_index(active)?;
+///     executable.update(&node)?;
+///     let run = executable.submit(&queue)?;
+///     run.wait()?;
+///     assert_eq!(*run.get(&result)?, expected);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[doc(alias = "dynamic_command_group")]
+pub struct CommandGroup {
+    graph: GraphRef,
+    index: usize,
+}
+
+/// A group in a graph's tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Tells groups apart, over all graphs.
+    id: u64,
+    pub(super) alternatives: Vec<Alternative>,
+    pub(super) active: usize,
+    pub(super) nodes: Vec<NodeId>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Alternative {
+    /// A kernel.
+    pub(super) op: Op,
+    /// In the order of its buffers.
+    pub(super) accesses: Vec<Access>,
+}
+
+impl Group {
+    pub(super) fn like(other: &Self, alternatives: Vec<Alternative>) -> Self {
+        Self { id: other.id, alternatives, active: other.active, nodes: Vec::new() }
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.id == other.id && self.alternatives.len() == other.alternatives.len()
+    }
+}
+
+/// A node of a command group to be added. See [`Graph::group`].
+#[derive(Debug)]
+#[must_use = "a node is not in the graph until `add` is called"]
+pub struct GroupNode<'g> {
+    graph: &'g Graph,
+    after: After,
+    group: CommandGroup,
+}
+
+impl Graph {
+    /// Makes a group of launches, to be added as one node or several. They are looked at in the order given; what their
+    /// `after` says must be nothing, because it is the node that waits.
+    ///
+    /// # Errors
+    /// Those of [`KernelNode::add`] for each launch; [`BuildCause::Group`] for an empty list, and for launches whose memory
+    /// accesses differ.
+    ///
+    /// # Safety
+    /// As [`KernelNode::add`], for every one of them.
+    #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
+    pub unsafe fn command_group<'g>(&self, launches: impl IntoIterator<Item = KernelNode<'g>>) -> Result<CommandGroup> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let launches: Vec<(Launch, After)> = launches
+            .into_iter()
+            .map(|node| {
+                let (mut launch, after) = node.into_parts();
+                launch.resolve();
+                (launch, after)
+            })
+            .collect();
+        let fail = |at: usize, cause| BuildError::new(format!("launch {at} of a command group"), cause);
+        let group = |why: &str| BuildCause::Group { why: why.to_owned() };
+        if launches.is_empty() {
+            return Err(BuildError::new("command group".to_owned(), group("it has no launch")).into());
+        }
+        let mut checked = Vec::new();
+        for (at, (launch, after)) in launches.iter().enumerate() {
+            if !after.is_nothing() {
+                return Err(fail(at, group("give `after` to the node, because it holds for all launches")).into());
+            }
+            checked.push(launch.check(&self.target()).map_err(|cause| fail(at, cause))?);
+        }
+        let mut state = self.lock();
+        let State { tables, index, .. } = &mut *state;
+        let tables = Arc::make_mut(tables);
+        let mark = tables.ir.mark();
+        let mut alternatives: Vec<Alternative> = Vec::new();
+        let mut wrong = None;
+        for (at, ((launch, _), checked)) in launches.into_iter().zip(checked).enumerate() {
+            let mut accesses = Vec::new();
+            let op = launch.lower(checked, &mut Writer { tables, index }, &mut accesses);
+            let Some(op) = op else {
+                wrong = Some((at, super::full()));
+                break;
+            };
+            alternatives.push(Alternative { op, accesses });
+            if !same_accesses(&alternatives[0].accesses, &alternatives[at].accesses) {
+                let why = "it uses other memory, or in another way, than the first: all launches of a group have the same \
+                           accesses";
+                wrong = Some((at, group(why)));
+                break;
+            }
+        }
+        if let Some((at, cause)) = wrong {
+            tables.rewind(mark);
+            return Err(fail(at, cause).into());
+        }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        tables.groups.push(Group { id, alternatives, active: 0, nodes: Vec::new() });
+        Ok(CommandGroup { graph: self.weak(), index: tables.groups.len() - 1 })
+    }
+
+    /// Starts a node of a command group. The group may have several nodes: they share what is active.
+    pub fn group(&self, group: &CommandGroup) -> GroupNode<'_> {
+        GroupNode { graph: self, after: After::default(), group: group.clone() }
+    }
+}
+
+/// Whether both use the same bytes in the same way, in any order.
+fn same_accesses(a: &[Access], b: &[Access]) -> bool {
+    let sorted = |accesses: &[Access]| {
+        let mut keys: Vec<_> = accesses
+            .iter()
+            .map(|access| (access.view, access.range.start, access.range.end, access.mode as u8))
+            .collect();
+        keys.sort_unstable();
+        keys
+    };
+    sorted(a) == sorted(b)
+}
+
+impl GroupNode<'_> {
+    after_methods!();
+
+    /// Adds the node.
+    ///
+    /// # Errors
+    /// [`BuildCause::Group`] for a group of another graph, and those of [`EmptyNode::add`](super::EmptyNode::add).
+    pub fn add(self) -> Result<Node> {
+        Ok(self.graph.insert(Member(self.group), &self.after)?)
+    }
+}
+
+/// A node of a group, as a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Member(pub(crate) CommandGroup);
+
+impl Request for Member {
+    type Checked = ();
+
+    fn subject(&self) -> String {
+        "command group".to_owned()
+    }
+
+    fn check(&self, _: &Target<'_>) -> Result<(), BuildCause> {
+        Ok(())
+    }
+
+    fn check_graph(&self, graph: &Graph) -> Result<(), BuildCause> {
+        if self.0.graph.is_of(graph.id()) {
+            return Ok(());
+        }
+        Err(BuildCause::Group { why: "it belongs to another graph, or to one that is gone".to_owned() })
+    }
+
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        let node = NodeId(state.ir.len() as u32);
+        let group = state.groups.get_mut(self.0.index)?;
+        group.nodes.push(node);
+        let active = group.alternatives.get(group.active)?.clone();
+        state.group_of.insert(node, self.0.index);
+        let now = state.accesses_of(&active);
+        now.iter().for_each(|access| state.keep(access.view));
+        accesses.extend(now);
+        Some(active.op)
+    }
+}
+
+impl CommandGroup {
+    fn graph(&self) -> Result<Graph, BuildError> {
+        let gone = || BuildCause::Group { why: "its graph is gone".to_owned() };
+        self.graph.upgrade().ok_or_else(|| BuildError::new("command group".to_owned(), gone()))
+    }
+
+    /// Makes another launch the active one, in all nodes of the group. The active one again is fine.
+    ///
+    /// # Errors
+    /// [`BuildCause::Group`] for an index that is out of range: nothing changed.
+    pub fn set_active_index(&self, index: usize) -> Result<()> {
+        let graph = self.graph()?;
+        let mut state = graph.lock();
+        let count = state.groups.get(self.index).map_or(0, |group| group.alternatives.len());
+        if index >= count {
+            let why = format!("there is no launch {index}: it has {count}, counted from 0");
+            return Err(BuildError::new("command group".to_owned(), BuildCause::Group { why }).into());
+        }
+        state.activate(self.index, index);
+        let dropped = state.dropped();
+        drop(state);
+        drop(dropped);
+        Ok(())
+    }
+
+    /// Which launch is active.
+    ///
+    /// # Errors
+    /// [`BuildCause::Group`] when the graph is gone.
+    pub fn active_index(&self) -> Result<usize> {
+        let graph = self.graph()?;
+        let state = graph.lock();
+        Ok(state.groups.get(self.index).map_or(0, |group| group.active))
+    }
+}
+
+impl PartialEq for CommandGroup {
+    /// The same group.
+    fn eq(&self, other: &Self) -> bool {
+        self.graph == other.graph && self.index == other.index
+    }
+}
+
+impl Eq for CommandGroup {}
+
+impl State {
+    fn activate(&mut self, group: usize, active: usize) {
+        let Self { tables, index, .. } = self;
+        let mut to = Writer { tables: Arc::make_mut(tables), index };
+        let Some(of) = to.groups.get_mut(group).filter(|of| of.active != active) else { return };
+        of.active = active;
+        let Some(alternative) = of.alternatives.get(active).cloned() else { return };
+        let nodes = of.nodes.clone();
+        let now = to.accesses_of(&alternative);
+        for node in nodes {
+            *to.tables.ir.op_mut(node) = alternative.op.clone();
+            for (slot, access) in now.iter().enumerate() {
+                to.keep(access.view);
+                let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access.clone());
+                to.release(old.view);
+            }
+        }
+    }
+
+    /// Makes the accesses of a node those of its active launch: its arguments may have got other memory through another node
+    /// of the group.
+    pub(super) fn follow_group(&mut self, node: NodeId) {
+        let Some(group) = self.group_of.get(&node).and_then(|group| self.groups.get(*group)) else { return };
+        let Some(alternative) = group.alternatives.get(group.active) else { return };
+        let now = self.accesses_of(alternative);
+        if now == self.ir.accesses(node) {
+            return;
+        }
+        let Self { tables, index, .. } = self;
+        let mut to = Writer { tables: Arc::make_mut(tables), index };
+        for (slot, access) in now.into_iter().enumerate() {
+            to.keep(access.view);
+            let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
+            to.release(old.view);
+        }
+        to.tables.moved.insert(node);
+    }
+
+    /// Gives the active launch of a node's group another range; says whether the node has a group.
+    pub(super) fn set_group_op(&mut self, node: NodeId, op: &Op) -> bool {
+        let tables = Arc::make_mut(&mut self.tables);
+        let Some(group) = tables.group_of.get(&node).and_then(|group| tables.groups.get_mut(*group)) else {
+            return false;
+        };
+        let active = group.active;
+        if let Some(alternative) = group.alternatives.get_mut(active) {
+            alternative.op = op.clone();
+        }
+        for node in &group.nodes {
+            *tables.ir.op_mut(*node) = op.clone();
+        }
+        true
+    }
+
+    /// That a node is no node of a group.
+    pub(super) fn check_no_group(&self, node: Node) -> Result<(), BuildCause> {
+        if !self.group_of.contains_key(&node.id()) {
+            return Ok(());
+        }
+        let why = "choose one of its launches by `CommandGroup::set_active_index`";
+        Err(other_kind(node, self.ir.op(node.id()), "another launch", why))
+    }
+}
+
+impl Tables {
+    /// Gives each node of a group a group of its own, so that it can be updated alone. `None` when a table is full.
+    pub(crate) fn split_groups(&mut self) -> Option<()> {
+        for at in 0..self.groups.len() {
+            let own = &mut self.groups[at].nodes;
+            let nodes = own.split_off(own.len().min(1));
+            for node in nodes {
+                let mut alternatives = self.groups[at].alternatives.clone();
+                for alternative in &mut alternatives {
+                    if let Op::Kernel { args, .. } = &mut alternative.op {
+                        *args = self.copy_args(*args)?;
+                    }
+                }
+                let mut group = Group::like(&self.groups[at], alternatives);
+                group.nodes.push(node);
+                if let Some(active) = group.alternatives.get(group.active) {
+                    *self.ir.op_mut(node) = active.op.clone();
+                }
+                self.group_of.insert(node, self.groups.len());
+                self.groups.push(group);
+            }
+        }
+        Some(())
+    }
+
+    fn copy_args(&mut self, args: Span) -> Option<Span> {
+        let mut copied = self.ir.args(args).to_vec();
+        for arg in &mut copied {
+            if let Arg::Value(span) = arg {
+                let bytes = self.ir.bytes(*span).to_vec();
+                *span = self.ir.push_bytes(&bytes)?;
+            }
+        }
+        self.ir.push_args(copied.into_iter())
+    }
+
+    /// The accesses of a launch, with the memory that its arguments name now.
+    pub(super) fn accesses_of(&self, alternative: &Alternative) -> Vec<Access> {
+        let Op::Kernel { args, .. } = &alternative.op else { return alternative.accesses.clone() };
+        let buffers = self.ir.args(*args).iter().enumerate().filter_map(|(index, arg)| match arg {
+            Arg::Buffer(view) => Some((index, *view)),
+            _ => None,
+        });
+        alternative
+            .accesses
+            .iter()
+            .zip(buffers)
+            .map(|(access, (index, view))| {
+                let mut access = Access { view, ..access.clone() };
+                let fed = self.bindings(*args).find(|at| self.bindings[*at].arg == args.ends().0 + index as u32);
+                let region = fed.and_then(|at| self.bindings[at].cells.iter().find_map(|cell| cell.region()));
+                if let (Some(region), Some(mem)) = (region, self.mem(view)) {
+                    // The part that is used is the same in each buffer of the parameter.
+                    let start = mem.offset_in_root() + region.offset;
+                    access.range = start..start + region.size;
+                }
+                access
+            })
+            .collect()
+    }
+}
