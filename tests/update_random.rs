@@ -1,0 +1,279 @@
+//! Random sequences of changes, updates and submissions against an eager model, on every path.
+
+mod common;
+
+use clgraph::{Buffer, CommandGroup, Executable, Finalize, Graph, Node, Parameter, Path};
+use common::{Bench, elsewhere};
+use quickcheck::{Arbitrary, Gen, QuickCheck};
+
+const LEN: usize = 32;
+const BUFFERS: usize = 4;
+
+/// What a node is made of, as plain data.
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    /// `out = in * 3 + by`: buffers and the number are parameters.
+    Scale,
+    /// `a = a * 5 + i`, over a range that changes, or `a = 8` over all of it: two launches of a group.
+    Group,
+    /// A fill that others take the place of.
+    Fill,
+    /// A copy of one buffer to another, as long as one says.
+    Copy,
+}
+
+/// The values of a node: two buffers, a number, and a length.
+#[derive(Clone, Debug, PartialEq)]
+struct Values {
+    a: usize,
+    b: usize,
+    number: u32,
+    len: usize,
+    active: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Node, and which value becomes what.
+    Change(usize, u8, u32),
+    /// These nodes, as bits.
+    Update(u8),
+    UpdateFrom,
+    Submit,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    nodes: Vec<(Kind, Values)>,
+    steps: Vec<Step>,
+}
+
+impl Arbitrary for Case {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let values = |g: &mut Gen| Values {
+            a: usize::arbitrary(g) % BUFFERS,
+            b: usize::arbitrary(g) % BUFFERS,
+            number: u32::arbitrary(g) % 1000,
+            len: usize::arbitrary(g) % (LEN + 1),
+            active: usize::arbitrary(g) % 2,
+        };
+        let kinds = [Kind::Scale, Kind::Group, Kind::Fill, Kind::Copy];
+        let nodes = (0..1 + usize::arbitrary(g) % 6).map(|_| (g.choose(&kinds).unwrap().clone(), values(g))).collect();
+        let step = |g: &mut Gen| match u8::arbitrary(g) % 6 {
+            0..3 => Step::Change(usize::arbitrary(g), u8::arbitrary(g), u32::arbitrary(g)),
+            3 => Step::Update(u8::arbitrary(g)),
+            4 => {
+                if bool::arbitrary(g) {
+                    Step::UpdateFrom
+                } else {
+                    Step::Update(u8::MAX)
+                }
+            }
+            _ => Step::Submit,
+        };
+        Self { nodes, steps: (0..usize::arbitrary(g) % 24).map(|_| step(g)).collect() }
+    }
+
+    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
+        let this = self.clone();
+        Box::new(self.steps.shrink().map(move |steps| Self { steps, ..this.clone() }))
+    }
+}
+
+impl Arbitrary for Step {
+    fn arbitrary(_: &mut Gen) -> Self {
+        Self::Submit
+    }
+}
+
+/// What stands behind a node.
+enum Handle {
+    Scale { input: Parameter<Buffer<u32>>, output: Parameter<Buffer<u32>>, by: Parameter<u32> },
+    Group { buffer: Parameter<Buffer<u32>>, group: CommandGroup },
+    Transfer,
+}
+
+struct World<'a> {
+    bench: &'a Bench,
+    graph: Graph,
+    buffers: Vec<Buffer<u32>>,
+    nodes: Vec<(Node, Handle)>,
+    /// What the graph is now.
+    now: Vec<(Kind, Values)>,
+}
+
+/// One that the two buffers of a node are not, if they are the same.
+fn apart(values: &Values) -> usize {
+    if values.a == values.b { (values.b + 1) % BUFFERS } else { values.b }
+}
+
+impl<'a> World<'a> {
+    fn new(bench: &'a Bench, case: &Case) -> Self {
+        let buffers =
+            (0..BUFFERS as u32).map(|at| bench.buffer(&(0..LEN as u32).map(|i| i + at * 100).collect::<Vec<_>>()));
+        let mut world = Self {
+            bench,
+            graph: bench.graph(),
+            buffers: buffers.collect(),
+            nodes: Vec::new(),
+            now: case.nodes.clone(),
+        };
+        for (kind, values) in &mut world.now {
+            values.active = 0;
+            let (graph, buffers) = (&world.graph, &world.buffers);
+            let (a, b) = (&buffers[values.a], &buffers[apart(values)]);
+            world.nodes.push(match kind {
+                Kind::Scale => {
+                    let (input, output) = (Parameter::buffer(a), Parameter::buffer(b));
+                    let by = Parameter::any(values.number);
+                    // SAFETY: a work-item touches its own element.
+                    let node = unsafe {
+                        graph.kernel(&bench.kernel("scale")).read(&input).write(&output).arg(&by).range(LEN).add()
+                    };
+                    (node.unwrap(), Handle::Scale { input, output, by })
+                }
+                Kind::Group => {
+                    let buffer = Parameter::buffer(a);
+                    let launches = [("stir", values.len), ("by_eight", LEN)].map(|(name, len)| {
+                        graph.kernel(&bench.kernel(name)).read_write(&buffer).range(len).range_up_to(LEN)
+                    });
+                    // SAFETY: as above.
+                    let group = unsafe { graph.command_group(launches) }.unwrap();
+                    (graph.group(&group).add().unwrap(), Handle::Group { buffer, group })
+                }
+                Kind::Fill => {
+                    let slice = a.slice(..values.len).unwrap();
+                    (graph.fill(&slice, values.number).add().unwrap(), Handle::Transfer)
+                }
+                Kind::Copy => {
+                    let (a, b) = (a.slice(..values.len).unwrap(), b.slice(..values.len).unwrap());
+                    (graph.copy(&a, &b).add().unwrap(), Handle::Transfer)
+                }
+            });
+        }
+        world
+    }
+
+    fn change(&mut self, at: usize, what: u8, value: u32) {
+        let at = at % self.nodes.len();
+        let (kind, values) = &mut self.now[at];
+        let (node, handle) = &self.nodes[at];
+        match what % 4 {
+            0 => values.a = value as usize % BUFFERS,
+            1 => values.b = value as usize % BUFFERS,
+            2 => values.number = value % 1000,
+            _ => values.len = value as usize % (LEN + 1),
+        }
+        let (a, b) = (&self.buffers[values.a], &self.buffers[apart(values)]);
+        match (kind, handle) {
+            (_, Handle::Scale { input, output, by }) => {
+                input.set(a).unwrap();
+                output.set(b).unwrap();
+                by.set(values.number).unwrap();
+            }
+            (_, Handle::Group { buffer, group }) => {
+                buffer.set(a).unwrap();
+                // A length is that of the first launch; it can be set while that is active.
+                if values.active == 0 {
+                    self.graph.set_nd_range(*node, values.len).unwrap();
+                }
+                values.active = values.number as usize % 2;
+                group.set_active_index(values.active).unwrap();
+                if values.active == 0 {
+                    self.graph.set_nd_range(*node, values.len).unwrap();
+                }
+            }
+            (Kind::Fill, Handle::Transfer) => {
+                self.graph.fill(&a.slice(..values.len).unwrap(), values.number).replace(*node).unwrap();
+            }
+            (_, Handle::Transfer) => {
+                let (a, b) = (a.slice(..values.len).unwrap(), b.slice(..values.len).unwrap());
+                self.graph.copy(&a, &b).replace(*node).unwrap();
+            }
+        }
+    }
+
+    fn content(&self) -> Vec<Vec<u32>> {
+        self.buffers.iter().map(|buffer| self.bench.content(buffer)).collect()
+    }
+}
+
+/// Runs the nodes one after the other.
+fn run(nodes: &[(Kind, Values)], memory: &mut [Vec<u32>]) {
+    for (kind, values) in nodes {
+        let (a, b) = (values.a, apart(values));
+        match kind {
+            Kind::Scale => {
+                memory[b] = memory[a].iter().map(|x| x.wrapping_mul(3).wrapping_add(values.number)).collect()
+            }
+            Kind::Group if values.active == 1 => memory[a].fill(8),
+            Kind::Group => {
+                for (i, x) in memory[a][..values.len].iter_mut().enumerate() {
+                    *x = x.wrapping_mul(5).wrapping_add(i as u32);
+                }
+            }
+            Kind::Fill => memory[a][..values.len].fill(values.number),
+            Kind::Copy => {
+                let from = memory[a][..values.len].to_vec();
+                memory[b][..values.len].copy_from_slice(&from);
+            }
+        }
+    }
+}
+
+/// Rules P2, P5, P6, P7, C3, C4, U1 to U5
+#[test]
+fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
+    fn property(case: Case) -> bool {
+        let bench = elsewhere();
+        for path in [Path::Auto, Path::Native, Path::Replay] {
+            for conflicts in [false, true] {
+                let mut world = World::new(bench, &case);
+                let mut options = Finalize::new().path(path).updatable().commands_per_buffer(3);
+                if conflicts {
+                    options = options.allow_conflicts();
+                }
+                let executable: Executable = world.graph.finalize(options).unwrap();
+                let mut inside = world.now.clone();
+                let mut memory = world.content();
+                let mut submitted = 0;
+                for step in &case.steps {
+                    match step {
+                        Step::Change(at, what, value) => world.change(*at, *what, *value),
+                        Step::Update(bits) => {
+                            let chosen: Vec<usize> = (0..world.nodes.len()).filter(|at| bits >> at & 1 == 1).collect();
+                            let nodes: Vec<Node> = chosen.iter().map(|at| world.nodes[*at].0).collect();
+                            match executable.update(&nodes) {
+                                Ok(()) => chosen.iter().for_each(|at| inside[*at] = world.now[*at].clone()),
+                                Err(error) if !conflicts && error.to_string().contains("no edges order them") => {}
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
+                        Step::UpdateFrom => match executable.update_from(&world.graph) {
+                            Ok(()) => inside = world.now.clone(),
+                            Err(error) if !conflicts && error.to_string().contains("no edges order them") => {}
+                            Err(error) => panic!("{error}"),
+                        },
+                        Step::Submit => {
+                            executable.submit(&bench.queue).unwrap();
+                            run(&inside, &mut memory);
+                            submitted += 1;
+                        }
+                    }
+                }
+                executable.submit(&bench.queue).unwrap().wait().unwrap();
+                run(&inside, &mut memory);
+                assert_eq!(world.content(), memory, "{path:?}, after {submitted} submissions, {conflicts}");
+                if conflicts {
+                    // Finalized anew it is the same.
+                    let again = world.graph.finalize(options).unwrap();
+                    again.submit(&bench.queue).unwrap().wait().unwrap();
+                    run(&world.now, &mut memory);
+                    assert_eq!(world.content(), memory, "{path:?}, finalized anew");
+                }
+            }
+        }
+        true
+    }
+    QuickCheck::new().tests(60).quickcheck(property as fn(Case) -> bool);
+}
