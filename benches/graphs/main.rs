@@ -1,7 +1,7 @@
 //! clgraph beside hand-written OpenCL, in the same run: `./ci/bench`.
 //!
 //! - `main.rs`: the arguments, and what is run on which device.
-//! - `scenarios.rs`: what is measured, and each way to do it.
+//! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs`: those of updates.
 //! - `raw.rs`: the hand-written ways.
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
@@ -11,6 +11,7 @@ mod raw;
 mod results;
 mod rounds;
 mod scenarios;
+mod updates;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -190,6 +190,13 @@ impl Kernels {
         Ok(kernels)
     }
 
+    /// Sets the number of one.
+    pub fn set_number(&self, at: usize, number: u32) -> Result<(), Failure> {
+        let set = functions()?.clSetKernelArg;
+        // SAFETY: a live kernel, and a value of the size given.
+        check("clSetKernelArg", unsafe { set(self.0[at], 2, 4, ptr::from_ref(&number).cast()) })
+    }
+
     /// The handles.
     pub fn iter(&self) -> impl Iterator<Item = cl_kernel> {
         self.0.iter().copied()
@@ -225,6 +232,87 @@ type Record = unsafe extern "system" fn(
     *mut Handle,
 ) -> i32;
 
+/// A function of an extension.
+fn find(queue: &Queue, name: &CStr) -> Result<Handle, Failure> {
+    let platform = queue.device().to_opencl3().platform()?;
+    // SAFETY: a live platform, and a name that ends with zero.
+    let address = unsafe { (functions()?.clGetExtensionFunctionAddressForPlatform)(platform, name.as_ptr()) };
+    if address.is_null() { Err(Failure::from(format!("no {}", name.to_string_lossy()))) } else { Ok(address) }
+}
+
+/// `cl_mutable_dispatch_arg_khr`.
+#[repr(C)]
+struct DispatchArg {
+    index: u32,
+    size: usize,
+    value: *const c_void,
+}
+
+/// `cl_mutable_dispatch_config_khr` of 0.9.2 and later.
+#[repr(C)]
+struct DispatchConfig {
+    command: Handle,
+    num_args: u32,
+    num_svm_args: u32,
+    num_exec_infos: u32,
+    work_dim: u32,
+    args: *const DispatchArg,
+    rest: [*const c_void; 5],
+}
+
+type Update = unsafe extern "system" fn(Handle, u32, *const u32, *const *const DispatchConfig) -> i32;
+
+/// A command buffer whose kernels can be changed, with what it was recorded from.
+pub struct MutableBuffer {
+    buffer: CommandBuffer,
+    handles: Vec<Handle>,
+    update: Update,
+    _kernels: Kernels,
+}
+
+impl MutableBuffer {
+    /// Records kernels of two buffers and a number. None where the device changes no arguments, or by the older signature.
+    pub fn record(
+        queue: &Queue,
+        kernel: &Kernel,
+        buffers: [*mut c_void; 2],
+        count: usize,
+    ) -> Result<Option<Self>, Failure> {
+        let caps = queue.device().caps().command_buffers.as_ref();
+        let can = caps.and_then(|caps| caps.mutable).is_some_and(|mutable| mutable.arguments);
+        let array = queue.device().abi()?.is_some_and(|abi| abi.update == Some(clgraph::UpdateAbi::Array));
+        if !(can && array) {
+            return Ok(None);
+        }
+        let kernels = Kernels::with_numbers(kernel, buffers, count)?;
+        let mut handles = Vec::with_capacity(count);
+        let buffer = CommandBuffer::record_with(queue, kernels.iter(), Some(&mut handles))?;
+        // SAFETY: the headers' signature of this name.
+        let update = unsafe { std::mem::transmute::<Handle, Update>(find(queue, c"clUpdateMutableCommandsKHR")?) };
+        Ok(Some(Self { buffer, handles, update, _kernels: kernels }))
+    }
+
+    /// Sets the number of some, in one call.
+    pub fn set_numbers(&self, places: &[usize], number: u32) -> Result<(), Failure> {
+        let arg = DispatchArg { index: 2, size: 4, value: ptr::from_ref(&number).cast() };
+        let config = |place: &usize| DispatchConfig {
+            command: self.handles[*place],
+            num_args: 1,
+            num_svm_args: 0,
+            num_exec_infos: 0,
+            work_dim: 0,
+            args: &raw const arg,
+            rest: [ptr::null(); 5],
+        };
+        let configs: Vec<DispatchConfig> = places.iter().map(config).collect();
+        let list: Vec<*const DispatchConfig> = configs.iter().map(ptr::from_ref).collect();
+        let kinds = vec![0_u32; configs.len()];
+        // SAFETY: live objects, and as many entries as told.
+        let status = unsafe { (self.update)(self.buffer.raw, configs.len() as u32, kinds.as_ptr(), list.as_ptr()) };
+        check("clUpdateMutableCommandsKHR", status)
+    }
+}
+
 /// One command buffer with everything.
 pub struct CommandBuffer {
     raw: Handle,
@@ -240,13 +328,16 @@ impl CommandBuffer {
 
     /// Records kernels. The kernel command has one signature in all revisions.
     pub fn record(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<Self, Failure> {
-        let functions = functions()?;
-        let platform = queue.device().to_opencl3().platform()?;
-        let find = |name: &CStr| {
-            // SAFETY: a live platform, and a name that ends with zero.
-            let address = unsafe { (functions.clGetExtensionFunctionAddressForPlatform)(platform, name.as_ptr()) };
-            if address.is_null() { Err(Failure::from(format!("no {}", name.to_string_lossy()))) } else { Ok(address) }
-        };
+        Self::record_with(queue, kernels, None)
+    }
+
+    /// The same, with a handle of each kernel to change it by if these are wanted.
+    fn record_with(
+        queue: &Queue,
+        kernels: impl Iterator<Item = cl_kernel>,
+        mut handles: Option<&mut Vec<Handle>>,
+    ) -> Result<Self, Failure> {
+        let find = |name: &CStr| find(queue, name);
         // SAFETY: the headers' signatures of these names.
         let (create, record, finalize, enqueue, release) = unsafe {
             (
@@ -258,7 +349,8 @@ impl CommandBuffer {
             )
         };
         // CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR: as programs need it that do not wait.
-        let flags = [0x1293_u64, 1, 0];
+        // And CL_COMMAND_BUFFER_MUTABLE_KHR.
+        let flags = [0x1293_u64, if handles.is_some() { 3 } else { 1 }, 0];
         let simultaneous = queue.device().caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use);
         let properties = if simultaneous { flags.as_ptr() } else { ptr::null() };
         let (raw_queue, mut status) = (queue.raw(), 0);
@@ -267,6 +359,8 @@ impl CommandBuffer {
         check("clCreateCommandBufferKHR", status)?;
         let buffer = Self { raw, enqueue, release };
         for kernel in kernels {
+            let mut handle = ptr::null_mut();
+            let place = if handles.is_some() { &raw mut handle } else { ptr::null_mut() };
             // SAFETY: live objects, one dimension, no lists.
             let status = unsafe {
                 record(
@@ -281,10 +375,13 @@ impl CommandBuffer {
                     0,
                     ptr::null(),
                     ptr::null_mut(),
-                    ptr::null_mut(),
+                    place,
                 )
             };
             check("clCommandNDRangeKernelKHR", status)?;
+            if let Some(handles) = &mut handles {
+                handles.push(handle);
+            }
         }
         // SAFETY: a live command buffer.
         check("clFinalizeCommandBufferKHR", unsafe { finalize(raw) })?;

@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
 use crate::rounds::{Effort, Times, Way, interleave, timed};
+use crate::updates::{Chain, What};
 
 const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_str!("../../kernels-cl/nothing.cl"));
 
@@ -36,6 +37,10 @@ pub enum Scenario {
     SubGraphs,
     /// Take down a chain of kernels: by building (`loop`), and by recording
     Record,
+    /// Update one number of one node of a chain, a thousand times
+    UpdateOne,
+    /// Update one number of each node of a chain, and of some of 500
+    UpdateMany,
 }
 
 /// A shape of graph, of kernels of two buffers and a number.
@@ -113,6 +118,28 @@ impl Scenario {
             Self::Record => {
                 for n in [929, 10_000].into_iter().filter(|n| *n <= largest) {
                     results.add(driver, "record", n, &interleave(setting.record(n), effort, n)?);
+                }
+            }
+            Self::UpdateOne => {
+                for n in [100, 1_000, 10_000].into_iter().filter(|n| *n <= largest) {
+                    let chain = setting.chain(n);
+                    results.add(driver, "update one (1000 x)", n, &interleave(chain.ways(What::One)?, effort, n)?);
+                }
+            }
+            Self::UpdateMany => {
+                for n in [100, 1_000, 10_000].into_iter().filter(|n| *n <= largest) {
+                    let chain = setting.chain(n);
+                    results.add(driver, "update all", n, &interleave(chain.ways(What::Some(n))?, effort, n)?);
+                }
+                let chain = setting.chain(500);
+                for (name, count) in [
+                    ("update 1 % of 500", 5),
+                    ("update 5 % of 500", 25),
+                    ("update 10 % of 500", 50),
+                    ("update 100 % of 500", 500),
+                ] {
+                    let ways = interleave(chain.ways(What::Some(count))?, effort, count)?;
+                    results.add(driver, name, count, &ways);
                 }
             }
             Self::Drop => {
@@ -297,6 +324,10 @@ impl Setting {
         };
         ways.push(Way { variant: "recorded", run: Box::new(run) });
         ways
+    }
+
+    fn chain(&self, len: usize) -> Chain<'_> {
+        Chain { queue: &self.queue, kernel: &self.scale, buffers: &self.buffers, len }
     }
 
     fn empty_kernels(&self, n: usize) -> Result<Graph, Failure> {

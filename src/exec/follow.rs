@@ -13,7 +13,7 @@ use crate::caps::{Caps, MutableCaps};
 use crate::cl::command_buffer::Change;
 use crate::error::{DriverError, Error, Result};
 use crate::ir::Op;
-use crate::plan::{Path, known};
+use crate::plan::known;
 
 /// A command buffer with something to follow.
 struct Behind<'a> {
@@ -70,7 +70,8 @@ impl Lane {
     /// before. Those for which even that fails are not used any more.
     pub(super) fn restore(&mut self, exec: &Inner, old: &mut Vec<Old>) {
         for (set, at) in std::mem::take(&mut self.half_changed) {
-            let Some(steps) = chunks(exec).nth(at) else { continue };
+            let steps = exec.updatable.as_ref().and_then(|updatable| updatable.chunks().get(at)).cloned();
+            let Some(steps) = steps else { continue };
             let again = |lane: &Self| lane.record(exec, &Behind { set, at, steps: steps.clone(), touched: Vec::new() });
             match again(self).or_else(|_| again(self)) {
                 Ok(chunk) => {
@@ -91,15 +92,20 @@ impl Lane {
     /// The command buffers that hold steps that were touched, which are in order.
     fn behind<'a>(&self, exec: &Inner, touched: &[(usize, &'a Touched)]) -> Vec<Behind<'a>> {
         let mut behind = Vec::new();
-        for (at, steps) in chunks(exec).enumerate() {
-            let first = touched.partition_point(|(step, _)| *step < steps.start);
-            let end = touched.partition_point(|(step, _)| *step < steps.end);
-            if first == end {
-                continue;
+        let chunks = exec.updatable.as_ref().map_or(&[][..], |updatable| updatable.chunks());
+        let mut rest = touched;
+        while let Some((step, _)) = rest.first() {
+            // What is replayed lies between command buffers.
+            let at = chunks.partition_point(|chunk| chunk.end <= *step);
+            let Some(steps) = chunks.get(at) else { break };
+            let first = rest.partition_point(|(step, _)| *step < steps.start);
+            let end = rest.partition_point(|(step, _)| *step < steps.end);
+            if first < end {
+                for set in (0..self.recorded.len()).filter(|set| self.recorded[*set].1.is_some()) {
+                    behind.push(Behind { set, at, steps: steps.clone(), touched: rest[first..end].to_vec() });
+                }
             }
-            for set in (0..self.recorded.len()).filter(|set| self.recorded[*set].1.is_some()) {
-                behind.push(Behind { set, at, steps: steps.clone(), touched: touched[first..end].to_vec() });
-            }
+            rest = &rest[end..];
         }
         behind
     }
@@ -131,11 +137,11 @@ impl Lane {
             let kernel = chunk.handles.get(step - one.steps.start).copied().flatten().ok_or(gone)?;
             let tables = &*values.tables;
             let Op::Kernel { args, grid, .. } = tables.ir.op(touched.node) else { continue };
-            let arg = |index: &u32| (*index, set_arg(tables, &tables.ir.args(*args)[*index as usize]));
-            let old = touched.changed.grid.unwrap_or(*grid);
+            let arg = |index: usize| (index as u32, set_arg(tables, &tables.ir.args(*args)[index]));
+            let old = touched.changed.grid.as_deref().unwrap_or(grid);
             changes.push(Change {
                 kernel,
-                args: touched.changed.args.iter().map(arg).collect(),
+                args: touched.changed.args.of(args.len()).map(arg).collect(),
                 offset: (old.offset != grid.offset).then_some(grid.offset),
                 global: (old.global != grid.global).then_some(grid.global),
                 local: grid.local.filter(|local| old.local != Some(*local)),
@@ -162,11 +168,6 @@ impl Lane {
     }
 }
 
-/// The steps of all command buffers.
-fn chunks(exec: &Inner) -> impl Iterator<Item = Range<usize>> {
-    exec.plan.segments.iter().filter(|segment| segment.path == Path::Native).flat_map(|segment| segment.chunks())
-}
-
 fn mutable(caps: &Caps) -> Option<MutableCaps> {
     caps.command_buffers.as_ref()?.mutable
 }
@@ -178,7 +179,7 @@ fn can_change(values: &Values, touched: &Touched, fields: MutableCaps) -> bool {
         return false;
     }
     let Op::Kernel { grid: new, .. } = values.tables.ir.op(touched.node) else { return false };
-    let old = changed.grid.unwrap_or(*new);
+    let old = changed.grid.as_deref().unwrap_or(new);
     // A kernel of no size is not recorded.
     let recorded = |sizes: &[usize; 3]| !sizes.contains(&0);
     recorded(&old.global)

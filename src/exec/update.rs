@@ -14,12 +14,12 @@ use crate::cl::context::InContext;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::{KernelObject, KernelObjectError};
 use crate::error::{DriverError, Error, Result, UpdateError};
-use crate::graph::edit::{Changed, Edit};
+use crate::graph::edit::{ArgSet, Changed, Edit};
 use crate::graph::{Flat, Graph, GraphRef, Index, Node, Nodes, Origins, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
 use crate::ir::{NodeId, Op};
-use crate::plan::Plan;
+use crate::plan::{Path, Plan};
 
 /// What an executable that can be updated knows besides.
 pub(super) struct Updatable {
@@ -31,6 +31,8 @@ pub(super) struct Updatable {
     written: Option<Vec<(NodeId, u32)>>,
     /// By planned node.
     step_of: Vec<Option<u32>>,
+    /// The steps of all command buffers, in order.
+    chunks: Vec<Range<usize>>,
     allow_conflicts: bool,
 }
 
@@ -56,7 +58,13 @@ impl Updatable {
         for (at, step) in (0..).zip(&plan.steps) {
             step_of[step.node.index()] = Some(at);
         }
-        Self { graph: graph.weak(), topology, written, step_of, allow_conflicts }
+        let native = plan.segments.iter().filter(|segment| segment.path == Path::Native);
+        let chunks = native.flat_map(|segment| segment.chunks()).collect();
+        Self { graph: graph.weak(), topology, written, step_of, chunks, allow_conflicts }
+    }
+
+    pub(super) fn chunks(&self) -> &[Range<usize>] {
+        &self.chunks
     }
 
     fn len(&self) -> usize {
@@ -98,7 +106,7 @@ struct Objects {
     /// What was there before.
     replaced: Vec<(usize, Option<Arc<KernelObject>>)>,
     /// Steps whose objects were set in place, and which arguments.
-    set: Vec<(usize, Vec<u32>)>,
+    set: Vec<(usize, ArgSet)>,
 }
 
 impl Executable {
@@ -417,15 +425,15 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
 impl Objects {
     /// Makes the kernel object of a step have the arguments of the tables.
     fn follow(&mut self, values: &mut Values, step: usize, touched: &Touched) -> Result<(), DriverError> {
-        let (node, args) = (touched.node, &touched.changed.args);
+        let (node, args) = (touched.node, touched.changed.args);
         let tables = &*values.tables;
         let Op::Kernel { kernel, args: span, .. } = tables.ir.op(node) else { return Ok(()) };
         let Some(Some(object)) = values.objects.0.get_mut(step) else { return Ok(()) };
         if let Some(object) = Arc::get_mut(object).filter(|_| !touched.changed.switched) {
             // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-            self.set.push((step, args.to_vec()));
-            for &index in args {
-                object.set(index as usize, set_arg(tables, &tables.ir.args(*span)[index as usize]))?;
+            self.set.push((step, args));
+            for index in args.of(span.len()) {
+                object.set(index, set_arg(tables, &tables.ir.args(*span)[index]))?;
             }
             return Ok(());
         }
@@ -452,8 +460,8 @@ impl Objects {
         for (step, args) in &self.set {
             let Op::Kernel { kernel, args: span, .. } = tables.ir.op(plan.steps[*step].node) else { continue };
             let Some(Some(object)) = values.objects.0.get_mut(*step) else { continue };
-            let arg = |index: u32| set_arg(tables, &tables.ir.args(*span)[index as usize]);
-            let set = |object: &mut KernelObject| args.iter().try_for_each(|&at| object.set(at as usize, arg(at)));
+            let arg = |index: usize| set_arg(tables, &tables.ir.args(*span)[index]);
+            let set = |object: &mut KernelObject| args.of(span.len()).try_for_each(|at| object.set(at, arg(at)));
             // Twice, because a refusal may be a moment without memory; then by another object.
             if Arc::get_mut(object).is_some_and(|object| set(object).or_else(|_| set(object)).is_ok()) {
                 continue;

@@ -1,12 +1,13 @@
 //! Changing nodes that are in a graph: their values, and never their edges.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::edit::Edit;
 
-use super::parameter::Value;
+use super::parameter::{Cell, Value};
 use super::range::{Extent, NdRange, check_bound, check_grid, check_local};
 use super::request::{Request, Target};
 use super::tables::{Index, Tables, Writer};
@@ -15,7 +16,7 @@ use super::{After, Graph, Node, NodeKind, State};
 use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Access, Arg, Mode, NodeId, Op};
+use crate::ir::{Access, Arg, KernelId, Mode, NodeId, Op, Span};
 
 /// What was let go, to be dropped where no lock is held.
 #[derive(Debug, Default)]
@@ -139,13 +140,52 @@ impl State {
         let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
         let (kernel, args) = (*kernel, *args);
         let bindings = self.bindings(args);
-        let mut late = bindings.clone().filter_map(|at| {
+        // Values cannot be wrong. What can be comes first.
+        let mut late = Vec::new();
+        let mut values = false;
+        for at in bindings.clone() {
             let binding = &self.bindings[at];
-            let (cell, time) = binding.latest().filter(|(_, time)| *time > binding.time)?;
-            Some((at, Arc::clone(cell), time))
-        });
-        let Some(first) = late.next() else { return Ok(()) };
-        let late: Vec<_> = std::iter::once(first).chain(late).collect();
+            let Some((cell, time)) = binding.latest().filter(|(_, time)| *time > binding.time) else { continue };
+            match self.ir.args(args)[(binding.arg - args.ends().0) as usize] {
+                Arg::Value(_) => values = true,
+                _ => late.push((at, Arc::clone(cell), time)),
+            }
+        }
+        if !late.is_empty() {
+            self.refresh_late(target, node, (kernel, args), late)?;
+        }
+        if values {
+            self.refresh_values(args, bindings);
+        }
+        Ok(())
+    }
+
+    fn refresh_values(&mut self, args: Span, bindings: Range<usize>) {
+        let tables = Arc::make_mut(&mut self.tables);
+        for binding in &mut tables.bindings[bindings] {
+            let index = (binding.arg - args.ends().0) as usize;
+            let Arg::Value(span) = tables.ir.args(args)[index] else { continue };
+            let Some((cell, _)) = binding.latest() else { continue };
+            let place = tables.ir.bytes_mut(span);
+            binding.time = cell.now(|value, time| {
+                if let Value::Bytes(bytes) = value
+                    && bytes.len() == place.len()
+                {
+                    place.copy_from_slice(bytes);
+                }
+                time
+            });
+        }
+    }
+
+    /// Buffers and local memory.
+    fn refresh_late(
+        &mut self,
+        target: &Target<'_>,
+        node: NodeId,
+        (kernel, args): (KernelId, Span),
+        late: Vec<(usize, Arc<Cell>, u64)>,
+    ) -> Result<(), BuildCause> {
         // Everything is looked at before anything changes.
         let index_of = |state: &Self, at: usize| (state.bindings[at].arg - args.ends().0) as usize;
         let slot_of = |state: &Self, index: usize| {
@@ -199,13 +239,10 @@ impl State {
                 to.release(old_access.view);
                 to.tables.moved.insert(node);
             }
-            let arg = to.ir.args(args)[index];
-            cell.now(|value, _| match (value, arg) {
-                (Value::Bytes(bytes), Arg::Value(span)) if bytes.len() == span.len() => {
-                    to.tables.ir.bytes_mut(span).copy_from_slice(bytes);
+            cell.now(|value, _| {
+                if let (Value::Local(size), Arg::Local(place)) = (value, &mut to.tables.ir.args_mut(args)[index]) {
+                    *place = *size;
                 }
-                (Value::Local(size), Arg::Local(_)) => to.tables.ir.args_mut(args)[index] = Arg::Local(*size),
-                _ => {}
             });
             to.tables.bindings[at].time = time;
         }

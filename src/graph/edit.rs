@@ -30,15 +30,38 @@ enum Undo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
     /// Which arguments of a kernel.
-    pub(crate) args: Vec<u32>,
+    pub(crate) args: ArgSet,
     /// Its range, offset or work-group: what they were.
-    pub(crate) grid: Option<Grid>,
+    pub(crate) grid: Option<Box<Grid>>,
     /// Another kernel, or anything of another command.
     pub(crate) command: bool,
     /// Another kernel.
     pub(crate) switched: bool,
     /// The memory that it uses.
     pub(crate) memory: bool,
+}
+
+/// Some arguments of a kernel, without an allocation. Those from the 64th on are all in it, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ArgSet(u64);
+
+impl ArgSet {
+    fn bit(index: usize) -> u64 {
+        1 << index.min(63)
+    }
+
+    fn add(&mut self, index: usize) {
+        self.0 |= Self::bit(index);
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those of so many arguments that are in it.
+    pub(crate) fn of(self, count: usize) -> impl Iterator<Item = usize> {
+        (0..count).filter(move |index| self.0 & Self::bit(*index) != 0)
+    }
 }
 
 impl Changed {
@@ -180,7 +203,7 @@ impl Edit {
                     });
                 }
                 let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
-                changed.grid = (grid != grid2).then_some(*grid);
+                changed.grid = (grid != grid2).then(|| Box::new(*grid));
                 if changed.grid.is_some() || bound != bound2 || prints != prints2 {
                     let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
                     self.op(to, node, op);
@@ -294,7 +317,7 @@ impl Edit {
                 _ => return Err(format!("argument {index} is of another kind")),
             };
             if differs {
-                changed.args.push(index as u32);
+                changed.args.add(index);
             }
         }
         Ok(())

@@ -120,6 +120,17 @@ impl Cell {
         drop(old);
     }
 
+    /// Sets bytes, as many as there were, without an allocation.
+    fn put_bytes(&self, bytes: &[u8]) {
+        let mut held = self.lock();
+        if let Value::Bytes(place) = &mut held.value
+            && place.len() == bytes.len()
+        {
+            place.copy_from_slice(bytes);
+        }
+        held.time = CLOCK.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn set(&self, value: Value) -> Result<(), ParameterError> {
         match &self.bound {
             Bound::None => return Err(ParameterError::Unbounded),
@@ -226,7 +237,12 @@ impl<T: Pod> Parameter<T> {
     /// # Errors
     /// [`ParameterError::OutOfBound`], [`ParameterError::Unbounded`]: the value stays as it was.
     pub fn set(&self, value: T) -> Result<()> {
-        Ok(self.cell.set(Value::Bytes(bytemuck::bytes_of(&value).into()))?)
+        let bytes = bytemuck::bytes_of(&value);
+        match &self.cell.bound {
+            Bound::Any => self.cell.put_bytes(bytes),
+            _ => self.cell.set(Value::Bytes(bytes.into()))?,
+        }
+        Ok(())
     }
 
     /// Sets a value without looking at the bound.
@@ -235,7 +251,7 @@ impl<T: Pod> Parameter<T> {
     /// The promises of all kernel nodes that use the parameter hold for this value too.
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn set_unchecked(&self, value: T) {
-        self.cell.put(Value::Bytes(bytemuck::bytes_of(&value).into()));
+        self.cell.put_bytes(bytemuck::bytes_of(&value));
     }
 
     /// The value that was set last.

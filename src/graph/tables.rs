@@ -68,6 +68,9 @@ pub(crate) struct Binding {
 impl Binding {
     /// The parameter that was set last, and when.
     pub(crate) fn latest(&self) -> Option<(&Arc<Cell>, u64)> {
+        if let [cell] = self.cells.as_slice() {
+            return Some((cell, cell.time()));
+        }
         self.cells.iter().map(|cell| (cell, cell.time())).max_by_key(|(_, time)| *time)
     }
 }

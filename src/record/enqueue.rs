@@ -230,7 +230,7 @@ impl Queue {
     /// Records a node of a command group of the graph that the queue records into.
     ///
     /// # Errors
-    /// [`RecordError::NotRecording`] on a queue that executes; [`BuildCause::Group`](crate::BuildCause::Group) for a group of
+    /// [`RecordError::NotRecording`] on a queue that executes; [`BuildCause::Group`] for a group of
     /// another graph; those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     pub fn enqueue_command_group(&self, group: &CommandGroup, event_wait_list: &[&Event]) -> Result<Event> {
         let event = self.record_if(&Member(group.clone()), Order::Plain, event_wait_list)?;

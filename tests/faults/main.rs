@@ -230,7 +230,7 @@ fn a_first_call_that_fails_is_a_clean_error_and_not_for_ever() {
         assert!(said.contains("RESULT"), "{function} {skip}: it did nothing: {said}");
         reached += usize::from(said.contains("RESULT REACHED"));
     }
-    assert!(reached >= 15, "{reached} are too few: does the layer see first calls?");
+    assert!(reached >= 10, "{reached} are too few: does the layer see first calls?");
 }
 
 /// The other half of the test above.

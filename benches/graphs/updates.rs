@@ -1,0 +1,143 @@
+//! Updates beside `clSetKernelArg` and `clUpdateMutableCommandsKHR`.
+
+use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Queue};
+
+use crate::Failure;
+use crate::raw::{Kernels, MutableBuffer};
+use crate::rounds::{Times, Way, timed};
+
+/// Updates of one node in a round: a single one is too short to be timed.
+pub const REPEATED: usize = 1_000;
+
+/// A chain of kernels of two buffers and a number, which is a parameter of each.
+pub struct Chain<'a> {
+    pub queue: &'a Queue,
+    pub kernel: &'a Kernel,
+    pub buffers: &'a [Buffer<u32>; 2],
+    pub len: usize,
+}
+
+/// What is updated in a round.
+#[derive(Clone, Copy)]
+pub enum What {
+    /// The same node, [`REPEATED`] times.
+    One,
+    /// So many nodes, spread over the chain, at once.
+    Some(usize),
+}
+
+struct Made {
+    /// Its nodes are updated, so it has to live.
+    _graph: Graph,
+    executable: Executable,
+    nodes: Vec<(Node, Parameter<u32>)>,
+}
+
+impl Made {
+    fn update_one(&self, place: usize, number: u32) -> Result<(), Failure> {
+        let (node, parameter) = &self.nodes[place];
+        for at in 0..REPEATED as u32 {
+            parameter.set(number + at)?;
+            self.executable.update(node)?;
+        }
+        Ok(())
+    }
+
+    fn update(&self, places: &[usize], nodes: &[Node], number: u32) -> Result<(), Failure> {
+        for place in places {
+            self.nodes[*place].1.set(number)?;
+        }
+        Ok(self.executable.update(nodes)?)
+    }
+}
+
+/// A way that is one phase, by the number of its round.
+fn way<'a>(variant: &'static str, mut round: Box<dyn FnMut(u32) -> Result<(), Failure> + 'a>) -> Way<'a> {
+    let mut number = 0;
+    let run = move || {
+        number += 1;
+        let ((), total) = timed(|| round(number))?;
+        Ok(Times { total, ..Times::default() })
+    };
+    Way { variant, run: Box::new(run) }
+}
+
+impl Chain<'_> {
+    fn make(&self, path: Path) -> Result<Made, Failure> {
+        let graph = Graph::new(self.queue)?;
+        let mut nodes = Vec::with_capacity(self.len);
+        for at in 0..self.len {
+            let (from, into) = (&self.buffers[at % 2], &self.buffers[(at + 1) % 2]);
+            let number = Parameter::any(at as u32);
+            // SAFETY: its one work-item touches the first elements.
+            let node = unsafe { graph.kernel(self.kernel).read(from).write(into).arg(&number).range(1).add()? };
+            nodes.push((node, number));
+        }
+        let executable = graph.finalize(Finalize::new().path(path).updatable())?;
+        Ok(Made { _graph: graph, executable, nodes })
+    }
+
+    fn raw_buffers(&self) -> [*mut std::ffi::c_void; 2] {
+        [self.buffers[0].raw(), self.buffers[1].raw()]
+    }
+
+    /// Places that are updated.
+    fn places(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
+        let len = self.len;
+        (0..count).map(move |at| at * len / count)
+    }
+
+    /// The ways, of which the first is `clSetKernelArg` alone.
+    pub fn ways(&self, what: What) -> Result<Vec<Way<'_>>, Failure> {
+        let mut ways: Vec<Way<'_>> = Vec::new();
+        for variant in ["loop", "loop_again"] {
+            let kernels = Kernels::with_numbers(self.kernel, self.raw_buffers(), self.len)?;
+            let places: Vec<usize> = self.chosen(what);
+            ways.push(way(
+                variant,
+                Box::new(move |number| match what {
+                    What::One => (0..REPEATED as u32).try_for_each(|at| kernels.set_number(places[0], number + at)),
+                    What::Some(_) => places.iter().try_for_each(|place| kernels.set_number(*place, number)),
+                }),
+            ));
+        }
+        if let Some(buffer) = MutableBuffer::record(self.queue, self.kernel, self.raw_buffers(), self.len)? {
+            let places = self.chosen(what);
+            ways.push(way(
+                "raw_mutable",
+                Box::new(move |number| match what {
+                    What::One => (0..REPEATED as u32).try_for_each(|at| buffer.set_numbers(&places, number + at)),
+                    What::Some(_) => buffer.set_numbers(&places, number),
+                }),
+            ));
+        }
+        for (variant, path) in [("replay", Path::Replay), ("native", Path::Native)] {
+            let made = self.make(path)?;
+            let chosen = self.chosen(what);
+            let nodes: Vec<Node> = chosen.iter().map(|place| made.nodes[*place].0).collect();
+            ways.push(way(
+                variant,
+                Box::new(move |number| match what {
+                    What::One => made.update_one(chosen[0], number),
+                    What::Some(_) => made.update(&chosen, &nodes, number),
+                }),
+            ));
+        }
+        if let What::Some(count) = what
+            && count == self.len
+        {
+            // What a program would have to do without updates.
+            for (variant, path) in [("anew_replay", Path::Replay), ("anew_native", Path::Native)] {
+                ways.push(way(variant, Box::new(move |_| self.make(path).map(drop))));
+            }
+        }
+        Ok(ways)
+    }
+
+    fn chosen(&self, what: What) -> Vec<usize> {
+        match what {
+            What::One => vec![self.len / 2],
+            What::Some(count) => self.places(count).collect(),
+        }
+    }
+}

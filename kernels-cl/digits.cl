@@ -1,0 +1,56 @@
+// A network of one hidden layer that learns to read digits: each kernel computes one number a work-item, in one order of
+// summing, so that a run on another device, or by the host, differs by rounding only.
+
+#define INPUTS 64
+#define HIDDEN 32
+#define DIGITS 10
+
+// hidden[sample][unit] = tanh(bias + sum of input x weight), for the samples of a batch
+__kernel void hidden(__global const float *images, __global const float *weights, __global float *hidden, uint first) {
+    size_t sample = get_global_id(0), unit = get_global_id(1);
+    __global const float *image = images + (first + sample) * INPUTS;
+    float sum = weights[INPUTS * HIDDEN + unit];
+    for (uint i = 0; i < INPUTS; ++i)
+        sum += image[i] * weights[i * HIDDEN + unit];
+    hidden[sample * HIDDEN + unit] = tanh(sum);
+}
+
+// error[sample][digit] = softmax of the second layer, less 1 for the digit that it is
+__kernel void output(__global const float *hidden, __global const float *weights, __global const uint *labels,
+                     __global float *error, uint first) {
+    size_t sample = get_global_id(0);
+    float digit[DIGITS], most = -1e30f, all = 0.0f;
+    for (uint k = 0; k < DIGITS; ++k) {
+        float sum = weights[HIDDEN * DIGITS + k];
+        for (uint j = 0; j < HIDDEN; ++j)
+            sum += hidden[sample * HIDDEN + j] * weights[j * DIGITS + k];
+        digit[k] = sum;
+        most = fmax(most, sum);
+    }
+    for (uint k = 0; k < DIGITS; ++k) {
+        digit[k] = exp(digit[k] - most);
+        all += digit[k];
+    }
+    for (uint k = 0; k < DIGITS; ++k)
+        error[sample * DIGITS + k] = digit[k] / all - (labels[first + sample] == k ? 1.0f : 0.0f);
+}
+
+// back[sample][unit] = the error as the hidden unit has it
+__kernel void back(__global const float *error, __global const float *weights, __global const float *hidden,
+                   __global float *back) {
+    size_t sample = get_global_id(0), unit = get_global_id(1);
+    float sum = 0.0f, at = hidden[sample * HIDDEN + unit];
+    for (uint k = 0; k < DIGITS; ++k)
+        sum += error[sample * DIGITS + k] * weights[unit * DIGITS + k];
+    back[sample * HIDDEN + unit] = sum * (1.0f - at * at);
+}
+
+// weights[from][to] -= rate x mean of input x error; the row behind the last one is the bias, whose input is 1
+__kernel void learn(__global const float *inputs, __global const float *errors, __global float *weights, uint from,
+                    uint to, uint first, uint batch, float rate) {
+    size_t i = get_global_id(0), k = get_global_id(1);
+    float sum = 0.0f;
+    for (uint sample = 0; sample < batch; ++sample)
+        sum += (i < from ? inputs[(first + sample) * from + i] : 1.0f) * errors[sample * to + k];
+    weights[i * to + k] -= rate * sum / (float)batch;
+}
