@@ -221,7 +221,7 @@ fn run(nodes: &[(Kind, Values)], memory: &mut [Vec<u32>]) {
     }
 }
 
-/// Rules P2, P5, P6, P7, C3, C4, U1 to U5
+/// Rules P2, P5, P6, P7, C3, C4, U1, U2, U3, U4, U5
 #[test]
 fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
     fn property(case: Case) -> bool {
