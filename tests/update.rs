@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Error, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, HostRead, LocalMemory,
-    NdRange, Node, Parameter, ParameterError, Path, Progress, UpdateError,
+    Buffer, BuildCause, Error, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, HostData, HostRead,
+    LocalMemory, NdRange, Node, Parameter, ParameterError, Path, Progress, UpdateError,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
 
@@ -671,9 +672,7 @@ fn a_sub_graph_has_the_values_of_its_finalizing_until_its_node_is_updated() {
         other.empty().add().unwrap();
         other.sub_graph(&executable).add().unwrap();
         other.read(&field.c).add().unwrap();
-        assert!(
-            text(executable.update_from(&other)).contains("node 1: it is a sub-graph with another number of nodes")
-        );
+        assert!(text(executable.update_from(&other)).contains("node 1: it is a sub-graph of another executable"));
         let none = field.bench.graph();
         none.empty().add().unwrap();
         field.scale(&none, &by);
@@ -880,4 +879,165 @@ fn the_report_says_how_updates_are_made_and_command_buffers_stay_where_the_drive
     }
     executable.submit(&field.bench.queue).unwrap().wait().unwrap();
     assert_eq!(field.bench.content(&field.c), each(|i| i * 3 + 2));
+}
+
+/// Host data that looks at its graph when it goes, and is overwritten.
+struct Owner(Vec<u32>, Graph);
+
+impl AsRef<[u32]> for Owner {
+    fn as_ref(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.fill(777);
+        assert!(self.1.len() > 0);
+    }
+}
+
+/// Rules F6, U3: data that a write under way reads stays, and goes where no lock is held.
+#[test]
+fn host_data_stays_until_the_submission_that_reads_it_is_over() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let b = bench.buffer(&[0; LEN]);
+        let graph = bench.graph();
+        let owner = Arc::new(Owner(vec![5; LEN], graph.clone()));
+        let alive = Arc::downgrade(&owner);
+        let write = graph.write(&b, HostData::shared(owner)).add().unwrap();
+        let read = graph.read(&b).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let gate = UserEvent::new(&bench.queue);
+        let event = clgraph::Event::from_opencl3(&gate.0).unwrap();
+        bench.queue.enqueue_barrier_with_wait_list(&[&event]).unwrap();
+        let run = executable.submit(&bench.queue).unwrap();
+        graph.write(&b, vec![6_u32; LEN]).replace(&write).unwrap();
+        executable.update(&write).unwrap();
+        assert!(alive.strong_count() > 0, "it is read still");
+        gate.set(0);
+        run.wait().unwrap();
+        assert_eq!(*run.get(&read).unwrap(), [5; LEN]);
+        let begin = Instant::now();
+        while alive.strong_count() > 0 {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it is never released");
+            std::thread::yield_now();
+        }
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&read).unwrap(), [6; LEN]);
+    }
+}
+
+/// Rule F6: what users own goes where no lock is held.
+#[test]
+fn users_code_runs_where_no_lock_is_held() {
+    let field = Field::new();
+    let (bench, graph) = (&field.bench, field.bench.graph());
+    let empty = graph.empty().add().unwrap();
+    let owner = Owner(Vec::new(), graph.clone());
+    let by = Parameter::checked(1_u32, "anything", move |_| owner.0.is_empty()).unwrap();
+    let node = field.scale(&graph, &by);
+    drop(by);
+    // The condition goes with the last use of its parameter, and locks the graph.
+    // SAFETY: a work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("scale")).read(&field.a).write(&field.c).arg(3_u32).range(LEN).replace(node) }
+        .unwrap();
+    // So does host data that an update lets go.
+    let data = Arc::new(Owner(vec![5; LEN], graph.clone()));
+    let write = graph.write(&field.b, HostData::shared(data)).after(empty).add().unwrap();
+    let executable = graph.finalize(updatable(Path::Replay)).unwrap();
+    graph.write(&field.b, vec![6_u32; LEN]).replace(&write).unwrap();
+    executable.update(&write).unwrap();
+}
+
+/// Rules C5, P6, F6: a group whose parameter got another buffer, in its edges, in a parent, and in what is kept alive.
+#[test]
+fn a_group_follows_the_buffer_of_its_parameter() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let (add, stir) = (bench.kernel("add"), bench.kernel("stir"));
+    for flat in [false, true] {
+        let graph = bench.graph();
+        if flat {
+            let child = bench.graph();
+            child.empty().add().unwrap();
+            graph.sub_graph(&child.finalize(Finalize::new()).unwrap()).add().unwrap();
+        }
+        let (first, tell) = bench.telling_buffer(&[1; LEN]);
+        let parameter = Parameter::buffer(&first);
+        drop(first);
+        let launch = || graph.kernel(&add).read_write(&field.c).read(&parameter).range(LEN);
+        // SAFETY: a work-item touches its own element.
+        let group = unsafe { graph.command_group([launch(), launch()]) }.unwrap();
+        let node = graph.group(&group).add().unwrap();
+        let executable = graph.finalize(updatable(Path::Auto)).unwrap();
+        parameter.set(&field.b).unwrap();
+        executable.update(&node).unwrap();
+        group.set_active_index(1).unwrap();
+        executable.update(&node).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        tell.wait_until_gone();
+        let parent = bench.graph();
+        parent.fill(&field.c, 1).add().unwrap();
+        parent.sub_graph(&executable).add().unwrap();
+        let read = parent.read(&field.c).add().unwrap();
+        let outer = parent.finalize(Finalize::new()).unwrap();
+        assert_eq!(field.run(&outer, &read), each(|i| i * 10 + 1));
+        // A node that is added later waits by the values of now.
+        let write = graph.write(&field.a, vec![0; LEN]).add().unwrap();
+        parameter.set(&field.a).unwrap();
+        let later = graph.group(&group).add().unwrap();
+        assert!(graph.predecessors(later).unwrap().contains(&write.node()));
+    }
+    // What a refused group named is let go.
+    let graph = bench.graph();
+    let (other, tell) = bench.telling_buffer(&[1; LEN]);
+    // SAFETY: as above.
+    let wrong = unsafe {
+        graph.command_group([&field.a, &other].map(|buffer| graph.kernel(&stir).read_write(buffer).range(LEN)))
+    };
+    assert!(matches!(cause(wrong), BuildCause::Group { .. }));
+    drop(other);
+    tell.wait_until_gone();
+}
+
+/// Rule P6: conflicts of a child are those of its parent, which allows them or not.
+#[test]
+fn conflicts_that_a_child_allows_are_sought_in_its_parent() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let parameters = [&field.a, &field.b].map(|buffer| Parameter::buffer(buffer));
+    for parameter in &parameters {
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&field.bench.kernel("stir")).read_write(parameter).range(LEN).add() }.unwrap();
+    }
+    parameters[1].set(&field.a).unwrap();
+    let child = graph.finalize(Finalize::new().allow_conflicts()).unwrap();
+    let parent = field.bench.graph();
+    parent.sub_graph(&child).add().unwrap();
+    assert!(matches!(parent.finalize(Finalize::new()), Err(Error::Finalize(FinalizeError::Conflict { .. }))));
+    parent.finalize(Finalize::new().allow_conflicts()).unwrap();
+}
+
+/// Rules P3, P8: what is asked for wrongly is refused, and what is there already is fine.
+#[test]
+fn a_parameter_needs_an_argument_and_a_range_may_stay() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let (x, y) = (Parameter::any(1_u32), Parameter::any(2_u32));
+    let (scale, stir) = (field.bench.kernel("scale"), field.bench.kernel("stir"));
+    // SAFETY: a work-item touches its own element.
+    unsafe {
+        let early = graph.kernel(&scale).also(&x).read(&field.a).write(&field.c).arg(&y).range(LEN).add();
+        let wrong = text(early);
+        assert!(
+            wrong
+                .contains("argument 0 is registered with a parameter that is a value of 4 bytes, and is not given yet"),
+            "{wrong}"
+        );
+        let node = graph.kernel(&stir).read_write(&field.a).range(8).add().unwrap();
+        graph.set_nd_range(node, 8).unwrap();
+    }
 }

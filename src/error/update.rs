@@ -93,7 +93,7 @@ pub enum UpdateError {
     /// A graph that does not match: the first difference.
     #[error("the graph does not match the executable: {difference}")]
     Differs {
-        /// The first difference, in the order of context, device, number of nodes, and node by node kind, kernel, edges and
+        /// The first difference, in the order of context, device, number of nodes, edges, and node by node kind, kernel and
         /// sizes.
         difference: String,
     },

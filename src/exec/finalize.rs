@@ -1,6 +1,7 @@
 //! From a graph to an executable.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::lane::Lane;
@@ -195,15 +196,16 @@ impl Graph {
         let mut values = values;
         let (mut updatable, mut editing) = (None, None);
         if options.updatable {
-            let topology = Arc::clone(&graph.ir.topology);
-            updatable = Some(Updatable::new(self, topology, &flat.origins, &plan, options.allow_conflicts));
+            updatable = Some(Updatable::new(self, &graph, &flat.origins, &plan, options.allow_conflicts));
             // Its own, so that the first update does not have to copy.
             let mut own = (*values.tables).clone();
             own.split_groups().ok_or_else(full)?;
             editing = Some(Editing::new(&own));
             values.tables = Arc::new(own);
         }
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let inner = Inner {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             graph: self.id(),
             context: self.context().clone(),
             device: self.device().clone(),
@@ -213,7 +215,7 @@ impl Graph {
             result_nodes,
             report,
             updatable,
-            lane: Mutex::new(Lane::new(values, editing, rings, recorded)),
+            lane: Mutex::new(Lane::new(values, editing, moved, rings, recorded)),
             turns,
         };
         let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));

@@ -116,9 +116,10 @@ impl Lane {
 
     fn can_change(&self, exec: &Inner, one: &Behind<'_>) -> bool {
         let Some(fields) = mutable(exec.device.caps()) else { return false };
-        let Some(chunk) = self.recorded(one).and_then(|recorded| recorded.chunks().get(one.at)) else { return false };
+        let Some((_, Some(recorded))) = self.recorded.get(one.set) else { return false };
+        let Some(chunk) = recorded.chunks().get(one.at) else { return false };
         // A submission that is not enqueued yet has it too.
-        if Arc::strong_count(chunk) > 1 {
+        if Arc::strong_count(recorded) > 1 || Arc::strong_count(chunk) > 1 {
             return false;
         }
         one.touched.iter().all(|(step, touched)| {

@@ -26,7 +26,7 @@ pub(super) struct Lane {
     pub(super) values: Arc<Values>,
     /// What updates need. None where nothing can be updated.
     pub(super) editing: Option<Editing>,
-    /// Whether an update was made.
+    /// Whether nodes may use other memory than when their edges were made.
     pub(super) changed: bool,
     /// Command buffers that an update has changed in part: which set, and which of it.
     pub(super) half_changed: Vec<(usize, usize)>,
@@ -106,13 +106,14 @@ impl Lane {
     pub(super) fn new(
         values: Values,
         editing: Option<Editing>,
+        changed: bool,
         rings: Vec<Ring>,
         recorded: Option<(DriverQueue, Recorded)>,
     ) -> Self {
         let mut lane = Self {
             values: Arc::new(values),
             editing,
-            changed: false,
+            changed,
             half_changed: Vec::new(),
             own_queue: None,
             recorded: Vec::new(),

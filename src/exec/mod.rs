@@ -66,6 +66,8 @@ use update::Updatable;
 pub struct Executable(Arc<Inner>);
 
 struct Inner {
+    /// Tells executables apart.
+    id: u64,
     graph: GraphId,
     context: Context,
     device: Device,

@@ -68,6 +68,10 @@ impl CurrentValues for Inner {
         Flat::of(Arc::clone(&self.lane().values.tables), self.origins.clone())
     }
 
+    fn id(&self) -> u64 {
+        self.id
+    }
+
     fn has_changed(&self) -> bool {
         self.lane().changed
     }

@@ -3,6 +3,7 @@
 //! The tables are edited first, with a log to go back by. Then the kernel objects follow, here, and the command buffers:
 //! see [`follow`](super::follow).
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub(super) struct Updatable {
     topology: Arc<Topology>,
     /// By node: its first planned node, and how many it was written out to.
     written: Option<Vec<(NodeId, u32)>>,
+    /// Which executables its sub-graphs are.
+    children: HashMap<NodeId, u64>,
     /// By planned node.
     step_of: Vec<Option<u32>>,
     /// The steps of all command buffers, in order.
@@ -44,23 +47,29 @@ pub(super) struct Editing {
 }
 
 impl Updatable {
-    pub(super) fn new(
-        graph: &Graph,
-        topology: Arc<Topology>,
-        origins: &Origins,
-        plan: &Plan,
-        allow_conflicts: bool,
-    ) -> Self {
+    pub(super) fn new(graph: &Graph, tables: &Tables, origins: &Origins, plan: &Plan, allow_conflicts: bool) -> Self {
         let written = origins.written();
         let planned = written.as_ref().and_then(|written| written.last());
-        let planned = planned.map_or(topology.len(), |(first, count)| (first.0 + count) as usize);
+        let planned = planned.map_or(tables.ir.len(), |(first, count)| (first.0 + count) as usize);
         let mut step_of = vec![None; planned];
         for (at, step) in (0..).zip(&plan.steps) {
             step_of[step.node.index()] = Some(at);
         }
         let native = plan.segments.iter().filter(|segment| segment.path == Path::Native);
         let chunks = native.flat_map(|segment| segment.chunks()).collect();
-        Self { graph: graph.weak(), topology, written, step_of, chunks, allow_conflicts }
+        let child = |id: NodeId| match tables.ir.op(id) {
+            Op::SubGraph(child) => Some((id, tables.children[child.index()].of.id())),
+            _ => None,
+        };
+        Self {
+            graph: graph.weak(),
+            topology: Arc::clone(&tables.ir.topology),
+            written,
+            children: tables.ir.ids().filter_map(child).collect(),
+            step_of,
+            chunks,
+            allow_conflicts,
+        }
     }
 
     pub(super) fn chunks(&self) -> &[Range<usize>] {
@@ -69,10 +78,6 @@ impl Updatable {
 
     fn len(&self) -> usize {
         self.topology.len()
-    }
-
-    fn is_sub_graph(&self, node: NodeId) -> bool {
-        self.written.as_ref().is_some_and(|written| written[node.index()].1 > 1)
     }
 
     /// The planned nodes of a node, in order: one, or those of a sub-graph between its entry and its exit.
@@ -117,7 +122,8 @@ impl Executable {
     /// Edges stay: an update that makes two nodes conflict that no edges order is an error, unless
     /// [`Finalize::allow_conflicts`](crate::Finalize::allow_conflicts) was given.
     ///
-    /// Its cost is that of the nodes that change, whatever the size of the graph.
+    /// Its cost is that of the nodes that change, whatever the size of the graph; but for the first update that changes memory,
+    /// and for each that comes while a submission waits for events that are not complete, which look at the whole graph once.
     ///
     /// # Errors
     /// [`UpdateError`]: the executable is as it was before.
@@ -166,16 +172,17 @@ impl Executable {
             };
             return Err(UpdateError::NotInExecutable { node, why }.into());
         }
+        let ids: Vec<NodeId> = list.into_iter().map(Node::id).collect();
         let mut state = graph.lock();
-        for &node in &list {
-            let refreshed = state.refresh(&graph.target(), node.id());
-            refreshed.map_err(|cause| UpdateError::Node { node, cause })?;
-        }
+        let refreshed = ids.iter().try_for_each(|&id| {
+            let node = Node::new(graph.id(), id);
+            state.refresh(&graph.target(), id).map_err(|cause| UpdateError::Node { node, cause })
+        });
         let dropped = state.dropped();
-        let outcome = inner.take_over(updatable, &state.tables, &list.into_iter().map(Node::id).collect::<Vec<_>>());
+        let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, &ids));
         drop(state);
         drop(dropped);
-        outcome
+        inner.settle(outcome?)
     }
 
     /// Brings what all nodes of a graph are now into the executable. The graph may be the one that it was made of, or
@@ -183,8 +190,9 @@ impl Executable {
     /// finalized. All of them, or none if there is an error.
     ///
     /// # Errors
-    /// [`UpdateError::Differs`] with the first difference: another context or device, another number of nodes, and node by
-    /// node another kind, another kernel, other edges, or sizes that cannot change. Those of [`update`](Self::update).
+    /// [`UpdateError::Differs`] with the first difference: another context or device; another number of nodes; other edges,
+    /// node by node; and node by node another kind, another kernel, another sub-graph or command group, or a size that cannot
+    /// change. Those of [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -214,15 +222,15 @@ impl Executable {
         }
         let mut state = graph.lock();
         let refreshed = state.refresh_all(&graph.target());
-        refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause })?;
+        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause });
         let dropped = state.dropped();
-        let outcome = updatable.check_edges(&state.tables).map_err(differs).map_err(Error::from).and_then(|()| {
-            // Kinds and kernels are compared as the values are taken over.
-            inner.take_over(updatable, &state.tables, &state.ir.ids().collect::<Vec<_>>())
-        });
+        let alike = refreshed.and_then(|()| updatable.check_edges(&state.tables).map_err(differs));
+        // Kinds and kernels are compared as the values are taken over.
+        let ids: Vec<NodeId> = state.ir.ids().collect();
+        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, &ids));
         drop(state);
         drop(dropped);
-        outcome
+        inner.settle(outcome?)
     }
 }
 
@@ -264,18 +272,24 @@ impl Updatable {
 
 impl Inner {
     /// Takes over the values of nodes of a graph's tables.
-    fn take_over(&self, updatable: &Updatable, from: &Tables, nodes: &[NodeId]) -> Result<()> {
+    fn take_over(&self, updatable: &Updatable, from: &Tables, nodes: &[NodeId]) -> (Result<()>, Dropped) {
         // Before the lane is locked: a graph may hold this very executable.
         let child = |node: &NodeId| match from.ir.op(*node) {
-            Op::SubGraph(child) => Some((*node, from.children[child.index()].of.flat())),
+            Op::SubGraph(child) => {
+                let of = &from.children[child.index()].of;
+                Some((*node, of.id(), of.flat()))
+            }
             _ => None,
         };
-        let children: Vec<(NodeId, Flat)> = nodes.iter().filter_map(child).collect();
-        let mut lane = self.lane();
-        let (outcome, dropped) = lane.edit(self, updatable, &Source { tables: from, children }, nodes);
-        drop(lane);
-        if self.plan.is_native() {
-            // Drivers do not keep what recorded kernels use.
+        let mut children: Vec<(NodeId, u64, Flat)> = nodes.iter().filter_map(child).collect();
+        children.sort_unstable_by_key(|(node, ..)| *node);
+        self.lane().edit(self, updatable, &Source { tables: from, children }, nodes)
+    }
+
+    /// Lets go of what an update replaced, when no lock is held any more.
+    fn settle(&self, (outcome, dropped): (Result<()>, Dropped)) -> Result<()> {
+        // Host memory that a write under way reads; and drivers do not keep what recorded kernels use.
+        if self.plan.is_native() || !dropped._data.is_empty() {
             self.turns.keep_until_idle(dropped);
         }
         outcome
@@ -289,8 +303,8 @@ impl Inner {
 /// Where new values come from.
 struct Source<'a> {
     tables: &'a Tables,
-    /// Of the nodes that are sub-graphs, those asked for.
-    children: Vec<(NodeId, Flat)>,
+    /// Of the nodes that are sub-graphs, those asked for, in order: which executable, and its values.
+    children: Vec<(NodeId, u64, Flat)>,
 }
 
 /// What an update let go, to be dropped where no lock is held.
@@ -320,8 +334,10 @@ impl Lane {
         let tables = Arc::make_mut(&mut values.tables);
         let mut to = Writer { tables, index: &mut editing.index };
         let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut touched);
+        let mut sought = false;
         if outcome.is_ok() && !updatable.allow_conflicts && touched.iter().any(|one| one.changed.memory) {
             outcome = check_conflicts(exec, &mut editing.conflicts, &edit, to.tables);
+            sought = true;
         }
         let mut objects = Objects { replaced: Vec::new(), set: Vec::new() };
         if outcome.is_ok() {
@@ -329,10 +345,15 @@ impl Lane {
         }
         let values = Arc::make_mut(&mut self.values);
         let mut to = Writer { tables: Arc::make_mut(&mut values.tables), index: &mut editing.index };
+        if let Some(conflicts) = editing.conflicts.as_mut().filter(|_| sought && outcome.is_err()) {
+            let ir = &to.tables.ir;
+            edit.old_accesses().for_each(|(node, slot, old)| {
+                conflicts.exchange(ir, node, slot, &ir.accesses(node)[slot], old);
+            });
+        }
         dropped._data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
         if outcome.is_err() {
             // The values are the old ones again.
-            editing.conflicts = None;
             objects.take_back(values, &exec.plan);
             self.restore(exec, &mut dropped._old);
         }
@@ -383,13 +404,13 @@ fn assign(
         let differs =
             |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
         let planned = updatable.planned(origin);
-        let child = from.children.iter().find(|(node, _)| *node == origin);
-        let (source, first) = match (child, updatable.is_sub_graph(origin)) {
-            (None, false) => (from.tables, origin),
-            (Some((_, flat)), true) if flat.tables.ir.len() == planned.len() => (&*flat.tables, NodeId(0)),
-            (Some(_), true) => return Err(differs("it is a sub-graph with another number of nodes".to_owned())),
-            (Some(_), false) => return Err(differs("it is a sub-graph, and none in the executable".to_owned())),
-            (None, true) => return Err(differs("it is no sub-graph, and one in the executable".to_owned())),
+        let child = from.children.binary_search_by_key(&origin, |(node, ..)| *node).ok().map(|at| &from.children[at]);
+        let (source, first) = match (child, updatable.children.get(&origin)) {
+            (None, None) => (from.tables, origin),
+            (Some((_, id, flat)), Some(is)) if id == is => (&*flat.tables, NodeId(0)),
+            (Some(_), Some(_)) => return Err(differs("it is a sub-graph of another executable".to_owned())),
+            (Some(_), None) => return Err(differs("it is a sub-graph, and none in the executable".to_owned())),
+            (None, Some(_)) => return Err(differs("it is no sub-graph, and one in the executable".to_owned())),
         };
         for (at, node) in planned.enumerate() {
             let node = NodeId(node);
@@ -406,14 +427,14 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
     let ir = &tables.ir;
     let conflicts = match conflicts {
         Some(conflicts) => {
-            edit.old_accesses().for_each(|(node, slot, old)| conflicts.exchange(ir, node, slot, old));
+            edit.old_accesses().for_each(|(node, slot, old)| {
+                conflicts.exchange(ir, node, slot, old, &ir.accesses(node)[slot]);
+            });
             conflicts
         }
         none => none.insert(Conflicts::new(ir, exec.plan.steps.iter().map(|step| step.node).collect())),
     };
-    let mut moved: Vec<NodeId> = edit.old_accesses().map(|(node, ..)| node).collect();
-    moved.dedup();
-    match conflicts.find(ir, moved) {
+    match conflicts.find(ir, edit.old_accesses().map(|(node, slot, _)| (node, slot))) {
         None => Ok(()),
         Some((first, second)) => {
             let node = |node| exec.node(exec.origins.of(node).node);
@@ -468,7 +489,10 @@ impl Objects {
             }
             match tables.kernels[kernel.index()].with_args(set_args(tables, *span)) {
                 Ok(made) => *object = Arc::new(made),
-                Err(error) => log::error!("{error:?}: an update that failed could not be taken back at step {step}"),
+                Err(error) => {
+                    log::error!("{error:?}: the launch of step {step} is lost, because an update failed half-way");
+                    values.objects.0[*step] = None;
+                }
             }
         }
     }

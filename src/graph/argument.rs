@@ -49,7 +49,7 @@ impl<T> BufferArg<T> for BufferSlice<T> {
 impl<T> BufferArg<T> for Parameter<Buffer<T>> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
         // A parameter of a buffer always has one.
-        if let Some(region) = self.cell().region() {
+        if let Some(region) = self.cell().snapshot().region {
             to.launch.buffer_parameter(region, to.mode, self.cell());
         }
     }

@@ -7,22 +7,23 @@ use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::edit::Edit;
 
-use super::parameter::{Cell, Value};
+use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, check_bound, check_grid, check_local};
 use super::request::{Request, Target};
-use super::tables::{Index, Tables, Writer};
+use super::tables::{Binding, Index, Tables, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, NodeKind, State};
 use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Access, Arg, KernelId, Mode, NodeId, Op, Span};
+use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span};
 
 /// What was let go, to be dropped where no lock is held.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     _mems: Vec<Mem>,
     _data: Vec<HostBytes>,
+    _bindings: Vec<Binding>,
 }
 
 impl Graph {
@@ -46,18 +47,22 @@ impl Graph {
             let why = "only kernels have a range";
             return Err(fail(other_kind(node, op, "a range", why)).into());
         };
-        let Some(bound) = bound else {
-            let bound = "that of its adding: add it with `range_up_to`, or use `replace`".to_owned();
-            let offset = range.offset.map_or_else(Vec::new, |offset| offset.sizes().to_vec());
-            return Err(fail(BuildCause::RangeBound { range: range.range.sizes().to_vec(), offset, bound }).into());
-        };
         let facts = state.kernels[kernel.index()].facts(self.device());
         let grid2 = check_grid(Some(range.range), range.offset, range.work_group, facts, self.device().caps());
         let grid2 = grid2.map_err(fail)?;
         if grid2.dims != grid.dims {
             return Err(fail(BuildCause::Dimensions { what: "new range", given: grid2.dims, range: grid.dims }).into());
         }
-        check_bound(&grid2, Some(Extent::of(&bound[..grid.dims as usize]))).map_err(fail)?;
+        if grid2 == *grid {
+            return Ok(());
+        }
+        let dims = grid.dims as usize;
+        let Some(bound) = bound else {
+            let bound = "that of its adding: add it with `range_up_to`, or use `replace`".to_owned();
+            let (range, offset) = (grid2.global[..dims].to_vec(), grid2.offset[..dims].to_vec());
+            return Err(fail(BuildCause::RangeBound { range, offset, bound }).into());
+        };
+        check_bound(&grid2, Some(Extent::of(&bound[..dims]))).map_err(fail)?;
         let op = Op::Kernel { kernel: *kernel, args: *args, grid: grid2, bound: Some(bound.clone()), prints: *prints };
         if !state.set_group_op(id, &op) {
             *Arc::make_mut(&mut state.tables).ir.op_mut(id) = op;
@@ -85,10 +90,11 @@ impl Graph {
         let full = || BuildCause::Full { limit: crate::ir::Ir::MOST as u64, what: "nodes" };
         let op = op.ok_or_else(full).map_err(fail)?;
         tables.ir.push_node(op, accesses.into_iter(), &mut Vec::new()).ok_or_else(full).map_err(fail)?;
-        let outcome = state.assign(id, &tables, NodeId(0));
+        let (outcome, dropped) = state.assign(id, &tables, NodeId(0));
         drop(state);
+        drop(dropped);
         match outcome {
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             Err(why) => Err(fail(BuildCause::Replace { node, why }).into()),
         }
     }
@@ -100,55 +106,68 @@ pub(super) fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) ->
 
 impl State {
     /// Gives a node the values of a node of other tables, and its parameters.
-    fn assign(&mut self, node: NodeId, from: &Tables, source: NodeId) -> Result<Dropped, String> {
+    fn assign(&mut self, node: NodeId, from: &Tables, source: NodeId) -> (Result<(), String>, Dropped) {
         let Self { tables, index, .. } = self;
         let tables = Arc::make_mut(tables);
         let mut edit = Edit::default();
         let mut to = Writer { tables, index };
         let outcome = edit.assign(&mut to, node, from, source);
         let data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
-        let dropped = Dropped { _mems: std::mem::take(&mut index.dropped), _data: data };
-        if outcome?.memory {
+        let mut dropped = Dropped { _mems: std::mem::take(&mut index.dropped), _data: data, _bindings: Vec::new() };
+        let changed = match outcome {
+            Ok(changed) => changed,
+            Err(why) => return (Err(why), dropped),
+        };
+        if changed.memory {
             tables.moved.insert(node);
         }
         if let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (tables.ir.op(node), from.ir.op(source)) {
             let (place, place2) = (args.ends().0, args2.ends().0);
             let here = tables.bindings(*args);
-            let fed = !here.is_empty();
             let new = from.bindings[from.bindings(*args2)].iter().cloned().map(|mut binding| {
                 binding.arg = binding.arg - place2 + place;
                 binding
             });
-            tables.bindings.splice(here, new.collect::<Vec<_>>());
-            if !fed && !tables.bindings(*args).is_empty() {
-                tables.fed.push(node);
+            let new: Vec<Binding> = new.collect();
+            if new.is_empty() {
+                tables.fed.remove(&node);
+            } else {
+                tables.fed.insert(node);
             }
+            dropped._bindings = tables.bindings.splice(here, new).collect();
         }
-        Ok(dropped)
+        (Ok(()), dropped)
     }
 
     /// Brings the values of parameters into a node.
     pub(crate) fn refresh(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
-        self.refresh_args(target, node)?;
-        if self.group_of.contains_key(&node) {
+        if let Some(group) = self.group_of.get(&node).copied() {
+            self.refresh_group(target, group)?;
             self.follow_group(node);
+            return Ok(());
         }
-        Ok(())
+        let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
+        self.refresh_args(target, Some(node), *kernel, *args)
     }
 
-    fn refresh_args(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
-        let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
-        let (kernel, args) = (*kernel, *args);
+    /// Brings them into the arguments of a launch: of a node, or of a group, whose nodes follow it.
+    pub(super) fn refresh_args(
+        &mut self,
+        target: &Target<'_>,
+        node: Option<NodeId>,
+        kernel: KernelId,
+        args: Span,
+    ) -> Result<(), BuildCause> {
         let bindings = self.bindings(args);
         // Values cannot be wrong. What can be comes first.
         let mut late = Vec::new();
         let mut values = false;
         for at in bindings.clone() {
             let binding = &self.bindings[at];
-            let Some((cell, time)) = binding.latest().filter(|(_, time)| *time > binding.time) else { continue };
+            let Some((cell, _)) = binding.latest().filter(|(_, time)| *time > binding.time) else { continue };
             match self.ir.args(args)[(binding.arg - args.ends().0) as usize] {
                 Arg::Value(_) => values = true,
-                _ => late.push((at, Arc::clone(cell), time)),
+                _ => late.push((at, cell.snapshot())),
             }
         }
         if !late.is_empty() {
@@ -182,32 +201,34 @@ impl State {
     fn refresh_late(
         &mut self,
         target: &Target<'_>,
-        node: NodeId,
+        node: Option<NodeId>,
         (kernel, args): (KernelId, Span),
-        late: Vec<(usize, Arc<Cell>, u64)>,
+        late: Vec<(usize, Snapshot)>,
     ) -> Result<(), BuildCause> {
         // Everything is looked at before anything changes.
         let index_of = |state: &Self, at: usize| (state.bindings[at].arg - args.ends().0) as usize;
-        let slot_of = |state: &Self, index: usize| {
-            state.ir.args(args)[..index].iter().filter(|arg| matches!(arg, Arg::Buffer(_))).count()
+        let slot_of = |tables: &Tables, index: usize| {
+            tables.ir.args(args)[..index].iter().filter(|arg| matches!(arg, Arg::Buffer(_))).count()
+        };
+        let modes: Vec<Mode> = match node {
+            Some(node) => self.ir.accesses(node).iter().map(|access| access.mode).collect(),
+            None => self.modes_of(args),
         };
         let mut locals: Vec<(usize, usize)> = Vec::new();
-        for (at, cell, _) in &late {
+        for (at, now) in &late {
             let index = index_of(self, *at);
-            if let Some(region) = cell.region() {
-                let mode = self.ir.accesses(node).get(slot_of(self, index)).map(|access| access.mode);
+            if let Some(region) = &now.region {
+                let mode = modes.get(slot_of(self, index)).copied();
                 if mode.is_some_and(Mode::writes) {
-                    forbid(&region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
+                    forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
                 }
                 if mode.is_some_and(|mode| mode != Mode::Write) {
-                    forbid(&region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
+                    forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
                 }
             }
-            cell.now(|value, _| {
-                if let Value::Local(size) = value {
-                    locals.push((index, *size));
-                }
-            });
+            if let Value::Local(size) = now.value {
+                locals.push((index, size));
+            }
         }
         if let Some((index, _)) = locals.iter().find(|(_, size)| *size == 0) {
             return Err(BuildCause::NoLocalMemory { index: *index });
@@ -222,37 +243,34 @@ impl State {
         }
         let Self { tables, index: known, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index: known };
-        for (at, cell, time) in late {
+        for (at, now) in late {
             let index = (to.bindings[at].arg - args.ends().0) as usize;
-            let slot = to.ir.args(args)[..index].iter().filter(|arg| matches!(arg, Arg::Buffer(_))).count();
-            if let Some(region) = cell.region() {
-                let access = to.ir.accesses(node).get(slot).map(|access| access.mode);
-                let Some(mode) = access else { continue };
-                // An argument and an access name it.
-                let access = to.access(&region, mode);
-                to.keep(access.view);
+            let slot = slot_of(to.tables, index);
+            if let (Some(region), Some(mode)) = (&now.region, modes.get(slot)) {
+                // The argument names it, and so does the node's access.
+                let access = to.access(region, *mode);
                 let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], Arg::Buffer(access.view));
-                let old_access: Access = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
                 if let Arg::Buffer(view) = old {
                     to.release(view);
                 }
-                to.release(old_access.view);
-                to.tables.moved.insert(node);
-            }
-            cell.now(|value, _| {
-                if let (Value::Local(size), Arg::Local(place)) = (value, &mut to.tables.ir.args_mut(args)[index]) {
-                    *place = *size;
+                if let Some(node) = node {
+                    to.keep(access.view);
+                    let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
+                    to.release(old.view);
+                    to.tables.moved.insert(node);
                 }
-            });
-            to.tables.bindings[at].time = time;
+            }
+            if let (Value::Local(size), Arg::Local(place)) = (&now.value, &mut to.tables.ir.args_mut(args)[index]) {
+                *place = *size;
+            }
+            to.tables.bindings[at].time = now.time;
         }
         Ok(())
     }
 
     /// Brings the values of parameters into all nodes.
     pub(crate) fn refresh_all(&mut self, target: &Target<'_>) -> Result<(), (NodeId, BuildCause)> {
-        for at in 0..self.fed.len() {
-            let node = self.fed[at];
+        for node in self.fed.iter().copied().collect::<Vec<_>>() {
             self.refresh(target, node).map_err(|cause| (node, cause))?;
         }
         Ok(())
@@ -260,6 +278,6 @@ impl State {
 
     /// Memory that changes have let go.
     pub(crate) fn dropped(&mut self) -> Dropped {
-        Dropped { _mems: std::mem::take(&mut self.index.dropped), _data: Vec::new() }
+        Dropped { _mems: std::mem::take(&mut self.index.dropped), ..Dropped::default() }
     }
 }

@@ -208,8 +208,7 @@ impl<'a> Flattening<'a> {
             for alternative in &group.alternatives {
                 let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
                 let op = ids.op(source, &alternative.op, &mut to)?;
-                let accesses = alternative.accesses.iter().map(|access| ids.access(source, access, &mut to));
-                alternatives.push(Alternative { op, accesses: accesses.collect::<Option<_>>()? });
+                alternatives.push(Alternative { op, uses: alternative.uses.clone() });
             }
             let mut copied = Group::like(group, alternatives);
             copied.nodes = group.nodes.iter().copied().map(&here).collect();
@@ -245,7 +244,8 @@ impl<'a> Flattening<'a> {
         origin: Origin,
     ) -> Option<()> {
         let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
-        let op = ids.op(source, op, &mut to)?;
+        // A node of a group becomes its launch when the group is copied.
+        let op = if source.group_of.contains_key(&node) { Op::Empty } else { ids.op(source, op, &mut to)? };
         let accesses = source.ir.accesses(node).iter().map(|access| ids.access(source, access, &mut to));
         let accesses = accesses.collect::<Option<_>>()?;
         self.push(op, accesses, waits, origin).map(|_| ())

@@ -1,5 +1,6 @@
 //! Command groups: several launches for one node, of which one is active.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,8 +9,9 @@ use super::kernel::{KernelNode, Launch};
 use super::request::{Request, Target};
 use super::tables::{Tables, Writer};
 use super::{After, Graph, GraphRef, Node, State, after_methods};
+use crate::cl::buffer::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Access, Arg, NodeId, Op, Span};
+use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, ViewId};
 
 /// Several launches for one node, of which one is active: known from SYCL graphs as a dynamic command group.
 ///
@@ -67,8 +69,16 @@ pub(crate) struct Group {
 pub(crate) struct Alternative {
     /// A kernel.
     pub(super) op: Op,
-    /// In the order of its buffers.
-    pub(super) accesses: Vec<Access>,
+    /// How it uses its buffers, in their order.
+    pub(super) uses: Vec<Use>,
+}
+
+/// A use of the buffer that an argument names, whichever that is.
+#[derive(Clone, Debug)]
+pub(crate) struct Use {
+    mode: Mode,
+    /// Bytes from the start of the buffer or sub-buffer.
+    range: Range<usize>,
 }
 
 impl Group {
@@ -127,30 +137,45 @@ impl Graph {
         let State { tables, index, .. } = &mut *state;
         let tables = Arc::make_mut(tables);
         let mark = tables.ir.mark();
-        let mut alternatives: Vec<Alternative> = Vec::new();
+        let mut to = Writer { tables, index };
+        let (mut alternatives, mut all) = (Vec::new(), Vec::<Vec<Access>>::new());
         let mut wrong = None;
         for (at, ((launch, _), checked)) in launches.into_iter().zip(checked).enumerate() {
             let mut accesses = Vec::new();
-            let op = launch.lower(checked, &mut Writer { tables, index }, &mut accesses);
+            let op = launch.lower(checked, &mut to, &mut accesses);
+            all.push(accesses);
             let Some(op) = op else {
                 wrong = Some((at, super::full()));
                 break;
             };
-            alternatives.push(Alternative { op, accesses });
-            if !same_accesses(&alternatives[0].accesses, &alternatives[at].accesses) {
+            let uses = all[at].iter().map(|access| {
+                let start = to.mem(access.view).map_or(0, Mem::offset_in_root);
+                Use { mode: access.mode, range: access.range.start - start..access.range.end - start }
+            });
+            alternatives.push(Alternative { op, uses: uses.collect() });
+            if !same_accesses(&all[0], &all[at]) {
                 let why = "it uses other memory, or in another way, than the first: all launches of a group have the same \
                            accesses";
                 wrong = Some((at, group(why)));
                 break;
             }
         }
+        // What arguments name stays; a group has no accesses of its own.
+        let views: Vec<ViewId> = all.iter().flatten().map(|access| access.view).collect();
+        views.iter().for_each(|view| to.release(*view));
         if let Some((at, cause)) = wrong {
-            tables.rewind(mark);
+            for alternative in &alternatives {
+                to.release_args(&alternative.op);
+            }
+            to.tables.rewind(mark);
+            let dropped = state.dropped();
+            drop(state);
+            drop(dropped);
             return Err(fail(at, cause).into());
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        tables.groups.push(Group { id, alternatives, active: 0, nodes: Vec::new() });
-        Ok(CommandGroup { graph: self.weak(), index: tables.groups.len() - 1 })
+        to.tables.groups.push(Group { id, alternatives, active: 0, nodes: Vec::new() });
+        Ok(CommandGroup { graph: self.weak(), index: to.tables.groups.len() - 1 })
     }
 
     /// Starts a node of a command group. The group may have several nodes: they share what is active.
@@ -199,9 +224,9 @@ impl Request for Member {
         Ok(())
     }
 
-    fn check_graph(&self, graph: &Graph) -> Result<(), BuildCause> {
+    fn prepare(&self, graph: &Graph, state: &mut State) -> Result<(), BuildCause> {
         if self.0.graph.is_of(graph.id()) {
-            return Ok(());
+            return state.refresh_group(&graph.target(), self.0.index);
         }
         Err(BuildCause::Group { why: "it belongs to another graph, or to one that is gone".to_owned() })
     }
@@ -265,6 +290,14 @@ impl PartialEq for CommandGroup {
 impl Eq for CommandGroup {}
 
 impl State {
+    /// Brings the values of parameters into the active launch of a group.
+    pub(super) fn refresh_group(&mut self, target: &Target<'_>, group: usize) -> Result<(), BuildCause> {
+        let group = self.groups.get(group);
+        let active = group.and_then(|group| group.alternatives.get(group.active)).map(|active| &active.op);
+        let Some(Op::Kernel { kernel, args, .. }) = active else { return Ok(()) };
+        self.refresh_args(target, None, *kernel, *args)
+    }
+
     fn activate(&mut self, group: usize, active: usize) {
         let Self { tables, index, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index };
@@ -366,26 +399,20 @@ impl Tables {
 
     /// The accesses of a launch, with the memory that its arguments name now.
     pub(super) fn accesses_of(&self, alternative: &Alternative) -> Vec<Access> {
-        let Op::Kernel { args, .. } = &alternative.op else { return alternative.accesses.clone() };
-        let buffers = self.ir.args(*args).iter().enumerate().filter_map(|(index, arg)| match arg {
-            Arg::Buffer(view) => Some((index, *view)),
-            _ => None,
-        });
-        alternative
-            .accesses
-            .iter()
-            .zip(buffers)
-            .map(|(access, (index, view))| {
-                let mut access = Access { view, ..access.clone() };
-                let fed = self.bindings(*args).find(|at| self.bindings[*at].arg == args.ends().0 + index as u32);
-                let region = fed.and_then(|at| self.bindings[at].cells.iter().find_map(|cell| cell.region()));
-                if let (Some(region), Some(mem)) = (region, self.mem(view)) {
-                    // The part that is used is the same in each buffer of the parameter.
-                    let start = mem.offset_in_root() + region.offset;
-                    access.range = start..start + region.size;
-                }
-                access
-            })
-            .collect()
+        let Op::Kernel { args, .. } = &alternative.op else { return Vec::new() };
+        let views =
+            self.ir.args(*args).iter().filter_map(|arg| if let Arg::Buffer(view) = arg { Some(*view) } else { None });
+        let access = |(of, view): (&Use, ViewId)| {
+            let start = self.mem(view).map_or(0, Mem::offset_in_root);
+            Access { view, range: start + of.range.start..start + of.range.end, mode: of.mode }
+        };
+        alternative.uses.iter().zip(views).map(access).collect()
+    }
+
+    /// How the launch of a group with these arguments uses its buffers.
+    pub(super) fn modes_of(&self, args: Span) -> Vec<Mode> {
+        let is = |of: &&Alternative| matches!(&of.op, Op::Kernel { args: its, .. } if *its == args);
+        let found = self.groups.iter().flat_map(|group| &group.alternatives).find(is);
+        found.map_or_else(Vec::new, |found| found.uses.iter().map(|of| of.mode).collect())
     }
 }

@@ -124,7 +124,8 @@ impl Launch {
 
     /// Registers a parameter with the argument that was given last.
     pub(crate) fn also(&mut self, cell: &Arc<Cell>) {
-        let arg = self.args.len().saturating_sub(1);
+        // Without an argument it belongs to none, which the checks find.
+        let arg = self.args.len().checked_sub(1).unwrap_or(usize::MAX);
         match self.fed.last_mut().filter(|fed| fed.arg == arg) {
             Some(fed) => fed.cells.push(Arc::clone(cell)),
             // Time 0: whatever the parameter is comes before what was given.
@@ -136,23 +137,17 @@ impl Launch {
     pub(crate) fn resolve(&mut self) {
         for fed in &mut self.fed {
             let Some(cell) = fed.cells.iter().max_by_key(|cell| cell.time()) else { continue };
-            let region = cell.region();
-            fed.time = cell.now(|value, time| {
-                match (self.args.get_mut(fed.arg), value) {
-                    (Some(Given::Value(range)), Value::Bytes(bytes)) if range.len() == bytes.len() => {
-                        self.bytes[range.clone()].copy_from_slice(bytes);
-                    }
-                    (Some(Given::Local(size)), Value::Local(now)) => *size = *now,
-                    (Some(Given::Buffer(of, _)), Value::Buffer(_)) => {
-                        if let Some(region) = region {
-                            *of = region;
-                        }
-                    }
-                    // Found by the checks.
-                    _ => {}
+            let now = cell.snapshot();
+            fed.time = now.time;
+            match (self.args.get_mut(fed.arg), now.value, now.region) {
+                (Some(Given::Value(range)), Value::Bytes(bytes), _) if range.len() == bytes.len() => {
+                    self.bytes[range.clone()].copy_from_slice(&bytes);
                 }
-                time
-            });
+                (Some(Given::Local(size)), Value::Local(now), _) => *size = now,
+                (Some(Given::Buffer(of, _)), _, Some(region)) => *of = region,
+                // Found by the checks.
+                _ => {}
+            }
         }
     }
 
@@ -353,17 +348,20 @@ impl Launch {
     /// Whether parameters fit the arguments that they are registered with.
     fn check_fed(&self) -> Result<(), BuildCause> {
         for Fed { arg, cells, .. } in &self.fed {
-            let (index, Some(given)) = (*arg, self.args.get(*arg)) else { continue };
+            let index = *arg;
+            let Some(given) = self.args.get(index) else {
+                let (parameter, argument) =
+                    (cells.first().map_or_else(String::new, |cell| cell.what()), "not given yet");
+                return Err(BuildCause::Parameter { index: 0, parameter, argument: argument.to_owned() });
+            };
             for cell in cells {
-                let region = cell.region();
-                let fits = cell.now(|value, _| match (given, value) {
-                    (Given::Value(range), Value::Bytes(bytes)) => range.len() == bytes.len(),
-                    (Given::Local(_), Value::Local(_)) => true,
-                    (Given::Buffer(of, _), Value::Buffer(_)) => {
-                        region.as_ref().is_some_and(|region| (region.offset, region.size) == (of.offset, of.size))
-                    }
+                let now = cell.snapshot();
+                let fits = match (given, &now.value, &now.region) {
+                    (Given::Value(range), Value::Bytes(bytes), _) => range.len() == bytes.len(),
+                    (Given::Local(_), Value::Local(_), _) => true,
+                    (Given::Buffer(of, _), _, Some(region)) => (region.offset, region.size) == (of.offset, of.size),
                     _ => false,
-                });
+                };
                 if !fits {
                     let argument = match given {
                         Given::Value(range) => format!("a value of {} bytes", range.len()),

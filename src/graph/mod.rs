@@ -323,7 +323,8 @@ impl Graph {
         if after.all_leaves {
             waits.extend_from_slice(state.ir.topology.leaves());
         }
-        let checked = request.check_graph(self).and_then(|()| request.check(&self.target()));
+        let prepared = request.prepare(self, state);
+        let checked = prepared.and_then(|()| request.check(&self.target()));
         let checked = checked.map_err(|cause| fail(state, request.subject(), cause))?;
         let subject = request.subject();
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
@@ -345,7 +346,8 @@ impl Graph {
         for node in after {
             waits.push(self.resolve(state, *node).map_err(fail)?);
         }
-        let checked = request.check_graph(self).and_then(|()| request.check(&self.target())).map_err(fail)?;
+        let prepared = request.prepare(self, state);
+        let checked = prepared.and_then(|()| request.check(&self.target())).map_err(fail)?;
         state.tape.before(queue, order, &mut waits);
         let node = state.push(request, checked, &mut waits).map_err(fail)?;
         state.tape.took(queue, order, node, &waits);
@@ -429,7 +431,7 @@ impl State {
             if let Op::Kernel { args, .. } = tables.ir.op(node)
                 && (!tables.bindings(*args).is_empty() || tables.group_of.contains_key(&node))
             {
-                tables.fed.push(node);
+                tables.fed.insert(node);
             }
             last_use.extend(uses.into_iter().map(|one| (one, node)));
         }

@@ -23,9 +23,10 @@ use crate::error::{ParameterError, Result};
 /// by [`set_unchecked`](Self::set_unchecked). Buffers ([`buffer`](Parameter::buffer)) are bound by the bytes that the first
 /// one declares.
 ///
-/// Setting a parameter changes no edge: nodes that are there keep waiting for whom they wait, and nodes that are added later
-/// wait by the values of then. When another buffer makes two nodes conflict that no edges order, finalizing and updating
-/// say so.
+/// Setting a parameter changes no edge: nodes that are there keep waiting for whom they wait. A node that is added later
+/// waits by the values that its own parameters have then; for a node that a parameter has moved to other memory since it
+/// was added it does not wait by itself. When two nodes come to use the same memory and no edges order them, finalizing and
+/// updating say so: add the edge.
 ///
 /// Cheap to clone: clones are the same parameter.
 ///
@@ -83,6 +84,16 @@ pub(crate) enum Value {
     Bytes(Box<[u8]>),
     Local(usize),
     Buffer(Mem),
+}
+
+/// A parameter at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) value: Value,
+    /// The bytes of its buffer that kernels use.
+    pub(crate) region: Option<Region>,
+    /// When it was set.
+    pub(crate) time: u64,
 }
 
 type Condition = Box<dyn Fn(&Value) -> bool + Send + Sync>;
@@ -154,13 +165,16 @@ impl Cell {
         look(&held.value, held.time)
     }
 
-    /// The bytes of its buffer that kernels use, as a region of the buffer of now.
-    pub(crate) fn region(&self) -> Option<Region> {
-        let Bound::Bytes { range } = &self.bound else { return None };
-        match &self.lock().value {
-            Value::Buffer(mem) => Some(Region { mem: mem.clone(), offset: range.start, size: range.len() }),
+    /// What it is now, and since when.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let held = self.lock();
+        let region = match (&held.value, &self.bound) {
+            (Value::Buffer(mem), Bound::Bytes { range }) => {
+                Some(Region { mem: mem.clone(), offset: range.start, size: range.len() })
+            }
             _ => None,
-        }
+        };
+        Snapshot { value: held.value.clone(), region, time: held.time }
     }
 
     /// What it is, for error texts.

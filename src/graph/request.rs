@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use super::Graph;
 use super::tables::{Turns, Writer};
+use super::{Graph, State};
 use crate::cl::buffer::Region;
 use crate::cl::context::Context;
 use crate::cl::device::Device;
@@ -21,8 +21,8 @@ pub(crate) trait Request {
     /// Finds everything that could be wrong, and changes nothing.
     fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause>;
 
-    /// Finds what could be wrong with it in a graph of all graphs.
-    fn check_graph(&self, _: &Graph) -> Result<(), BuildCause> {
+    /// Finds what could be wrong with it in this graph, and brings what is shared there up to date.
+    fn prepare(&self, _: &Graph, _: &mut State) -> Result<(), BuildCause> {
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::parameter::Cell;
 use crate::cl::buffer::{Mem, Region, WeakMem};
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::ir::{Access, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, RootId, Span, View, ViewId};
+use crate::ir::{Access, Arg, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId};
 
 /// A graph as data, and its objects, each kind in the order of its ids.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Tables {
     pub(crate) groups: Vec<Group>,
     pub(crate) group_of: HashMap<NodeId, usize>,
     /// Nodes with arguments that parameters feed.
-    pub(crate) fed: Vec<NodeId>,
+    pub(crate) fed: BTreeSet<NodeId>,
     /// Nodes that use other memory than when their edges were made.
     pub(crate) moved: BTreeSet<NodeId>,
 }
@@ -88,7 +88,10 @@ pub(crate) trait CurrentValues: Send + Sync {
     /// What it is made of now.
     fn flat(&self) -> Flat;
 
-    /// Whether its values are others than when it was finalized.
+    /// Tells executables apart.
+    fn id(&self) -> u64;
+
+    /// Whether its nodes may use other memory than when their edges were made.
     fn has_changed(&self) -> bool;
 }
 
@@ -263,6 +266,16 @@ impl Writer<'_> {
         }
         index.free.push(view);
         index.dropped.push(mem);
+    }
+
+    /// The arguments of a launch name nothing any more.
+    pub(super) fn release_args(&mut self, op: &Op) {
+        let Op::Kernel { args, .. } = op else { return };
+        for arg in self.ir.args(*args).to_vec() {
+            if let Arg::Buffer(view) = arg {
+                self.release(view);
+            }
+        }
     }
 
     /// The id of a region's memory, and the use of its bytes.

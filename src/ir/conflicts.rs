@@ -11,9 +11,12 @@ pub(crate) struct Conflicts {
     order: Vec<NodeId>,
     /// Of each node: where it is in the order. Nodes that are not in it use nothing.
     position: Vec<u32>,
-    /// Root, position of the node, which of its accesses.
-    uses: BTreeSet<(RootId, u32, u32)>,
+    /// Those that write, and those that only read: root, position of the node, which of its accesses.
+    writes: BTreeSet<Key>,
+    reads: BTreeSet<Key>,
 }
+
+type Key = (RootId, u32, u32);
 
 impl Conflicts {
     /// For an order that the edges follow, of all nodes that use memory.
@@ -22,79 +25,81 @@ impl Conflicts {
         for (at, node) in (0..).zip(&order) {
             position[node.index()] = at;
         }
-        let mut conflicts = Self { order, position, uses: BTreeSet::new() };
+        let mut conflicts = Self { order, position, ..Self::default() };
         for at in 0..conflicts.order.len() {
-            conflicts.add(ir, conflicts.order[at]);
+            let node = conflicts.order[at];
+            for (slot, access) in ir.accesses(node).iter().enumerate() {
+                conflicts.add(ir, node, slot, access);
+            }
         }
         conflicts
     }
 
-    fn key(&self, ir: &Ir, node: NodeId, slot: usize, access: &Access) -> Option<(RootId, u32, u32)> {
-        let root = ir.views[access.view.index()].root;
-        (!access.range.is_empty()).then(|| (root, self.position[node.index()], slot as u32))
+    fn key(&self, ir: &Ir, node: NodeId, slot: usize, access: &Access) -> Key {
+        (ir.views[access.view.index()].root, self.position[node.index()], slot as u32)
     }
 
-    /// Takes the uses of a node in.
-    fn add(&mut self, ir: &Ir, node: NodeId) {
-        for (slot, access) in ir.accesses(node).iter().enumerate() {
-            let key = self.key(ir, node, slot, access);
-            self.uses.extend(key);
+    fn add(&mut self, ir: &Ir, node: NodeId, slot: usize, access: &Access) {
+        let key = self.key(ir, node, slot, access);
+        if !access.range.is_empty() {
+            (if access.mode.writes() { &mut self.writes } else { &mut self.reads }).insert(key);
         }
     }
 
-    /// A use of a node has changed, and was another one before.
-    pub(crate) fn exchange(&mut self, ir: &Ir, node: NodeId, slot: usize, old: &Access) {
-        if let Some(key) = self.key(ir, node, slot, old) {
-            self.uses.remove(&key);
-        }
-        let key = self.key(ir, node, slot, &ir.accesses(node)[slot]);
-        self.uses.extend(key);
+    /// A use of a node becomes another one.
+    pub(crate) fn exchange(&mut self, ir: &Ir, node: NodeId, slot: usize, old: &Access, new: &Access) {
+        let key = self.key(ir, node, slot, old);
+        (if old.mode.writes() { &mut self.writes } else { &mut self.reads }).remove(&key);
+        self.add(ir, node, slot, new);
     }
 
-    /// A pair without order of which one is among these, the earlier one first. All others have to be ordered already.
+    /// A pair of nodes without order of which one has one of these uses, the earlier node first. All other uses have to be
+    /// ordered already.
     ///
     /// From each use it looks at those before and behind until one that writes all of its bytes: whatever conflicts with the
-    /// use beyond that one conflicts with that one too, nearer by.
-    pub(crate) fn find(&self, ir: &Ir, nodes: impl IntoIterator<Item = NodeId>) -> Option<(NodeId, NodeId)> {
-        for node in nodes {
-            let at = self.position[node.index()];
-            for access in ir.accesses(node).iter().filter(|access| !access.range.is_empty()) {
-                let root = ir.views[access.view.index()].root;
-                let before = self.uses.range((root, 0, 0)..(root, at, 0)).rev();
-                if let Some(other) = self.unordered(ir, access, before, |other| (other, node)) {
-                    return Some((other, node));
-                }
-                let behind = self.uses.range((root, at.saturating_add(1), 0)..=(root, u32::MAX, u32::MAX));
-                if let Some(other) = self.unordered(ir, access, behind, |other| (node, other)) {
-                    return Some((node, other));
-                }
+    /// use beyond that one conflicts with that one too, nearer by. Reads look at writes only.
+    pub(crate) fn find(&self, ir: &Ir, uses: impl IntoIterator<Item = (NodeId, usize)>) -> Option<(NodeId, NodeId)> {
+        for (node, slot) in uses {
+            let access = &ir.accesses(node)[slot];
+            if access.range.is_empty() {
+                continue;
+            }
+            let (root, at) = (ir.views[access.view.index()].root, self.position[node.index()]);
+            // Writes first: they tell how far to look.
+            let (before, first) = self.nearest(ir, access, self.writes.range((root, 0, 0)..(root, at, 0)).rev());
+            let end = (root, u32::MAX, u32::MAX);
+            let (behind, last) = self.nearest(ir, access, self.writes.range((root, at.saturating_add(1), 0)..=end));
+            let reads = |range: std::ops::Range<Key>| {
+                let those = if access.mode.writes() { Some(self.reads.range(range)) } else { None };
+                self.nearest(ir, access, those.into_iter().flatten()).0
+            };
+            let reads_before = reads((root, first.unwrap_or(0), 0)..(root, at, 0));
+            let reads_behind = reads((root, at.saturating_add(1), 0)..(root, last.unwrap_or(u32::MAX), u32::MAX));
+            let unordered = |pair: &(NodeId, NodeId)| !self.is_ordered(&ir.topology, pair.0, pair.1);
+            let before = before.into_iter().chain(reads_before).map(|other| (other, node));
+            let behind = behind.into_iter().chain(reads_behind).map(|other| (node, other));
+            let found = before.chain(behind).find(unordered);
+            if found.is_some() {
+                return found;
             }
         }
         None
     }
 
-    fn unordered<'a>(
-        &self,
-        ir: &Ir,
-        access: &Access,
-        uses: impl Iterator<Item = &'a (RootId, u32, u32)>,
-        pair: impl Fn(NodeId) -> (NodeId, NodeId),
-    ) -> Option<NodeId> {
+    /// The nodes of the uses that conflict with an access, up to one that writes all of it, and where that is.
+    fn nearest<'a>(&self, ir: &Ir, access: &Access, uses: impl Iterator<Item = &'a Key>) -> (Vec<NodeId>, Option<u32>) {
+        let mut nodes = Vec::new();
         for (_, at, slot) in uses {
             let other = self.order[*at as usize];
-            let use_of_other = &ir.accesses(other)[*slot as usize];
-            if !use_of_other.conflicts_with(access, &ir.views) {
-                continue;
+            let of = &ir.accesses(other)[*slot as usize];
+            if of.conflicts_with(access, &ir.views) {
+                nodes.push(other);
             }
-            let (first, second) = pair(other);
-            if !self.is_ordered(&ir.topology, first, second) {
-                return Some(other);
-            }
-            if covers(use_of_other, access, &ir.views) {
-                break;
+            if covers(of, access, &ir.views) {
+                return (nodes, Some(*at));
             }
         }
-        None
+        (nodes, None)
     }
 
     /// Whether edges lead from one node to a later one. Looks at nodes between the two only.
@@ -119,6 +124,11 @@ impl Conflicts {
         }
         false
     }
+}
+
+/// Every use of every node.
+pub(crate) fn all_uses(ir: &Ir) -> impl Iterator<Item = (NodeId, usize)> {
+    ir.ids().flat_map(|node| (0..ir.accesses(node).len()).map(move |slot| (node, slot)))
 }
 
 /// Whether a use writes all bytes of another.
@@ -215,7 +225,7 @@ mod tests {
             let ir = build(&uses);
             let conflicts = Conflicts::new(&ir, ir.ids().collect());
             let pairs = slowly(&ir);
-            let all = conflicts.find(&ir, ir.ids());
+            let all = conflicts.find(&ir, all_uses(&ir));
             if all.is_none() != pairs.is_empty() || all.is_some_and(|pair| !pairs.contains(&pair)) {
                 return false;
             }
@@ -225,7 +235,7 @@ mod tests {
             if pairs.iter().filter(theirs).count() < pairs.len() {
                 return true;
             }
-            conflicts.find(&ir, changed.clone()).is_none() == pairs.is_empty()
+            conflicts.find(&ir, changed.iter().map(|node| (*node, 0))).is_none() == pairs.is_empty()
         }
         QuickCheck::new().tests(3000).quickcheck(property as fn(Uses) -> bool);
     }
@@ -235,12 +245,12 @@ mod tests {
         let uses = Uses(vec![(0, 0, 4, 1, 0), (2, 0, 4, 1, 0)], Vec::new());
         let mut ir = build(&uses);
         let mut conflicts = Conflicts::new(&ir, ir.ids().collect());
-        assert_eq!(conflicts.find(&ir, ir.ids()), None);
+        assert_eq!(conflicts.find(&ir, all_uses(&ir)), None);
         let old = ir.accesses(NodeId(1))[0].clone();
         ir.accesses_mut(NodeId(1))[0].view = ViewId(0);
-        conflicts.exchange(&ir, NodeId(1), 0, &old);
-        assert_eq!(conflicts.find(&ir, [NodeId(1)]), Some((NodeId(0), NodeId(1))));
+        conflicts.exchange(&ir, NodeId(1), 0, &old, &ir.accesses(NodeId(1))[0]);
+        assert_eq!(conflicts.find(&ir, [(NodeId(1), 0)]), Some((NodeId(0), NodeId(1))));
         Arc::make_mut(&mut ir.topology).add_edge(NodeId(0), NodeId(1), false).unwrap();
-        assert_eq!(conflicts.find(&ir, [NodeId(1)]), None);
+        assert_eq!(conflicts.find(&ir, [(NodeId(1), 0)]), None);
     }
 }

@@ -149,7 +149,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let order = order::order(ir)?;
     path::check_runnable(ir, caps)?;
     if options.conflicts == Conflicts::Sought
-        && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, ir.ids())
+        && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
     {
         return Err(PlanError::Conflict(first, second));
     }

@@ -313,7 +313,8 @@ impl<'k> ExecuteKernel<'k> {
     /// # Safety
     /// As for [`KernelNode::add`](crate::KernelNode::add): with these arguments and this range, and whatever it finds in
     /// memory, the kernel touches nothing outside the ranges that are declared for it, uses them as declared, and every
-    /// value has the type that the kernel expects.
+    /// value has the type that the kernel expects. Recorded, that holds for everything that parameters and the bound of the
+    /// range allow later.
     #[doc(alias = "clEnqueueNDRangeKernel")]
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn enqueue_nd_range(&mut self, queue: &Queue) -> Result<Event> {
