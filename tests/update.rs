@@ -893,7 +893,7 @@ impl AsRef<[u32]> for Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.fill(777);
-        assert!(self.1.len() > 0);
+        assert!(!self.1.is_empty());
     }
 }
 
@@ -1008,7 +1008,7 @@ fn a_group_follows_the_buffer_of_its_parameter() {
 fn conflicts_that_a_child_allows_are_sought_in_its_parent() {
     let field = Field::new();
     let graph = field.bench.graph();
-    let parameters = [&field.a, &field.b].map(|buffer| Parameter::buffer(buffer));
+    let parameters = [&field.a, &field.b].map(Parameter::buffer);
     for parameter in &parameters {
         // SAFETY: a work-item touches its own element.
         unsafe { graph.kernel(&field.bench.kernel("stir")).read_write(parameter).range(LEN).add() }.unwrap();

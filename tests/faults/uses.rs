@@ -10,7 +10,7 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
 use clgraph::{
     Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
-    InContext, Kernel, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
+    InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
 };
 
 /// Of `kernels-cl/tests.cl`, and no more: a program is compiled at each of thousands of places.
@@ -33,7 +33,7 @@ pub struct Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 21] = [
+pub const USES: [Use; 23] = [
     Use { name: "replay", run: || everything(Path::Replay, PLAIN, End::Wait) },
     Use { name: "native", run: || everything(Path::Native, PLAIN, End::Wait) },
     Use { name: "out of order", run: || everything(Path::Auto, OUT_OF_ORDER, End::Wait) },
@@ -55,6 +55,8 @@ pub const USES: [Use; 21] = [
     Use { name: "events and queues", run: events_and_queues },
     Use { name: "recorded", run: recorded },
     Use { name: "executed by the queue", run: executed },
+    Use { name: "updated", run: || updated(Path::Replay) },
+    Use { name: "updated, native", run: || updated(Path::Native) },
 ];
 
 /// How [`everything`] goes on when it has an executable.
@@ -517,4 +519,52 @@ fn recorded() -> Result<Vec<Vec<u32>>> {
         results.push(result(&both, &second.read(&read)?, inside)?);
     }
     Ok(results)
+}
+
+/// Updates of buffers, values, ranges and launches: one that fails has changed nothing.
+fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let (scale, stir) = (again(|| program.kernel("scale"))?, again(|| program.kernel("stir"))?);
+    let a = again(|| Buffer::from_slice(&queue, &[7_u32; 64]))?;
+    let b = again(|| Buffer::from_slice(&queue, &[9_u32; 64]))?;
+    let c = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let graph = Graph::new(&queue)?;
+    let (input, by) = (Parameter::buffer(&a), Parameter::any(1_u32));
+    // SAFETY: a work-item touches its own element.
+    let (nodes, group) = unsafe {
+        let first = graph.kernel(&scale).read(&input).write(&c).arg(&by).range(64).add()?;
+        let ranges = [64, 8];
+        let launches = ranges.map(|range| graph.kernel(&stir).read_write(&c).range(range).range_up_to(64));
+        let group = graph.command_group(launches)?;
+        ([first, graph.group(&group).add()?, graph.fill(&c.slice(..2)?, 3).add()?], group)
+    };
+    let read = graph.read(&c).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    let before = result(&run, &read, submit)?;
+    // One is under way.
+    let under_way = again(submit)?;
+    input.set(&b)?;
+    by.set(5)?;
+    group.set_active_index(1)?;
+    graph.fill(&c.slice(2..4)?, 4).replace(nodes[2])?;
+    once_more(
+        || executable.update(&nodes),
+        || {
+            let run = executable.submit(&queue)?;
+            if result(&run, &read, submit)? != before {
+                return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+            }
+            executable.update(&nodes)
+        },
+    )?;
+    let run = again(submit)?;
+    let after = result(&run, &read, submit)?;
+    // If waiting fails, another submission would not tell: it has the new values.
+    let mut seen = before.clone();
+    let look = || under_way.wait().and_then(|()| Ok(under_way.get(&read)?.to_vec()));
+    once_more(|| look().map(|got| seen = got), || Ok(()))?;
+    Ok(vec![before, after, seen])
 }
