@@ -68,14 +68,10 @@ pub struct LocalMemory;
 
 /// A parameter without its type, as graphs keep it.
 pub(crate) struct Cell {
-    held: Mutex<Held>,
+    held: Mutex<Value>,
+    /// When it was set, counted over all parameters. It changes under the lock, and can be looked at without.
+    time: AtomicU64,
     bound: Bound,
-}
-
-struct Held {
-    value: Value,
-    /// When it was set, counted over all parameters.
-    time: u64,
 }
 
 /// What a parameter stands for now.
@@ -115,17 +111,17 @@ static CLOCK: AtomicU64 = AtomicU64::new(1);
 impl Cell {
     fn new(value: Value, bound: Bound) -> Arc<Self> {
         let time = CLOCK.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { held: Mutex::new(Held { value, time }), bound })
+        Arc::new(Self { held: Mutex::new(value), time: AtomicU64::new(time), bound })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Value> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put(&self, value: Value) {
         let mut held = self.lock();
-        held.time = CLOCK.fetch_add(1, Ordering::Relaxed);
-        let old = std::mem::replace(&mut held.value, value);
+        let old = std::mem::replace(&mut *held, value);
+        self.time.store(CLOCK.fetch_add(1, Ordering::Relaxed), Ordering::Release);
         drop(held);
         // A buffer may go here, which is a call to the driver.
         drop(old);
@@ -134,12 +130,12 @@ impl Cell {
     /// Sets bytes, as many as there were, without an allocation.
     fn put_bytes(&self, bytes: &[u8]) {
         let mut held = self.lock();
-        if let Value::Bytes(place) = &mut held.value
+        if let Value::Bytes(place) = &mut *held
             && place.len() == bytes.len()
         {
             place.copy_from_slice(bytes);
         }
-        held.time = CLOCK.fetch_add(1, Ordering::Relaxed);
+        self.time.store(CLOCK.fetch_add(1, Ordering::Relaxed), Ordering::Release);
     }
 
     fn set(&self, value: Value) -> Result<(), ParameterError> {
@@ -156,25 +152,25 @@ impl Cell {
 
     /// When it was set.
     pub(crate) fn time(&self) -> u64 {
-        self.lock().time
+        self.time.load(Ordering::Acquire)
     }
 
     /// What it is now, and since when.
     pub(crate) fn now<R>(&self, look: impl FnOnce(&Value, u64) -> R) -> R {
         let held = self.lock();
-        look(&held.value, held.time)
+        look(&held, self.time())
     }
 
     /// What it is now, and since when.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let held = self.lock();
-        let region = match (&held.value, &self.bound) {
+        let region = match (&*held, &self.bound) {
             (Value::Buffer(mem), Bound::Bytes { range }) => {
                 Some(Region { mem: mem.clone(), offset: range.start, size: range.len() })
             }
             _ => None,
         };
-        Snapshot { value: held.value.clone(), region, time: held.time }
+        Snapshot { value: held.clone(), region, time: self.time() }
     }
 
     /// What it is, for error texts.

@@ -223,6 +223,7 @@ wrappers! {
         262 clCommandCopyBufferKHR (a b c d e f g h i j k l);
         263 clCommandCopyBufferRectKHR (a b c d e f g h i j k l m n o p);
         264 clCommandFillBufferKHR (a b c d e f g h i j k l);
+        265 clUpdateMutableCommandsKHR (a b c d);
     }
     enqueue {
         48 clEnqueueReadBuffer (a b c d e f g h);
