@@ -566,5 +566,20 @@ fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
     let mut seen = before.clone();
     let look = || under_way.wait().and_then(|()| Ok(under_way.get(&read)?.to_vec()));
     once_more(|| look().map(|got| seen = got), || Ok(()))?;
-    Ok(vec![before, after, seen])
+    // Arguments alone, which some drivers change in place.
+    input.set(&a)?;
+    by.set(6)?;
+    once_more(
+        || executable.update(&nodes[..1]),
+        || {
+            let run = executable.submit(&queue)?;
+            if result(&run, &read, submit)? != after {
+                return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+            }
+            executable.update(&nodes[..1])
+        },
+    )?;
+    let run = again(submit)?;
+    let last = result(&run, &read, submit)?;
+    Ok(vec![before, after, seen, last])
 }
