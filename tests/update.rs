@@ -427,9 +427,36 @@ fn what_is_not_in_an_executable_cannot_be_updated() {
     let event = field.bench.queue.enqueue_marker_with_wait_list(&[]).unwrap();
     assert_eq!(refused(executable.update(&event)), UpdateError::NotANode { index: 0 });
     executable.update(&Vec::<Node>::new()).unwrap();
+    // Parameters do without the graph.
     drop(graph);
-    assert_eq!(refused(executable.update(&node)), UpdateError::GraphGone);
+    by.set(8).unwrap();
+    executable.update(&node).unwrap();
     executable.submit(&field.bench.queue).unwrap().wait().unwrap();
+    assert_eq!(field.bench.content(&field.c), each(|i| i * 3 + 8));
+}
+
+/// Rules F3, N5: a graph that holds its own executable goes with its last handle.
+#[test]
+fn an_executable_in_its_own_graph_does_not_keep_it() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let (buffer, tell) = field.bench.telling_buffer(&[1; LEN]);
+    let fill = graph.fill(&buffer, 2).add().unwrap();
+    drop(buffer);
+    let executable = graph.finalize(updatable(Path::Auto)).unwrap();
+    let inside = graph.sub_graph(&executable).add().unwrap();
+    let both = graph.finalize(updatable(Path::Auto)).unwrap();
+    both.update(&[fill, inside.node()]).unwrap();
+    both.submit(&field.bench.queue).unwrap().wait().unwrap();
+    let node = inside.node();
+    drop((graph, inside));
+    both.update(&fill).unwrap();
+    assert_eq!(
+        text(both.update(&node)),
+        "the graph of the executable is gone, and node 1 is a sub-graph of it: keep the graph to update it"
+    );
+    drop((executable, both));
+    tell.wait_until_gone();
 }
 
 /// Rules U1, U8: empty nodes do nothing.

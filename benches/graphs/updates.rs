@@ -27,8 +27,6 @@ pub enum What {
 }
 
 struct Made {
-    /// Its nodes are updated, so it has to live.
-    _graph: Graph,
     executable: Executable,
     nodes: Vec<(Node, Parameter<u32>)>,
 }
@@ -74,7 +72,7 @@ impl Chain<'_> {
             nodes.push((node, number));
         }
         let executable = graph.finalize(Finalize::new().path(path).updatable())?;
-        Ok(Made { _graph: graph, executable, nodes })
+        Ok(Made { executable, nodes })
     }
 
     fn raw_buffers(&self) -> [*mut std::ffi::c_void; 2] {

@@ -54,9 +54,12 @@ pub enum UpdateError {
     /// The executable was finalized without the option.
     #[error("the executable cannot be updated: finalize the graph with `Finalize::updatable`")]
     NotUpdatable,
-    /// The graph that the executable was made of is gone, and with it what its nodes are now.
-    #[error("the graph of the executable is gone: keep it as long as its nodes are to be updated")]
-    GraphGone,
+    /// The graph that the executable was made of is gone, and with it the executable that a node was.
+    #[error("the graph of the executable is gone, and {node} is a sub-graph of it: keep the graph to update it")]
+    GraphGone {
+        /// The node.
+        node: Node,
+    },
     /// An event of work that runs, where a node is asked for.
     #[error("entry {index} of the list is an event of work that runs, and stands for no node")]
     NotANode {

@@ -164,7 +164,13 @@ impl Graph {
         let (path, from_environment) = asked_path(options.path)?;
         // Whoever adds meanwhile adds to a copy.
         let (graph, moved) = self.current()?;
-        let denied = BTreeMap::new();
+        let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
+        let flat = Flat::new(&graph).ok_or_else(full)?;
+        // An update would have to record their command buffers again and again.
+        let mut denied = BTreeMap::new();
+        if options.updatable && path == Path::Auto && !self.device().caps().changes_arguments() {
+            denied.extend(flat.origins.of_nodes(&graph.fed).map(|node| (node, Why::Parameters)));
+        }
         let asked = Options {
             path,
             from_environment,
@@ -180,8 +186,6 @@ impl Graph {
                 Conflicts::Ruled
             },
         };
-        let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
-        let flat = Flat::new(&graph).ok_or_else(full)?;
         let Prepared { plan, values, recorded } = self.prepare(&flat, asked)?;
         let report = Report::new(self.device(), &graph, &flat, &plan);
         let tables = &flat.tables;
@@ -228,7 +232,7 @@ impl Graph {
 
     /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
     fn prepare(&self, flat: &Flat, asked: Options<'_>) -> Result<Prepared> {
-        let (mut denied, mut no_native) = (BTreeMap::new(), None);
+        let (mut denied, mut no_native) = (asked.denied.clone(), None);
         let mut values = None;
         let mut rounds = 0;
         loop {

@@ -434,3 +434,38 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
     }
     assert_eq!(setting.device.caps().path(), (Path::Native, Why::Available));
 }
+
+/// Rule U6: an update records the command buffer again that holds what changed, and leaves the others alone.
+#[test]
+fn an_update_records_the_command_buffer_again_that_changed() {
+    for abi in BOTH {
+        let setting = Setting::new(abi);
+        let graph = Graph::new(&setting.queue).unwrap();
+        let buffer = Buffer::<u32>::new(&setting.queue, 16).unwrap();
+        let part = |at: usize| buffer.slice(2 * at..2 * at + 2).unwrap();
+        let nodes: Vec<_> = (0..8).map(|at| graph.fill(&part(at), at as u32).add().unwrap()).collect();
+        let read = graph.read(&buffer).add().unwrap();
+        let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(4);
+        let executable = graph.finalize(options).unwrap();
+        assert_eq!(executable.report().updates.as_ref().unwrap().recorded, 8);
+        let before = executable.command_buffers();
+        graph.fill(&part(1), 9).replace(nodes[1]).unwrap();
+        executable.update(&nodes[1]).unwrap();
+        let after = executable.command_buffers();
+        assert_ne!(before[0], after[0], "recorded again");
+        assert_eq!(before[1], after[1], "left alone");
+        let run = executable.submit(&setting.queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&read).unwrap(), [0, 0, 9, 9, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);
+        // A driver that refuses leaves everything as it was.
+        graph.fill(&part(6), 8).replace(nodes[6]).unwrap();
+        setting.fake.finalize_status.store(CL_OUT_OF_RESOURCES, SeqCst);
+        let error = executable.update(&nodes[6]).unwrap_err();
+        assert!(error.to_string().starts_with("node "), "{error}");
+        assert_eq!(executable.command_buffers(), after);
+        setting.fake.finalize_status.store(0, SeqCst);
+        drop(run);
+        drop((executable, graph));
+        assert_eq!(setting.live(), 0, "every command buffer is released");
+    }
+}

@@ -16,7 +16,8 @@ use crate::cl::host::HostBytes;
 use crate::cl::kernel::{KernelObject, KernelObjectError};
 use crate::error::{DriverError, Error, Result, UpdateError};
 use crate::graph::edit::{ArgSet, Changed, Edit};
-use crate::graph::{Flat, Graph, GraphRef, Index, Node, Nodes, Origins, Tables, Writer};
+use crate::graph::request::Target;
+use crate::graph::{Flat, Graph, Index, Node, Nodes, Origins, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
 use crate::ir::{NodeId, Op};
@@ -24,8 +25,8 @@ use crate::plan::{Path, Plan};
 
 /// What an executable that can be updated knows besides.
 pub(super) struct Updatable {
-    /// Where its nodes are what they are now.
-    pub(super) graph: GraphRef,
+    /// What the nodes of its graph are now.
+    state: StateRef,
     /// The edges that it was finalized with.
     topology: Arc<Topology>,
     /// By node: its first planned node, and how many it was written out to.
@@ -62,7 +63,7 @@ impl Updatable {
             _ => None,
         };
         Self {
-            graph: graph.weak(),
+            state: graph.state(),
             topology: Arc::clone(&tables.ir.topology),
             written,
             children: tables.ir.ids().filter_map(child).collect(),
@@ -149,7 +150,6 @@ impl Executable {
     pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
-        let graph = updatable.graph.upgrade().ok_or(UpdateError::GraphGone)?;
         let mut list = Vec::new();
         let mut wrong = None;
         nodes.for_each_node(&mut |node| {
@@ -173,10 +173,11 @@ impl Executable {
             return Err(UpdateError::NotInExecutable { node, why }.into());
         }
         let ids: Vec<NodeId> = list.into_iter().map(Node::id).collect();
-        let mut state = graph.lock();
+        let target = Target { context: &inner.context, device: &inner.device };
+        let mut state = updatable.state.lock();
         let refreshed = ids.iter().try_for_each(|&id| {
-            let node = Node::new(graph.id(), id);
-            state.refresh(&graph.target(), id).map_err(|cause| UpdateError::Node { node, cause })
+            let node = inner.node(id);
+            state.refresh(&target, id).map_err(|cause| UpdateError::Node { node, cause })
         });
         let dropped = state.dropped();
         let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, &ids));
@@ -274,14 +275,14 @@ impl Inner {
     /// Takes over the values of nodes of a graph's tables.
     fn take_over(&self, updatable: &Updatable, from: &Tables, nodes: &[NodeId]) -> (Result<()>, Dropped) {
         // Before the lane is locked: a graph may hold this very executable.
-        let child = |node: &NodeId| match from.ir.op(*node) {
-            Op::SubGraph(child) => {
-                let of = &from.children[child.index()].of;
-                Some((*node, of.id(), of.flat()))
-            }
-            _ => None,
-        };
-        let mut children: Vec<(NodeId, u64, Flat)> = nodes.iter().filter_map(child).collect();
+        let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
+        for node in nodes {
+            let Op::SubGraph(child) = from.ir.op(*node) else { continue };
+            let Some(child) = from.children.get(child.index()) else {
+                return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), Dropped::default());
+            };
+            children.push((*node, child.of.id(), child.of.flat()));
+        }
         children.sort_unstable_by_key(|(node, ..)| *node);
         self.lane().edit(self, updatable, &Source { tables: from, children }, nodes)
     }

@@ -3,7 +3,7 @@
 //!
 //! An executable keeps what it was made of in this form, so that one level is all there ever is to write out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use super::group::{Alternative, Group};
@@ -30,6 +30,12 @@ impl Origins {
 }
 
 impl Origins {
+    /// The flat nodes of nodes that are no sub-graphs.
+    pub(crate) fn of_nodes<'a>(&self, nodes: &'a BTreeSet<NodeId>) -> impl Iterator<Item = NodeId> + use<'a> {
+        let written = self.written();
+        nodes.iter().map(move |node| written.as_ref().map_or(*node, |written| written[node.index()].0))
+    }
+
     /// By node: its first flat node, and how many it became. None where every node is itself.
     pub(crate) fn written(&self) -> Option<Vec<(NodeId, u32)>> {
         let mut written: Vec<(NodeId, u32)> = Vec::new();

@@ -82,7 +82,17 @@ struct Shared {
     context: Context,
     device: Device,
     properties: GraphProperties,
-    state: Mutex<State>,
+    state: StateRef,
+}
+
+/// What a graph is, also when its last handle has gone: executables that can be updated look at it.
+#[derive(Clone, Default)]
+pub(crate) struct StateRef(Arc<Mutex<State>>);
+
+impl StateRef {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Tells graphs apart, also after they are gone.
@@ -235,7 +245,7 @@ impl Graph {
             context: context.clone(),
             device: device.clone(),
             properties,
-            state: Mutex::default(),
+            state: StateRef::default(),
         })))
     }
 
@@ -286,7 +296,7 @@ impl Graph {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     fn resolve(&self, state: &State, node: Node) -> Result<NodeId, BuildCause> {
@@ -354,6 +364,11 @@ impl Graph {
         Ok(Node::new(self.id(), node))
     }
 
+    /// What it is, for who does not keep the graph alive.
+    pub(crate) fn state(&self) -> StateRef {
+        self.0.state.clone()
+    }
+
     /// A reference that does not keep the graph alive.
     pub(crate) fn weak(&self) -> GraphRef {
         GraphRef { id: self.id(), graph: Arc::downgrade(&self.0) }
@@ -394,10 +409,18 @@ impl fmt::Debug for GraphRef {
 }
 
 impl Drop for Shared {
-    /// The last handle ends all recordings.
+    /// The last handle ends all recordings, and lets go of the executables in the graph: they may be made of it.
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for queue in state.tape.queues() {
+        let mut state = self.state.lock();
+        let queues = state.tape.queues();
+        let children = if state.children.is_empty() {
+            Vec::new()
+        } else {
+            std::mem::take(&mut Arc::make_mut(&mut state.tables).children)
+        };
+        drop(state);
+        drop(children);
+        for queue in queues {
             queue.let_go(self.id);
         }
     }

@@ -67,6 +67,8 @@ pub enum Why {
     TooLarge,
     /// It uses a sub-buffer that starts where the device wants none to start, over which drivers crash as well.
     Misaligned,
+    /// It has parameters, and recorded kernels cannot change on the device: each update would record a command buffer again.
+    Parameters,
     /// So few commands are enqueued as fast as a command buffer would be.
     TooShort,
     /// The driver refused to record it.
@@ -96,6 +98,7 @@ impl fmt::Display for Why {
             Self::Prints => "recorded kernels cannot print on this device",
             Self::TooLarge => "a buffer of it is larger than the device's largest allocation",
             Self::Misaligned => "a sub-buffer of it is not aligned as the device wants it",
+            Self::Parameters => "it has parameters, and recorded kernels cannot change on this device",
             Self::TooShort => "too few for a command buffer to pay",
             Self::Refused(error) => return write!(f, "the driver refused: {error}"),
             Self::Unusable => "the driver's functions that record cannot be called",

@@ -212,3 +212,21 @@ fn the_start_is_marked_where_the_driver_does_not_tell_it() {
     assert!(!marked("w: write x 64\n a: fill x 64", "Another", Path::Native), "the write tells");
     assert!(marked("a: fill x 64", "rusticl", Path::Replay));
 }
+
+/// Rule U6: a node that is not to be recorded is replayed for its reason, also where command buffers are chosen freely.
+#[test]
+fn nodes_with_parameters_are_replayed_where_they_cannot_change() {
+    let reader = read(
+        "buffer x 64
+         a: kernel f update x
+         b: kernel f update x
+         c: kernel f update x
+         d: kernel f update x
+         e: kernel f update x value 1",
+    );
+    let denied = BTreeMap::from([(NodeId(4), Why::Parameters)]);
+    let caps = Caps { command_buffers: Some(CommandBufferCaps::default()), ..new_device() };
+    let plan = plan(&reader.ir, &caps, &Options { denied: &denied, updatable: true, ..asked(Path::Auto) }).unwrap();
+    let parts: Vec<_> = plan.segments.iter().map(|part| (part.path, part.why, part.steps.len())).collect();
+    assert_eq!(parts, [(Path::Native, Why::Available, 4), (Path::Replay, Why::Parameters, 1)]);
+}
