@@ -8,7 +8,7 @@ use super::argument::{BufferArg, LaunchRef, ValueArg};
 use super::parameter::{Cell, Parameter, Value};
 use super::range::{Extent, check_bound, check_grid, check_local};
 use super::request::{Request, Target};
-use super::tables::{Binding, Writer};
+use super::tables::{Binding, Cells, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, after_methods};
 use crate::caps::Caps;
@@ -74,7 +74,7 @@ pub(crate) struct Launch {
 #[derive(Clone, Debug)]
 pub(crate) struct Fed {
     arg: usize,
-    cells: Vec<Arc<Cell>>,
+    cells: Cells,
     /// When the value was set that the argument has.
     time: u64,
 }
@@ -105,12 +105,12 @@ impl Launch {
             }
             time
         });
-        self.fed.push(Fed { arg, cells: vec![Arc::clone(cell)], time });
+        self.fed.push(Fed { arg, cells: Cells::from_elem(Arc::clone(cell), 1), time });
     }
 
     /// Gives the next argument, of a parameter that is a buffer.
     pub(crate) fn buffer_parameter(&mut self, region: Region, mode: Option<Mode>, cell: &Arc<Cell>) {
-        self.fed.push(Fed { arg: self.args.len(), cells: vec![Arc::clone(cell)], time: 0 });
+        self.fed.push(Fed { arg: self.args.len(), cells: Cells::from_elem(Arc::clone(cell), 1), time: 0 });
         self.region(region, mode);
     }
 
@@ -129,7 +129,7 @@ impl Launch {
         match self.fed.last_mut().filter(|fed| fed.arg == arg) {
             Some(fed) => fed.cells.push(Arc::clone(cell)),
             // Time 0: whatever the parameter is comes before what was given.
-            None => self.fed.push(Fed { arg, cells: vec![Arc::clone(cell)], time: 0 }),
+            None => self.fed.push(Fed { arg, cells: Cells::from_elem(Arc::clone(cell), 1), time: 0 }),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
+use smallvec::SmallVec;
 
 use crate::cl::buffer::{AsRegion, Buffer, Mem, Region};
 use crate::error::{ParameterError, Result};
@@ -74,12 +75,21 @@ pub(crate) struct Cell {
     bound: Bound,
 }
 
+/// A value, most of which are small: without an allocation of its own then.
+pub(crate) type Bytes = SmallVec<[u8; 16]>;
+
 /// What a parameter stands for now.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    Bytes(Box<[u8]>),
+    Bytes(Bytes),
     Local(usize),
     Buffer(Mem),
+}
+
+impl Value {
+    fn of(bytes: &[u8]) -> Self {
+        Self::Bytes(Bytes::from_slice(bytes))
+    }
 }
 
 /// A parameter at one moment.
@@ -185,10 +195,10 @@ impl Cell {
         })
     }
 
-    fn bytes(&self) -> Box<[u8]> {
+    fn bytes(&self) -> Bytes {
         self.now(|value, _| match value {
             Value::Bytes(bytes) => bytes.clone(),
-            Value::Local(_) | Value::Buffer(_) => Box::default(),
+            Value::Local(_) | Value::Buffer(_) => Bytes::new(),
         })
     }
 }
@@ -197,13 +207,13 @@ impl<T: Pod> Parameter<T> {
     /// A value without a bound, which only [`set_unchecked`](Self::set_unchecked) changes.
     #[must_use]
     pub fn new(value: T) -> Self {
-        Self::of(Value::Bytes(bytemuck::bytes_of(&value).into()), Bound::None)
+        Self::of(Value::of(bytemuck::bytes_of(&value)), Bound::None)
     }
 
     /// A value that may become any other of its type.
     #[must_use]
     pub fn any(value: T) -> Self {
-        Self::of(Value::Bytes(bytemuck::bytes_of(&value).into()), Bound::Any)
+        Self::of(Value::of(bytemuck::bytes_of(&value)), Bound::Any)
     }
 
     /// A value that stays within a range: `1..=9`, `..100`, `0.0..1.0`.
@@ -238,7 +248,7 @@ impl<T: Pod> Parameter<T> {
             Value::Bytes(bytes) => condition(&bytemuck::pod_read_unaligned(bytes)),
             Value::Local(_) | Value::Buffer(_) => false,
         };
-        let value = Value::Bytes(bytemuck::bytes_of(&value).into());
+        let value = Value::of(bytemuck::bytes_of(&value));
         Ok(Self::of(value, Bound::Condition(bound, Box::new(holds))))
     }
 
@@ -250,7 +260,7 @@ impl<T: Pod> Parameter<T> {
         let bytes = bytemuck::bytes_of(&value);
         match &self.cell.bound {
             Bound::Any => self.cell.put_bytes(bytes),
-            _ => self.cell.set(Value::Bytes(bytes.into()))?,
+            _ => self.cell.set(Value::of(bytes))?,
         }
         Ok(())
     }
@@ -275,13 +285,13 @@ impl Parameter<[u8]> {
     /// Raw bytes without a bound, which only [`set_unchecked`](Self::set_unchecked) changes.
     #[must_use]
     pub fn bytes(value: &[u8]) -> Self {
-        Self::of(Value::Bytes(value.into()), Bound::None)
+        Self::of(Value::of(value), Bound::None)
     }
 
     /// Raw bytes that may become any others, as many.
     #[must_use]
     pub fn any_bytes(value: &[u8]) -> Self {
-        Self::of(Value::Bytes(value.into()), Bound::Any)
+        Self::of(Value::of(value), Bound::Any)
     }
 
     fn check_size(&self, value: &[u8]) -> Result<(), ParameterError> {
@@ -295,7 +305,7 @@ impl Parameter<[u8]> {
     /// [`ParameterError::Size`], [`ParameterError::Unbounded`]: they stay as they were.
     pub fn set(&self, value: &[u8]) -> Result<()> {
         self.check_size(value)?;
-        Ok(self.cell.set(Value::Bytes(value.into()))?)
+        Ok(self.cell.set(Value::of(value))?)
     }
 
     /// Sets the bytes without a bound.
@@ -308,14 +318,14 @@ impl Parameter<[u8]> {
     #[allow(unsafe_code)] // As above.
     pub unsafe fn set_unchecked(&self, value: &[u8]) -> Result<()> {
         self.check_size(value)?;
-        self.cell.put(Value::Bytes(value.into()));
+        self.cell.put(Value::of(value));
         Ok(())
     }
 
     /// The bytes that were set last.
     #[must_use]
     pub fn get(&self) -> Box<[u8]> {
-        self.cell.bytes()
+        self.cell.bytes().into_boxed_slice()
     }
 }
 

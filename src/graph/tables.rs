@@ -6,6 +6,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::Flat;
 use super::group::Group;
 use super::parameter::Cell;
@@ -55,12 +57,15 @@ impl Tables {
     }
 }
 
+/// Usually one.
+pub(crate) type Cells = SmallVec<[Arc<Cell>; 1]>;
+
 /// An argument and the parameters that it is registered with. The one that was set last tells its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
     /// Its place in the table of arguments.
     pub(crate) arg: u32,
-    pub(crate) cells: Vec<Arc<Cell>>,
+    pub(crate) cells: Cells,
     /// When the value that it has was set.
     pub(crate) time: u64,
 }
