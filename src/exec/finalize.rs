@@ -1,6 +1,6 @@
 //! From a graph to an executable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -201,8 +201,9 @@ impl Graph {
         let (mut updatable, mut editing) = (None, None);
         if options.updatable {
             updatable = Some(Updatable::new(self, &graph, &flat.origins, &plan, options.allow_conflicts));
-            // Its own, so that the first update does not have to copy.
+            // Its own, so that the first update does not have to copy. Parameters are the graph's: an update asks that.
             let mut own = (*values.tables).clone();
+            (own.bindings, own.fed) = (Vec::new(), BTreeSet::new());
             own.split_groups().ok_or_else(full)?;
             editing = Some(Editing::new(&own));
             values.tables = Arc::new(own);

@@ -45,6 +45,11 @@ impl Tables {
 
     /// Goes back to where the tables ended.
     pub(crate) fn rewind(&mut self, mark: Mark) {
+        // The node that was to come may have joined a group already.
+        let next = NodeId(self.ir.len() as u32);
+        if let Some(group) = self.group_of.remove(&next).and_then(|group| self.groups.get_mut(group)) {
+            group.nodes.retain(|node| *node != next);
+        }
         self.bindings.truncate(self.bindings.partition_point(|binding| (binding.arg as usize) < mark.args()));
         self.ir.rewind(mark);
     }
