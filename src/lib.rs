@@ -12,6 +12,10 @@
 //!    was decided and why.
 //! 5. [`Executable::submit`] runs it, as often as you like, and gives a [`Submission`] to wait for. Results are taken
 //!    from it with [`Submission::get`].
+//! 6. In between, a [`Parameter`] gets another value, a kernel another range, a node another command; an executable
+//!    finalized as [`updatable`](Finalize::updatable) follows by [`Executable::update`].
+//!
+//! Programs that are there already are recorded instead: [`Graph::record`].
 //!
 //! ```
 //! use clgraph::{Buffer, Finalize, Graph, Program, Queue};
@@ -51,7 +55,8 @@
 //!
 //! # What to rely on
 //!
-//! - **Safety.** The one promise is asked at [`KernelNode::add`]. Everything else is safe: executables keep alive what
+//! - **Safety.** The one promise is asked where a kernel launch is given ([`KernelNode::add`], and its like for recorded,
+//!   replaced and grouped launches); a [`Parameter`] without a bound asks for it again when it is set. Everything else is safe: executables keep alive what
 //!   they use, and bounds, contexts, sizes and work-groups are checked when a node is added.
 //! - **Errors** are [`Error`]s: they say what was wrong, where, and what to do, and the call has changed nothing.
 //!   [`Error::kind`] is for code that has to choose.
