@@ -42,14 +42,45 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-/// What is to become of a recorded kernel. Arguments that are not named, and sizes that are not given, stay.
-#[derive(Clone, Debug)]
-pub(crate) struct Change<'a> {
-    pub(crate) kernel: Handle,
-    pub(crate) args: Vec<(u32, SetArg<'a>)>,
-    pub(crate) offset: Option<[usize; 3]>,
-    pub(crate) global: Option<[usize; 3]>,
-    pub(crate) local: Option<[usize; 3]>,
+/// What is to become of recorded kernels. Arguments that are not named, and sizes that are not given, stay.
+#[derive(Debug, Default)]
+pub(crate) struct Changes<'a> {
+    kernels: Vec<Change<'a>>,
+    /// Of all kernels, one after the other.
+    args: Vec<(u32, SetArg<'a>)>,
+}
+
+#[derive(Debug)]
+struct Change<'a> {
+    kernel: Handle,
+    args: usize,
+    sizes: ChangedSizes<'a>,
+}
+
+/// By dimension, in work-items.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ChangedSizes<'a> {
+    pub(crate) offset: Option<&'a [usize; 3]>,
+    pub(crate) global: Option<&'a [usize; 3]>,
+    pub(crate) local: Option<&'a [usize; 3]>,
+}
+
+impl<'a> Changes<'a> {
+    pub(crate) fn with_capacity(kernels: usize) -> Self {
+        Self { kernels: Vec::with_capacity(kernels), args: Vec::with_capacity(kernels) }
+    }
+
+    /// Adds a kernel, which is not among them yet.
+    pub(crate) fn add(
+        &mut self,
+        kernel: Handle,
+        args: impl Iterator<Item = (u32, SetArg<'a>)>,
+        sizes: ChangedSizes<'a>,
+    ) {
+        let before = self.args.len();
+        self.args.extend(args);
+        self.kernels.push(Change { kernel, args: self.args.len() - before, sizes });
+    }
 }
 
 /// A command buffer that takes commands. It belongs to one thread at a time: recording is not thread-safe.
@@ -239,37 +270,27 @@ impl CommandBuffer {
     /// what they used before until what is enqueued is through.
     ///
     /// An error may leave some of them changed and others not.
-    pub(crate) fn update(&mut self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+    pub(crate) fn update(&mut self, changes: &Changes<'_>) -> Result<(), DriverError> {
         let call = "clUpdateMutableCommandsKHR";
         let (fns, abi) = self.update.ok_or(DriverError::new(call, Status(CL_INVALID_OPERATION)))?;
         let null: *mut c_void = std::ptr::null_mut();
-        let mems: Vec<Vec<*mut c_void>> = changes
-            .iter()
-            .map(|change| {
-                let raw = |arg: &SetArg<'_>| if let SetArg::Mem(mem) = arg { mem.raw() } else { null };
-                change.args.iter().map(|(_, arg)| raw(arg)).collect()
-            })
-            .collect();
-        let args: Vec<Vec<DispatchArg>> = changes
-            .iter()
-            .zip(&mems)
-            .map(|(change, mems)| {
-                let arg = |((index, arg), mem): (&(u32, SetArg<'_>), &*mut c_void)| {
-                    let (size, value) = match arg {
-                        SetArg::Mem(_) | SetArg::Null => (size_of_val(mem), std::ptr::from_ref(mem).cast()),
-                        SetArg::Local(size) => (*size, std::ptr::null()),
-                        SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-                    };
-                    DispatchArg { index: *index, size, value }
-                };
-                change.args.iter().zip(mems).map(arg).collect()
-            })
-            .collect();
-        let sizes = |sizes: &Option<[usize; 3]>| sizes.as_ref().map_or(std::ptr::null(), |sizes| sizes.as_ptr());
-        let configs: Vec<DispatchConfig> = changes
-            .iter()
-            .zip(&args)
-            .map(|(change, args)| DispatchConfig {
+        let raw = |arg: &SetArg<'_>| if let SetArg::Mem(mem) = arg { mem.raw() } else { null };
+        let mems: Vec<*mut c_void> = changes.args.iter().map(|(_, arg)| raw(arg)).collect();
+        let arg = |((index, arg), mem): (&(u32, SetArg<'_>), &*mut c_void)| {
+            let (size, value) = match arg {
+                SetArg::Mem(_) | SetArg::Null => (size_of_val(mem), std::ptr::from_ref(mem).cast()),
+                SetArg::Local(size) => (*size, std::ptr::null()),
+                SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+            };
+            DispatchArg { index: *index, size, value }
+        };
+        let args: Vec<DispatchArg> = changes.args.iter().zip(&mems).map(arg).collect();
+        let mut rest = args.as_slice();
+        let sizes = |sizes: Option<&[usize; 3]>| sizes.map_or(std::ptr::null(), |sizes| sizes.as_ptr());
+        let config = |change: &Change<'_>| {
+            let (args, behind) = rest.split_at(change.args);
+            rest = behind;
+            DispatchConfig {
                 command: change.kernel.0.as_ptr(),
                 num_args: args.len() as u32,
                 num_svm_args: 0,
@@ -279,11 +300,12 @@ impl CommandBuffer {
                 args: if args.is_empty() { std::ptr::null() } else { args.as_ptr() },
                 svm_args: std::ptr::null(),
                 exec_infos: std::ptr::null(),
-                global_offset: sizes(&change.offset),
-                global_size: sizes(&change.global),
-                local_size: sizes(&change.local),
-            })
-            .collect();
+                global_offset: sizes(change.sizes.offset),
+                global_size: sizes(change.sizes.global),
+                local_size: sizes(change.sizes.local),
+            }
+        };
+        let configs: Vec<DispatchConfig> = changes.kernels.iter().map(config).collect();
         // SAFETY: **live**, **promise**, **lists**, and **threads**: the command buffer is borrowed exclusively. The handles
         // are its own; arguments point to values of the sizes given, and sizes to three.
         check(call, unsafe { fns.update(abi, self.owned.raw.as_ptr(), &configs) })

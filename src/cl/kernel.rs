@@ -304,7 +304,7 @@ impl Remembered {
 impl PartialEq for Kernel {
     /// The same function of the same program.
     fn eq(&self, other: &Self) -> bool {
-        self.0.program == other.0.program && self.0.name == other.0.name
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.program == other.0.program && self.0.name == other.0.name)
     }
 }
 

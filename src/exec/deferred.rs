@@ -112,7 +112,7 @@ impl Deferred {
         });
         let leftovers = lane.leftovers();
         drop(lane);
-        leftovers.settle();
+        leftovers.settle(exec);
         match enqueued {
             Ok((_, Ends { last: None, .. })) => self.end(Ok(()), waiting),
             Ok((own, Ends { first, last: Some(last) })) => {

@@ -10,7 +10,7 @@ use super::report::Report;
 use super::ring::Ring;
 use super::turns::TurnsOf;
 use super::update::{Editing, Updatable};
-use super::values::{Objects, Values, set_args};
+use super::values::{Objects, Stale, Values, set_args};
 use super::{Executable, Inner, dump};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
@@ -287,7 +287,7 @@ impl Graph {
             made.0.push(Some(Arc::new(object?)));
         }
         let objects = plan.steps.iter().map(|step| step.object.and_then(|object| made.0[object.index()].clone()));
-        Ok(Values { tables: Arc::clone(&flat.tables), objects: Objects(objects.collect()) })
+        Ok(Values { tables: Arc::clone(&flat.tables), objects: Objects(objects.collect()), stale: Stale::default() })
     }
 
     fn object_error(&self, first: NodeId, kernel: String, error: KernelObjectError) -> Error {

@@ -10,7 +10,7 @@ use super::native::{self, Chunk, Recorded, Refusal};
 use super::update::Touched;
 use super::values::{Values, set_arg};
 use crate::caps::{Caps, MutableCaps};
-use crate::cl::command_buffer::Change;
+use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::error::{DriverError, Error, Result};
 use crate::ir::Op;
 use crate::plan::known;
@@ -21,7 +21,7 @@ struct Behind<'a> {
     set: usize,
     at: usize,
     steps: Range<usize>,
-    touched: Vec<(usize, &'a Touched)>,
+    touched: &'a [(usize, &'a Touched)],
 }
 
 /// Something that nobody uses from now on, and that what is enqueued may use still.
@@ -41,14 +41,14 @@ impl Lane {
             if place {
                 in_place.push(one);
             } else {
-                made.push((one.set, one.at, self.record(exec, &one)?));
+                made.push((one.set, one.at, self.record(exec, &one, old)?));
             }
         }
         for (done, one) in in_place.iter().enumerate() {
             if let Err(error) = self.change(one) {
                 // It may have changed some of its kernels, so it is of no use any more.
                 log::debug!("{error}: recording again what could not be changed in place");
-                match self.record(exec, one) {
+                match self.record(exec, one, old) {
                     Ok(chunk) => made.push((one.set, one.at, chunk)),
                     Err(error) => {
                         let half = in_place[..=done].iter().map(|one| (one.set, one.at));
@@ -72,8 +72,8 @@ impl Lane {
         for (set, at) in std::mem::take(&mut self.half_changed) {
             let steps = exec.updatable.as_ref().and_then(|updatable| updatable.chunks().get(at)).cloned();
             let Some(steps) = steps else { continue };
-            let again = |lane: &Self| lane.record(exec, &Behind { set, at, steps: steps.clone(), touched: Vec::new() });
-            match again(self).or_else(|_| again(self)) {
+            let one = Behind { set, at, steps, touched: &[] };
+            match self.record(exec, &one, old).or_else(|_| self.record(exec, &one, old)) {
                 Ok(chunk) => {
                     if let Some((_, Some(recorded))) = self.recorded.get_mut(set) {
                         old.extend(Arc::make_mut(recorded).replace(at, chunk).map(|old| old as Old));
@@ -90,7 +90,7 @@ impl Lane {
     }
 
     /// The command buffers that hold steps that were touched, which are in order.
-    fn behind<'a>(&self, exec: &Inner, touched: &[(usize, &'a Touched)]) -> Vec<Behind<'a>> {
+    fn behind<'a>(&self, exec: &Inner, touched: &'a [(usize, &'a Touched)]) -> Vec<Behind<'a>> {
         let mut behind = Vec::new();
         let chunks = exec.updatable.as_ref().map_or(&[][..], |updatable| updatable.chunks());
         let mut rest = touched;
@@ -102,7 +102,7 @@ impl Lane {
             let end = rest.partition_point(|(step, _)| *step < steps.end);
             if first < end {
                 for set in (0..self.recorded.len()).filter(|set| self.recorded[*set].1.is_some()) {
-                    behind.push(Behind { set, at, steps: steps.clone(), touched: rest[first..end].to_vec() });
+                    behind.push(Behind { set, at, steps: steps.clone(), touched: &rest[first..end] });
                 }
             }
             rest = &rest[end..];
@@ -133,29 +133,30 @@ impl Lane {
         let Self { values, recorded, .. } = self;
         let recorded = recorded.get_mut(one.set).and_then(|(_, recorded)| recorded.as_mut()).ok_or(gone)?;
         let chunk = Arc::make_mut(recorded).chunk_mut(one.at).ok_or(gone)?;
-        let mut changes = Vec::with_capacity(one.touched.len());
-        for (step, touched) in &one.touched {
+        let tables = &*values.tables;
+        let mut changes = Changes::with_capacity(one.touched.len());
+        for (step, touched) in one.touched {
             let kernel = chunk.handles.get(step - one.steps.start).copied().flatten().ok_or(gone)?;
-            let tables = &*values.tables;
             let Op::Kernel { args, grid, .. } = tables.ir.op(touched.node) else { continue };
-            let arg = |index: usize| (index as u32, set_arg(tables, &tables.ir.args(*args)[index]));
-            let old = touched.changed.grid.as_deref().unwrap_or(grid);
-            changes.push(Change {
-                kernel,
-                args: touched.changed.args.of(args.len()).map(arg).collect(),
-                offset: (old.offset != grid.offset).then_some(grid.offset),
-                global: (old.global != grid.global).then_some(grid.global),
-                local: grid.local.filter(|local| old.local != Some(*local)),
-            });
+            let (args, changed) = (tables.ir.args(*args), &touched.changed);
+            let args = changed.args.of(args.len()).map(|index| (index as u32, set_arg(tables, &args[index])));
+            let old = changed.grid.as_deref().unwrap_or(grid);
+            let sizes = ChangedSizes {
+                offset: Some(&grid.offset).filter(|offset| old.offset != **offset),
+                global: Some(&grid.global).filter(|global| old.global != **global),
+                local: grid.local.as_ref().filter(|local| old.local != Some(**local)),
+            };
+            changes.add(kernel, args, sizes);
         }
         chunk.buffer.as_mut().ok_or(gone)?.update(&changes)
     }
 
-    fn record(&self, exec: &Inner, one: &Behind<'_>) -> Result<Arc<Chunk>> {
+    fn record(&mut self, exec: &Inner, one: &Behind<'_>, old: &mut Vec<Old>) -> Result<Arc<Chunk>> {
         let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
         let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
         let gone =
             || fail(DriverError::new("clCreateCommandBufferKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION)));
+        Arc::make_mut(&mut self.values).freshen(&exec.plan, one.steps.clone(), old).map_err(fail)?;
         let recorded = self.recorded(one).ok_or_else(gone)?;
         match native::chunk(&exec.plan, &self.values, recorded.queue(), one.steps.clone()) {
             Ok(chunk) => Ok(Arc::new(chunk)),

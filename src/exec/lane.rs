@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Inner;
 use super::deferred::{Blocker, Deferred, Waiting};
+use super::follow::Old;
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Stage, State, Submission};
@@ -48,10 +49,12 @@ pub(super) struct Leftovers {
     gates: Vec<Gate>,
     flush: Vec<DriverQueue>,
     let_go: Vec<Arc<Keep>>,
+    /// Kernel objects that others have replaced.
+    old: Vec<Old>,
 }
 
 impl Leftovers {
-    pub(super) fn settle(self) {
+    pub(super) fn settle(self, exec: &Inner) {
         drop(self.gates);
         for queue in self.flush {
             if let Err(error) = queue.flush() {
@@ -59,6 +62,9 @@ impl Leftovers {
             }
         }
         self.let_go.iter().for_each(|keep| keep.let_go());
+        if !self.old.is_empty() {
+            exec.turns.keep_until_idle(self.old);
+        }
     }
 }
 
@@ -200,6 +206,7 @@ impl Lane {
         }
         let caps = exec.device.caps().command_buffers.as_ref();
         let supported = caps.and_then(|caps| caps.supported_queue).is_none_or(|queues| queues.profiling);
+        self.freshen(exec);
         let recorded = if supported { Some(record_for(exec, &self.values, properties)) } else { None };
         let recorded = match recorded {
             Some(Ok(recorded)) => Some(Arc::new(recorded)),
@@ -218,7 +225,22 @@ impl Lane {
 
     /// The values and command buffers as they are now, for a queue in order.
     fn freeze(&mut self, exec: &Inner, queue: &DriverQueue) -> Frozen {
-        Frozen { recorded: self.recorded_for(exec, queue), values: Arc::clone(&self.values) }
+        let recorded = self.recorded_for(exec, queue);
+        if recorded.is_none() {
+            self.freshen(exec);
+        }
+        Frozen { recorded, values: Arc::clone(&self.values) }
+    }
+
+    /// Makes all kernel objects have their arguments. What cannot be set now is made anew by each submission.
+    fn freshen(&mut self, exec: &Inner) {
+        if self.values.stale.is_empty() {
+            return;
+        }
+        let steps = 0..exec.plan.steps.len();
+        if let Err(error) = Arc::make_mut(&mut self.values).freshen(&exec.plan, steps, &mut self.leftovers.old) {
+            log::warn!("{error}: this submission makes some of its kernel objects anew");
+        }
     }
 
     /// The C handles of the command buffers that finalize has made.

@@ -145,9 +145,9 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
 /// Records a command; gives what the driver can change in it.
 fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) -> Result<Option<Handle>, DriverError> {
     match op {
-        Op::Kernel { grid, .. } => {
-            let object = values.object(index)?;
-            return recording.kernel(object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
+        Op::Kernel { kernel, args, grid, .. } => {
+            let object = values.object(index, *kernel, *args)?;
+            return recording.kernel(&object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
         }
         Op::Copy { src, dst, size } => recording.copy(values.at(src)?, values.at(dst)?, *size)?,
         Op::CopyRect(rect) => recording.copy_rect(

@@ -26,9 +26,9 @@ pub(super) fn enqueue(
     }
     match op {
         Op::Empty | Op::SubGraph(_) => nothing(to),
-        Op::Kernel { grid, .. } => {
-            let object = values.object(index)?;
-            enqueue::kernel(to, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
+        Op::Kernel { kernel, args, grid, .. } => {
+            let object = values.object(index, *kernel, *args)?;
+            enqueue::kernel(to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
         }
         Op::Copy { src, dst, size } => enqueue::copy(to, values.at(src)?, values.at(dst)?, *size),
         Op::CopyRect(rect) => enqueue::copy_rect(

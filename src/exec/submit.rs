@@ -203,7 +203,7 @@ impl<'a> Submit<'a> {
         let accepted = lane.accept(exec, self.queue.driver(), waits, blockers, inputs, observed);
         let leftovers = lane.leftovers();
         drop(lane);
-        leftovers.settle();
+        leftovers.settle(exec);
         match accepted? {
             Accepted::Enqueued(submission) => Ok(submission),
             Accepted::Deferred { deferred, blockers } => {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use super::follow::Old;
 use super::lane::Lane;
-use super::values::{Values, set_arg, set_args};
+use super::values::{Values, set_arg};
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::host::HostBytes;
-use crate::cl::kernel::{KernelObject, KernelObjectError};
+use crate::cl::kernel::KernelObject;
 use crate::error::{DriverError, Error, Result, UpdateError};
-use crate::graph::edit::{ArgSet, Changed, Edit};
+use crate::graph::edit::{Changed, Edit};
 use crate::graph::request::Target;
 use crate::graph::{Flat, Graph, Index, Node, Nodes, Origins, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
@@ -77,6 +77,12 @@ impl Updatable {
         &self.chunks
     }
 
+    fn is_native(&self, step: usize) -> bool {
+        // What is replayed lies between command buffers.
+        let at = self.chunks.partition_point(|chunk| chunk.end <= step);
+        self.chunks.get(at).is_some_and(|chunk| chunk.start <= step)
+    }
+
     fn len(&self) -> usize {
         self.topology.len()
     }
@@ -107,13 +113,8 @@ pub(super) struct Touched {
     pub(super) changed: Changed,
 }
 
-/// Something that a failed update takes back.
-struct Objects {
-    /// What was there before.
-    replaced: Vec<(usize, Option<Arc<KernelObject>>)>,
-    /// Steps whose objects were set in place, and which arguments.
-    set: Vec<(usize, ArgSet)>,
-}
+/// A step that has another kernel object, and the one before.
+type Replaced = (usize, Option<Arc<KernelObject>>);
 
 impl Executable {
     /// Brings what nodes of the graph are now into the executable: values of parameters, ranges, and what was put in the
@@ -329,7 +330,7 @@ impl Lane {
             return (Err(UpdateError::NotUpdatable.into()), dropped);
         };
         let mut edit = Edit::default();
-        let mut touched = Vec::new();
+        let mut touched = Vec::with_capacity(nodes.len());
         // A deferred submission that has these values keeps them: they are copied then.
         let values = Arc::make_mut(&mut self.values);
         let tables = Arc::make_mut(&mut values.tables);
@@ -340,9 +341,9 @@ impl Lane {
             outcome = check_conflicts(exec, &mut editing.conflicts, &edit, to.tables);
             sought = true;
         }
-        let mut objects = Objects { replaced: Vec::new(), set: Vec::new() };
+        let mut replaced = Vec::new();
         if outcome.is_ok() {
-            outcome = self.apply(exec, updatable, &touched, &mut objects, &mut dropped);
+            outcome = self.apply(exec, updatable, &touched, &mut replaced, &mut dropped);
         }
         let values = Arc::make_mut(&mut self.values);
         let mut to = Writer { tables: Arc::make_mut(&mut values.tables), index: &mut editing.index };
@@ -355,10 +356,10 @@ impl Lane {
         dropped._data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
         if outcome.is_err() {
             // The values are the old ones again.
-            objects.take_back(values, &exec.plan);
+            self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
             self.restore(exec, &mut dropped._old);
         }
-        dropped._old.extend(objects.replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
+        dropped._old.extend(replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
         dropped._mems = std::mem::take(&mut editing.index.dropped);
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
@@ -371,24 +372,55 @@ impl Lane {
         exec: &Inner,
         updatable: &Updatable,
         touched: &[Touched],
-        objects: &mut Objects,
+        replaced: &mut Vec<Replaced>,
         dropped: &mut Dropped,
     ) -> Result<()> {
         let values = Arc::make_mut(&mut self.values);
+        let mut native: Vec<(usize, &Touched)> = Vec::new();
         for one in touched {
             let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
-            if one.changed.args.is_empty() && !one.changed.switched {
+            let changed = &one.changed;
+            let recorded = updatable.is_native(step);
+            if recorded {
+                native.push((step, one));
+            }
+            if recorded && !changed.switched {
+                values.stale.add(step);
+            } else if changed.switched || !changed.args.is_empty() {
+                follow(values, step, one, replaced).map_err(|source| exec.update_error(one.origin, source))?;
+            }
+        }
+        native.sort_unstable_by_key(|(step, _)| *step);
+        self.follow(exec, &native, &mut dropped._old)
+    }
+
+    /// Makes the kernel objects what they were; the tables already are.
+    fn take_back(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        replaced: &mut [Replaced],
+        old: &mut Vec<Old>,
+    ) {
+        let values = Arc::make_mut(&mut self.values);
+        for (step, before) in replaced.iter_mut().rev() {
+            if let Some(object) = values.objects.0.get_mut(*step) {
+                std::mem::swap(object, before);
+            }
+        }
+        for step in touched.iter().filter_map(|one| updatable.step_of[one.node.index()]) {
+            let step = step as usize;
+            values.stale.add(step);
+            if updatable.is_native(step) {
                 continue;
             }
-            objects.follow(values, step, one).map_err(|source| exec.update_error(one.origin, source))?;
+            // Twice, because a refusal may be a moment without memory.
+            let mut again = || values.freshen(&exec.plan, step..step + 1, old);
+            if let Err(error) = again().or_else(|_| again()) {
+                log::warn!("{error}: each submission makes a kernel object for step {step}, because an update failed");
+            }
         }
-        if self.recorded.is_empty() || !exec.plan.is_native() {
-            return Ok(());
-        }
-        let step = |one: &'_ Touched| updatable.step_of[one.node.index()].map(|step| step as usize);
-        let mut steps: Vec<(usize, &Touched)> = touched.iter().filter_map(|one| Some((step(one)?, one))).collect();
-        steps.sort_unstable_by_key(|(step, _)| *step);
-        self.follow(exec, &steps, &mut dropped._old)
     }
 }
 
@@ -444,57 +476,23 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
     }
 }
 
-impl Objects {
-    /// Makes the kernel object of a step have the arguments of the tables.
-    fn follow(&mut self, values: &mut Values, step: usize, touched: &Touched) -> Result<(), DriverError> {
-        let (node, args) = (touched.node, touched.changed.args);
-        let tables = &*values.tables;
-        let Op::Kernel { kernel, args: span, .. } = tables.ir.op(node) else { return Ok(()) };
-        let Some(Some(object)) = values.objects.0.get_mut(step) else { return Ok(()) };
-        if let Some(object) = Arc::get_mut(object).filter(|_| !touched.changed.switched) {
-            // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-            self.set.push((step, args));
-            for index in args.of(span.len()) {
-                object.set(index, set_arg(tables, &tables.ir.args(*span)[index]))?;
-            }
-            return Ok(());
-        }
-        // Others have it too: steps with the same values, command buffers, or a submission that is not enqueued yet.
-        let made = tables.kernels[kernel.index()].with_args(set_args(tables, *span)).map_err(|error| match error {
-            KernelObjectError::Argument { source, .. } | KernelObjectError::Create(Error::Driver(source)) => source,
-            KernelObjectError::Create(_) => {
-                DriverError::new("clCreateKernel", crate::Status(opencl_sys::CL_OUT_OF_RESOURCES))
-            }
-        })?;
-        let old = std::mem::replace(object, Arc::new(made));
-        self.replaced.push((step, Some(old)));
-        Ok(())
-    }
-
-    /// Makes the objects what they were; the tables already are.
-    fn take_back(&mut self, values: &mut Values, plan: &Plan) {
-        for (step, old) in self.replaced.iter_mut().rev() {
-            if let Some(object) = values.objects.0.get_mut(*step) {
-                std::mem::swap(object, old);
-            }
-        }
-        let tables = &*values.tables;
-        for (step, args) in &self.set {
-            let Op::Kernel { kernel, args: span, .. } = tables.ir.op(plan.steps[*step].node) else { continue };
-            let Some(Some(object)) = values.objects.0.get_mut(*step) else { continue };
-            let arg = |index: usize| set_arg(tables, &tables.ir.args(*span)[index]);
-            let set = |object: &mut KernelObject| args.of(span.len()).try_for_each(|at| object.set(at, arg(at)));
-            // Twice, because a refusal may be a moment without memory; then by another object.
-            if Arc::get_mut(object).is_some_and(|object| set(object).or_else(|_| set(object)).is_ok()) {
-                continue;
-            }
-            match tables.kernels[kernel.index()].with_args(set_args(tables, *span)) {
-                Ok(made) => *object = Arc::new(made),
-                Err(error) => {
-                    log::error!("{error:?}: the launch of step {step} is lost, because an update failed half-way");
-                    values.objects.0[*step] = None;
-                }
-            }
-        }
-    }
+/// Makes the kernel object of a step have the arguments of the tables.
+fn follow(
+    values: &mut Values,
+    step: usize,
+    touched: &Touched,
+    replaced: &mut Vec<Replaced>,
+) -> Result<(), DriverError> {
+    let (node, changed) = (touched.node, &touched.changed);
+    let tables = &*values.tables;
+    let Op::Kernel { kernel, args, .. } = *tables.ir.op(node) else { return Ok(()) };
+    let object = values.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut);
+    let Some(object) = object.filter(|_| !changed.switched) else {
+        // Another kernel, or others have it too: steps with the same values, or a submission that is not enqueued yet.
+        replaced.push((step, values.replace(step, kernel, args)?));
+        return Ok(());
+    };
+    // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
+    let given = tables.ir.args(args);
+    changed.args.of(given.len()).try_for_each(|index| object.set(index, set_arg(tables, &given[index])))
 }

@@ -1,14 +1,16 @@
 //! The current values of an executable: the one place that submissions read and that updates write.
 
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use super::follow::Old;
 use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
-use crate::cl::kernel::{KernelObject, SetArg};
-use crate::error::{DriverError, Status};
+use crate::cl::kernel::{KernelObject, KernelObjectError, SetArg};
+use crate::error::{DriverError, Error, Status};
 use crate::graph::Tables;
-use crate::ir::{Arg, DataId, Op, Place, Span, ViewId};
-use crate::plan::Step;
+use crate::ir::{Arg, DataId, KernelId, Op, Place, Span, ViewId};
+use crate::plan::{Plan, Step};
 
 /// What the commands do. A submission that is enqueued later keeps the values that it was submitted with.
 #[derive(Clone, Debug)]
@@ -16,6 +18,19 @@ pub(super) struct Values {
     pub(super) tables: Arc<Tables>,
     /// By step: the kernel object of a launch, with its arguments set. Steps with the same values may share one.
     pub(super) objects: Objects,
+    /// Steps whose objects have other arguments than the tables: nobody needs the object of a recorded kernel that was
+    /// changed in place.
+    pub(super) stale: Stale,
+}
+
+/// A set of steps, one bit for each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stale(Vec<u64>);
+
+/// The kernel object of a launch: the one that is kept, or another where that is stale.
+pub(super) enum Object<'a> {
+    Kept(&'a KernelObject),
+    Made(KernelObject),
 }
 
 /// Kernel objects in the order in which they were made.
@@ -45,10 +60,60 @@ impl Values {
         self.tables.ir.op(step.node)
     }
 
-    /// The kernel object of a launch. There is one for each.
-    pub(super) fn object(&self, index: usize) -> Result<&Arc<KernelObject>, DriverError> {
-        let missing = DriverError { call: "clSetKernelArg", status: Status(opencl_sys::CL_INVALID_KERNEL) };
-        self.objects.0.get(index).and_then(Option::as_ref).ok_or(missing)
+    /// The kernel object of a launch, with the arguments of the tables.
+    #[inline]
+    pub(super) fn object(&self, step: usize, kernel: KernelId, args: Span) -> Result<Object<'_>, DriverError> {
+        match self.objects.0.get(step) {
+            Some(Some(object)) if !self.stale.has(step) => Ok(Object::Kept(object)),
+            _ => self.make(kernel, args).map(Object::Made),
+        }
+    }
+
+    /// Makes a kernel object with arguments of the tables.
+    #[cold]
+    fn make(&self, kernel: KernelId, args: Span) -> Result<KernelObject, DriverError> {
+        let made = self.tables.kernels[kernel.index()].with_args(set_args(&self.tables, args));
+        made.map_err(|error| match error {
+            KernelObjectError::Argument { source, .. } | KernelObjectError::Create(Error::Driver(source)) => source,
+            KernelObjectError::Create(_) => DriverError::new("clCreateKernel", Status(opencl_sys::CL_OUT_OF_RESOURCES)),
+        })
+    }
+
+    /// Gives a launch a new kernel object; returns the one before.
+    pub(super) fn replace(
+        &mut self,
+        step: usize,
+        kernel: KernelId,
+        args: Span,
+    ) -> Result<Option<Arc<KernelObject>>, DriverError> {
+        let made = Arc::new(self.make(kernel, args)?);
+        self.stale.remove(step);
+        Ok(self.objects.0.get_mut(step).and_then(|object| object.replace(made)))
+    }
+
+    /// Makes the objects of some steps have the arguments of the tables. Adds to `old` what was replaced.
+    pub(super) fn freshen(
+        &mut self,
+        plan: &Plan,
+        steps: Range<usize>,
+        old: &mut Vec<Old>,
+    ) -> Result<(), DriverError> {
+        let mut from = steps.start;
+        while let Some(step) = self.stale.next(from..steps.end) {
+            from = step + 1;
+            let tables = &*self.tables;
+            let Op::Kernel { kernel, args, .. } = *tables.ir.op(plan.steps[step].node) else { continue };
+            match self.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut) {
+                // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
+                Some(object) => {
+                    set_args(tables, args).enumerate().try_for_each(|(index, arg)| object.set(index, arg))?;
+                    self.stale.remove(step);
+                }
+                // Others have it too: steps with the same values, or a submission that is not enqueued yet.
+                None => old.extend(self.replace(step, kernel, args)?.map(|old| old as Old)),
+            }
+        }
+        Ok(())
     }
 
     /// Some memory. There is one for each id that a command has.
@@ -67,6 +132,55 @@ impl Values {
 
     pub(super) fn data(&self, id: DataId) -> &HostBytes {
         &self.tables.data[id.index()]
+    }
+}
+
+impl Stale {
+    pub(super) fn add(&mut self, step: usize) {
+        if self.0.len() <= step / 64 {
+            self.0.resize(step / 64 + 1, 0);
+        }
+        self.0[step / 64] |= 1 << (step % 64);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// The first one of a range.
+    fn next(&self, steps: Range<usize>) -> Option<usize> {
+        let mut step = steps.start;
+        while step < steps.end {
+            let word = self.0.get(step / 64)? >> (step % 64);
+            if word != 0 {
+                return Some(step + word.trailing_zeros() as usize).filter(|step| *step < steps.end);
+            }
+            step = (step / 64 + 1) * 64;
+        }
+        None
+    }
+
+    fn remove(&mut self, step: usize) {
+        if let Some(word) = self.0.get_mut(step / 64) {
+            *word &= !(1 << (step % 64));
+        }
+    }
+
+    #[inline]
+    fn has(&self, step: usize) -> bool {
+        self.0.get(step / 64).is_some_and(|word| word & (1 << (step % 64)) != 0)
+    }
+}
+
+impl Deref for Object<'_> {
+    type Target = KernelObject;
+
+    #[inline]
+    fn deref(&self) -> &KernelObject {
+        match self {
+            Self::Kept(object) => object,
+            Self::Made(object) => object,
+        }
     }
 }
 

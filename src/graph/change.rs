@@ -158,7 +158,8 @@ impl State {
         kernel: KernelId,
         args: Span,
     ) -> Result<(), BuildCause> {
-        let bindings = self.bindings(args);
+        let bindings = self.bindings_near(self.next_binding, args);
+        self.next_binding = bindings.end;
         // Values cannot be wrong. What can be comes first.
         let mut late = Vec::new();
         let mut values = false;

@@ -16,7 +16,7 @@ pub(crate) struct Edit {
 
 #[derive(Debug)]
 enum Undo {
-    Op(NodeId, Op),
+    Op(NodeId, Box<Op>),
     Arg(Span, usize, Arg),
     /// Bytes of a span, from here on in the edit's own.
     Bytes(Span, usize),
@@ -76,7 +76,7 @@ pub(crate) type Mismatch = String;
 impl Edit {
     fn op(&mut self, to: &mut Writer<'_>, node: NodeId, op: Op) {
         let old = std::mem::replace(to.tables.ir.op_mut(node), op);
-        self.log.push(Undo::Op(node, old));
+        self.log.push(Undo::Op(node, Box::new(old)));
     }
 
     pub(super) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg) {
@@ -132,7 +132,7 @@ impl Edit {
         let mut dropped = Vec::new();
         for undo in self.log.into_iter().rev() {
             match undo {
-                Undo::Op(node, old) => *to.tables.ir.op_mut(node) = old,
+                Undo::Op(node, old) => *to.tables.ir.op_mut(node) = *old,
                 Undo::Active(group, old) => to.tables.groups[group].active = old,
                 Undo::Arg(args, index, old) => {
                     let new = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], old);

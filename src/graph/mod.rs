@@ -144,6 +144,8 @@ pub(crate) struct State {
     hazards: Hazards,
     /// The last use of an executable in this graph, by where its order lives.
     last_use: HashMap<usize, NodeId>,
+    /// Where in the bindings the next update is likely to look.
+    next_binding: usize,
 }
 
 impl std::ops::Deref for State {

@@ -56,9 +56,25 @@ impl Tables {
 
     /// The parameters of some arguments.
     pub(crate) fn bindings(&self, args: Span) -> Range<usize> {
-        let (start, end) = args.ends();
-        let at = |place: u32| self.bindings.partition_point(|binding| binding.arg < place);
-        if self.bindings.is_empty() { 0..0 } else { at(start)..at(end) }
+        let start = self.bindings.partition_point(|binding| binding.arg < args.ends().0);
+        self.bindings_at(start, args)
+    }
+
+    /// The parameters of some arguments, which are looked for at a place first: nodes are mostly asked for in order.
+    pub(crate) fn bindings_near(&self, at: usize, args: Span) -> Range<usize> {
+        let start = args.ends().0;
+        let before = at == 0 || self.bindings.get(at - 1).is_some_and(|binding| binding.arg < start);
+        if before && self.bindings.get(at).is_none_or(|binding| binding.arg >= start) {
+            self.bindings_at(at, args)
+        } else {
+            self.bindings(args)
+        }
+    }
+
+    /// The parameters of some arguments, of which the first is there.
+    fn bindings_at(&self, start: usize, args: Span) -> Range<usize> {
+        let count = self.bindings[start..].iter().take_while(|binding| binding.arg < args.ends().1).count();
+        start..start + count
     }
 }
 
