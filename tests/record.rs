@@ -614,6 +614,22 @@ fn scopes_on_several_threads_are_their_own() {
     assert_eq!(graph.len(), 4 * 2000);
 }
 
+/// A write that blocks is there when it returns, on every queue: Intel's CPU runtime returns before.
+#[test]
+fn a_blocking_write_is_complete_when_it_returns() {
+    let field = Field::new();
+    let other = field.bench.another_queue(false);
+    for round in 0..200_u32 {
+        field.stir(field.queue(), &field.a, &[]).unwrap();
+        let event = field.queue().enqueue_write_buffer(&field.a, 0, &[round; 64], &[]).unwrap();
+        assert_eq!(event.command_execution_status().unwrap(), ExecutionStatus::Complete, "round {round}");
+        field.queue().detached().enqueue_write_buffer(&field.b, 0, &[round; 64], &[]).unwrap();
+        let mut back = [0; 64];
+        other.enqueue_read_buffer(&field.b, 0, &mut back, &[]).unwrap();
+        assert_eq!(back, [round; 64]);
+    }
+}
+
 /// Rule R17: what each thread recorded is what its part of the graph does, also when the graph goes while others record.
 #[test]
 fn each_thread_finds_what_it_recorded_in_its_order() {

@@ -92,12 +92,7 @@ impl Values {
     }
 
     /// Makes the objects of some steps have the arguments of the tables. Adds to `old` what was replaced.
-    pub(super) fn freshen(
-        &mut self,
-        plan: &Plan,
-        steps: Range<usize>,
-        old: &mut Vec<Old>,
-    ) -> Result<(), DriverError> {
+    pub(super) fn freshen(&mut self, plan: &Plan, steps: Range<usize>, old: &mut Vec<Old>) -> Result<(), DriverError> {
         let mut from = steps.start;
         while let Some(step) = self.stale.next(from..steps.end) {
             from = step + 1;

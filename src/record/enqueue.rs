@@ -140,7 +140,7 @@ impl Queue {
         if bytes.is_empty() {
             return Ok(nothing(&to)?.map(Event::from));
         }
-        let event = enqueue::write_blocking(&to, (&dst.mem, dst.offset), bytes)?;
+        let event = enqueue::write_blocking(&To { event: true, ..to }, (&dst.mem, dst.offset), bytes)?;
         through(event.as_ref())?;
         Ok(event.map(Event::from))
     }
@@ -274,11 +274,14 @@ impl Queue {
     }
 }
 
-/// Whether a command that has blocked went well: a driver may say so by its event only.
+/// Sees a command through that was to block: Intel's CPU runtime returns from a write as soon as it has copied the data, and
+/// a driver may say by the event only that it failed.
 fn through(event: Option<&DriverEvent>) -> Result<()> {
-    match event.map(DriverEvent::progress).transpose()? {
-        Some(Progress::Failed(status)) => Err(DriverError { call: COMMAND, status }.into()),
-        _ => Ok(()),
+    let Some(event) = event else { return Ok(()) };
+    match event.progress()? {
+        Progress::Complete => Ok(()),
+        Progress::Failed(status) => Err(DriverError { call: COMMAND, status }.into()),
+        Progress::Waiting | Progress::Running => Ok(event.wait_wherever()?),
     }
 }
 
@@ -372,8 +375,8 @@ commands! {
         size: usize,
     ) "clEnqueueFillBuffer" => fill_buffer(buffer, pattern, (offset, size));
 
-    /// Writes borrowed memory to a buffer, from byte `offset` on. On an executing queue it blocks until the memory is free
-    /// again, and waits for the list on the host; recorded, the memory is copied.
+    /// Writes borrowed memory to a buffer, from byte `offset` on. On an executing queue it waits for the list on the
+    /// host, and blocks until the data is there; recorded, the memory is copied.
     ///
     /// # Errors
     /// [`BuildCause::AccessForbidden`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
