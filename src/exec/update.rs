@@ -176,10 +176,8 @@ impl Executable {
         let ids: Vec<NodeId> = list.into_iter().map(Node::id).collect();
         let target = Target { context: &inner.context, device: &inner.device };
         let mut state = updatable.state.lock();
-        let refreshed = ids.iter().try_for_each(|&id| {
-            let node = inner.node(id);
-            state.refresh(&target, id).map_err(|cause| UpdateError::Node { node, cause })
-        });
+        let refreshed = state.refresh_nodes(&target, &ids);
+        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: inner.node(id), cause });
         let dropped = state.dropped();
         let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, &ids));
         drop(state);

@@ -139,8 +139,25 @@ impl State {
         (Ok(()), dropped)
     }
 
+    /// Brings the values of parameters into nodes.
+    pub(crate) fn refresh_nodes(
+        &mut self,
+        target: &Target<'_>,
+        mut nodes: &[NodeId],
+    ) -> Result<(), (NodeId, BuildCause)> {
+        while !nodes.is_empty() {
+            let tables = Arc::make_mut(&mut self.tables);
+            let near = &mut self.next_binding;
+            let done = nodes.iter().take_while(|node| tables.refresh_values(**node, near)).count();
+            let Some((&node, behind)) = nodes[done..].split_first() else { break };
+            self.refresh(target, node).map_err(|cause| (node, cause))?;
+            nodes = behind;
+        }
+        Ok(())
+    }
+
     /// Brings the values of parameters into a node.
-    pub(crate) fn refresh(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
+    fn refresh(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
         if let Some(group) = self.group_of.get(&node).copied() {
             self.refresh_group(target, group)?;
             self.follow_group(node);
@@ -158,44 +175,21 @@ impl State {
         kernel: KernelId,
         args: Span,
     ) -> Result<(), BuildCause> {
-        let bindings = self.bindings_near(self.next_binding, args);
-        self.next_binding = bindings.end;
+        let bindings = self.bindings(args);
         // Values cannot be wrong. What can be comes first.
         let mut late = Vec::new();
-        let mut values = false;
         for at in bindings.clone() {
             let binding = &self.bindings[at];
-            let Some((cell, _)) = binding.latest().filter(|(_, time)| *time > binding.time) else { continue };
-            match self.ir.args(args)[(binding.arg - args.ends().0) as usize] {
-                Arg::Value(_) => values = true,
-                _ => late.push((at, cell.snapshot())),
+            let Some(cell) = binding.news() else { continue };
+            if !matches!(self.ir.args(args)[(binding.arg - args.ends().0) as usize], Arg::Value(_)) {
+                late.push((at, cell.snapshot()));
             }
         }
         if !late.is_empty() {
             self.refresh_late(target, node, (kernel, args), late)?;
         }
-        if values {
-            self.refresh_values(args, bindings);
-        }
+        Arc::make_mut(&mut self.tables).refresh_values_of(args, bindings);
         Ok(())
-    }
-
-    fn refresh_values(&mut self, args: Span, bindings: Range<usize>) {
-        let tables = Arc::make_mut(&mut self.tables);
-        for binding in &mut tables.bindings[bindings] {
-            let index = (binding.arg - args.ends().0) as usize;
-            let Arg::Value(span) = tables.ir.args(args)[index] else { continue };
-            let Some((cell, _)) = binding.latest() else { continue };
-            let place = tables.ir.bytes_mut(span);
-            binding.time = cell.now(|value, time| {
-                if let Value::Bytes(bytes) = value
-                    && bytes.len() == place.len()
-                {
-                    place.copy_from_slice(bytes);
-                }
-                time
-            });
-        }
     }
 
     /// Buffers and local memory.
@@ -271,14 +265,46 @@ impl State {
 
     /// Brings the values of parameters into all nodes.
     pub(crate) fn refresh_all(&mut self, target: &Target<'_>) -> Result<(), (NodeId, BuildCause)> {
-        for node in self.fed.iter().copied().collect::<Vec<_>>() {
-            self.refresh(target, node).map_err(|cause| (node, cause))?;
-        }
-        Ok(())
+        let fed: Vec<NodeId> = self.fed.iter().copied().collect();
+        self.refresh_nodes(target, &fed)
     }
 
     /// Memory that changes have let go.
     pub(crate) fn dropped(&mut self) -> Dropped {
         Dropped { _mems: std::mem::take(&mut self.index.dropped), ..Dropped::default() }
+    }
+}
+
+impl Tables {
+    /// Brings values of parameters into a launch. Says whether that was all there is to be done.
+    fn refresh_values(&mut self, node: NodeId, near: &mut usize) -> bool {
+        let Op::Kernel { args, .. } = *self.ir.op(node) else { return true };
+        let bindings = self.bindings_near(*near, args);
+        *near = bindings.end;
+        // A group's launches have the parameters.
+        self.refresh_values_of(args, bindings) && !self.group_of.contains_key(&node)
+    }
+
+    /// Brings values into arguments. Says whether parameters of other kinds have nothing new.
+    fn refresh_values_of(&mut self, args: Span, bindings: Range<usize>) -> bool {
+        let mut all = true;
+        for binding in &mut self.bindings[bindings] {
+            let Some(cell) = binding.news() else { continue };
+            let index = (binding.arg - args.ends().0) as usize;
+            let Arg::Value(span) = self.ir.args(args)[index] else {
+                all = false;
+                continue;
+            };
+            let place = self.ir.bytes_mut(span);
+            binding.time = cell.now(|value, time| {
+                if let Value::Bytes(bytes) = value
+                    && bytes.len() == place.len()
+                {
+                    place.copy_from_slice(bytes);
+                }
+                time
+            });
+        }
+        all
     }
 }

@@ -92,12 +92,13 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// The parameter that was set last, and when.
-    pub(crate) fn latest(&self) -> Option<(&Arc<Cell>, u64)> {
-        if let [cell] = self.cells.as_slice() {
-            return Some((cell, cell.time()));
-        }
-        self.cells.iter().map(|cell| (cell, cell.time())).max_by_key(|(_, time)| *time)
+    /// The parameter that was set last, if that was after the argument got its value.
+    pub(crate) fn news(&self) -> Option<&Arc<Cell>> {
+        let latest = match self.cells.as_slice() {
+            [cell] => cell,
+            cells => cells.iter().max_by_key(|cell| cell.time())?,
+        };
+        (latest.time() > self.time).then_some(latest)
     }
 }
 
