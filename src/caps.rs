@@ -181,6 +181,72 @@ pub struct Usm {
     pub system: bool,
 }
 
+/// Kinds of memory that kernels take as a global pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum MemoryKind {
+    /// A `cl_mem`, which every device has. It has no address on the host.
+    Buffer,
+    /// USM on the device, which the host cannot reach.
+    UsmDevice,
+    /// USM on the host, which the device can reach.
+    UsmHost,
+    /// USM that moves between host and device.
+    UsmShared,
+    /// SVM that the host maps before it reaches it.
+    SvmCoarse,
+    /// SVM that host and device reach alike.
+    SvmFine,
+}
+
+impl MemoryKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Buffer, Self::UsmDevice, Self::UsmHost, Self::UsmShared, Self::SvmCoarse, Self::SvmFine];
+
+    /// Whether the host may read and write it by its address while no command uses it: see [`Memory::host`].
+    #[must_use]
+    pub const fn is_host_accessible(self) -> bool {
+        matches!(self, Self::UsmHost | Self::UsmShared | Self::SvmFine)
+    }
+
+    /// Whether it is reached by an address instead of a `cl_mem`.
+    #[must_use]
+    pub const fn is_pointer(self) -> bool {
+        !matches!(self, Self::Buffer)
+    }
+}
+
+impl fmt::Display for MemoryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Buffer => "buffer",
+            Self::UsmDevice => "USM device memory",
+            Self::UsmHost => "USM host memory",
+            Self::UsmShared => "USM shared memory",
+            Self::SvmCoarse => "coarse-grain SVM",
+            Self::SvmFine => "fine-grain SVM",
+        })
+    }
+}
+
+impl Caps {
+    /// Whether a device has memory of a kind.
+    #[must_use]
+    pub fn has_memory(&self, kind: MemoryKind) -> bool {
+        let usm = self.usm.unwrap_or_default();
+        match kind {
+            MemoryKind::Buffer => true,
+            MemoryKind::UsmDevice => usm.device,
+            MemoryKind::UsmHost => usm.host,
+            MemoryKind::UsmShared => usm.shared,
+            MemoryKind::SvmCoarse => self.svm.coarse_grain_buffer,
+            MemoryKind::SvmFine => self.svm.fine_grain_buffer,
+        }
+    }
+}
+
 /// How it is known that a driver has command buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]

@@ -83,14 +83,15 @@ mod plan;
 mod record;
 
 pub use caps::{
-    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, MutableCaps, QueueKinds, RecordAbi, Svm, UpdateAbi, Usm,
-    Version,
+    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, MemoryKind, MutableCaps, QueueKinds, RecordAbi, Svm,
+    UpdateAbi, Usm, Version,
 };
 pub use cl::buffer::{AsRegion, Buffer, BufferSlice, Region};
-pub use cl::context::{Context, InContext};
+pub use cl::context::{Context, InContext, OnDevice};
 pub use cl::device::{Device, Platform, best_device, devices, platforms};
 pub use cl::host::{Element, HostData};
 pub use cl::kernel::Kernel;
+pub use cl::memory::{HostGuard, HostGuardMut, Memory, MemorySlice};
 pub use cl::program::{Program, ProgramBuilder};
 pub use cl::queue::QueueProperties;
 pub use error::{
@@ -103,8 +104,8 @@ pub use exec::{
 };
 pub use graph::{
     BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties,
-    GroupNode, HostRead, HostWrite, KernelNode, LocalMemory, NdRange, Node, NodeKind, Nodes, Parameter, ReadNode,
-    ValueArg, WriteNode,
+    GroupNode, HintNode, HostRead, HostWrite, KernelNode, LocalMemory, NdRange, Node, NodeKind, Nodes, Parameter,
+    ReadNode, ValueArg, WriteNode,
 };
 pub use plan::{Command, Path, Why};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};

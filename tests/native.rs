@@ -116,18 +116,24 @@ fn the_report_says_which_part_runs_by_which_path_and_why() {
 /// Rule Q4
 #[test]
 fn a_device_tells_what_it_does_natively_and_what_by_replay() {
+    let lacks = |caps: &clgraph::Caps, name| {
+        caps.command_buffers.as_ref().is_some_and(|buffers| buffers.missing_commands.contains(&name))
+    };
     let bench = Bench::new();
     let device = bench.queue.device();
     let caps = device.caps();
     assert_eq!(device.abi().unwrap().is_some(), records(&bench));
     for command in Command::ALL {
-        let transfer = matches!(command, Command::Write | Command::Read);
+        let transfer = matches!(command, Command::Write | Command::Read | Command::Hint);
         let why_not = caps.can_record(command).err();
         if transfer && records(&bench) {
             assert_eq!(why_not, Some(Why::NoSuchCommand));
         }
         let can = match command {
-            Command::Write | Command::Read => false,
+            Command::Write | Command::Read | Command::Hint => false,
+            // Since 0.9.4.
+            Command::Memcpy => !lacks(caps, "clCommandSVMMemcpyKHR"),
+            Command::MemFill => !lacks(caps, "clCommandSVMMemFillKHR"),
             Command::PrintingKernel => caps.command_buffers.as_ref().is_some_and(|buffers| buffers.kernel_printf),
             _ => true,
         };

@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Weak};
 
 use opencl_sys::{
     CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_COPY_HOST_PTR, CL_MEM_FLAGS,
@@ -18,6 +17,7 @@ use super::context::{Context, InContext};
 use super::handle::{Handle, MemKind};
 use super::host::Element;
 use super::info::{self, ask};
+use super::mem::{Backing, Mem, MemInner};
 use super::watch;
 use crate::error::{MemoryError, Result, SetupError};
 use crate::ffi::core::Core;
@@ -38,91 +38,6 @@ use crate::ffi::core::Core;
 pub struct Buffer<T> {
     mem: Mem,
     element: PhantomData<fn() -> T>,
-}
-
-/// A buffer without its element type, as graphs keep it.
-#[derive(Clone, Debug)]
-pub(crate) struct Mem(Arc<MemInner>);
-
-/// A buffer that may be gone.
-#[derive(Clone, Debug)]
-pub(crate) struct WeakMem(Weak<MemInner>);
-
-impl WeakMem {
-    /// Whether somebody has it still.
-    pub(crate) fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
-    }
-
-    /// Whether it is this one, and not one that came later.
-    pub(super) fn is(&self, mem: &Mem) -> bool {
-        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&mem.0))
-    }
-}
-
-struct MemInner {
-    handle: Handle<MemKind>,
-    context: Context,
-    /// The buffer whose memory it is: itself, or the parent of a sub-buffer.
-    root: usize,
-    /// Bytes of that buffer.
-    root_size: usize,
-    /// Where it starts in the root, in bytes.
-    offset: usize,
-    size: usize,
-    is_sub_buffer: bool,
-    flags: u64,
-}
-
-impl fmt::Debug for MemInner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} bytes {}..{}", self.handle, self.offset, self.offset + self.size)
-    }
-}
-
-impl Mem {
-    pub(crate) fn downgrade(&self) -> WeakMem {
-        WeakMem(Arc::downgrade(&self.0))
-    }
-
-    pub(crate) fn raw(&self) -> cl_mem {
-        self.0.handle.raw()
-    }
-
-    pub(crate) fn context(&self) -> &Context {
-        &self.0.context
-    }
-
-    /// Identifies the underlying buffer, as long as this object lives.
-    pub(crate) fn root(&self) -> usize {
-        self.0.root
-    }
-
-    /// The C handle of the underlying buffer, which this object keeps alive.
-    pub(super) fn root_raw(&self) -> cl_mem {
-        std::ptr::with_exposed_provenance_mut(self.0.root)
-    }
-
-    pub(crate) fn offset_in_root(&self) -> usize {
-        self.0.offset
-    }
-
-    pub(crate) fn size(&self) -> usize {
-        self.0.size
-    }
-
-    /// Bytes of the underlying buffer.
-    pub(crate) fn root_size(&self) -> usize {
-        self.0.root_size
-    }
-
-    pub(crate) fn is_sub_buffer(&self) -> bool {
-        self.0.is_sub_buffer
-    }
-
-    pub(crate) fn flags(&self) -> u64 {
-        self.0.flags
-    }
 }
 
 impl<T> Buffer<T> {
@@ -175,7 +90,7 @@ impl<T> Buffer<T> {
         Ok(Self::wrap(MemInner {
             root: handle.raw().addr(),
             root_size: size,
-            handle,
+            backing: Backing::Buffer(handle),
             context: context.clone(),
             offset: 0,
             size,
@@ -281,11 +196,25 @@ impl<T> Buffer<T> {
         }
         let is_sub_buffer = parent != 0;
         let context = context.clone();
-        Ok(Self::wrap(MemInner { handle, context, root, root_size, offset, size, is_sub_buffer, flags }))
+        let backing = Backing::Buffer(handle);
+        Ok(Self::wrap(MemInner { backing, context, root, root_size, offset, size, is_sub_buffer, flags }))
     }
 
     fn wrap(inner: MemInner) -> Self {
-        Self { mem: Mem(Arc::new(inner)), element: PhantomData }
+        Self { mem: Mem::new(inner), element: PhantomData }
+    }
+
+    /// Memory that is a buffer.
+    pub(super) fn of(mem: Mem) -> Self {
+        Self { mem, element: PhantomData }
+    }
+
+    fn handle(&self) -> Result<&Handle<MemKind>, SetupError> {
+        match &self.mem.inner().backing {
+            Backing::Buffer(handle) => Ok(handle),
+            // Nobody makes one.
+            Backing::Pointer(_) => Err(SetupError::NullHandle { what: "cl_mem" }),
+        }
     }
 
     /// The same buffer for `opencl3`, with a reference of its own.
@@ -293,13 +222,13 @@ impl<T> Buffer<T> {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
     pub fn to_opencl3(&self) -> Result<opencl3::memory::Buffer<T>> {
-        Ok(opencl3::memory::Buffer::new(self.mem.0.handle.retained_raw()?))
+        Ok(opencl3::memory::Buffer::new(self.handle()?.retained_raw()?))
     }
 
     /// The C handle, valid while this object lives.
     #[must_use]
     pub fn raw(&self) -> cl_mem {
-        self.mem.raw()
+        self.handle().map_or(std::ptr::null_mut(), Handle::raw)
     }
 
     /// Number of elements.
@@ -345,7 +274,7 @@ impl<T> Buffer<T> {
     #[doc(alias = "clCreateSubBuffer")]
     pub fn sub_buffer(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve(&range, self.len())?;
-        let inner = &*self.mem.0;
+        let inner = self.mem.inner();
         if inner.is_sub_buffer {
             return Err(MemoryError::SubBufferOfSubBuffer.into());
         }
@@ -367,7 +296,7 @@ impl<T> Buffer<T> {
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
         Ok(Self::wrap(MemInner {
-            handle,
+            backing: Backing::Buffer(handle),
             context: inner.context.clone(),
             root: inner.root,
             root_size: inner.root_size,
@@ -411,14 +340,14 @@ fn drop_with(handle: &Handle<MemKind>, owner: Box<dyn Any + Send + Sync>) -> Res
     })
 }
 
-fn too_large(asked: u64, context: &Context) -> MemoryError {
+pub(super) fn too_large(asked: u64, context: &Context) -> MemoryError {
     let smallest = context.devices().iter().min_by_key(|device| device.caps().max_allocation);
     let (limit, device) = smallest.map_or((0, ""), |device| (device.caps().max_allocation, device.name()));
     MemoryError::TooLarge { asked, limit, device: device.to_owned() }
 }
 
 /// A range of elements as start and end, or why it is outside.
-fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize), MemoryError> {
+pub(super) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize), MemoryError> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&start) => start.saturating_add(1),
@@ -446,7 +375,7 @@ impl<T> PartialEq for Buffer<T> {
 
 impl<T> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer({} x {}, {:?})", self.len(), std::any::type_name::<T>(), self.mem.0)
+        write!(f, "Buffer({} x {}, {:?})", self.len(), std::any::type_name::<T>(), self.mem)
     }
 }
 
@@ -493,7 +422,8 @@ pub struct Region {
     pub(crate) size: usize,
 }
 
-/// What names memory of elements of type `T`: a [`Buffer`], which means all of it, or a [`BufferSlice`].
+/// What names memory of elements of type `T`: a [`Buffer`] or a [`Memory`](crate::Memory), which mean all of it, or a
+/// [`BufferSlice`] or [`MemorySlice`](crate::MemorySlice).
 ///
 /// It cannot be implemented elsewhere: graphs rely on a region being whole elements of `T`.
 pub trait AsRegion<T>: sealed::Sealed<T> {
@@ -501,7 +431,7 @@ pub trait AsRegion<T>: sealed::Sealed<T> {
     fn region(&self) -> Region;
 }
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed<T> {}
     impl<T> Sealed<T> for super::Buffer<T> {}
     impl<T> Sealed<T> for super::BufferSlice<T> {}

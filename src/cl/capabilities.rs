@@ -270,7 +270,8 @@ mod tests {
         assert_eq!((caps.required_queue.out_of_order, caps.required_queue.profiling), (false, true));
         let supported = caps.supported_queue.unwrap();
         assert_eq!((supported.out_of_order, supported.profiling), (true, false));
-        assert_eq!(caps.missing_commands, ["clCommandCopyBufferRectKHR"]);
+        let lacks = ["clCommandCopyBufferRectKHR", "clCommandSVMMemcpyKHR", "clCommandSVMMemFillKHR"];
+        assert_eq!(caps.missing_commands, lacks);
         assert_eq!(caps.mutable, None, "the function to update is not there");
 
         let assume = Assume { simultaneous_use: true, kernel_printf: true, ..Assume::default() };

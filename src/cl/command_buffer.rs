@@ -7,15 +7,15 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 
-use opencl_sys::{CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
+use opencl_sys::{CL_INVALID_MEM_OBJECT, CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
 
-use super::buffer::Mem;
 use super::check;
 use super::enqueue::{To, enqueue};
 use super::event::DriverEvent;
 use super::gates::{self, Release};
 use super::kernel::{KernelObject, SetArg};
-use super::places;
+use super::mem::{Address, Mem};
+use super::places::{self, CopyPlaces};
 use super::queue::DriverQueue;
 use crate::caps::{RecordAbi, UpdateAbi};
 use crate::error::{DriverError, Error, Result, SetupError, Status};
@@ -48,12 +48,15 @@ pub(crate) struct Changes<'a> {
     kernels: Vec<Change<'a>>,
     /// Of all kernels, one after the other.
     args: Vec<(u32, SetArg<'a>)>,
+    /// Those that are addresses.
+    pointers: Vec<DispatchArg>,
 }
 
 #[derive(Debug)]
 struct Change<'a> {
     kernel: Handle,
     args: usize,
+    pointers: usize,
     sizes: ChangedSizes<'a>,
 }
 
@@ -67,7 +70,7 @@ pub(crate) struct ChangedSizes<'a> {
 
 impl<'a> Changes<'a> {
     pub(crate) fn with_capacity(kernels: usize) -> Self {
-        Self { kernels: Vec::with_capacity(kernels), args: Vec::with_capacity(kernels) }
+        Self { kernels: Vec::with_capacity(kernels), args: Vec::with_capacity(kernels), pointers: Vec::new() }
     }
 
     /// Adds a kernel, which is not among them yet.
@@ -77,9 +80,18 @@ impl<'a> Changes<'a> {
         args: impl Iterator<Item = (u32, SetArg<'a>)>,
         sizes: ChangedSizes<'a>,
     ) {
-        let before = self.args.len();
-        self.args.extend(args);
-        self.kernels.push(Change { kernel, args: self.args.len() - before, sizes });
+        let before = (self.args.len(), self.pointers.len());
+        for (index, arg) in args {
+            let address = if let SetArg::Mem(mem) = arg { Some(mem.address(0)) } else { None };
+            match address {
+                Some(Address::Pointer(value, _)) => {
+                    self.pointers.push(DispatchArg { index, size: size_of_val(&value), value });
+                }
+                _ => self.args.push((index, arg)),
+            }
+        }
+        let (args, pointers) = (self.args.len() - before.0, self.pointers.len() - before.1);
+        self.kernels.push(Change { kernel, args, pointers, sizes });
     }
 }
 
@@ -180,13 +192,23 @@ impl Recording {
         Ok(NonNull::new(handle).map(Handle))
     }
 
-    /// `size` bytes from buffer to buffer.
+    /// `size` bytes from memory to memory: both are buffers, or neither is.
     pub(crate) fn copy(&mut self, src: (&Mem, usize), dst: (&Mem, usize), size: usize) -> Result<(), DriverError> {
-        let ((src, src_offset), (dst, dst_offset)) = places::of_copy(src, dst);
         let Owned { raw, fns } = self.owned;
-        // SAFETY: **live**, **lists**.
-        let status = unsafe { fns.copy(self.abi, raw.as_ptr(), src, dst, src_offset, dst_offset, size, Tail::NONE) };
-        recorded("clCommandCopyBufferKHR", status)
+        let raw = raw.as_ptr();
+        match places::of_copy(src, dst) {
+            CopyPlaces::Buffers((src, src_offset), (dst, dst_offset)) => {
+                // SAFETY: **live**, **lists**.
+                let status = unsafe { fns.copy(self.abi, raw, src, dst, src_offset, dst_offset, size, Tail::NONE) };
+                recorded("clCommandCopyBufferKHR", status)
+            }
+            CopyPlaces::Pointers(src, dst, _) => {
+                // SAFETY: **live**, **lists**; whoever enqueues keeps the memory alive. Drivers that have USM take it here.
+                let status = unsafe { fns.memcpy(self.abi, raw, dst, src, size, Tail::NONE) };
+                recorded("clCommandSVMMemcpyKHR", status)
+            }
+            CopyPlaces::Mixed => recorded("clCommandCopyBufferKHR", Some(CL_INVALID_MEM_OBJECT)),
+        }
     }
 
     /// A rectangle from buffer to buffer: as [`enqueue::copy_rect`](super::enqueue::copy_rect).
@@ -228,10 +250,19 @@ impl Recording {
         size: usize,
     ) -> Result<(), DriverError> {
         let Owned { raw, fns } = self.owned;
-        let (start, len) = (pattern.as_ptr().cast(), pattern.len());
-        // SAFETY: **live**, **lists**; the driver copies the pattern, as clEnqueueFillBuffer does.
-        let status = unsafe { fns.fill(self.abi, raw.as_ptr(), dst.raw(), start, len, offset, size, Tail::NONE) };
-        recorded("clCommandFillBufferKHR", status)
+        let (raw, start, len) = (raw.as_ptr(), pattern.as_ptr().cast(), pattern.len());
+        match dst.address(offset) {
+            Address::Buffer(dst, offset) => {
+                // SAFETY: **live**, **lists**; the driver copies the pattern, as clEnqueueFillBuffer does.
+                let status = unsafe { fns.fill(self.abi, raw, dst, start, len, offset, size, Tail::NONE) };
+                recorded("clCommandFillBufferKHR", status)
+            }
+            Address::Pointer(dst, _) => {
+                // SAFETY: as above; whoever enqueues keeps the memory alive.
+                let status = unsafe { fns.mem_fill(self.abi, raw, dst, start, len, size, Tail::NONE) };
+                recorded("clCommandSVMMemFillKHR", status)
+            }
+        }
     }
 
     /// Ends the recording.
@@ -274,31 +305,41 @@ impl CommandBuffer {
         let call = "clUpdateMutableCommandsKHR";
         let (fns, abi) = self.update.ok_or(DriverError::new(call, Status(CL_INVALID_OPERATION)))?;
         let null: *mut c_void = std::ptr::null_mut();
-        let raw = |arg: &SetArg<'_>| if let SetArg::Mem(mem) = arg { mem.raw() } else { null };
+        let raw = |arg: &SetArg<'_>| match arg {
+            SetArg::Mem(mem) => match mem.address(0) {
+                Address::Buffer(raw, _) => raw,
+                Address::Pointer(..) => null,
+            },
+            _ => null,
+        };
         let mems: Vec<*mut c_void> = changes.args.iter().map(|(_, arg)| raw(arg)).collect();
         let arg = |((index, arg), mem): (&(u32, SetArg<'_>), &*mut c_void)| {
             let (size, value) = match arg {
-                SetArg::Mem(_) | SetArg::Null => (size_of_val(mem), std::ptr::from_ref(mem).cast()),
+                SetArg::Mem(_) | SetArg::Null | SetArg::Indirect(_) => {
+                    (size_of_val(mem), std::ptr::from_ref(mem).cast())
+                }
                 SetArg::Local(size) => (*size, std::ptr::null()),
                 SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
             };
             DispatchArg { index: *index, size, value }
         };
         let args: Vec<DispatchArg> = changes.args.iter().zip(&mems).map(arg).collect();
-        let mut rest = args.as_slice();
+        let (mut rest, mut pointers) = (args.as_slice(), changes.pointers.as_slice());
+        let list = |args: &[DispatchArg]| if args.is_empty() { std::ptr::null() } else { args.as_ptr() };
         let sizes = |sizes: Option<&[usize; 3]>| sizes.map_or(std::ptr::null(), |sizes| sizes.as_ptr());
         let config = |change: &Change<'_>| {
             let (args, behind) = rest.split_at(change.args);
-            rest = behind;
+            let (svm_args, pointers_behind) = pointers.split_at(change.pointers);
+            (rest, pointers) = (behind, pointers_behind);
             DispatchConfig {
                 command: change.kernel.0.as_ptr(),
                 num_args: args.len() as u32,
-                num_svm_args: 0,
+                num_svm_args: svm_args.len() as u32,
                 num_exec_infos: 0,
                 // As many dimensions as before.
                 work_dim: 0,
-                args: if args.is_empty() { std::ptr::null() } else { args.as_ptr() },
-                svm_args: std::ptr::null(),
+                args: list(args),
+                svm_args: list(svm_args),
                 exec_infos: std::ptr::null(),
                 global_offset: sizes(change.sizes.offset),
                 global_size: sizes(change.sizes.global),

@@ -1,7 +1,7 @@
 //! Contexts.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 
@@ -9,6 +9,7 @@ use super::check;
 use super::device::Device;
 use super::handle::{ContextKind, Handle};
 use super::info::{self, ask};
+use super::program::WeakProgram;
 use crate::error::{Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -27,6 +28,8 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
+    /// See [`copier`](super::copier).
+    copier: Mutex<WeakProgram>,
 }
 
 impl Context {
@@ -57,7 +60,7 @@ impl Context {
         check("clCreateContext", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
-        Ok(Self(Arc::new(Inner { handle, devices: devices.to_vec() })))
+        Ok(Self::of(handle, devices.to_vec()))
     }
 
     /// Wraps an `opencl3` context, which may be dropped before this one.
@@ -86,7 +89,15 @@ impl Context {
             // SAFETY: the driver has just listed it.
             .map(|id| unsafe { Device::from_raw(std::ptr::with_exposed_provenance_mut(id)) })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self(Arc::new(Inner { handle, devices })))
+        Ok(Self::of(handle, devices))
+    }
+
+    fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Self {
+        Self(Arc::new(Inner { handle, devices, copier: Mutex::default() }))
+    }
+
+    pub(super) fn copier(&self) -> MutexGuard<'_, WeakProgram> {
+        self.0.copier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same context for `opencl3`, with a reference of its own.
@@ -138,6 +149,12 @@ impl std::fmt::Debug for Context {
 pub trait InContext {
     /// The context.
     fn context(&self) -> &Context;
+}
+
+/// What leads to one device of its context: a queue, a graph. Functions that need a device take any of them.
+pub trait OnDevice: InContext {
+    /// The device.
+    fn device(&self) -> &Device;
 }
 
 impl InContext for Context {

@@ -3,14 +3,17 @@
 //! None of them blocks. Whoever calls keeps alive and unmoved what the command uses, until it is complete: see the
 //! invariants **promise** and **host memory**. That everything is in bounds was checked when the node was added.
 
-use opencl_sys::{cl_command_queue, cl_event};
+use std::ffi::c_void;
 
-use super::buffer::Mem;
+use opencl_sys::{CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MIGRATE_MEM_OBJECT_HOST, cl_command_queue, cl_event};
+
+use super::allocation::Api;
 use super::check;
 use super::event::DriverEvent;
 use super::host::{HostBytes, Slot};
 use super::kernel::KernelObject;
-use super::places;
+use super::mem::{Address, Mem};
+use super::places::{self, CopyPlaces};
 use super::queue::DriverQueue;
 use crate::error::{DriverError, Result, Status};
 use crate::ffi::core::Core;
@@ -112,20 +115,117 @@ pub(crate) fn kernel(
     })
 }
 
-/// `size` bytes from buffer to buffer.
+/// `size` bytes from memory to memory: both are buffers, or neither is.
 pub(crate) fn copy(
     to: &To<'_>,
     src: (&Mem, usize),
     dst: (&Mem, usize),
     size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    let ((src, src_offset), (dst, dst_offset)) = places::of_copy(src, dst);
-    enqueue("clEnqueueCopyBuffer", to, |core, count, list, event| {
-        // SAFETY: **live**, **lists**.
-        unsafe {
-            (core.clEnqueueCopyBuffer)(to.queue.raw(), src, dst, src_offset, dst_offset, size, count, list, event)
+    let call = "clEnqueueCopyBuffer";
+    match places::of_copy(src, dst) {
+        CopyPlaces::Buffers((src, src_offset), (dst, dst_offset)) => {
+            enqueue(call, to, |core, count, list, event| {
+                let queue = to.queue.raw();
+                // SAFETY: **live**, **lists**.
+                unsafe { (core.clEnqueueCopyBuffer)(queue, src, dst, src_offset, dst_offset, size, count, list, event) }
+            })
         }
-    })
+        // SAFETY: both sides are memory of the commands, which outlives them.
+        CopyPlaces::Pointers(src, dst, api) => unsafe { memcpy(to, api, false, dst, src, size) },
+        CopyPlaces::Mixed => Err(DriverError::new(call, Status(opencl_sys::CL_INVALID_MEM_OBJECT))),
+    }
+}
+
+/// `size` bytes from address to address.
+///
+/// # Safety
+/// Both stay valid and are not touched elsewhere until the command is complete, or the call returns where it blocks.
+unsafe fn memcpy(
+    to: &To<'_>,
+    api: Api,
+    blocking: bool,
+    dst: *mut c_void,
+    src: *const c_void,
+    size: usize,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let blocking = u32::from(blocking);
+    match api {
+        Api::Svm => enqueue("clEnqueueSVMMemcpy", to, |core, count, list, event| {
+            let Some(memcpy) = core.clEnqueueSVMMemcpy else { return CL_INVALID_OPERATION };
+            // SAFETY: **live**, **lists**, the caller's promise.
+            unsafe { memcpy(to.queue.raw(), blocking, dst, src, size, count, list, event) }
+        }),
+        Api::Usm(fns) => enqueue("clEnqueueMemcpyINTEL", to, |_, count, list, event| {
+            // SAFETY: as above.
+            unsafe { (fns.memcpy)(to.queue.raw(), blocking, dst, src, size, count, list, event) }
+        }),
+    }
+}
+
+/// Asks for memory to be moved to the device, or to the host. A hint: a driver that does not take it does nothing.
+pub(crate) fn migrate(
+    to: &To<'_>,
+    mem: (&Mem, usize),
+    size: usize,
+    to_host: bool,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let flags = if to_host { CL_MIGRATE_MEM_OBJECT_HOST } else { 0 };
+    let queue = to.queue.raw();
+    let outcome = match mem.0.address(mem.1) {
+        Address::Buffer(raw, _) => enqueue("clEnqueueMigrateMemObjects", to, |core, count, list, event| {
+            // SAFETY: **live**, **lists**; one object.
+            unsafe { (core.clEnqueueMigrateMemObjects)(queue, 1, &raw const raw, flags, count, list, event) }
+        }),
+        Address::Pointer(pointer, allocation) => match allocation.api() {
+            Api::Svm => enqueue("clEnqueueSVMMigrateMem", to, |core, count, list, event| {
+                let Some(migrate) = core.clEnqueueSVMMigrateMem else { return CL_INVALID_OPERATION };
+                let pointer = pointer.cast_const();
+                // SAFETY: **live**, **lists**; one address and one size, of memory that outlives the command.
+                unsafe { migrate(queue, 1, &raw const pointer, &raw const size, flags, count, list, event) }
+            }),
+            Api::Usm(fns) => enqueue("clEnqueueMigrateMemINTEL", to, |_, count, list, event| {
+                // SAFETY: **live**, **lists**; memory that outlives the command.
+                unsafe { (fns.migrate)(queue, pointer, size, flags, count, list, event) }
+            }),
+        },
+    };
+    hint(to, outcome)
+}
+
+/// Tells the driver how memory is going to be used, by a number of its own. A hint, of which only USM has a command.
+pub(crate) fn advise(
+    to: &To<'_>,
+    mem: (&Mem, usize),
+    size: usize,
+    advice: u32,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let Address::Pointer(pointer, allocation) = mem.0.address(mem.1) else { return nothing(to) };
+    let Api::Usm(fns) = allocation.api() else { return nothing(to) };
+    let outcome = enqueue("clEnqueueMemAdviseINTEL", to, |_, count, list, event| {
+        // SAFETY: **live**, **lists**; memory that outlives the command.
+        unsafe { (fns.advise)(to.queue.raw(), pointer, size, advice, count, list, event) }
+    });
+    hint(to, outcome)
+}
+
+/// What became of a hint: a driver that does not take it has not failed.
+fn hint(to: &To<'_>, outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<DriverEvent>, DriverError> {
+    match outcome {
+        Err(error) if matches!(error.status.0, CL_INVALID_VALUE | CL_INVALID_OPERATION) => {
+            log::debug!("{error}: the driver does not take this hint");
+            nothing(to)
+        }
+        outcome => outcome,
+    }
+}
+
+/// A command on an in-order queue that does nothing. Its events count.
+pub(crate) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>, DriverError> {
+    if to.waits.is_empty() && !to.event {
+        return Ok(None);
+    }
+    marker(to.queue, to.waits).map(Some)
 }
 
 /// A rectangle of `region` (bytes, rows, slices) from buffer to buffer. `pitches` are, in bytes, the source's row and
@@ -163,99 +263,100 @@ pub(crate) fn copy_rect(
 /// A pattern over `size` bytes.
 pub(crate) fn fill(
     to: &To<'_>,
-    (dst, offset): (&Mem, usize),
+    dst: (&Mem, usize),
     pattern: &[u8],
     size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    enqueue("clEnqueueFillBuffer", to, |core, count, list, event| {
-        // SAFETY: **live**, **lists**; "the memory associated with pattern can be reused or freed after the function
-        // returns" (OpenCL 3.0, clEnqueueFillBuffer).
-        unsafe {
-            (core.clEnqueueFillBuffer)(
-                to.queue.raw(),
-                dst.raw(),
-                pattern.as_ptr().cast(),
-                pattern.len(),
-                offset,
-                size,
-                count,
-                list,
-                event,
-            )
-        }
-    })
+    let (queue, start, len) = (to.queue.raw(), pattern.as_ptr().cast(), pattern.len());
+    // "The memory associated with pattern can be reused or freed after the function returns" (OpenCL 3.0,
+    // clEnqueueFillBuffer), and so for the others.
+    match dst.0.address(dst.1) {
+        Address::Buffer(raw, offset) => enqueue("clEnqueueFillBuffer", to, |core, count, list, event| {
+            // SAFETY: **live**, **lists**.
+            unsafe { (core.clEnqueueFillBuffer)(queue, raw, start, len, offset, size, count, list, event) }
+        }),
+        Address::Pointer(pointer, allocation) => match allocation.api() {
+            Api::Svm => enqueue("clEnqueueSVMMemFill", to, |core, count, list, event| {
+                let Some(fill) = core.clEnqueueSVMMemFill else { return CL_INVALID_OPERATION };
+                // SAFETY: **live**, **lists**; memory that outlives the command.
+                unsafe { fill(queue, pointer, start, len, size, count, list, event) }
+            }),
+            Api::Usm(fns) => enqueue("clEnqueueMemFillINTEL", to, |_, count, list, event| {
+                // SAFETY: as above.
+                unsafe { (fns.fill)(queue, pointer, start, len, size, count, list, event) }
+            }),
+        },
+    }
 }
 
-/// Host data to a buffer.
-pub(crate) fn write(
+/// Host data to memory.
+pub(crate) fn write(to: &To<'_>, dst: (&Mem, usize), data: &HostBytes) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: **host memory**.
+    unsafe { write_from(to, false, dst, data.as_ptr().cast(), data.len()) }
+}
+
+/// Borrowed host data to memory. Blocks until it is there.
+pub(crate) fn write_blocking(to: &To<'_>, dst: (&Mem, usize), data: &[u8]) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: the data is borrowed until the call returns, and then "can be reused" (OpenCL 3.0, clEnqueueWriteBuffer).
+    unsafe { write_from(to, true, dst, data.as_ptr().cast(), data.len()) }
+}
+
+/// # Safety
+/// The host memory stays valid and as it is until the command is complete, or the call returns where it blocks.
+unsafe fn write_from(
     to: &To<'_>,
-    (dst, offset): (&Mem, usize),
-    data: &HostBytes,
+    blocking: bool,
+    dst: (&Mem, usize),
+    data: *const c_void,
+    size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
-        // SAFETY: **live**, **lists**, **host memory**.
-        unsafe {
-            (core.clEnqueueWriteBuffer)(
-                to.queue.raw(),
-                dst.raw(),
-                0,
-                offset,
-                data.len(),
-                data.as_ptr().cast(),
-                count,
-                list,
-                event,
-            )
-        }
-    })
+    let (queue, blocks) = (to.queue.raw(), u32::from(blocking));
+    match dst.0.address(dst.1) {
+        Address::Buffer(raw, offset) => enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
+            // SAFETY: **live**, **lists**, the caller's promise.
+            unsafe { (core.clEnqueueWriteBuffer)(queue, raw, blocks, offset, size, data, count, list, event) }
+        }),
+        // SAFETY: the caller's promise, and memory that outlives the command.
+        Address::Pointer(pointer, allocation) => unsafe { memcpy(to, allocation.api(), blocking, pointer, data, size) },
+    }
 }
 
-/// Borrowed host data to a buffer. Blocks until it is there.
-pub(crate) fn write_blocking(
-    to: &To<'_>,
-    (dst, offset): (&Mem, usize),
-    data: &[u8],
-) -> Result<Option<DriverEvent>, DriverError> {
-    enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
-        let (size, data) = (data.len(), data.as_ptr().cast());
-        // SAFETY: **live**, **lists**; the data is borrowed until the call returns, and then "can be reused" (OpenCL 3.0,
-        // clEnqueueWriteBuffer).
-        unsafe { (core.clEnqueueWriteBuffer)(to.queue.raw(), dst.raw(), 1, offset, size, data, count, list, event) }
-    })
-}
-
-/// A buffer to borrowed host memory. Blocks until it is there.
+/// Memory to borrowed host memory. Blocks until it is there.
 pub(crate) fn read_blocking(
     to: &To<'_>,
-    (src, offset): (&Mem, usize),
+    src: (&Mem, usize),
     data: &mut [u8],
 ) -> Result<Option<DriverEvent>, DriverError> {
-    enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
-        let (size, data) = (data.len(), data.as_mut_ptr().cast());
-        // SAFETY: **live**, **lists**; the memory is borrowed exclusively until the call returns, which is when it "has been
-        // read" (OpenCL 3.0, clEnqueueReadBuffer).
-        unsafe { (core.clEnqueueReadBuffer)(to.queue.raw(), src.raw(), 1, offset, size, data, count, list, event) }
-    })
+    // SAFETY: the memory is borrowed exclusively until the call returns, which is when it "has been read" (OpenCL 3.0,
+    // clEnqueueReadBuffer).
+    unsafe { read_into(to, true, src, data.as_mut_ptr().cast(), data.len()) }
 }
 
-/// A buffer to host memory, as many bytes as the slot has.
-pub(crate) fn read(to: &To<'_>, (src, offset): (&Mem, usize), slot: &Slot) -> Result<Option<DriverEvent>, DriverError> {
-    enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
-        // SAFETY: **live**, **lists**, **host memory**.
-        unsafe {
-            (core.clEnqueueReadBuffer)(
-                to.queue.raw(),
-                src.raw(),
-                0,
-                offset,
-                slot.len(),
-                slot.as_mut_ptr().cast(),
-                count,
-                list,
-                event,
-            )
-        }
-    })
+/// Memory to host memory, as many bytes as the slot has.
+pub(crate) fn read(to: &To<'_>, src: (&Mem, usize), slot: &Slot) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: **host memory**.
+    unsafe { read_into(to, false, src, slot.as_mut_ptr().cast(), slot.len()) }
+}
+
+/// # Safety
+/// The host memory stays valid and is not touched elsewhere until the command is complete, or the call returns where it
+/// blocks.
+unsafe fn read_into(
+    to: &To<'_>,
+    blocking: bool,
+    src: (&Mem, usize),
+    data: *mut c_void,
+    size: usize,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let (queue, blocks) = (to.queue.raw(), u32::from(blocking));
+    match src.0.address(src.1) {
+        Address::Buffer(raw, offset) => enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
+            // SAFETY: **live**, **lists**, the caller's promise.
+            unsafe { (core.clEnqueueReadBuffer)(queue, raw, blocks, offset, size, data, count, list, event) }
+        }),
+        // SAFETY: the caller's promise, and memory that outlives the command.
+        Address::Pointer(pointer, allocation) => unsafe { memcpy(to, allocation.api(), blocking, data, pointer, size) },
+    }
 }
 
 /// An event that is complete when the wait list is, or without one when everything before it is.

@@ -18,6 +18,7 @@ use crate::ffi::Lookup;
 use crate::ffi::command_buffer::{CommandBufferFns, Missing};
 use crate::ffi::core::Core;
 use crate::ffi::mutable_dispatch::MutableDispatchFns;
+use crate::ffi::usm::UsmFns;
 
 /// The tables of one platform.
 pub(crate) struct Extensions {
@@ -25,6 +26,8 @@ pub(crate) struct Extensions {
     pub(super) command_buffer: Result<CommandBufferFns, Missing>,
     /// `cl_khr_command_buffer_mutable_dispatch`.
     pub(super) mutable_dispatch: Option<MutableDispatchFns>,
+    /// `cl_intel_unified_shared_memory`.
+    pub(super) usm: Option<UsmFns>,
     /// Whether the functions of `cl_intel_global_variable_access` are there.
     pub(super) named_global_access: bool,
     /// Found by trying, at the first need.
@@ -38,6 +41,7 @@ impl Extensions {
         Self {
             command_buffer: CommandBufferFns::load(lookup),
             mutable_dispatch: MutableDispatchFns::load(lookup),
+            usm: UsmFns::load(lookup),
             named_global_access: has(c"clEnqueueReadGlobalVariableINTEL") && has(c"clEnqueueWriteGlobalVariableINTEL"),
             record_abi: Mutex::new(None),
         }

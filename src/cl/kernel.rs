@@ -8,20 +8,22 @@ use opencl_sys::{
     CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
     CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME,
     CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
-    CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM,
-    CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
+    CL_KERNEL_EXEC_INFO_SVM_PTRS, CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS,
+    CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
 };
 
-use super::buffer::{Mem, WeakMem};
+use super::allocation::Api;
 use super::check;
 use super::context::InContext;
 use super::device::Device;
 use super::handle::{Handle, KernelKind};
 use super::info::{self, ask};
+use super::mem::{Address, Mem, WeakMem};
 use super::program::{Program, c_string};
-use crate::caps::Version;
+use crate::caps::{MemoryKind, Version};
 use crate::error::{DriverError, ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
+use crate::ffi::usm::USM_ACCESS;
 
 /// A kernel function of a program. Cheap to clone.
 ///
@@ -229,9 +231,7 @@ impl Kernel {
         args: impl Iterator<Item = SetArg<'a>>,
     ) -> Result<KernelObject, KernelObjectError> {
         let mut object = self.object().map_err(KernelObjectError::Create)?;
-        for (index, arg) in args.enumerate() {
-            object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
-        }
+        object.set_all(args).map_err(|(index, source)| KernelObjectError::Argument { index, source })?;
         Ok(object)
     }
 
@@ -297,6 +297,8 @@ impl Remembered {
             SetArg::Null => Self::Null,
             SetArg::Local(size) => Self::Local(*size),
             SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
+            // Launches with these have objects of their own.
+            SetArg::Indirect(_) => Self::Nothing,
         };
     }
 }
@@ -325,6 +327,8 @@ pub(crate) enum SetArg<'a> {
     /// Bytes of local memory.
     Local(usize),
     Value(&'a [u8]),
+    /// Memory with an address that the kernel finds in memory. These stand behind the kernel's own arguments.
+    Indirect(&'a Mem),
 }
 
 /// Why there is no kernel object.
@@ -339,6 +343,43 @@ pub(crate) enum KernelObjectError {
 pub(crate) struct KernelObject(Handle<KernelKind>);
 
 impl KernelObject {
+    /// Sets all arguments. An error tells which it was.
+    pub(crate) fn set_all<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), (usize, DriverError)> {
+        let (mut svm, mut usm) = (Vec::new(), [false; 3]);
+        let mut first = 0;
+        for (index, arg) in args.enumerate() {
+            match arg {
+                SetArg::Indirect(mem) => match mem.kind() {
+                    MemoryKind::UsmHost => usm[0] = true,
+                    MemoryKind::UsmDevice => usm[1] = true,
+                    MemoryKind::UsmShared => usm[2] = true,
+                    // No buffer: the checks of a launch let none through.
+                    _ => svm.extend(mem.allocation().map(|allocation| allocation.at(0))),
+                },
+                arg => {
+                    self.set(index, arg).map_err(|source| (index, source))?;
+                    first = index + 1;
+                }
+            }
+        }
+        if !svm.is_empty() {
+            self.set_exec_info(CL_KERNEL_EXEC_INFO_SVM_PTRS, &svm).map_err(|source| (first, source))?;
+        }
+        // By kind, and not one by one: a kernel with a list of USM cannot be enqueued on Intel's CPU runtime (-59).
+        for (name, _) in USM_ACCESS.into_iter().zip(usm).filter(|(_, reached)| *reached) {
+            self.set_exec_info(name, &[1_u32]).map_err(|source| (first, source))?;
+        }
+        Ok(())
+    }
+
+    fn set_exec_info<T>(&mut self, name: u32, value: &[T]) -> Result<(), DriverError> {
+        let call = "clSetKernelExecInfo";
+        let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+        let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
+        // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the size given.
+        check(call, unsafe { set(self.0.raw(), name, size_of_val(value), value.as_ptr().cast()) })
+    }
+
     /// Sets an argument. Launches that are enqueued have taken theirs with them.
     pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
         let call = "clSetKernelArg";
@@ -346,10 +387,17 @@ impl KernelObject {
         let null: *mut c_void = std::ptr::null_mut();
         let raw;
         let (size, value) = match arg {
-            SetArg::Mem(mem) => {
-                raw = mem.raw();
-                (size_of_val(&raw), (&raw const raw).cast::<c_void>())
-            }
+            SetArg::Mem(mem) => match mem.address(0) {
+                Address::Buffer(handle, _) => {
+                    raw = handle;
+                    (size_of_val(&raw), (&raw const raw).cast::<c_void>())
+                }
+                Address::Pointer(pointer, allocation) => {
+                    return self.set_pointer(core, index, pointer, allocation.api());
+                }
+            },
+            // Set with all of them only: it is a list.
+            SetArg::Indirect(_) => return Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_ARG_INDEX) }),
             SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
             SetArg::Local(size) => (size, std::ptr::null()),
             SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
@@ -357,6 +405,23 @@ impl KernelObject {
         // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the size given, or is the
         // size of local memory.
         check(call, unsafe { (core.clSetKernelArg)(self.0.raw(), index as u32, size, value) })
+    }
+
+    fn set_pointer(&mut self, core: &Core, index: usize, pointer: *mut c_void, api: Api) -> Result<(), DriverError> {
+        match api {
+            Api::Svm => {
+                let call = "clSetKernelArgSVMPointer";
+                let set = core.clSetKernelArgSVMPointer;
+                let set = set.ok_or(DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION)))?;
+                // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
+                check(call, unsafe { set(self.0.raw(), index as u32, pointer) })
+            }
+            Api::Usm(fns) => {
+                // SAFETY: as above.
+                let status = unsafe { (fns.set_arg)(self.0.raw(), index as u32, pointer) };
+                check("clSetKernelArgMemPointerINTEL", status)
+            }
+        }
     }
 
     pub(super) fn raw(&self) -> cl_kernel {

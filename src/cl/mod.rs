@@ -16,6 +16,8 @@
 //! - **query**: a value read with a `clGet*Info` call is plain data of exactly the size that the same call asked for.
 //! - **lists**: a list goes to a driver as its address and count, or as NULL and 0 when it is empty. Some drivers
 //!   read the dangling address of an empty slice.
+//! - **guard**: a guard of an allocation has made sure that no command uses it, and nothing that uses it is submitted while
+//!   the guard lives; of guards that write there is one, and none beside it.
 //! - **promise**: an enqueued kernel stays inside its declared arguments. The user promised it at the kernel node, for
 //!   every value that safe code can give, and whoever enqueues keeps what the arguments name alive.
 //! - **host memory**: memory given to a transfer that does not block stays where it is, and is not touched by the host,
@@ -23,10 +25,12 @@
 //!   submission or by the executable, which hand them to the [`watch`] thread when they go first.
 #![allow(unsafe_code)]
 
+pub(crate) mod allocation;
 pub(crate) mod buffer;
 mod capabilities;
 pub(crate) mod command_buffer;
 pub(crate) mod context;
+pub(crate) mod copier;
 pub(crate) mod device;
 pub(crate) mod enqueue;
 pub(crate) mod event;
@@ -38,6 +42,8 @@ pub(crate) mod handle;
 pub(crate) mod host;
 mod info;
 pub(crate) mod kernel;
+pub(crate) mod mem;
+pub(crate) mod memory;
 pub(crate) mod places;
 pub(crate) mod program;
 pub(crate) mod queue;

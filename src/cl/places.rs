@@ -1,19 +1,43 @@
 //! How the two sides of a copy are named to drivers, whether it is enqueued or recorded.
 
+use std::ffi::c_void;
+
 use opencl_sys::cl_mem;
 
-use super::buffer::Mem;
+use super::allocation::Api;
+use super::mem::{Address, Mem};
 
-/// Buffers and byte offsets of a copy.
+/// Both sides of a copy.
+pub(super) enum CopyPlaces {
+    /// Buffers and byte offsets.
+    Buffers((cl_mem, usize), (cl_mem, usize)),
+    /// Source and destination.
+    Pointers(*const c_void, *mut c_void, Api),
+    /// One of each, for which OpenCL has no command.
+    Mixed,
+}
+
+/// Both sides of a copy.
 ///
-/// Within one buffer both sides are given as places in the buffer itself: OpenCL leaves it undefined to copy between a
-/// buffer and its sub-buffer.
-pub(super) fn of_copy(src: (&Mem, usize), dst: (&Mem, usize)) -> ((cl_mem, usize), (cl_mem, usize)) {
-    let one = src.0.root() == dst.0.root();
-    let place = |(mem, offset): (&Mem, usize)| {
-        if one { (mem.root_raw(), mem.offset_in_root() + offset) } else { (mem.raw(), offset) }
-    };
-    (place(src), place(dst))
+/// Within one buffer both are given as places in the buffer itself: OpenCL leaves it undefined to copy between a buffer and
+/// its sub-buffer.
+pub(super) fn of_copy(src: (&Mem, usize), dst: (&Mem, usize)) -> CopyPlaces {
+    match (src.0.address(src.1), dst.0.address(dst.1)) {
+        (Address::Buffer(a, a_offset), Address::Buffer(b, b_offset)) => {
+            let in_root = |(mem, offset): (&Mem, usize)| (mem.root_raw(), mem.offset_in_root() + offset);
+            if src.0.root() == dst.0.root() {
+                CopyPlaces::Buffers(in_root(src), in_root(dst))
+            } else {
+                CopyPlaces::Buffers((a, a_offset), (b, b_offset))
+            }
+        }
+        (Address::Pointer(a, from), Address::Pointer(b, into)) => {
+            // What knows USM knows SVM too.
+            let api = if matches!(from.api(), Api::Usm(_)) { from.api() } else { into.api() };
+            CopyPlaces::Pointers(a, b, api)
+        }
+        _ => CopyPlaces::Mixed,
+    }
 }
 
 /// A buffer, and where in it a rectangle starts: byte in a row, row in a slice, and slice.

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytemuck::Pod;
 use opencl_sys::{
@@ -44,7 +44,21 @@ struct Inner {
     built_in: bool,
 }
 
+/// A program that may be gone.
+#[derive(Clone, Default)]
+pub(crate) struct WeakProgram(Weak<Inner>);
+
+impl WeakProgram {
+    pub(super) fn upgrade(&self) -> Option<Program> {
+        self.0.upgrade().map(Program)
+    }
+}
+
 impl Program {
+    pub(super) fn downgrade(&self) -> WeakProgram {
+        WeakProgram(Arc::downgrade(&self.0))
+    }
+
     /// Builds OpenCL C source for every device of a context. More options: [`ProgramBuilder`].
     ///
     /// # Errors

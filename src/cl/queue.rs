@@ -7,7 +7,7 @@ use opencl_sys::{
     CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, CL_SUCCESS, cl_command_queue,
 };
 
-use super::buffer::{AsRegion, Buffer, Mem};
+use super::buffer::{AsRegion, Buffer};
 use super::check;
 use super::context::{Context, InContext};
 use super::device::Device;
@@ -15,6 +15,7 @@ use super::enqueue;
 use super::event::DriverEvent;
 use super::handle::{Handle, QueueKind};
 use super::info::{self, ask};
+use super::mem::Mem;
 use super::watch;
 use crate::error::{DriverError, Result, SetupError};
 use crate::ffi::core::Core;

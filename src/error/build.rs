@@ -36,6 +36,7 @@ impl BuildCause {
             Self::NotSupported { .. } => ErrorKind::FeatureNotSupported,
             Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Memory(error) => error.kind(),
+            Self::Copier(error) => error.kind(),
             Self::Driver(error) => error.kind(),
             _ => ErrorKind::Invalid,
         }
@@ -318,6 +319,9 @@ pub enum BuildCause {
         /// Why not.
         why: String,
     },
+    /// The kernel that copies where OpenCL has no command could not be built.
+    #[error("OpenCL has no command for this copy, and the kernel that does it instead could not be built: {0}")]
+    Copier(super::ProgramError),
     /// A part of a buffer could not be named.
     #[error(transparent)]
     Memory(#[from] super::MemoryError),

@@ -1,6 +1,7 @@
 //! Errors of everything that exists before a graph does: the library, devices, queues, buffers, programs.
 
 use super::{DriverError, ErrorKind};
+use crate::MemoryKind;
 
 /// Finding OpenCL, a platform, a device, a context or a queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -169,6 +170,58 @@ pub enum MemoryError {
         /// The `cl_mem_object_type`.
         object_type: u32,
     },
+    /// A kind of memory that a device does not have.
+    #[error("device `{device}` has no {kind}: it has {has}")]
+    NoSuchMemory {
+        /// The kind asked for.
+        kind: MemoryKind,
+        /// The device.
+        device: String,
+        /// The kinds that it has.
+        has: String,
+    },
+    /// A buffer where a kind of memory with an address is needed.
+    #[error("a buffer has no address: name the kind of USM or SVM that the pointer leads to")]
+    NotAPointer,
+    /// A pointer that the driver does not know.
+    #[error(
+        "the driver knows no USM allocation behind this pointer: it was freed, or belongs to another context, or is plain \
+         memory of the host, which this device does not take"
+    )]
+    UnknownPointer,
+    /// More elements than the allocation behind a pointer has.
+    #[error("{size} bytes from byte {offset} on are more than the allocation behind the pointer has, which is {len}")]
+    BeyondAllocation {
+        /// Where in its allocation the pointer leads.
+        offset: usize,
+        /// Bytes asked for.
+        size: usize,
+        /// Bytes of the allocation.
+        len: usize,
+    },
+    /// Host access to memory that the host cannot reach, or not safely.
+    #[error(
+        "the host cannot reach this memory ({kind}) by itself: read and write it by a queue or a graph, or make it with \
+         `Memory::host_accessible`; memory that somebody else has allocated is reached by its own pointer"
+    )]
+    NotHostAccessible {
+        /// The kind of memory.
+        kind: MemoryKind,
+    },
+    /// Host access to memory that something else has.
+    #[error("the host cannot have this memory ({kind}) now: {why}")]
+    Busy {
+        /// The kind of memory.
+        kind: MemoryKind,
+        /// Who has it.
+        why: &'static str,
+    },
+    /// A command that uses memory which the host has.
+    #[error("the host has this memory ({kind}) now: drop the guard of `Memory::host` or `host_mut` first")]
+    HostHasIt {
+        /// The kind of memory.
+        kind: MemoryKind,
+    },
     /// The driver refused.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -181,6 +234,7 @@ impl MemoryError {
         match self {
             Self::Driver(error) => error.kind(),
             Self::TooLarge { .. } => ErrorKind::OutOfMemory,
+            Self::NoSuchMemory { .. } => ErrorKind::FeatureNotSupported,
             _ => ErrorKind::Invalid,
         }
     }

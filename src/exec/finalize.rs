@@ -209,6 +209,8 @@ impl Graph {
             values.tables = Arc::new(own);
         }
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut lane = Lane::new(values, editing, moved, rings, recorded);
+        lane.share(&turns);
         let inner = Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             graph: self.id(),
@@ -220,7 +222,7 @@ impl Graph {
             result_nodes,
             report,
             updatable,
-            lane: Mutex::new(Lane::new(values, editing, moved, rings, recorded)),
+            lane: Mutex::new(lane),
             turns,
         };
         let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));

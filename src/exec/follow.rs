@@ -8,11 +8,11 @@ use super::Inner;
 use super::lane::Lane;
 use super::native::{self, Chunk, Recorded, Refusal};
 use super::update::Touched;
-use super::values::{Values, set_arg};
+use super::values::{Replaced, Values, set_arg};
 use crate::caps::{Caps, MutableCaps};
 use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::error::{DriverError, Error, Result};
-use crate::ir::Op;
+use crate::ir::{Arg, Op};
 use crate::plan::known;
 
 /// A command buffer with something to follow.
@@ -29,7 +29,13 @@ pub(super) type Old = Arc<dyn Any + Send + Sync>;
 
 impl Lane {
     /// Makes the command buffers follow the tables. When it fails they are what they were, or are replayed.
-    pub(super) fn follow(&mut self, exec: &Inner, touched: &[(usize, &Touched)], old: &mut Vec<Old>) -> Result<()> {
+    pub(super) fn follow(
+        &mut self,
+        exec: &Inner,
+        touched: &[(usize, &Touched)],
+        replaced: &mut Vec<Replaced>,
+        old: &mut Vec<Old>,
+    ) -> Result<()> {
         let behind = self.behind(exec, touched);
         let may_run = exec.turns.running().iter().any(super::turns::Running::may_run);
         // A driver that keeps what it has enqueued lets command buffers be changed at any time.
@@ -41,14 +47,14 @@ impl Lane {
             if place {
                 in_place.push(one);
             } else {
-                made.push((one.set, one.at, self.record(exec, &one, old)?));
+                made.push((one.set, one.at, self.record(exec, &one, replaced)?));
             }
         }
         for (done, one) in in_place.iter().enumerate() {
             if let Err(error) = self.change(one) {
                 // It may have changed some of its kernels, so it is of no use any more.
                 log::debug!("{error}: recording again what could not be changed in place");
-                match self.record(exec, one, old) {
+                match self.record(exec, one, replaced) {
                     Ok(chunk) => made.push((one.set, one.at, chunk)),
                     Err(error) => {
                         let half = in_place[..=done].iter().map(|one| (one.set, one.at));
@@ -73,7 +79,10 @@ impl Lane {
             let steps = exec.updatable.as_ref().and_then(|updatable| updatable.chunks().get(at)).cloned();
             let Some(steps) = steps else { continue };
             let one = Behind { set, at, steps, touched: &[] };
-            match self.record(exec, &one, old).or_else(|_| self.record(exec, &one, old)) {
+            let mut replaced = Vec::new();
+            let again = self.record(exec, &one, &mut replaced).or_else(|_| self.record(exec, &one, &mut replaced));
+            old.extend(replaced.into_iter().filter_map(|(_, object)| Some(object? as Old)));
+            match again {
                 Ok(chunk) => {
                     if let Some((_, Some(recorded))) = self.recorded.get_mut(set) {
                         old.extend(Arc::make_mut(recorded).replace(at, chunk).map(|old| old as Old));
@@ -151,12 +160,12 @@ impl Lane {
         chunk.buffer.as_mut().ok_or(gone)?.update(&changes)
     }
 
-    fn record(&mut self, exec: &Inner, one: &Behind<'_>, old: &mut Vec<Old>) -> Result<Arc<Chunk>> {
+    fn record(&mut self, exec: &Inner, one: &Behind<'_>, replaced: &mut Vec<Replaced>) -> Result<Arc<Chunk>> {
         let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
         let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
         let gone =
             || fail(DriverError::new("clCreateCommandBufferKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION)));
-        Arc::make_mut(&mut self.values).freshen(&exec.plan, one.steps.clone(), old).map_err(fail)?;
+        Arc::make_mut(&mut self.values).renew(&exec.plan, one.steps.clone(), replaced).map_err(fail)?;
         let recorded = self.recorded(one).ok_or_else(gone)?;
         match native::chunk(&exec.plan, &self.values, recorded.queue(), one.steps.clone()) {
             Ok(chunk) => Ok(Arc::new(chunk)),
@@ -180,7 +189,11 @@ fn can_change(values: &Values, touched: &Touched, fields: MutableCaps) -> bool {
     if changed.command || (!changed.args.is_empty() && !fields.arguments) {
         return false;
     }
-    let Op::Kernel { grid: new, .. } = values.tables.ir.op(touched.node) else { return false };
+    let Op::Kernel { grid: new, args, .. } = values.tables.ir.op(touched.node) else { return false };
+    let args = values.tables.ir.args(*args);
+    if changed.args.of(args.len()).any(|index| matches!(args[index], Arg::Indirect(_))) {
+        return false;
+    }
     let old = changed.grid.as_deref().unwrap_or(new);
     // A kernel of no size is not recorded.
     let recorded = |sizes: &[usize; 3]| !sizes.contains(&0);

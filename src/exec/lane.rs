@@ -9,16 +9,17 @@ use super::follow::Old;
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Stage, State, Submission};
-use super::turns::{Running, Taken, Uses, may_run};
+use super::turns::{Running, Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
 use super::values::Values;
 use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
+use crate::cl::allocation::Allocation;
 use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
 use crate::cl::host::Slot;
 use crate::cl::queue::{DriverQueue, QueueProperties};
-use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
 use crate::graph::{Origin, Part};
 
 /// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
@@ -31,6 +32,8 @@ pub(super) struct Lane {
     pub(super) changed: bool,
     /// Command buffers that an update has changed in part: which set, and which of it.
     pub(super) half_changed: Vec<(usize, usize)>,
+    /// Memory that the host may have meanwhile.
+    shared: Vec<Arc<Allocation>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
@@ -121,6 +124,7 @@ impl Lane {
             editing,
             changed,
             half_changed: Vec::new(),
+            shared: Vec::new(),
             own_queue: None,
             recorded: Vec::new(),
             rings,
@@ -132,6 +136,22 @@ impl Lane {
             lane.own_queue = Some(queue);
         }
         lane
+    }
+
+    /// Finds the memory that the host may have meanwhile, and has it know who uses it.
+    pub(super) fn share(&mut self, turns: &TurnsOf) {
+        let mems = self.values.tables.views.iter().flatten();
+        let shared = mems.filter_map(|mem| mem.allocation().filter(|its| its.may_have_guards()));
+        let mut shared: Vec<_> = shared.cloned().collect();
+        shared.sort_unstable_by_key(|allocation| Arc::as_ptr(allocation).addr());
+        shared.dedup_by_key(|allocation| Arc::as_ptr(allocation).addr());
+        shared.iter().for_each(|allocation| allocation.add_user(turns.as_user()));
+        self.shared = shared;
+    }
+
+    /// Whether some memory may be the host's meanwhile.
+    pub(super) fn is_shared(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     /// What is to be done once the lock is gone.
@@ -153,6 +173,12 @@ impl Lane {
         let mut turns = exec.turns.take();
         turns.each().for_each(Uses::forget_finished);
         blockers.extend(turns.deferred());
+        // A guard that is made from now on finds this submission, or was there before.
+        let guarded = self.shared.iter().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
+        if let Some(kind) = guarded {
+            self.let_go(inputs);
+            return Err(MemoryError::HostHasIt { kind }.into());
+        }
         let slots = match self.take_slots(exec) {
             Ok(slots) => slots,
             Err(error) => {
@@ -290,7 +316,7 @@ impl Lane {
             return Err(error.into());
         }
         let keeps = !hands.inputs.is_empty();
-        let want = Want { last: want.last || keeps || turns.on_several_queues(), ..want };
+        let want = Want { last: want.last || keeps || self.is_shared() || turns.on_several_queues(), ..want };
         let ordered = waits.is_empty();
         if exec.plan.gated {
             match Gate::closed(&exec.context) {
@@ -435,12 +461,14 @@ impl Lane {
         Ok(Held { own, entered, gate, left })
     }
 
-    /// Sees to it that what the commands use outlives them, when the executable goes: host memory, and what command
-    /// buffers name.
+    /// Sees to it that what the commands use outlives them, when the executable goes: host memory, memory with an address,
+    /// and what command buffers name.
     pub(super) fn keep(&mut self, running: Vec<Running>) {
         let recorded = std::mem::take(&mut self.recorded);
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
-        if recorded.is_empty() && self.values.tables.data.is_empty() && host.0.is_empty() && host.1.is_empty() {
+        let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
+        let data = !self.values.tables.data.is_empty();
+        if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
             return;
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.

@@ -8,7 +8,7 @@ use super::walk::Hands;
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
 use crate::error::DriverError;
-use crate::ir::Op;
+use crate::ir::{Hint, Op};
 use crate::plan::Step;
 
 /// Enqueues the command of a step, on an in-order queue.
@@ -22,10 +22,10 @@ pub(super) fn enqueue(
 ) -> Result<Option<DriverEvent>, DriverError> {
     let op = values.op(step);
     if op.is_noop() {
-        return nothing(to);
+        return enqueue::nothing(to);
     }
     match op {
-        Op::Empty | Op::SubGraph(_) => nothing(to),
+        Op::Empty | Op::SubGraph(_) => enqueue::nothing(to),
         Op::Kernel { kernel, args, grid, .. } => {
             let object = values.object(index, *kernel, *args)?;
             enqueue::kernel(to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
@@ -44,14 +44,8 @@ pub(super) fn enqueue(
             let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
             enqueue::write(to, values.at(dst)?, given.unwrap_or_else(|| values.data(*data)))
         }
+        Op::Hint { of, size, hint: Hint::Advice(advice) } => enqueue::advise(to, values.at(of)?, *size, *advice),
+        Op::Hint { of, size, hint } => enqueue::migrate(to, values.at(of)?, *size, *hint == Hint::ToHost),
         Op::Read { src, result, .. } => enqueue::read(to, values.at(src)?, &hands.slots[result.index()]),
     }
-}
-
-/// A command that an update left without anything to do. Its events count.
-pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>, DriverError> {
-    if to.waits.is_empty() && !to.event {
-        return Ok(None);
-    }
-    enqueue::marker(to.queue, to.waits).map(Some)
 }

@@ -3,10 +3,11 @@
 //! An executable takes its own turns and those of every executable in it, so its submission is behind all uses of these, and
 //! they are behind it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::deferred::Blocker;
 use super::submission::State;
+use crate::cl::allocation::User;
 use crate::cl::enqueue;
 use crate::cl::event::{DriverEvent, Progress};
 use crate::cl::queue::DriverQueue;
@@ -58,6 +59,14 @@ impl Running {
 /// Whether commands may be under way. A driver that does not tell counts as one that says yes.
 pub(super) fn may_run(event: &DriverEvent) -> bool {
     !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
+}
+
+impl User for Mutex<Uses> {
+    fn may_run(&self) -> bool {
+        let mut uses = self.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.forget_finished();
+        !uses.running.is_empty() || uses.unfinished_deferred().is_some()
+    }
 }
 
 impl Uses {
@@ -126,6 +135,11 @@ impl TurnsOf {
         for one in running.into_iter().filter(Running::may_run) {
             one.keep(Arc::clone(&kept));
         }
+    }
+
+    /// As memory knows who uses it.
+    pub(super) fn as_user(&self) -> Weak<dyn User> {
+        Arc::downgrade(&self.own) as _
     }
 
     /// What of the executable itself may run.

@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use super::follow::Old;
 use super::lane::Lane;
-use super::values::{Values, set_arg};
+use super::values::{Replaced, Values, set_arg, set_args};
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::host::HostBytes;
-use crate::cl::kernel::KernelObject;
+use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Result, UpdateError};
 use crate::graph::edit::{Changed, Edit};
 use crate::graph::request::Target;
 use crate::graph::{Flat, Graph, Index, Node, Nodes, Origins, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
-use crate::ir::{NodeId, Op};
+use crate::ir::{Arg, NodeId, Op};
 use crate::plan::{Path, Plan};
 
 /// What an executable that can be updated knows besides.
@@ -112,9 +112,6 @@ pub(super) struct Touched {
     origin: NodeId,
     pub(super) changed: Changed,
 }
-
-/// A step that has another kernel object, and the one before.
-type Replaced = (usize, Option<Arc<KernelObject>>);
 
 impl Executable {
     /// Brings what nodes of the graph are now into the executable: values of parameters, ranges, and what was put in the
@@ -288,8 +285,10 @@ impl Inner {
 
     /// Lets go of what an update replaced, when no lock is held any more.
     fn settle(&self, (outcome, dropped): (Result<()>, Dropped)) -> Result<()> {
-        // Host memory that a write under way reads; and drivers do not keep what recorded kernels use.
-        if self.plan.is_native() || !dropped._data.is_empty() {
+        // Host memory that a write under way reads; and drivers do not keep what recorded kernels use, nor memory with an
+        // address.
+        let pointers = dropped._mems.iter().any(|mem| mem.allocation().is_some());
+        if self.plan.is_native() || pointers || !dropped._data.is_empty() {
             self.turns.keep_until_idle(dropped);
         }
         outcome
@@ -311,7 +310,7 @@ struct Source<'a> {
 #[derive(Default)]
 struct Dropped {
     _data: Vec<HostBytes>,
-    _mems: Vec<crate::cl::buffer::Mem>,
+    _mems: Vec<Mem>,
     _old: Vec<Old>,
 }
 
@@ -361,6 +360,16 @@ impl Lane {
         dropped._mems = std::mem::take(&mut editing.index.dropped);
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
+        if outcome.is_ok() && touched.iter().any(|one| one.changed.memory) {
+            let tables = &self.values.tables;
+            let guards = |node: NodeId| {
+                let mut views = tables.ir.accesses(node).iter().map(|access| access.view);
+                views.any(|view| tables.mem(view).and_then(Mem::allocation).is_some_and(|its| its.may_have_guards()))
+            };
+            if self.is_shared() || touched.iter().any(|one| one.changed.memory && guards(one.node)) {
+                self.share(&exec.turns);
+            }
+        }
         (outcome, dropped)
     }
 
@@ -389,7 +398,7 @@ impl Lane {
             }
         }
         native.sort_unstable_by_key(|(step, _)| *step);
-        self.follow(exec, &native, &mut dropped._old)
+        self.follow(exec, &native, replaced, &mut dropped._old)
     }
 
     /// Makes the kernel objects what they were; the tables already are.
@@ -492,5 +501,8 @@ fn follow(
     };
     // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
     let given = tables.ir.args(args);
+    if changed.args.of(given.len()).any(|index| matches!(given[index], Arg::Indirect(_))) {
+        return object.set_all(set_args(tables, args)).map_err(|(_, source)| source);
+    }
     changed.args.of(given.len()).try_for_each(|index| object.set(index, set_arg(tables, &given[index])))
 }

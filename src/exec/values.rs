@@ -4,9 +4,9 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use super::follow::Old;
-use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::{KernelObject, KernelObjectError, SetArg};
+use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Status};
 use crate::graph::Tables;
 use crate::ir::{Arg, DataId, KernelId, Op, Place, Span, ViewId};
@@ -26,6 +26,9 @@ pub(super) struct Values {
 /// A set of steps, one bit for each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stale(Vec<u64>);
+
+/// A step that has another kernel object, and the one before.
+pub(super) type Replaced = (usize, Option<Arc<KernelObject>>);
 
 /// The kernel object of a launch: the one that is kept, or another where that is stale.
 pub(super) enum Object<'a> {
@@ -51,6 +54,8 @@ pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
         Arg::Null => SetArg::Null,
         Arg::Local(size) => SetArg::Local(*size),
         Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),
+        // Without its memory it names no byte: null would be an argument behind the kernel's.
+        Arg::Indirect(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Indirect),
     }
 }
 
@@ -91,6 +96,23 @@ impl Values {
         Ok(self.objects.0.get_mut(step).and_then(|object| object.replace(made)))
     }
 
+    /// Gives some steps new objects with the arguments of the tables. Those before stay as they are: PoCL 3.1 reads the
+    /// arguments of recorded kernels when it runs them.
+    pub(super) fn renew(
+        &mut self,
+        plan: &Plan,
+        steps: Range<usize>,
+        replaced: &mut Vec<Replaced>,
+    ) -> Result<(), DriverError> {
+        let mut from = steps.start;
+        while let Some(step) = self.stale.next(from..steps.end) {
+            from = step + 1;
+            let Op::Kernel { kernel, args, .. } = *self.tables.ir.op(plan.steps[step].node) else { continue };
+            replaced.push((step, self.replace(step, kernel, args)?));
+        }
+        Ok(())
+    }
+
     /// Makes the objects of some steps have the arguments of the tables. Adds to `old` what was replaced.
     pub(super) fn freshen(&mut self, plan: &Plan, steps: Range<usize>, old: &mut Vec<Old>) -> Result<(), DriverError> {
         let mut from = steps.start;
@@ -101,7 +123,7 @@ impl Values {
             match self.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut) {
                 // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
                 Some(object) => {
-                    set_args(tables, args).enumerate().try_for_each(|(index, arg)| object.set(index, arg))?;
+                    object.set_all(set_args(tables, args)).map_err(|(_, source)| source)?;
                     self.stale.remove(step);
                 }
                 // Others have it too: steps with the same values, or a submission that is not enqueued yet.

@@ -130,7 +130,7 @@ impl Walk<'_> {
         let to = self.to(steps.clone());
         let outcome = match &chunk.buffer {
             Some(buffer) => buffer.enqueue(&to),
-            None => replay::nothing(&to).map_err(NotEnqueued::Failed),
+            None => enqueue::nothing(&to).map_err(NotEnqueued::Failed),
         };
         match outcome {
             Ok(event) => {

@@ -177,6 +177,11 @@ record_functions! {
     /// A pattern over `size` bytes.
     fill c"clCommandFillBufferKHR":
         fn(dst: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize);
+    /// `size` bytes from address to address. Since 0.9.4.
+    memcpy c"clCommandSVMMemcpyKHR": fn(dst: *mut c_void, src: *const c_void, size: usize);
+    /// A pattern over `size` bytes from an address on. Since 0.9.4.
+    mem_fill c"clCommandSVMMemFillKHR":
+        fn(dst: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize);
 }
 
 /// The function whose answers tell the signature of the others.

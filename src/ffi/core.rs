@@ -12,9 +12,10 @@ use dlopen2::raw::Library;
 use opencl_sys::{
     cl_bool, cl_buffer_create_type, cl_buffer_region, cl_command_queue, cl_command_queue_info,
     cl_command_queue_properties, cl_context, cl_context_info, cl_context_properties, cl_device_id, cl_device_info,
-    cl_device_type, cl_event, cl_event_info, cl_int, cl_kernel, cl_kernel_arg_info, cl_kernel_info,
-    cl_kernel_work_group_info, cl_mem, cl_mem_flags, cl_mem_info, cl_platform_id, cl_platform_info, cl_profiling_info,
-    cl_program, cl_program_build_info, cl_program_info, cl_queue_properties, cl_uint,
+    cl_device_type, cl_event, cl_event_info, cl_int, cl_kernel, cl_kernel_arg_info, cl_kernel_exec_info,
+    cl_kernel_info, cl_kernel_work_group_info, cl_mem, cl_mem_flags, cl_mem_info, cl_mem_migration_flags,
+    cl_platform_id, cl_platform_info, cl_profiling_info, cl_program, cl_program_build_info, cl_program_info,
+    cl_queue_properties, cl_svm_mem_flags, cl_uint,
 };
 
 use crate::error::SetupError;
@@ -124,6 +125,7 @@ core_table! {
         fn clEnqueueFillBuffer(queue: cl_command_queue, buffer: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueWriteBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, offset: usize, size: usize, ptr: *const c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueReadBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, offset: usize, size: usize, ptr: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueMigrateMemObjects(queue: cl_command_queue, count: cl_uint, mems: *const cl_mem, flags: cl_mem_migration_flags, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueMarkerWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueBarrierWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
     }
@@ -132,6 +134,20 @@ core_table! {
         fn clGetExtensionFunctionAddressForPlatform(platform: cl_platform_id, name: *const c_char) -> *mut c_void;
         /// OpenCL 2.0.
         fn clCreateCommandQueueWithProperties(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties, status: *mut cl_int) -> cl_command_queue;
+        /// OpenCL 2.0.
+        fn clSVMAlloc(context: cl_context, flags: cl_svm_mem_flags, size: usize, alignment: cl_uint) -> *mut c_void;
+        /// OpenCL 2.0.
+        fn clSVMFree(context: cl_context, pointer: *mut c_void) -> ();
+        /// OpenCL 2.0.
+        fn clSetKernelArgSVMPointer(kernel: cl_kernel, index: cl_uint, pointer: *const c_void) -> cl_int;
+        /// OpenCL 2.0.
+        fn clSetKernelExecInfo(kernel: cl_kernel, name: cl_kernel_exec_info, size: usize, value: *const c_void) -> cl_int;
+        /// OpenCL 2.0.
+        fn clEnqueueSVMMemcpy(queue: cl_command_queue, blocking: cl_bool, dst: *mut c_void, src: *const c_void, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        /// OpenCL 2.0.
+        fn clEnqueueSVMMemFill(queue: cl_command_queue, dst: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        /// OpenCL 2.1.
+        fn clEnqueueSVMMigrateMem(queue: cl_command_queue, count: cl_uint, pointers: *const *const c_void, sizes: *const usize, flags: cl_mem_migration_flags, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         /// OpenCL 2.1.
         fn clCreateProgramWithIL(context: cl_context, il: *const c_void, length: usize, status: *mut cl_int) -> cl_program;
         /// OpenCL 2.1.

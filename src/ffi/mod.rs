@@ -14,6 +14,7 @@
 pub(crate) mod command_buffer;
 pub(crate) mod core;
 pub(crate) mod mutable_dispatch;
+pub(crate) mod usm;
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;

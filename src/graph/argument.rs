@@ -5,10 +5,11 @@ use bytemuck::Pod;
 use super::kernel::Launch;
 use super::parameter::{LocalMemory, Parameter};
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::memory::{Memory, MemorySlice};
 use crate::ir::Mode;
 
-/// A buffer as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], or a [`Parameter`] that is
-/// one.
+/// Memory as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], a [`Memory`], a [`MemorySlice`], or a
+/// [`Parameter`] that is one.
 pub trait BufferArg<T> {
     #[doc(hidden)]
     fn give_buffer(&self, to: &mut LaunchRef<'_>);
@@ -43,6 +44,27 @@ impl<T> BufferArg<T> for Buffer<T> {
 impl<T> BufferArg<T> for BufferSlice<T> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
         to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl<T> BufferArg<T> for Memory<T> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl<T> BufferArg<T> for MemorySlice<T> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl<T> BufferArg<T> for Parameter<Memory<T>> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        // A parameter of memory always has some.
+        if let Some(region) = self.cell().snapshot().region {
+            to.launch.buffer_parameter(region, to.mode, self.cell());
+        }
     }
 }
 

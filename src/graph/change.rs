@@ -13,8 +13,8 @@ use super::request::{Request, Target};
 use super::tables::{Binding, Index, Tables, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, NodeKind, State};
-use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
+use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span};
 
@@ -203,7 +203,7 @@ impl State {
         // Everything is looked at before anything changes.
         let index_of = |state: &Self, at: usize| (state.bindings[at].arg - args.ends().0) as usize;
         let slot_of = |tables: &Tables, index: usize| {
-            tables.ir.args(args)[..index].iter().filter(|arg| matches!(arg, Arg::Buffer(_))).count()
+            tables.ir.args(args)[..index].iter().filter(|arg| arg.view().is_some()).count()
         };
         let modes: Vec<Mode> = match node {
             Some(node) => self.ir.accesses(node).iter().map(|access| access.mode).collect(),

@@ -8,8 +8,9 @@ use petgraph::dot::{Config, Dot};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::{Graph, NodeKind, Tables};
+use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Arg, Mode, NodeId, Op, Place, ViewId};
+use crate::ir::{Arg, Hint, Mode, NodeId, Op, Place, ViewId};
 
 /// How much a drawing tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,8 +94,7 @@ fn escape(text: &str) -> String {
 }
 
 fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
-    let raw = |view: &ViewId| state.mem(*view).map_or(std::ptr::null_mut(), crate::cl::buffer::Mem::raw);
-    let view = |view: &ViewId| format!("cl_mem {:p}", raw(view));
+    let view = |view: &ViewId| state.mem(*view).map_or_else(|| "memory that is gone".to_owned(), Mem::to_string);
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
         Op::Empty => {}
@@ -114,13 +114,14 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             let mut uses = state.ir.accesses(id).iter();
             for (index, arg) in state.ir.args(*args).iter().enumerate() {
                 let text = match arg {
-                    Arg::Buffer(of) => {
+                    Arg::Buffer(of) | Arg::Indirect(of) => {
                         let mode = uses.next().map_or("", |access| match access.mode {
                             Mode::Read => "read ",
                             Mode::Write => "write ",
                             Mode::ReadWrite => "read-write ",
                         });
-                        format!("{mode}{}", view(of))
+                        let way = if matches!(arg, Arg::Indirect(_)) { "indirect " } else { "" };
+                        format!("{way}{mode}{}", view(of))
                     }
                     Arg::Null => "null".to_owned(),
                     Arg::Local(size) => format!("local {size} bytes"),
@@ -147,6 +148,14 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
         Op::Fill { dst, size, pattern } => {
             lines.push(place(dst, *size));
             lines.push(format!("pattern of {} bytes", pattern.len()));
+        }
+        Op::Hint { of, size, hint } => {
+            lines.push(place(of, *size));
+            match hint {
+                Hint::ToDevice => lines.push("to the device".to_owned()),
+                Hint::ToHost => lines.push("to the host".to_owned()),
+                Hint::Advice(advice) => lines.push(format!("advice {advice:#x}")),
+            }
         }
         Op::Write { dst, size, .. } => lines.push(format!("to {}", place(dst, *size))),
         Op::Read { src, size, .. } => lines.push(format!("from {}", place(src, *size))),

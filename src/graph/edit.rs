@@ -1,8 +1,8 @@
 //! Edits of tables that can be taken back: the values of nodes that are there. Edges are never edited.
 
 use super::tables::{Tables, Writer};
-use crate::cl::buffer::Mem;
 use crate::cl::host::HostBytes;
+use crate::cl::mem::Mem;
 use crate::ir::{Access, Arg, DataId, Grid, NodeId, Op, Place, Span, ViewId};
 
 /// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
@@ -80,7 +80,7 @@ impl Edit {
     }
 
     pub(super) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg) {
-        if let Arg::Buffer(view) = arg {
+        if let Some(view) = arg.view() {
             to.keep(view);
         }
         let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], arg);
@@ -118,10 +118,10 @@ impl Edit {
         let mut dropped = Vec::new();
         for undo in self.log {
             match undo {
-                Undo::Arg(_, _, Arg::Buffer(view)) => to.release(view),
+                Undo::Arg(_, _, arg) => arg.view().into_iter().for_each(|view| to.release(view)),
                 Undo::Access(_, _, access) => to.release(access.view),
                 Undo::Data(_, data) => dropped.push(data),
-                Undo::Op(..) | Undo::Arg(..) | Undo::Bytes(..) | Undo::Active(..) => {}
+                Undo::Op(..) | Undo::Bytes(..) | Undo::Active(..) => {}
             }
         }
         dropped
@@ -136,7 +136,7 @@ impl Edit {
                 Undo::Active(group, old) => to.tables.groups[group].active = old,
                 Undo::Arg(args, index, old) => {
                     let new = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], old);
-                    if let Arg::Buffer(view) = new {
+                    if let Some(view) = new.view() {
                         to.release(view);
                     }
                 }
@@ -268,6 +268,13 @@ impl Edit {
                     changed.command = true;
                 }
             }
+            (Op::Hint { of, size, hint }, Op::Hint { of: of2, size: size2, hint: hint2 }) => {
+                if size != size2 || hint != hint2 || !same_place(to, of, from, of2) {
+                    let op = Op::Hint { of: self.place(to, from, of2)?, size: *size2, hint: *hint2 };
+                    self.op(to, node, op);
+                    changed.command = true;
+                }
+            }
             (old, new) => {
                 let kind = super::NodeKind::of;
                 return Err(format!("it is a {} in one and a {} in the other", kind(old), kind(new)));
@@ -285,6 +292,9 @@ impl Edit {
         args2: Span,
         changed: &mut Changed,
     ) -> Result<(), Mismatch> {
+        if args.len() != args2.len() {
+            return Err("it reaches another number of allocations indirectly".to_owned());
+        }
         for index in 0..args.len() {
             let (old, new) = (to.ir.args(args)[index], from.ir.args(args2)[index]);
             let differs = match (old, new) {
@@ -304,6 +314,14 @@ impl Edit {
                     if differs {
                         let view = self.view(to, from, view2)?;
                         self.arg(to, args, index, Arg::Buffer(view));
+                    }
+                    differs
+                }
+                (Arg::Indirect(view), Arg::Indirect(view2)) => {
+                    let differs = !same_mem(to.mem(view), from.mem(view2));
+                    if differs {
+                        let view = self.view(to, from, view2)?;
+                        self.arg(to, args, index, Arg::Indirect(view));
                     }
                     differs
                 }
@@ -370,7 +388,7 @@ fn other_launch(
 }
 
 fn same_mem(a: Option<&Mem>, b: Option<&Mem>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a.raw() == b.raw())
+    matches!((a, b), (Some(a), Some(b)) if a.id() == b.id())
 }
 
 fn same_place(to: &Writer<'_>, a: &Place, from: &Tables, b: &Place) -> bool {

@@ -299,6 +299,7 @@ impl Ids {
                 let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
                 Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern }
             }
+            Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
             Op::Write { dst, size, data } => {
                 let bytes = source.data[data.index()].clone();
                 let dst = self.place(source, dst, to)?;
@@ -324,6 +325,7 @@ impl Ids {
         for arg in source.ir.args(args) {
             copied.push(match arg {
                 Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
+                Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
                 Arg::Null => Arg::Null,
                 Arg::Local(size) => Arg::Local(*size),
                 Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),

@@ -9,7 +9,7 @@ use super::kernel::{KernelNode, Launch};
 use super::request::{Request, Target};
 use super::tables::{Tables, Writer};
 use super::{After, Graph, GraphRef, Node, State, after_methods};
-use crate::cl::buffer::Mem;
+use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, ViewId};
 
@@ -400,8 +400,7 @@ impl Tables {
     /// The accesses of a launch, with the memory that its arguments name now.
     pub(super) fn accesses_of(&self, alternative: &Alternative) -> Vec<Access> {
         let Op::Kernel { args, .. } = &alternative.op else { return Vec::new() };
-        let views =
-            self.ir.args(*args).iter().filter_map(|arg| if let Arg::Buffer(view) = arg { Some(*view) } else { None });
+        let views = self.ir.args(*args).iter().filter_map(|arg| arg.view());
         let access = |(of, view): (&Use, ViewId)| {
             let start = self.mem(view).map_or(0, Mem::offset_in_root);
             Access { view, range: start + of.range.start..start + of.range.end, mode: of.mode }

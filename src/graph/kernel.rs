@@ -12,7 +12,7 @@ use super::tables::{Binding, Cells, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, after_methods};
 use crate::caps::Caps;
-use crate::cl::buffer::Region;
+use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::context::InContext;
 use crate::cl::kernel::{Kernel, Param, Space};
 use crate::error::{BuildCause, Result};
@@ -66,6 +66,8 @@ pub(crate) struct Launch {
     /// Up to which ranges the promise holds, where it holds for others than the one given.
     pub(crate) bound: Option<Extent>,
     pub(crate) prints: bool,
+    /// Memory that the kernel reaches by what it finds in memory.
+    pub(crate) indirect: Vec<(Region, Mode)>,
     /// The arguments that parameters feed, in order.
     pub(crate) fed: Vec<Fed>,
 }
@@ -90,6 +92,7 @@ impl Launch {
             work_group: None,
             bound: None,
             prints: false,
+            indirect: Vec::new(),
             fed: Vec::new(),
         }
     }
@@ -168,6 +171,7 @@ impl Launch {
         self.args.clear();
         self.bytes.clear();
         self.fed.clear();
+        self.indirect.clear();
         (self.range, self.offset, self.work_group, self.bound, self.prints) = (None, None, None, None, false);
     }
 
@@ -221,6 +225,29 @@ impl KernelNode<'_> {
 
     fn used<T>(mut self, buffer: &impl BufferArg<T>, mode: Mode) -> Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(mode) });
+        self
+    }
+
+    /// Says that the kernel reads memory which it reaches by addresses that it finds in memory, and not by an argument
+    /// (`clSetKernelExecInfo`). [`Parameter`]s do not reach it; [`replace`](Self::replace) does.
+    #[doc(alias = "clSetKernelExecInfo")]
+    pub fn indirect_read<T>(self, memory: &impl AsRegion<T>) -> Self {
+        self.reached(memory.region(), Mode::Read)
+    }
+
+    /// As [`indirect_read`](Self::indirect_read), for memory that the kernel writes without reading what was in it.
+    pub fn indirect_write<T>(self, memory: &impl AsRegion<T>) -> Self {
+        self.reached(memory.region(), Mode::Write)
+    }
+
+    /// As [`indirect_read`](Self::indirect_read), for memory that the kernel reads and writes, or of which it is not known how
+    /// it is used.
+    pub fn indirect<T>(self, memory: &impl AsRegion<T>) -> Self {
+        self.reached(memory.region(), Mode::ReadWrite)
+    }
+
+    fn reached(mut self, region: Region, mode: Mode) -> Self {
+        self.launch.indirect.push((region, mode));
         self
     }
 
@@ -390,6 +417,15 @@ impl Request for Launch {
         }
         let caps = target.device.caps();
         check_args(target, &self.kernel, &self.args, caps)?;
+        for (region, _) in &self.indirect {
+            target.check_context(region, "memory that is reached indirectly")?;
+            if !region.mem.kind().is_pointer() {
+                return Err(BuildCause::NotSupported {
+                    what: "reaching a buffer indirectly".to_owned(),
+                    why: "it has no address: use memory of another kind (`Memory::with_kind`)".to_owned(),
+                });
+            }
+        }
         let facts = self.kernel.facts(target.device);
         let grid = check_grid(self.range, self.offset, self.work_group, facts, caps)?;
         let locals = self.args.iter().filter_map(|arg| if let Given::Local(size) = arg { Some(*size) } else { None });
@@ -400,7 +436,7 @@ impl Request for Launch {
     }
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let Self { kernel, args, bytes, prints, fed, bound, .. } = self;
+        let Self { kernel, args, bytes, prints, fed, bound, indirect, .. } = self;
         let id = state.kernel(&kernel, checked.built);
         let base = state.ir.push_bytes(&bytes)?;
         let node = NodeId(state.ir.len() as u32);
@@ -421,6 +457,12 @@ impl Request for Launch {
                 Given::Local(size) => Arg::Local(size),
                 Given::Value(range) => Arg::Value(base.part(range)),
             });
+        }
+        for (region, mode) in indirect {
+            let access = state.access(&region, mode);
+            state.keep(access.view);
+            lowered.push(Arg::Indirect(access.view));
+            accesses.push(access);
         }
         let args = state.ir.push_args(lowered.into_iter())?;
         let place = |arg: usize| args.ends().0 + arg as u32;

@@ -5,10 +5,12 @@
 
 mod argument;
 mod change;
+mod copier;
 mod dot;
 pub(crate) mod edit;
 mod flatten;
 pub(crate) mod group;
+pub(crate) mod hint;
 pub(crate) mod kernel;
 mod parameter;
 mod query;
@@ -25,6 +27,7 @@ pub use argument::{BufferArg, ValueArg};
 pub use dot::Detail;
 pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};
+pub use hint::HintNode;
 pub use kernel::KernelNode;
 pub use parameter::{LocalMemory, Parameter};
 pub use query::NodeKind;
@@ -41,7 +44,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::cl::context::{Context, InContext};
+use crate::cl::context::{Context, InContext, OnDevice};
 use crate::cl::device::Device;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::hazards::Hazards;
@@ -504,6 +507,12 @@ macro_rules! after_methods {
     };
 }
 pub(crate) use after_methods;
+
+impl OnDevice for Graph {
+    fn device(&self) -> &Device {
+        Self::device(self)
+    }
+}
 
 impl InContext for Graph {
     fn context(&self) -> &Context {

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-use crate::cl::buffer::{AsRegion, Buffer, Mem, Region};
+use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::mem::Mem;
+use crate::cl::memory::Memory;
 use crate::error::{ParameterError, Result};
 
 /// A kernel argument that can be changed after its node was added, known from SYCL graphs as a dynamic parameter.
@@ -390,13 +392,39 @@ impl<T> Parameter<Buffer<T>> {
     /// # Errors
     /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]: it stays as it was.
     pub fn set(&self, buffer: &Buffer<T>) -> Result<()> {
-        let mem = buffer.region().mem;
+        self.put_memory(buffer.region())
+    }
+}
+
+impl<T> Parameter<Memory<T>> {
+    /// Memory of any kind. Kernels use of it what is named here: all, or the part that a slice names; all memory that it
+    /// becomes later is at least as long.
+    #[must_use]
+    pub fn memory(memory: &impl AsRegion<T>) -> Self {
+        let Region { mem, offset, size } = memory.region();
+        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
+    }
+
+    /// Sets the memory: a [`Memory`], or a [`MemorySlice`](crate::MemorySlice), which as an argument is a pointer to its first
+    /// element.
+    ///
+    /// # Errors
+    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]: it stays as it was.
+    pub fn set(&self, memory: &impl AsRegion<T>) -> Result<()> {
+        self.put_memory(memory.region())
+    }
+}
+
+impl<T: ?Sized> Parameter<T> {
+    fn put_memory(&self, Region { mem, offset, size }: Region) -> Result<()> {
         let needed = match &self.cell.bound {
             Bound::Bytes { range } => range.end,
             Bound::None | Bound::Any | Bound::Condition(..) => 0,
         };
-        if mem.size() < needed {
-            return Err(ParameterError::TooSmall { needed: needed as u64, given: mem.size() as u64 }.into());
+        // As an argument it starts where `mem` starts.
+        let given = if offset == 0 { size } else { 0 };
+        if given < needed {
+            return Err(ParameterError::TooSmall { needed: needed as u64, given: given as u64 }.into());
         }
         let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
         if !same {
@@ -404,9 +432,7 @@ impl<T> Parameter<Buffer<T>> {
         }
         Ok(self.cell.set(Value::Buffer(mem))?)
     }
-}
 
-impl<T: ?Sized> Parameter<T> {
     fn of(value: Value, bound: Bound) -> Self {
         Self { cell: Cell::new(value, bound), kind: PhantomData }
     }

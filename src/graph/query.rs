@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Graph, Node};
 use crate::error::{BuildError, Result};
-use crate::ir::{NodeId, Op};
+use crate::ir::{Hint, NodeId, Op};
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub enum NodeKind {
     Empty,
     /// A kernel over an ND-range.
     Kernel,
-    /// Bytes from buffer to buffer.
+    /// Bytes from memory to memory.
     Copy,
     /// A rectangle from buffer to buffer.
     CopyRect,
@@ -24,6 +24,10 @@ pub enum NodeKind {
     Write,
     /// A buffer to host memory.
     Read,
+    /// Memory that is wanted on the device, or on the host: a hint.
+    Prefetch,
+    /// How memory is going to be used: a hint.
+    Advise,
     /// An executable.
     SubGraph,
 }
@@ -38,6 +42,8 @@ impl NodeKind {
             Op::Fill { .. } => Self::Fill,
             Op::Write { .. } => Self::Write,
             Op::Read { .. } => Self::Read,
+            Op::Hint { hint: Hint::Advice(_), .. } => Self::Advise,
+            Op::Hint { .. } => Self::Prefetch,
             Op::SubGraph(_) => Self::SubGraph,
         }
     }
@@ -53,6 +59,8 @@ impl fmt::Display for NodeKind {
             Self::Fill => "fill",
             Self::Write => "host write",
             Self::Read => "host read",
+            Self::Prefetch => "prefetch",
+            Self::Advise => "advice",
             Self::SubGraph => "sub-graph",
         })
     }

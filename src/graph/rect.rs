@@ -1,16 +1,19 @@
 //! Rectangular copies.
 
+use super::copier;
+use super::kernel::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, after_methods};
-use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::host::Element;
 use crate::cl::places::rect_origin;
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, CopyRect, Mode, Op};
 
 impl Graph {
-    /// Starts a copy of a rectangle, or of a box, from buffer to buffer.
+    /// Starts a copy of a rectangle, or of a box, from memory to memory. Where OpenCL has no command for it, because one of
+    /// them has an address, it is a kernel of clgraph's own.
     ///
     /// Everything is in elements, rows and slices: `region([w, h, d])` copies `d` slices of `h` rows of `w` elements.
     /// Without pitches, rows and slices lie close to each other.
@@ -26,7 +29,7 @@ impl Graph {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "clEnqueueCopyBufferRect")]
-    pub fn copy_rect<T: Element>(&self, src: &Buffer<T>, dst: &Buffer<T>) -> CopyRectNode<'_> {
+    pub fn copy_rect<T: Element>(&self, src: &impl AsRegion<T>, dst: &impl AsRegion<T>) -> CopyRectNode<'_> {
         let side = |region| Side { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
         let rect = Rect { element: size_of::<T>(), region: None, src: side(src.region()), dst: side(dst.region()) };
         CopyRectNode { graph: self, after: After::default(), rect }
@@ -63,10 +66,11 @@ pub(crate) struct Side {
 /// A side in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
+    /// Counted in its memory.
     pub(crate) origin: [usize; 3],
     pub(crate) row: usize,
     pub(crate) slice: usize,
-    /// First byte of the rectangle and one past its last.
+    /// First byte of the rectangle and one past its last, counted in the region.
     start: usize,
     end: usize,
 }
@@ -132,9 +136,21 @@ impl Rect {
     }
 }
 
+/// What the checks found out: where both sides lie, or the launch that does what no command does.
+#[derive(Clone, Debug)]
+pub(crate) enum Laid {
+    Command(Layout, Layout),
+    Launch(Box<Launch>, Checked),
+}
+
+/// The bytes that a rectangle touches.
+fn part(side: &Side, layout: &Layout) -> Region {
+    let offset = side.region.offset + layout.start;
+    Region { mem: side.region.mem.clone(), offset, size: layout.end - layout.start }
+}
+
 impl Request for Rect {
-    /// Source and destination.
-    type Checked = (Layout, Layout);
+    type Checked = Laid;
 
     fn subject(&self) -> String {
         "rectangular copy".to_owned()
@@ -148,17 +164,23 @@ impl Request for Rect {
         let from = layout("source", src, region, *element)?;
         let into = layout("destination", dst, region, *element)?;
         check_apart(src, &from, dst, &into, region, *element)?;
-        Ok((from, into))
+        let size = self.bytes();
+        if size.contains(&0) || !copier::is_needed(&src.region, &dst.region, true) {
+            return Ok(Laid::Command(from, into));
+        }
+        let side = |side: &Side, of: &Layout| copier::Side { region: part(side, of), row: of.row, slice: of.slice };
+        let launch = copier::launch(target, &side(src, &from), &side(dst, &into), size)?;
+        let checked = launch.check(target)?;
+        Ok(Laid::Launch(Box::new(launch), checked))
     }
 
-    fn lower(self, (from, into): Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, laid: Laid, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        let (from, into) = match laid {
+            Laid::Command(from, into) => (from, into),
+            Laid::Launch(launch, checked) => return launch.lower(checked, state, accesses),
+        };
         let region = self.bytes();
         let Self { src, dst, .. } = self;
-        let part = |side: &Side, layout: &Layout| Region {
-            offset: layout.start,
-            size: layout.end - layout.start,
-            ..side.region.clone()
-        };
         accesses.push(state.access(&part(&src, &from), Mode::Read));
         accesses.push(state.access(&part(&dst, &into), Mode::Write));
         Some(Op::CopyRect(Box::new(CopyRect {
@@ -208,7 +230,13 @@ fn layout(what: &'static str, side: &Side, region: [usize; 3], element: usize) -
         .and_then(|length| start.checked_add(length))
         .filter(|end| *end <= side.region.size)
         .ok_or_else(|| outside(start as u64, (start as u64).saturating_add(length.unwrap_or(usize::MAX) as u64)))?;
+    let origin = [origin[0] + side.region.offset, origin[1], origin[2]];
     Ok(Layout { origin, row, slice, start, end })
+}
+
+/// Where a side's region starts in its buffer or allocation.
+fn in_root(side: &Side) -> usize {
+    side.region.mem.offset_in_root() + side.region.offset
 }
 
 /// Says no to a copy within one buffer whose two rectangles share bytes, or that OpenCL does not take.
@@ -233,7 +261,7 @@ fn check_apart(
     }
     let (row, slice) = (from.row, from.slice);
     let boxed = |what: &'static str, side: &Side, layout: &Layout| {
-        let at = rect_origin(side.region.mem.offset_in_root() + layout.start, row, slice, region[2]);
+        let at = rect_origin(in_root(side) + layout.start, row, slice, region[2]);
         let size = [region[0] * element, region[1], region[2]];
         // Drivers tell overlap by the corners of boxes, so a box has to have some.
         if at[0] + size[0] > row || (size[2] > 1 && at[1] + size[1] > slice / row) {
@@ -247,7 +275,7 @@ fn check_apart(
     let overlap = (0..3).all(|dim| a[dim] < b[dim] + size[dim] && b[dim] < a[dim] + size[dim]);
     if overlap {
         let show = |side: &Side, layout: &Layout| {
-            let base = side.region.mem.offset_in_root();
+            let base = in_root(side);
             format!("{:?}", base + layout.start..base + layout.end)
         };
         return Err(BuildCause::Overlap { src: show(src, from), dst: show(dst, into) });

@@ -11,10 +11,11 @@ use smallvec::SmallVec;
 use super::Flat;
 use super::group::Group;
 use super::parameter::Cell;
-use crate::cl::buffer::{Mem, Region, WeakMem};
+use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::ir::{Access, Arg, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId};
+use crate::cl::mem::{Mem, MemId, WeakMem};
+use crate::ir::{Access, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId, ViewKind};
 
 /// A graph as data, and its objects, each kind in the order of its ids.
 #[derive(Clone, Debug, Default)]
@@ -148,10 +149,9 @@ impl fmt::Debug for Turns {
 /// Finds what is in the tables already.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// By C handle, which is unique while `views` keeps the object alive.
-    view_of: HashMap<usize, ViewId>,
-    /// By C handle.
-    root_of: HashMap<usize, Root>,
+    /// Unique while `views` keeps the memory alive.
+    view_of: HashMap<MemId, ViewId>,
+    root_of: HashMap<MemId, Root>,
     roots: u32,
     kernel_of: HashMap<KernelKey, KernelId>,
     /// By view: how many arguments and accesses name it.
@@ -173,6 +173,15 @@ struct Root {
 impl Root {
     fn is_known(&self) -> bool {
         self.views > 0 || self.last.as_ref().is_some_and(WeakMem::is_alive)
+    }
+}
+
+fn view_kind(mem: &Mem) -> ViewKind {
+    match mem.allocation() {
+        Some(allocation) if allocation.is_foreign() => ViewKind::Foreign,
+        Some(_) => ViewKind::Pointer,
+        None if mem.is_sub_buffer() => ViewKind::SubBuffer,
+        None => ViewKind::Buffer,
     }
 }
 
@@ -212,7 +221,7 @@ impl Index {
             let root = tables.ir.views[at as usize].root;
             index.roots = index.roots.max(root.0 + 1);
             index.root_of.entry(mem.root()).or_insert(Root { id: root, views: 0, last: None }).views += 1;
-            index.view_of.insert(mem.raw().addr(), ViewId(at));
+            index.view_of.insert(mem.id(), ViewId(at));
         }
         for view in tables.ir.all_views() {
             index.uses[view.index()] += 1;
@@ -240,7 +249,7 @@ impl Writer<'_> {
     /// The id of some memory, new or known. Nothing uses it yet.
     pub(super) fn view(&mut self, mem: &Mem) -> ViewId {
         let Self { tables, index } = self;
-        if let Some(&view) = index.view_of.get(&mem.raw().addr()) {
+        if let Some(&view) = index.view_of.get(&mem.id()) {
             return view;
         }
         let root = index.root(mem);
@@ -249,7 +258,7 @@ impl Writer<'_> {
             root_size: mem.root_size(),
             offset: mem.offset_in_root(),
             size: mem.size(),
-            is_sub_buffer: mem.is_sub_buffer(),
+            kind: view_kind(mem),
         };
         let view = match index.free.pop() {
             Some(view) => {
@@ -263,7 +272,7 @@ impl Writer<'_> {
                 ViewId(tables.views.len() as u32 - 1)
             }
         };
-        index.view_of.insert(mem.raw().addr(), view);
+        index.view_of.insert(mem.id(), view);
         view
     }
 
@@ -286,7 +295,7 @@ impl Writer<'_> {
             return;
         }
         let Some(mem) = tables.views[view.index()].take() else { return };
-        index.view_of.remove(&mem.raw().addr());
+        index.view_of.remove(&mem.id());
         if let Some(root) = index.root_of.get_mut(&mem.root()) {
             root.views -= 1;
             root.last = Some(mem.downgrade());
@@ -299,7 +308,7 @@ impl Writer<'_> {
     pub(super) fn release_args(&mut self, op: &Op) {
         let Op::Kernel { args, .. } = op else { return };
         for arg in self.ir.args(*args).to_vec() {
-            if let Arg::Buffer(view) = arg {
+            if let Some(view) = arg.view() {
                 self.release(view);
             }
         }

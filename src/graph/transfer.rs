@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
+use super::copier;
+use super::kernel::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, Nodes, after_methods};
@@ -18,8 +20,11 @@ impl Graph {
         EmptyNode { graph: self, after: After::default() }
     }
 
-    /// Starts a copy from buffer to buffer. Source and destination must be equally long; slices name parts.
+    /// Starts a copy from memory to memory. Source and destination must be equally long; slices name parts. Between a buffer
+    /// and memory with an address OpenCL has no command, so there it is a kernel of clgraph's own.
     #[doc(alias = "clEnqueueCopyBuffer")]
+    #[doc(alias = "clEnqueueSVMMemcpy")]
+    #[doc(alias = "clEnqueueMemcpyINTEL")]
     pub fn copy<T>(&self, src: &impl AsRegion<T>, dst: &impl AsRegion<T>) -> CopyNode<'_> {
         CopyNode { graph: self, after: After::default(), copy: Copy { src: src.region(), dst: dst.region() } }
     }
@@ -27,6 +32,8 @@ impl Graph {
     /// Starts a fill: every element of the destination becomes `value`, whose size is 1, 2, 4, 8, 16, 32, 64 or 128
     /// bytes.
     #[doc(alias = "clEnqueueFillBuffer")]
+    #[doc(alias = "clEnqueueSVMMemFill")]
+    #[doc(alias = "clEnqueueMemFillINTEL")]
     pub fn fill<T: Element>(&self, dst: &impl AsRegion<T>, value: T) -> FillNode<'_> {
         let pattern = bytemuck::bytes_of(&value).to_vec();
         FillNode { graph: self, after: After::default(), fill: Fill { dst: dst.region(), pattern } }
@@ -290,7 +297,7 @@ impl Request for Empty {
     }
 }
 
-/// Bytes from buffer to buffer.
+/// Bytes from memory to memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) src: Region,
@@ -298,21 +305,32 @@ pub(crate) struct Copy {
 }
 
 impl Request for Copy {
-    type Checked = ();
+    /// The launch that does it where there is no command.
+    type Checked = Option<(Box<Launch>, Checked)>;
 
     fn subject(&self) -> String {
         "copy".to_owned()
     }
 
-    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+    fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause> {
         let Self { src, dst } = self;
         target.check_context(src, "the source")?;
         target.check_context(dst, "the destination")?;
         same_size(("the source", src.size), ("the destination", dst.size))?;
-        check_overlap(src, dst)
+        check_overlap(src, dst)?;
+        if src.size == 0 || !copier::is_needed(src, dst, false) {
+            return Ok(None);
+        }
+        let side = |region: &Region| copier::Side { region: region.clone(), row: 0, slice: 0 };
+        let launch = copier::launch(target, &side(src), &side(dst), [src.size, 1, 1])?;
+        let checked = launch.check(target)?;
+        Ok(Some((Box::new(launch), checked)))
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        if let Some((launch, checked)) = checked {
+            return launch.lower(checked, state, accesses);
+        }
         let Self { src, dst } = self;
         accesses.push(state.access(&src, Mode::Read));
         accesses.push(state.access(&dst, Mode::Write));
@@ -341,7 +359,9 @@ impl Request for Fill {
         if !(pattern.len().is_power_of_two() && pattern.len() <= 128) {
             return Err(BuildCause::PatternSize { size: pattern.len() });
         }
-        if dst.offset % pattern.len() != 0 || dst.size % pattern.len() != 0 {
+        // "svm_ptr ... must be aligned to pattern_size bytes" (clEnqueueSVMMemFill).
+        let start = if dst.mem.kind().is_pointer() { dst.mem.offset_in_root() } else { 0 };
+        if (start + dst.offset) % pattern.len() != 0 || dst.size % pattern.len() != 0 {
             let [offset, len, pattern] = [dst.offset, dst.size, pattern.len()].map(|size| size as u64);
             return Err(BuildCause::PatternRange { offset, len, pattern });
         }
@@ -454,6 +474,6 @@ fn check_overlap(src: &Region, dst: &Region) -> Result<(), BuildCause> {
     Ok(())
 }
 
-fn place(state: &mut Writer<'_>, region: &Region) -> Place {
+pub(super) fn place(state: &mut Writer<'_>, region: &Region) -> Place {
     Place { view: state.view(&region.mem), offset: region.offset }
 }

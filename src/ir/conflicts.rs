@@ -133,7 +133,7 @@ pub(crate) fn all_uses(ir: &Ir) -> impl Iterator<Item = (NodeId, usize)> {
 
 /// Whether a use writes all bytes of another.
 fn covers(write: &Access, of: &Access, views: &[View]) -> bool {
-    let class = |access: &Access| views[access.view.index()].is_sub_buffer;
+    let class = |access: &Access| views[access.view.index()].is_sub_buffer();
     write.mode.writes()
         && class(write) == class(of)
         && write.range.start <= of.range.start
@@ -147,7 +147,7 @@ mod tests {
     use quickcheck::{Arbitrary, Gen, QuickCheck};
 
     use super::*;
-    use crate::ir::{Mode, Op, ViewId};
+    use crate::ir::{Mode, Op, ViewId, ViewKind};
 
     /// Nodes with one use each: view, first byte, bytes, mode; and edges to the nodes before, as bits.
     #[derive(Clone, Debug)]
@@ -182,7 +182,7 @@ mod tests {
                 root_size: 16,
                 offset: 0,
                 size: 16,
-                is_sub_buffer: view % 2 == 1,
+                kind: if view % 2 == 1 { ViewKind::SubBuffer } else { ViewKind::Buffer },
             });
         }
         for (at, (view, start, len, mode, bits)) in uses.0.iter().enumerate() {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Access, Mode, NodeId, View};
+use super::{Access, Mode, NodeId, View, ViewKind};
 
 /// What is known of all memory of a graph, brought up to date node by node.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ impl Hazards {
     /// Adds to `after` what `node` has to wait for because of an access, and notes the access. A node stands there as
     /// often as it conflicts.
     pub(crate) fn add(&mut self, node: NodeId, access: &Access, view: &View, after: &mut Vec<NodeId>) {
-        if access.range.is_empty() {
+        if access.range.is_empty() || view.kind == ViewKind::Foreign {
             return;
         }
         let index = view.root.index();
@@ -37,7 +37,7 @@ impl Hazards {
         }
         let Root { direct, through_sub_buffers } = &mut self.roots[index];
         let (own, other) =
-            if view.is_sub_buffer { (through_sub_buffers, direct) } else { (direct, through_sub_buffers) };
+            if view.is_sub_buffer() { (through_sub_buffers, direct) } else { (direct, through_sub_buffers) };
         let mut wait_for = |other: NodeId| {
             if other != node {
                 after.push(other);
@@ -216,13 +216,17 @@ mod tests {
     use super::super::{RootId, ViewId};
     use super::*;
 
+    fn kind(sub: bool) -> ViewKind {
+        if sub { ViewKind::SubBuffer } else { ViewKind::Buffer }
+    }
+
     /// Uses by node, range and mode; `sub` says through a sub-buffer. Returns what each node waits for.
     fn run(uses: &[(Range<usize>, Mode, bool)]) -> Vec<Vec<u32>> {
         let mut hazards = Hazards::default();
         uses.iter()
             .enumerate()
             .map(|(node, (range, mode, sub))| {
-                let view = View { root: RootId(0), root_size: 100, offset: 0, size: 100, is_sub_buffer: *sub };
+                let view = View { root: RootId(0), root_size: 100, offset: 0, size: 100, kind: kind(*sub) };
                 let access = Access { view: ViewId(0), range: range.clone(), mode: *mode };
                 let mut after = Vec::new();
                 hazards.add(NodeId(node as u32), &access, &view, &mut after);
@@ -307,12 +311,12 @@ mod tests {
                     reaches[node][pred] = true;
                 }
             }
-            let views = [false, true].map(|is_sub_buffer| View {
+            let views = [false, true].map(|sub| View {
                 root: RootId(0),
                 root_size: 100,
                 offset: 0,
                 size: 100,
-                is_sub_buffer,
+                kind: kind(sub),
             });
             let access = |(range, mode, sub): &(Range<usize>, Mode, bool)| Access {
                 view: ViewId(u32::from(*sub)),

@@ -32,9 +32,9 @@ macro_rules! ids {
 ids! {
     /// A node, counted in the order of adding.
     NodeId;
-    /// Memory as it is named to OpenCL: a buffer or a sub-buffer.
+    /// Memory as it is named to OpenCL: a buffer, a sub-buffer, or an address.
     ViewId;
-    /// Memory as it is: a buffer, with all its sub-buffers.
+    /// Memory as it is: a buffer, with all its sub-buffers, or an allocation.
     RootId;
     /// A kernel function.
     KernelId;
@@ -106,6 +106,11 @@ pub(crate) enum Op {
         size: usize,
         result: ResultId,
     },
+    Hint {
+        of: Place,
+        size: usize,
+        hint: Hint,
+    },
     /// Written out before anything is planned.
     SubGraph(ChildId),
 }
@@ -123,14 +128,27 @@ impl Op {
             Self::SubGraph(_) => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
-            Self::Copy { size, .. } | Self::Fill { size, .. } | Self::Write { size, .. } | Self::Read { size, .. } => {
-                *size == 0
-            }
+            Self::Copy { size, .. }
+            | Self::Fill { size, .. }
+            | Self::Write { size, .. }
+            | Self::Read { size, .. }
+            | Self::Hint { size, .. } => *size == 0,
         }
     }
 }
 
-/// A byte offset in a buffer or sub-buffer.
+/// What a driver is told of memory, and may do nothing about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// It is wanted on the device.
+    ToDevice,
+    /// It is wanted on the host.
+    ToHost,
+    /// How it is going to be used, by a number of the driver's own.
+    Advice(u32),
+}
+
+/// A byte offset in a buffer, a sub-buffer, or behind an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) view: ViewId,
@@ -169,6 +187,18 @@ pub(crate) enum Arg {
     Local(usize),
     /// Bytes in [`Ir::bytes`].
     Value(Span),
+    /// Memory that the kernel reaches by what it finds in memory. These stand behind the kernel's own arguments.
+    Indirect(ViewId),
+}
+
+impl Arg {
+    /// The memory that it names, of which the node has a use.
+    pub(crate) fn view(self) -> Option<ViewId> {
+        match self {
+            Self::Buffer(view) | Self::Indirect(view) => Some(view),
+            Self::Null | Self::Local(_) | Self::Value(_) => None,
+        }
+    }
 }
 
 /// How a node uses memory.
@@ -198,15 +228,28 @@ impl Access {
     pub(crate) fn conflicts_with(&self, other: &Self, views: &[View]) -> bool {
         let (a, b) = (&views[self.view.index()], &views[other.view.index()]);
         a.root == b.root
+            && a.kind != ViewKind::Foreign
+            && b.kind != ViewKind::Foreign
             && (self.mode.writes() || other.mode.writes())
             // "Concurrent reading from, writing to and copying between both a buffer object and its sub-buffer
             // object(s) is undefined" (OpenCL 3.0, clCreateSubBuffer).
-            && (a.is_sub_buffer != b.is_sub_buffer
+            && (a.is_sub_buffer() != b.is_sub_buffer()
                 || (self.range.start < other.range.end && other.range.start < self.range.end))
     }
 }
 
-/// A buffer or sub-buffer.
+/// What memory is behind a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ViewKind {
+    Buffer,
+    SubBuffer,
+    /// An address in an allocation.
+    Pointer,
+    /// An address in an allocation that somebody else has made, and whose uses nobody orders here.
+    Foreign,
+}
+
+/// Memory as it is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) root: RootId,
@@ -215,7 +258,17 @@ pub(crate) struct View {
     /// Where it starts in the root, in bytes.
     pub(crate) offset: usize,
     pub(crate) size: usize,
-    pub(crate) is_sub_buffer: bool,
+    pub(crate) kind: ViewKind,
+}
+
+impl View {
+    pub(crate) fn is_sub_buffer(&self) -> bool {
+        self.kind == ViewKind::SubBuffer
+    }
+
+    pub(crate) fn is_pointer(&self) -> bool {
+        matches!(self.kind, ViewKind::Pointer | ViewKind::Foreign)
+    }
 }
 
 /// A kernel function.
@@ -326,7 +379,7 @@ impl Ir {
 
     /// What arguments and accesses name, each as often as it is named.
     pub(crate) fn all_views(&self) -> impl Iterator<Item = ViewId> {
-        let args = self.args.iter().filter_map(|arg| if let Arg::Buffer(view) = arg { Some(*view) } else { None });
+        let args = self.args.iter().filter_map(|arg| arg.view());
         args.chain(self.accesses.iter().map(|access| access.view))
     }
 

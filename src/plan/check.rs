@@ -68,7 +68,11 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
             _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
             Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
-            Op::Copy { size, .. } | Op::Fill { size, .. } | Op::Write { size, .. } | Op::Read { size, .. } => *size > 0,
+            Op::Copy { size, .. }
+            | Op::Fill { size, .. }
+            | Op::Write { size, .. }
+            | Op::Read { size, .. }
+            | Op::Hint { size, .. } => *size > 0,
         };
         if works != has_step[node.index()] {
             return fail(format!("node {} has a step: {}, does something: {works}", node.0, has_step[node.index()]));
@@ -83,6 +87,7 @@ fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
         .iter()
         .map(|arg| match arg {
             Arg::Buffer(view) => (0, view.index(), Vec::new()),
+            Arg::Indirect(view) => (4, view.index(), Vec::new()),
             Arg::Null => (1, 0, Vec::new()),
             Arg::Local(size) => (2, *size, Vec::new()),
             Arg::Value(span) => (3, 0, ir.bytes(*span).to_vec()),
@@ -121,7 +126,7 @@ fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
         }
         next = segment.steps.end;
         for step in plan.steps[segment.steps.clone()].iter().filter(|_| segment.path == Path::Native) {
-            if matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. }) {
+            if matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. } | Op::Hint { .. }) {
                 return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
             }
         }

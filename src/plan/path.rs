@@ -7,7 +7,7 @@ use super::known::{self, Driver};
 use super::{Options, PlanError, Segment, Step};
 use crate::caps::{Caps, Claim, Version};
 use crate::error::{DriverError, ErrorKind};
-use crate::ir::{Access, Ir, NodeId, Op};
+use crate::ir::{Access, Ir, NodeId, Op, Place, View};
 
 /// How the commands of a graph get to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -129,6 +129,12 @@ pub enum Command {
     CopyRect,
     /// A pattern over a range of a buffer.
     Fill,
+    /// Bytes from address to address: USM or SVM.
+    Memcpy,
+    /// A pattern over a range behind an address.
+    MemFill,
+    /// A prefetch, or advice on the use of memory.
+    Hint,
     /// Host data to a buffer.
     Write,
     /// A buffer to host memory.
@@ -137,17 +143,31 @@ pub enum Command {
 
 impl Command {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Kernel, Self::PrintingKernel, Self::Copy, Self::CopyRect, Self::Fill, Self::Write, Self::Read];
+    pub const ALL: [Self; 10] = [
+        Self::Kernel,
+        Self::PrintingKernel,
+        Self::Copy,
+        Self::CopyRect,
+        Self::Fill,
+        Self::Memcpy,
+        Self::MemFill,
+        Self::Hint,
+        Self::Write,
+        Self::Read,
+    ];
 
-    fn of(op: &Op) -> Option<Self> {
+    fn of(op: &Op, views: &[View]) -> Option<Self> {
+        let is_pointer = |place: &Place| views[place.view.index()].is_pointer();
         Some(match op {
             Op::Empty | Op::SubGraph(_) => return None,
             Op::Kernel { prints: false, .. } => Self::Kernel,
             Op::Kernel { prints: true, .. } => Self::PrintingKernel,
+            Op::Copy { dst, .. } if is_pointer(dst) => Self::Memcpy,
             Op::Copy { .. } => Self::Copy,
             Op::CopyRect(_) => Self::CopyRect,
+            Op::Fill { dst, .. } if is_pointer(dst) => Self::MemFill,
             Op::Fill { .. } => Self::Fill,
+            Op::Hint { .. } => Self::Hint,
             Op::Write { .. } => Self::Write,
             Op::Read { .. } => Self::Read,
         })
@@ -162,6 +182,9 @@ impl fmt::Display for Command {
             Self::Copy => "copy",
             Self::CopyRect => "rectangular copy",
             Self::Fill => "fill",
+            Self::Memcpy => "copy of USM or SVM",
+            Self::MemFill => "fill of USM or SVM",
+            Self::Hint => "prefetch or advice",
             Self::Write => "host write",
             Self::Read => "host read",
         })
@@ -203,7 +226,9 @@ impl Caps {
             Command::Copy => "clCommandCopyBufferKHR",
             Command::CopyRect => "clCommandCopyBufferRectKHR",
             Command::Fill => "clCommandFillBufferKHR",
-            Command::Write | Command::Read => return Err(Why::NoSuchCommand),
+            Command::Memcpy => "clCommandSVMMemcpyKHR",
+            Command::MemFill => "clCommandSVMMemFillKHR",
+            Command::Write | Command::Read | Command::Hint => return Err(Why::NoSuchCommand),
         };
         if caps.missing_commands.contains(&function) { Err(Why::MissingFunction(function)) } else { Ok(()) }
     }
@@ -259,11 +284,12 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
 
 /// By which path a node runs. The only place that decides it.
 fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
-    let (Path::Native, Some(command)) = (choice.0, Command::of(ir.op(node))) else { return choice };
+    let (Path::Native, Some(command)) = (choice.0, Command::of(ir.op(node), &ir.views)) else { return choice };
     // Buffers may be made for other devices of a context, and drivers are known that crash when they refuse to record.
     let view = |access: &Access| ir.views[access.view.index()];
     let too_large = |access: &Access| view(access).root_size as u64 > caps.max_allocation;
-    let misaligned = |access: &Access| !view(access).offset.is_multiple_of(caps.sub_buffer_align.max(1));
+    let align = caps.sub_buffer_align.max(1);
+    let misaligned = |access: &Access| view(access).is_sub_buffer() && !view(access).offset.is_multiple_of(align);
     let why_not = match options.denied.get(&node).copied().or(options.no_native) {
         Some(why) => Some(why),
         None if ir.accesses(node).iter().any(too_large) => Some(Why::TooLarge),

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::event::Event;
 use super::execute::{no_event, nothing};
 use super::queue::Queue;
-use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::allocation::Entering;
+use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Completed, Element, HostData, Slot};
@@ -16,20 +17,21 @@ use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
 use crate::graph::CommandGroup;
 use crate::graph::HostRead;
 use crate::graph::group::Member;
+use crate::graph::hint::Given as Hinted;
 use crate::graph::rect::{Rect, Side};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
 use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_write};
+use crate::ir::Hint;
 
 /// A queue whose commands give no events, which is cheaper: see [`Queue::detached`].
 #[derive(Clone, Copy, Debug)]
 pub struct Detached<'q>(&'q Queue);
 
 /// Bytes of a buffer from `offset` on, or why they are not inside.
-fn region<T>(what: &'static str, buffer: &Buffer<T>, offset: usize, size: usize) -> Result<Region, BuildCause> {
-    let whole = buffer.region();
+fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Result<Region, BuildCause> {
     match offset.checked_add(size) {
-        Some(end) if end <= whole.size => Ok(Region { mem: whole.mem, offset, size }),
+        Some(end) if end <= whole.size => Ok(Region { mem: whole.mem, offset: whole.offset + offset, size }),
         end => Err(BuildCause::OutOfBounds {
             what,
             offset: offset as u64,
@@ -55,10 +57,10 @@ impl Queue {
         Detached(self)
     }
 
-    fn copy_buffer<T>(
+    fn copy_buffer(
         &self,
         want: bool,
-        (src, dst): (&Buffer<T>, &Buffer<T>),
+        (src, dst): (Region, Region),
         (src_offset, dst_offset, size): (usize, usize, usize),
         waits: &[&Event],
     ) -> Result<Option<Event>> {
@@ -71,10 +73,10 @@ impl Queue {
     }
 
     #[allow(clippy::too_many_arguments)] // As in OpenCL.
-    fn copy_buffer_rect<T>(
+    fn copy_buffer_rect(
         &self,
         want: bool,
-        (src, dst): (&Buffer<T>, &Buffer<T>),
+        (src, dst): (Region, Region),
         (src_origin, dst_origin, region): ([usize; 3], [usize; 3], [usize; 3]),
         [src_row, src_slice, dst_row, dst_slice]: [usize; 4],
         waits: &[&Event],
@@ -83,8 +85,8 @@ impl Queue {
         let rect = Rect {
             element: 1,
             region: Some(region),
-            src: side(src.region(), src_origin, src_row, src_slice),
-            dst: side(dst.region(), dst_origin, dst_row, dst_slice),
+            src: side(src, src_origin, src_row, src_slice),
+            dst: side(dst, dst_origin, dst_row, dst_slice),
         };
         self.submit(&rect, waits, want)
     }
@@ -92,12 +94,13 @@ impl Queue {
     fn fill_buffer<T: Element>(
         &self,
         want: bool,
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         pattern: &[T],
         (offset, size): (usize, usize),
         waits: &[&Event],
     ) -> Result<Option<Event>> {
-        let dst = region("destination", buffer, offset, size).map_err(|cause| BuildError::new("fill", cause))?;
+        let dst =
+            region("destination", buffer.region(), offset, size).map_err(|cause| BuildError::new("fill", cause))?;
         self.submit(&Fill { dst, pattern: bytemuck::cast_slice(pattern).to_vec() }, waits, want)
     }
 
@@ -105,14 +108,14 @@ impl Queue {
     fn write_buffer_owned<T: Element>(
         &self,
         want: bool,
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         offset: usize,
         data: HostData<T>,
         waits: &[&Event],
     ) -> Result<Option<Event>> {
         let data = data.into_bytes();
-        let dst =
-            region("destination", buffer, offset, data.len()).map_err(|cause| BuildError::new("host write", cause))?;
+        let dst = region("destination", buffer.region(), offset, data.len())
+            .map_err(|cause| BuildError::new("host write", cause))?;
         self.submit(&Write { dst, data }, waits, want)
     }
 
@@ -120,14 +123,14 @@ impl Queue {
     fn write_buffer<T: Element>(
         &self,
         want: bool,
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         offset: usize,
         data: &[T],
         waits: &[&Event],
     ) -> Result<Option<Event>> {
         let bytes: &[u8] = bytemuck::cast_slice(data);
         let wrong = |cause| BuildError::new("host write", cause);
-        let dst = region("destination", buffer, offset, bytes.len()).map_err(wrong)?;
+        let dst = region("destination", buffer.region(), offset, bytes.len()).map_err(wrong)?;
         if self.records(waits) {
             let write = Write { dst: dst.clone(), data: HostData::from(data).into_bytes() };
             if let Some(event) = self.record_if(&write, Order::Plain, waits)? {
@@ -140,7 +143,10 @@ impl Queue {
         if bytes.is_empty() {
             return Ok(nothing(&to)?.map(Event::from));
         }
+        let mut entering = Entering::default();
+        entering.add(&dst.mem)?;
         let event = enqueue::write_blocking(&To { event: true, ..to }, (&dst.mem, dst.offset), bytes)?;
+        entering.entered(event.as_ref());
         through(event.as_ref())?;
         Ok(event.map(Event::from))
     }
@@ -158,14 +164,14 @@ impl Queue {
     #[doc(alias = "clEnqueueReadBuffer")]
     pub fn enqueue_read_buffer<T: Element>(
         &self,
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         offset: usize,
         data: &mut [T],
         event_wait_list: &[&Event],
     ) -> Result<Event> {
         let wrong = |cause| BuildError::new("host read", cause);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
-        let src = region("source", buffer, offset, bytes.len()).map_err(wrong)?;
+        let src = region("source", buffer.region(), offset, bytes.len()).map_err(wrong)?;
         let read = Read { src, align: 1 };
         read.check(&self.target()).map_err(wrong)?;
         if self.records(event_wait_list) {
@@ -175,11 +181,14 @@ impl Queue {
         }
         self.wait_on_host(event_wait_list)?;
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: true };
+        let mut entering = Entering::default();
+        entering.add(&read.src.mem)?;
         let event = if bytes.is_empty() {
             nothing(&to)?
         } else {
             enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?
         };
+        entering.entered(event.as_ref());
         through(event.as_ref())?;
         Ok(event.ok_or(no_event("clEnqueueReadBuffer"))?.into())
     }
@@ -201,14 +210,15 @@ impl Queue {
     /// ```
     pub fn enqueue_read_buffer_owned<T: Element>(
         &self,
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         offset: usize,
         len: usize,
         event_wait_list: &[&Event],
     ) -> Result<PendingRead<T>> {
         let wrong = |cause| BuildError::new("host read", cause);
         let size = len.saturating_mul(size_of::<T>());
-        let read = Read { src: region("source", buffer, offset, size).map_err(wrong)?, align: align_of::<T>() };
+        let read =
+            Read { src: region("source", buffer.region(), offset, size).map_err(wrong)?, align: align_of::<T>() };
         if let Some(event) = self.record_if(&read, Order::Plain, event_wait_list)? {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
@@ -216,8 +226,11 @@ impl Queue {
         let waits = self.waits(event_wait_list)?;
         let slot = Arc::new(Slot::new(size).ok_or_else(|| wrong(BuildCause::HostMemory { bytes: size }))?);
         let to = To { queue: self.driver(), waits: &waits, event: true };
+        let mut entering = Entering::default();
+        entering.add(&read.src.mem)?;
         let event =
             if size == 0 { nothing(&to)? } else { enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)? };
+        entering.entered(event.as_ref());
         let Some(event) = event else {
             // Nobody can tell when the driver is done with the memory.
             std::mem::forget(slot);
@@ -225,6 +238,46 @@ impl Queue {
         };
         watch::keep_until(event.clone(), Arc::clone(&slot));
         Ok(PendingRead { event: event.into(), slot: Some(slot), element: PhantomData })
+    }
+
+    /// Says that memory is wanted on the device soon. A hint: a driver that does not take it does nothing. Of a buffer, all of
+    /// it is moved.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherContext`], in a [`BuildError`]; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the
+    /// wait list.
+    #[doc(alias = "clEnqueueMigrateMemObjects")]
+    #[doc(alias = "clEnqueueSVMMigrateMem")]
+    #[doc(alias = "clEnqueueMigrateMemINTEL")]
+    pub fn enqueue_prefetch<T>(&self, memory: &impl AsRegion<T>, event_wait_list: &[&Event]) -> Result<Event> {
+        self.give_hint(memory.region(), Hint::ToDevice, event_wait_list)
+    }
+
+    /// Says that memory is wanted on the host soon. As [`enqueue_prefetch`](Self::enqueue_prefetch).
+    ///
+    /// # Errors
+    /// As [`enqueue_prefetch`](Self::enqueue_prefetch).
+    pub fn enqueue_prefetch_to_host<T>(&self, memory: &impl AsRegion<T>, event_wait_list: &[&Event]) -> Result<Event> {
+        self.give_hint(memory.region(), Hint::ToHost, event_wait_list)
+    }
+
+    /// Tells the driver how memory is going to be used, by a `cl_mem_advice_intel` of its own. A hint: only USM has it.
+    ///
+    /// # Errors
+    /// As [`enqueue_prefetch`](Self::enqueue_prefetch).
+    #[doc(alias = "clEnqueueMemAdviseINTEL")]
+    pub fn enqueue_advise<T>(
+        &self,
+        memory: &impl AsRegion<T>,
+        advice: u32,
+        event_wait_list: &[&Event],
+    ) -> Result<Event> {
+        self.give_hint(memory.region(), Hint::Advice(advice), event_wait_list)
+    }
+
+    fn give_hint(&self, of: Region, hint: Hint, waits: &[&Event]) -> Result<Event> {
+        let event = self.submit(&Hinted { of, hint }, waits, true)?;
+        Ok(event.ok_or(no_event("clEnqueueMigrateMemObjects"))?)
     }
 
     /// Records a node of a command group of the graph that the queue records into.
@@ -333,12 +386,12 @@ commands! {
     /// [`crate::DriverError`] when the driver refuses.
     #[doc(alias = "clEnqueueCopyBuffer")]
     fn enqueue_copy_buffer<T>(
-        src_buffer: &Buffer<T>,
-        dst_buffer: &Buffer<T>,
+        src_buffer: &impl AsRegion<T>,
+        dst_buffer: &impl AsRegion<T>,
         src_offset: usize,
         dst_offset: usize,
         size: usize,
-    ) "clEnqueueCopyBuffer" => copy_buffer((src_buffer, dst_buffer), (src_offset, dst_offset, size));
+    ) "clEnqueueCopyBuffer" => copy_buffer((src_buffer.region(), dst_buffer.region()), (src_offset, dst_offset, size));
 
     /// Copies a rectangle, or a box. Origins and `region` are in bytes, rows and slices, pitches in bytes; a pitch of 0 means
     /// as close as the region allows.
@@ -347,8 +400,8 @@ commands! {
     /// [`BuildCause::Rect`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueCopyBufferRect")]
     fn enqueue_copy_buffer_rect<T>(
-        src_buffer: &Buffer<T>,
-        dst_buffer: &Buffer<T>,
+        src_buffer: &impl AsRegion<T>,
+        dst_buffer: &impl AsRegion<T>,
         src_origin: [usize; 3],
         dst_origin: [usize; 3],
         region: [usize; 3],
@@ -357,7 +410,7 @@ commands! {
         dst_row_pitch: usize,
         dst_slice_pitch: usize,
     ) "clEnqueueCopyBufferRect" => copy_buffer_rect(
-        (src_buffer, dst_buffer),
+        (src_buffer.region(), dst_buffer.region()),
         (src_origin, dst_origin, region),
         [src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch],
     );
@@ -369,7 +422,7 @@ commands! {
     /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueFillBuffer")]
     fn enqueue_fill_buffer<T: Element>(
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         pattern: &[T],
         offset: usize,
         size: usize,
@@ -382,7 +435,7 @@ commands! {
     /// [`BuildCause::AccessForbidden`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueWriteBuffer")]
     fn enqueue_write_buffer<T: Element>(
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         offset: usize,
         data: &[T],
     ) "clEnqueueWriteBuffer" => write_buffer(buffer, offset, data);
@@ -392,7 +445,7 @@ commands! {
     /// # Errors
     /// As [`enqueue_write_buffer`](Self::enqueue_write_buffer).
     fn enqueue_write_buffer_owned<T: Element>(
-        buffer: &Buffer<T>,
+        buffer: &impl AsRegion<T>,
         offset: usize,
         data: impl Into<HostData<T>>,
     ) "clEnqueueWriteBuffer" => write_buffer_owned(buffer, offset, data.into());

@@ -6,21 +6,27 @@ use bytemuck::Pod;
 
 use super::event::Event;
 use super::queue::Queue;
-use crate::cl::buffer::{Buffer, BufferSlice};
+use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
-use crate::cl::kernel::{Kernel, KernelObjectError, SetArg};
+use crate::cl::kernel::{Kernel, KernelObject, KernelObjectError, SetArg};
+use crate::cl::mem::Mem;
+use crate::cl::memory::{Memory, MemorySlice};
 use crate::cl::watch;
 use crate::error::{BuildCause, BuildError, DriverError, ProgramError, Result, Status};
+use crate::graph::hint::Given as Hinted;
 use crate::graph::kernel::{Checked, Given, Launch};
-use crate::graph::rect::{Layout, Rect};
+use crate::graph::rect::{Laid, Rect};
 use crate::graph::request::Request;
 use crate::graph::transfer::{Copy, Fill, Write};
 use crate::graph::{BufferArg, Extent, LaunchRef, LocalMemory, Parameter, ValueArg};
-use crate::ir::Mode;
+use crate::ir::{Hint, Mode};
 
 /// A request that can go to the driver at once.
 pub(crate) trait Run: Request + Clone {
+    /// The memory that it uses.
+    fn memory(&self, each: &mut dyn FnMut(&Mem));
+
     /// Enqueues it. What it uses is kept alive until it is complete.
     fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
@@ -34,7 +40,15 @@ pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
 }
 
 impl Run for Copy {
-    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
+        each(&self.src.mem);
+        each(&self.dst.mem);
+    }
+
+    fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        if let Some((launch, checked)) = checked {
+            return launch.run(checked, to);
+        }
         let Self { src, dst } = self;
         if src.size == 0 {
             return nothing(to);
@@ -44,7 +58,16 @@ impl Run for Copy {
 }
 
 impl Run for Rect {
-    fn run(&self, (from, into): (Layout, Layout), to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
+        each(&self.src.region.mem);
+        each(&self.dst.region.mem);
+    }
+
+    fn run(&self, laid: Laid, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let (from, into) = match laid {
+            Laid::Command(from, into) => (from, into),
+            Laid::Launch(launch, checked) => return launch.run(checked, to),
+        };
         let region = self.bytes();
         if region.contains(&0) {
             return nothing(to);
@@ -56,6 +79,10 @@ impl Run for Rect {
 }
 
 impl Run for Fill {
+    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
+        each(&self.dst.mem);
+    }
+
     fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { dst, pattern } = self;
         if dst.size == 0 {
@@ -66,6 +93,10 @@ impl Run for Fill {
 }
 
 impl Run for Write {
+    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
+        each(&self.dst.mem);
+    }
+
     /// The data is kept until the command is complete, which takes an event.
     fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { dst, data } = self;
@@ -82,7 +113,34 @@ impl Run for Write {
     }
 }
 
+impl Run for Hinted {
+    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
+        each(&self.of.mem);
+    }
+
+    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let Self { of, hint } = self;
+        if of.size == 0 {
+            return nothing(to);
+        }
+        let place = (&of.mem, of.offset);
+        Ok(match hint {
+            Hint::Advice(advice) => enqueue::advise(to, place, of.size, *advice)?,
+            hint => enqueue::migrate(to, place, of.size, *hint == Hint::ToHost)?,
+        })
+    }
+}
+
 impl Run for Launch {
+    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
+        for arg in &self.args {
+            if let Given::Buffer(region, _) = arg {
+                each(&region.mem);
+            }
+        }
+        self.indirect.iter().for_each(|(region, _)| each(&region.mem));
+    }
+
     #[inline]
     fn run(&self, checked: Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         if let Some(index) = self.first_fed() {
@@ -103,9 +161,16 @@ impl Run for Launch {
             Given::Local(size) => SetArg::Local(*size),
             Given::Value(range) => SetArg::Value(&bytes[range.clone()]),
         });
-        let launched = kernel.launch(args, |object| {
+        let launch = |object: &KernelObject| {
             enqueue::kernel(to, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
-        });
+        };
+        let launched = if self.indirect.is_empty() {
+            kernel.launch(args, launch)
+        } else {
+            // What a launch reaches indirectly cannot be taken from a kernel object again.
+            let indirect = self.indirect.iter().map(|(region, _)| SetArg::Indirect(&region.mem));
+            kernel.with_args(args.chain(indirect)).map(|object| launch(&object))
+        };
         match launched {
             Ok(event) => Ok(event?),
             Err(KernelObjectError::Create(error)) => Err(error),
@@ -117,7 +182,7 @@ impl Run for Launch {
 }
 
 /// What a kernel takes as an argument: a [`Buffer`], a [`BufferSlice`] (which says what part is used; the argument is the
-/// whole buffer), a value that is plain data, or a [`Parameter`] where the queue records.
+/// whole buffer), a [`Memory`], a [`MemorySlice`] (a pointer to its first element), a value that is plain data, or a [`Parameter`] where the queue records.
 pub trait KernelArg {
     #[doc(hidden)]
     fn give(&self, to: &mut LaunchRef<'_>);
@@ -136,6 +201,24 @@ impl<T> KernelArg for Buffer<T> {
 }
 
 impl<T> KernelArg for BufferSlice<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl<T> KernelArg for Memory<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl<T> KernelArg for MemorySlice<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl<T> KernelArg for Parameter<Memory<T>> {
     fn give(&self, to: &mut LaunchRef<'_>) {
         self.give_buffer(to);
     }
@@ -220,6 +303,14 @@ impl<'k> ExecuteKernel<'k> {
     /// Gives the next argument, a buffer that the kernel writes without reading what was in it.
     pub fn set_arg_write<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Write) });
+        self
+    }
+
+    /// Says that the kernel reads and writes memory which it reaches by addresses that it finds in memory, and not by an
+    /// argument.
+    #[doc(alias = "clSetKernelExecInfo")]
+    pub fn set_indirect<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
+        self.launch.indirect.push((memory.region(), Mode::ReadWrite));
         self
     }
 

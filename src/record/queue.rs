@@ -9,7 +9,8 @@ use opencl_sys::cl_command_queue;
 use super::event::{Event, Kind};
 use super::execute::Run;
 use super::machine::{Goal, Locked, Machine};
-use crate::cl::context::{Context, InContext};
+use crate::cl::allocation::Entering;
+use crate::cl::context::{Context, InContext, OnDevice};
 use crate::cl::device::Device;
 use crate::cl::enqueue::{To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
@@ -337,8 +338,19 @@ impl Queue {
             unfinished = self.waits(waits)?;
             &unfinished
         };
-        let to = To { queue: &self.0.driver, waits, event: want };
-        Ok(request.run(checked, &to)?.map(Event::from))
+        let mut entering = Entering::default();
+        let mut refused = Ok(());
+        request.memory(&mut |mem| {
+            if refused.is_ok() {
+                refused = entering.add(mem);
+            }
+        });
+        refused?;
+        // Memory with an address is to be kept until the command is complete, and from the host.
+        let to = To { queue: &self.0.driver, waits, event: want || !entering.is_empty() };
+        let event = request.run(checked, &to)?;
+        entering.entered(event.as_ref());
+        Ok(event.filter(|_| want).map(Event::from))
     }
 
     /// Ordinary events as a driver takes them, without those that are complete.
@@ -388,6 +400,12 @@ fn first_node<'e>(events: &[&'e Event]) -> Option<(usize, &'e super::NodeEvent)>
         Kind::Driver(_) => None,
         Kind::Node(node) => Some((index, node)),
     })
+}
+
+impl OnDevice for Queue {
+    fn device(&self) -> &Device {
+        Self::device(self)
+    }
 }
 
 impl InContext for Queue {

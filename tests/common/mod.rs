@@ -23,6 +23,8 @@ pub enum Reason {
     RunsInOrder,
     /// The driver does not tell when a command starts, not always.
     StartNotTold,
+    /// The device has no memory that the host reaches by address.
+    NoSharedMemory,
 }
 
 impl Reason {
@@ -32,6 +34,7 @@ impl Reason {
             Self::NoSubDevices => "no-sub-devices",
             Self::RunsInOrder => "runs-in-order",
             Self::StartNotTold => "start-not-told",
+            Self::NoSharedMemory => "no-shared-memory",
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
     Access, Arg, CopyRect, DataId, Grid, Ir, KernelDecl, KernelId, Mode, NodeId, Op, Place, ResultId, RootId, View,
-    ViewId,
+    ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Reader {
                     root_size: size,
                     offset: 0,
                     size,
-                    is_sub_buffer: false,
+                    kind: ViewKind::Buffer,
                 });
                 self.roots += 1;
                 self.views.insert(words[1].to_owned(), view);
@@ -73,7 +73,7 @@ impl Reader {
                 let view = ViewId(self.ir.views.len() as u32);
                 let View { root, root_size, .. } = self.ir.views[access.view.index()];
                 let (offset, size) = (access.range.start, access.range.len());
-                self.ir.views.push(View { root, root_size, offset, size, is_sub_buffer: true });
+                self.ir.views.push(View { root, root_size, offset, size, kind: ViewKind::SubBuffer });
                 self.views.insert(words[1].to_owned(), view);
             }
             "edge" => {
@@ -205,6 +205,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Fill { .. } => "fill",
         Op::Write { .. } => "host write",
         Op::Read { .. } => "host read",
+        Op::Hint { .. } => "hint",
         Op::Empty | Op::SubGraph(_) => "no command",
     }
 }

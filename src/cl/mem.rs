@@ -1,0 +1,203 @@
+//! Memory without its element type, as graphs and commands know it: a buffer, a sub-buffer, or an address.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use opencl_sys::cl_mem;
+
+use super::allocation::Allocation;
+use super::context::Context;
+use super::handle::{Handle, MemKind};
+use crate::caps::MemoryKind;
+
+/// Memory of any kind. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Mem(Arc<MemInner>);
+
+/// Memory that may be gone.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakMem(Weak<MemInner>);
+
+impl WeakMem {
+    /// Whether somebody has it still.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Whether it is this one, and not one that came later.
+    pub(super) fn is(&self, mem: &Mem) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&mem.0))
+    }
+}
+
+pub(super) struct MemInner {
+    pub(super) backing: Backing,
+    pub(super) context: Context,
+    /// The buffer whose memory it is: itself, or the parent of a sub-buffer. Or where its allocation starts.
+    pub(super) root: usize,
+    /// Bytes of that.
+    pub(super) root_size: usize,
+    /// Where it starts in the root, in bytes.
+    pub(super) offset: usize,
+    pub(super) size: usize,
+    pub(super) is_sub_buffer: bool,
+    pub(super) flags: u64,
+}
+
+/// What is behind memory.
+pub(super) enum Backing {
+    Buffer(Handle<MemKind>),
+    Pointer(Arc<Allocation>),
+}
+
+/// How drivers are told of a byte of memory.
+pub(super) enum Address<'a> {
+    /// A buffer, and an offset in bytes.
+    Buffer(cl_mem, usize),
+    Pointer(*mut c_void, &'a Allocation),
+}
+
+/// Tells memory apart that is alive: the address of a C handle, or an address in memory of clgraph's own or of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct MemId(Whose, usize);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Whose {
+    Driver,
+    Own,
+    Foreign,
+}
+
+impl fmt::Debug for MemInner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let range = self.offset..self.offset + self.size;
+        match &self.backing {
+            Backing::Buffer(handle) => write!(f, "{handle:?} bytes {range:?}"),
+            Backing::Pointer(allocation) => write!(f, "{:p} bytes {range:?}", allocation.at(0)),
+        }
+    }
+}
+
+/// As drawings show it.
+impl fmt::Display for Mem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address(0) {
+            Address::Buffer(raw, _) => write!(f, "cl_mem {raw:p}"),
+            Address::Pointer(pointer, _) => write!(f, "{} {pointer:p}", self.kind()),
+        }
+    }
+}
+
+impl Mem {
+    pub(super) fn new(inner: MemInner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    pub(super) fn inner(&self) -> &MemInner {
+        &self.0
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakMem {
+        WeakMem(Arc::downgrade(&self.0))
+    }
+
+    /// An allocation as a whole.
+    pub(super) fn of_allocation(allocation: Arc<Allocation>) -> Self {
+        let (root, size, context) = (allocation.address(), allocation.size(), allocation.context().clone());
+        let backing = Backing::Pointer(allocation);
+        Self(Arc::new(MemInner {
+            backing,
+            context,
+            root,
+            root_size: size,
+            offset: 0,
+            size,
+            is_sub_buffer: false,
+            flags: 0,
+        }))
+    }
+
+    /// What is behind an address of an allocation.
+    pub(super) fn part(&self, offset: usize) -> Self {
+        let Backing::Pointer(allocation) = &self.0.backing else { return self.clone() };
+        let MemInner { context, root, root_size, flags, .. } = &*self.0;
+        Self(Arc::new(MemInner {
+            backing: Backing::Pointer(Arc::clone(allocation)),
+            context: context.clone(),
+            root: *root,
+            root_size: *root_size,
+            offset: self.0.offset + offset,
+            size: self.0.size.saturating_sub(offset),
+            is_sub_buffer: false,
+            flags: *flags,
+        }))
+    }
+
+    /// Tells it apart from other memory, as long as this object lives.
+    pub(crate) fn id(&self) -> MemId {
+        match &self.0.backing {
+            Backing::Buffer(handle) => MemId(Whose::Driver, handle.raw().addr()),
+            Backing::Pointer(allocation) => MemId(whose(allocation), allocation.address().wrapping_add(self.0.offset)),
+        }
+    }
+
+    /// What drivers are told of a byte of it.
+    pub(super) fn address(&self, offset: usize) -> Address<'_> {
+        match &self.0.backing {
+            Backing::Buffer(handle) => Address::Buffer(handle.raw(), offset),
+            Backing::Pointer(allocation) => Address::Pointer(allocation.at(self.0.offset + offset), allocation),
+        }
+    }
+
+    /// The allocation behind a pointer.
+    pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
+        match &self.0.backing {
+            Backing::Buffer(_) => None,
+            Backing::Pointer(allocation) => Some(allocation),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> MemoryKind {
+        self.allocation().map_or(MemoryKind::Buffer, |allocation| allocation.kind())
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// Identifies the underlying buffer or allocation, as long as this object lives.
+    pub(crate) fn root(&self) -> MemId {
+        MemId(self.allocation().map_or(Whose::Driver, |allocation| whose(allocation)), self.0.root)
+    }
+
+    /// The C handle of the underlying buffer, which this object keeps alive. Of memory that is no buffer there is none.
+    pub(super) fn root_raw(&self) -> cl_mem {
+        std::ptr::with_exposed_provenance_mut(self.0.root)
+    }
+
+    pub(crate) fn offset_in_root(&self) -> usize {
+        self.0.offset
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.0.size
+    }
+
+    /// Bytes of the underlying buffer.
+    pub(crate) fn root_size(&self) -> usize {
+        self.0.root_size
+    }
+
+    pub(crate) fn is_sub_buffer(&self) -> bool {
+        self.0.is_sub_buffer
+    }
+
+    pub(crate) fn flags(&self) -> u64 {
+        self.0.flags
+    }
+}
+
+fn whose(allocation: &Allocation) -> Whose {
+    if allocation.is_foreign() { Whose::Foreign } else { Whose::Own }
+}

@@ -1,0 +1,399 @@
+//! Memory that kernels reach by pointer: unified shared memory (USM) and shared virtual memory (SVM); and one type for
+//! whatever a device has of these.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, RangeBounds};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::allocation::{self, Allocation};
+use super::buffer::{AsRegion, Buffer, Region, resolve, sealed, too_large};
+use super::context::OnDevice;
+use super::host::Element;
+use super::mem::Mem;
+use crate::caps::MemoryKind;
+use crate::error::{MemoryError, Result, SetupError};
+
+/// `len` elements of type `T` of any [kind](MemoryKind) of memory. Cheap to clone: clones are the same memory.
+///
+/// A graph and a queue take it wherever they take a [`Buffer`]: as kernel arguments, in copies, fills, reads and writes.
+/// Nodes and submissions keep it alive. A [`slice`](Self::slice) as a kernel argument is a pointer to its first element.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Finalize, Graph, Memory, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// // The best that the device has: `memory.kind()` says what that is.
+/// let memory = Memory::<u32>::new(&queue, 8)?;
+/// let graph = Graph::new(&queue)?;
+/// graph.fill(&memory, 1).add()?;
+/// graph.fill(&memory.slice(4..)?, 2).add()?;
+/// let result = graph.read(&memory).add()?;
+/// let run = graph.finalize(Finalize::default())?.submit(&queue)?;
+/// run.wait()?;
+/// assert_eq!(*run.get(&result)?, [1, 1, 1, 1, 2, 2, 2, 2]);
+/// # Ok(()) }
+/// ```
+pub struct Memory<T> {
+    mem: Mem,
+    element: PhantomData<fn() -> T>,
+}
+
+/// A range of elements of a [`Memory`]. As a kernel argument it is a pointer to its first element.
+pub struct MemorySlice<T> {
+    mem: Mem,
+    size: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Memory<T> {
+    /// Makes `len` elements of what the device of a queue has for its own use, with undefined content: USM device memory, or
+    /// else coarse-grain SVM, or else a buffer. [`kind`](Self::kind) says which.
+    ///
+    /// # Errors
+    /// As [`with_kind`](Self::with_kind).
+    pub fn new(on: &impl OnDevice, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
+        let caps = on.device().caps();
+        let kinds = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse];
+        let kind = kinds.into_iter().find(|kind| caps.has_memory(*kind)).unwrap_or(MemoryKind::Buffer);
+        Self::with_kind(on, kind, len)
+    }
+
+    /// Makes `len` elements of what the host reaches by address too: USM shared memory, or else fine-grain SVM, or else USM
+    /// host memory. See [`host`](Self::host).
+    ///
+    /// # Errors
+    /// As [`with_kind`](Self::with_kind); [`MemoryError::NoSuchMemory`] when the device has none of them.
+    pub fn host_accessible(on: &impl OnDevice, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
+        let caps = on.device().caps();
+        let kinds = [MemoryKind::UsmShared, MemoryKind::SvmFine, MemoryKind::UsmHost];
+        let kind = kinds.into_iter().find(|kind| caps.has_memory(*kind)).unwrap_or(MemoryKind::UsmShared);
+        Self::with_kind(on, kind, len)
+    }
+
+    /// Makes `len` elements of one kind of memory, with undefined content.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoSuchMemory`], which says what the device has; [`MemoryError::Empty`], [`MemoryError::TooLarge`];
+    /// [`crate::DriverError`].
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// use clgraph::{Memory, MemoryKind, Queue};
+    /// let queue = Queue::new(&clgraph::best_device()?)?;
+    /// for kind in MemoryKind::ALL.into_iter().filter(|kind| queue.device().caps().has_memory(*kind)) {
+    ///     let memory = Memory::<f32>::with_kind(&queue, kind, 100)?;
+    ///     assert_eq!((memory.kind(), memory.len()), (kind, 100));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clSVMAlloc")]
+    #[doc(alias = "clDeviceMemAllocINTEL")]
+    #[doc(alias = "clHostMemAllocINTEL")]
+    #[doc(alias = "clSharedMemAllocINTEL")]
+    pub fn with_kind(on: &impl OnDevice, kind: MemoryKind, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
+        if kind == MemoryKind::Buffer {
+            return Ok(Buffer::new(on, len)?.into());
+        }
+        let (context, device) = (on.context(), on.device());
+        let size = len.checked_mul(size_of::<T>()).ok_or_else(|| too_large(usize::MAX as u64, context))?;
+        if size == 0 {
+            return Err(MemoryError::Empty { what: "an allocation" }.into());
+        }
+        if size as u64 > device.caps().max_allocation {
+            let (limit, device) = (device.caps().max_allocation, device.name().to_owned());
+            return Err(MemoryError::TooLarge { asked: size as u64, limit, device }.into());
+        }
+        let allocation = Allocation::new(context, device, kind, size)?;
+        Ok(Self { mem: Mem::of_allocation(Arc::new(allocation)), element: PhantomData })
+    }
+
+    /// Takes a pointer to `len` elements that somebody else has allocated. It is not freed here, and makes no edges in graphs:
+    /// nodes that use it are ordered by [`after`](crate::KernelNode::after) and by the queue that is recorded.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoSuchMemory`] when the device has no memory of that kind, [`MemoryError::NotAPointer`] for
+    /// [`MemoryKind::Buffer`]; [`MemoryError::UnknownPointer`] and [`MemoryError::BeyondAllocation`] as far as USM can tell;
+    /// [`MemoryError::Empty`]; [`SetupError::NullHandle`].
+    ///
+    /// # Safety
+    /// The pointer is one to `len` elements of USM or SVM of this kind, in the queue's context, or of memory of the host where
+    /// the device takes that; it stays valid until nothing uses it any more: no handle to it, no graph, no executable and no
+    /// command; and all its uses, here and elsewhere, are ordered as they have to be.
+    pub unsafe fn from_raw(on: &impl OnDevice, kind: MemoryKind, pointer: *mut T, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
+        if kind == MemoryKind::Buffer {
+            return Err(MemoryError::NotAPointer.into());
+        }
+        let pointer = NonNull::new(pointer.cast::<c_void>()).ok_or(SetupError::NullHandle { what: "pointer" })?;
+        let size = len.saturating_mul(size_of::<T>());
+        if size == 0 {
+            return Err(MemoryError::Empty { what: "memory" }.into());
+        }
+        let device = on.device();
+        allocation::check_kind(device, kind)?;
+        let api = allocation::api(device, kind)?;
+        allocation::check_pointer(on.context(), device, api, pointer, size)?;
+        let allocation = Allocation::of(on.context(), kind, api, pointer, size, true);
+        Ok(Self { mem: Mem::of_allocation(Arc::new(allocation)), element: PhantomData })
+    }
+
+    /// What kind of memory it is.
+    #[must_use]
+    pub fn kind(&self) -> MemoryKind {
+        self.mem.kind()
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.mem.size() / size_of::<T>()
+    }
+
+    /// Whether it has no elements, which none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.mem.size()
+    }
+
+    /// The address, where it is not a buffer. What is done with it elsewhere makes no edges, and is the caller's to order.
+    #[must_use]
+    pub fn as_ptr(&self) -> Option<*mut T> {
+        self.mem.allocation().map(|allocation| allocation.at(0).cast())
+    }
+
+    /// The buffer that it is, where it is one.
+    #[must_use]
+    pub fn as_buffer(&self) -> Option<Buffer<T>> {
+        (!self.kind().is_pointer()).then(|| Buffer::of(self.mem.clone()))
+    }
+
+    /// A range of elements: as a kernel argument, a pointer to the first of them. Of a buffer it is a sub-buffer, which starts
+    /// only where the device can address one.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`]; [`MemoryError::Misaligned`] and [`crate::DriverError`] where it
+    /// is a buffer.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<MemorySlice<T>> {
+        let (start, end) = resolve(&range, self.len())?;
+        if start == end {
+            return Err(MemoryError::Empty { what: "a range" }.into());
+        }
+        let size = (end - start) * size_of::<T>();
+        let mem = match self.mem.allocation() {
+            Some(_) => self.mem.part(start * size_of::<T>()),
+            None => Buffer::<T>::of(self.mem.clone()).sub_buffer(start..end)?.region().mem,
+        };
+        Ok(MemorySlice { mem, size, element: PhantomData })
+    }
+
+    /// The same memory with elements of another type.
+    ///
+    /// # Errors
+    /// [`MemoryError::ElementSize`] when the bytes are no whole number of `U`.
+    pub fn cast<U: Element>(&self) -> Result<Memory<U>> {
+        if size_of::<U>() == 0 || !self.size().is_multiple_of(size_of::<U>()) {
+            return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
+        }
+        Ok(Memory { mem: self.mem.clone(), element: PhantomData })
+    }
+
+    /// Lets the host read it, as a slice, while the guard lives: nothing that uses it can be submitted then.
+    ///
+    /// It does not wait, neither here nor there.
+    ///
+    /// # Errors
+    /// [`MemoryError::Busy`] while something uses it that is not complete, or a guard lives that writes;
+    /// [`MemoryError::NotHostAccessible`] for memory that the host cannot reach, or that somebody else has allocated.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// use clgraph::{Memory, Queue};
+    /// let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let Ok(memory) = Memory::<u32>::host_accessible(&queue, 4) else { return Ok(()) };
+    /// memory.host_mut()?.copy_from_slice(&[1, 2, 3, 4]);
+    /// queue.enqueue_fill_buffer(&memory, &[7], 0, 8, &[])?.wait()?;
+    /// assert_eq!(*memory.host()?, [7, 7, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    pub fn host(&self) -> Result<HostGuard<T>>
+    where
+        T: Element,
+    {
+        let allocation = self.for_host()?;
+        allocation.guard(false)?;
+        Ok(HostGuard { allocation, element: PhantomData })
+    }
+
+    /// Lets the host read and write it while the guard lives. As [`host`](Self::host), but there is one such guard at most.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host); [`MemoryError::Busy`] while any other guard lives, too.
+    pub fn host_mut(&self) -> Result<HostGuardMut<T>>
+    where
+        T: Element,
+    {
+        let allocation = self.for_host()?;
+        allocation.guard(true)?;
+        Ok(HostGuardMut { allocation, element: PhantomData })
+    }
+
+    fn for_host(&self) -> Result<Arc<Allocation>, MemoryError> {
+        let allocation = self.mem.allocation().filter(|its| its.may_have_guards());
+        allocation.cloned().ok_or(MemoryError::NotHostAccessible { kind: self.kind() })
+    }
+}
+
+impl<T> From<Buffer<T>> for Memory<T> {
+    fn from(buffer: Buffer<T>) -> Self {
+        Self { mem: buffer.region().mem, element: PhantomData }
+    }
+}
+
+impl<T> Clone for Memory<T> {
+    fn clone(&self) -> Self {
+        Self { mem: self.mem.clone(), element: PhantomData }
+    }
+}
+
+impl<T> PartialEq for Memory<T> {
+    /// The same memory.
+    fn eq(&self, other: &Self) -> bool {
+        self.mem.id() == other.mem.id()
+    }
+}
+
+impl<T> fmt::Debug for Memory<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} x {}, {}, {:?})", self.len(), std::any::type_name::<T>(), self.kind(), self.mem)
+    }
+}
+
+impl<T> MemorySlice<T> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.size / size_of::<T>()
+    }
+
+    /// Whether it has no elements, which none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+}
+
+impl<T> Clone for MemorySlice<T> {
+    fn clone(&self) -> Self {
+        Self { mem: self.mem.clone(), size: self.size, element: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for MemorySlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemorySlice({} x {}, {:?})", self.len(), std::any::type_name::<T>(), self.mem)
+    }
+}
+
+impl<T> sealed::Sealed<T> for Memory<T> {}
+impl<T> sealed::Sealed<T> for MemorySlice<T> {}
+
+impl<T> AsRegion<T> for Memory<T> {
+    fn region(&self) -> Region {
+        Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
+    }
+}
+
+impl<T> AsRegion<T> for MemorySlice<T> {
+    fn region(&self) -> Region {
+        Region { mem: self.mem.clone(), offset: 0, size: self.size }
+    }
+}
+
+/// Memory that the host reads. See [`Memory::host`].
+pub struct HostGuard<T> {
+    allocation: Arc<Allocation>,
+    element: PhantomData<T>,
+}
+
+/// Memory that the host reads and writes. See [`Memory::host_mut`].
+pub struct HostGuardMut<T> {
+    allocation: Arc<Allocation>,
+    element: PhantomData<T>,
+}
+
+/// The elements of an allocation.
+fn parts<T>(allocation: &Allocation) -> (*mut T, usize) {
+    (allocation.at(0).cast(), allocation.size() / size_of::<T>())
+}
+
+impl<T: Element> Deref for HostGuard<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        let (start, len) = parts(&self.allocation);
+        // SAFETY: **guard**; memory of OpenCL is aligned for its largest type, any bytes are a `T`.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl<T: Element> Deref for HostGuardMut<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        let (start, len) = parts(&self.allocation);
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl<T: Element> DerefMut for HostGuardMut<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        let (start, len) = parts(&self.allocation);
+        // SAFETY: **guard**, of which this is the only one.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+}
+
+impl<T> Drop for HostGuard<T> {
+    fn drop(&mut self) {
+        self.allocation.unguard(false);
+    }
+}
+
+impl<T> Drop for HostGuardMut<T> {
+    fn drop(&mut self) {
+        self.allocation.unguard(true);
+    }
+}
+
+impl<T: Element + fmt::Debug> fmt::Debug for HostGuard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl<T: Element + fmt::Debug> fmt::Debug for HostGuardMut<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}

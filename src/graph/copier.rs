@@ -1,0 +1,47 @@
+//! Copies for which OpenCL has no command, as launches of a kernel: rectangles between addresses, and everything between an
+//! address and a buffer.
+
+use super::kernel::Launch;
+use super::range::Extent;
+use super::request::Target;
+use crate::cl::buffer::Region;
+use crate::cl::copier;
+use crate::error::{BuildCause, Error};
+use crate::ir::Mode;
+
+/// A side of a copy in bytes: the region that it touches, and the pitches of rows and slices.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub(super) region: Region,
+    pub(super) row: usize,
+    pub(super) slice: usize,
+}
+
+/// Whether a kernel has to do what there is no command for.
+pub(super) fn is_needed(src: &Region, dst: &Region, is_rect: bool) -> bool {
+    let (from, into) = (src.mem.kind().is_pointer(), dst.mem.kind().is_pointer());
+    from != into || (is_rect && from)
+}
+
+/// The launch that copies `size` (bytes of a row, rows, slices).
+pub(super) fn launch(target: &Target<'_>, src: &Side, dst: &Side, size: [usize; 3]) -> Result<Launch, BuildCause> {
+    // An element as large as everything is a multiple of. Addresses count from where their allocation starts.
+    let start = |side: &Side| side.region.mem.offset_in_root() + side.region.offset;
+    let all = [start(src), src.row, src.slice, start(dst), dst.row, dst.slice, size[0]];
+    let element = [16, 4].into_iter().find(|element| all.iter().all(|bytes| bytes % element == 0)).unwrap_or(1);
+    let kernel = copier::kernel(target.context, element).map_err(|error| match error {
+        Error::Program(error) => BuildCause::Copier(error),
+        Error::Driver(error) => BuildCause::Driver(error),
+        error => BuildCause::NotSupported { what: "this copy".to_owned(), why: error.to_string() },
+    })?;
+    let mut launch = Launch::new(&kernel);
+    launch.region(src.region.clone(), Some(Mode::Read));
+    launch.region(dst.region.clone(), Some(Mode::Write));
+    for side in [src, dst] {
+        for bytes in [side.region.offset, side.row, side.slice] {
+            launch.value(&((bytes / element) as u64).to_ne_bytes());
+        }
+    }
+    launch.range = Some(Extent::of(&[size[0] / element, size[1], size[2]]));
+    Ok(launch)
+}

@@ -1,0 +1,523 @@
+//! USM, SVM and buffers as one type of memory: in graphs, on queues, and from the host.
+
+mod common;
+
+use clgraph::{
+    Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, Finalize, Graph, Memory, MemoryError, MemoryKind, Node,
+    NodeKind, Parameter, Path, Program, Queue,
+};
+use common::{Bench, Reason, UserEvent, elsewhere, skip, text};
+
+/// Four parts that start where sub-buffers may on every device that is known.
+const PART: usize = 128;
+const LEN: usize = 4 * PART;
+
+/// The kinds of memory that the device has.
+fn kinds(queue: &Queue) -> impl Iterator<Item = MemoryKind> + use<> {
+    let caps = queue.device().caps().clone();
+    MemoryKind::ALL.into_iter().filter(move |kind| caps.has_memory(*kind))
+}
+
+fn memory(bench: &Bench, kind: MemoryKind, data: &[u32]) -> Memory<u32> {
+    let memory = Memory::with_kind(&bench.queue, kind, data.len()).unwrap();
+    bench.queue.enqueue_write_buffer(&memory, 0, data, &[]).unwrap();
+    memory
+}
+
+fn content(queue: &Queue, memory: &Memory<u32>) -> Vec<u32> {
+    let mut data = vec![0; memory.len()];
+    queue.enqueue_read_buffer(memory, 0, &mut data, &[]).unwrap();
+    data
+}
+
+/// Memory that the host reaches by address.
+fn shared(bench: &Bench) -> Option<Memory<u32>> {
+    match Memory::host_accessible(&bench.queue, LEN) {
+        Ok(memory) => Some(memory),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
+            skip(Reason::NoSharedMemory);
+            None
+        }
+    }
+}
+
+fn numbers(from: u32) -> Vec<u32> {
+    (from..from + LEN as u32).collect()
+}
+
+fn event_of(gate: &UserEvent) -> Event {
+    Event::from_opencl3(&gate.0).unwrap()
+}
+
+/// `out[i] = in[i] * 3 + by` over a part.
+fn scale(graph: &Graph, bench: &Bench, from: &Memory<u32>, into: &Memory<u32>, by: u32) -> Node {
+    let (from, into) = (from.slice(PART..3 * PART).unwrap(), into.slice(PART..3 * PART).unwrap());
+    // SAFETY: a work-item touches its own element of each range.
+    unsafe { graph.kernel(&bench.kernel("scale")).read(&from).write(&into).arg(by).range(2 * PART).add().unwrap() }
+}
+
+/// Rules B2, D2, I3: every kind of memory in every command, on each path, built and recorded.
+#[test]
+fn every_kind_of_memory_works_in_every_command_on_each_path() {
+    let bench = Bench::new();
+    for kind in kinds(&bench.queue) {
+        for path in [Path::Replay, Path::Native, Path::Auto] {
+            for recorded in [false, true] {
+                let (a, b) = (memory(&bench, kind, &numbers(0)), memory(&bench, kind, &[7; LEN]));
+                assert_eq!((a.kind(), a.len(), a.size()), (kind, LEN, LEN * 4));
+                let graph = bench.graph();
+                let queue = &bench.queue;
+                let result = if recorded {
+                    let read = graph.record(queue, || {
+                        queue.enqueue_write_buffer_owned(&a, 0, numbers(100), &[])?;
+                        let kernel = bench.kernel("scale");
+                        let mut launch = ExecuteKernel::new(&kernel);
+                        launch.set_arg(&a.slice(PART..3 * PART)?).set_arg(&b.slice(PART..3 * PART)?).set_arg(&1_u32);
+                        // SAFETY: a work-item touches its own element of each range.
+                        unsafe { launch.set_global_work_size(2 * PART).enqueue_nd_range(queue)? };
+                        queue.enqueue_copy_buffer(&b, &a, PART * 4, 0, PART * 4, &[])?;
+                        queue.enqueue_fill_buffer(&b.slice(3 * PART..)?, &[9], 0, PART * 4, &[])?;
+                        queue.enqueue_copy_buffer(&a.slice(..PART)?, &b.slice(..PART)?, 0, 0, PART * 4, &[])?;
+                        queue.enqueue_read_buffer_owned(&b, 0, LEN, &[])
+                    });
+                    read.unwrap().host_read().unwrap()
+                } else {
+                    graph.write(&a, numbers(100)).add().unwrap();
+                    scale(&graph, &bench, &a, &b, 1);
+                    graph.copy(&b.slice(PART..2 * PART).unwrap(), &a.slice(..PART).unwrap()).add().unwrap();
+                    graph.fill(&b.slice(3 * PART..).unwrap(), 9).add().unwrap();
+                    graph.copy(&a.slice(..PART).unwrap(), &b.slice(..PART).unwrap()).add().unwrap();
+                    graph.read(&b).add().unwrap()
+                };
+                let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+                let mut expected = vec![7; LEN];
+                (PART..3 * PART).for_each(|at| expected[at] = (100 + at as u32) * 3 + 1);
+                expected.copy_within(PART..2 * PART, 0);
+                expected[3 * PART..].fill(9);
+                for _ in 0..3 {
+                    let run = executable.submit(queue).unwrap();
+                    run.wait().unwrap();
+                    assert_eq!(*run.get(&result).unwrap(), *expected, "{kind}, {path}, recorded: {recorded}");
+                }
+            }
+        }
+    }
+}
+
+/// The report says by which path the commands go: recorded where the revision has them.
+#[test]
+fn copies_and_fills_of_addresses_are_recorded_where_the_driver_can() {
+    let bench = Bench::new();
+    let caps = bench.queue.device().caps();
+    for kind in kinds(&bench.queue).filter(|kind| kind.is_pointer()) {
+        let (a, b) = (memory(&bench, kind, &[1; LEN]), memory(&bench, kind, &[2; LEN]));
+        let graph = bench.graph();
+        graph.fill(&a, 3).add().unwrap();
+        graph.copy(&a, &b).add().unwrap();
+        graph.prefetch(&b).add().unwrap();
+        graph.advise(&b, 0).add().unwrap();
+        let executable = graph.finalize(Finalize::new().path(Path::Native)).unwrap();
+        let native: usize = executable
+            .report()
+            .segments
+            .iter()
+            .filter(|part| part.path == Path::Native)
+            .map(|part| part.commands)
+            .sum();
+        let expected = [Command::Memcpy, Command::MemFill].iter().filter(|command| caps.can_record(**command).is_ok());
+        assert_eq!(native, expected.count(), "{kind}: {}", executable.report());
+        assert!(caps.can_record(Command::Hint).is_err());
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(content(&bench.queue, &b), [3; LEN]);
+    }
+}
+
+/// Rule D2
+#[test]
+fn ranges_of_an_allocation_conflict_where_they_overlap_and_nowhere_else() {
+    let bench = Bench::new();
+    for kind in kinds(&bench.queue).filter(|kind| kind.is_pointer()) {
+        let memory = memory(&bench, kind, &[0; LEN]);
+        let graph = bench.graph();
+        let fill = |range| graph.fill(&memory.slice(range).unwrap(), 1).add().unwrap();
+        let (left, right) = (fill(0..32), fill(32..64));
+        assert!(graph.predecessors(right).unwrap().is_empty(), "{kind}: disjoint ranges");
+        let middle = fill(31..33);
+        assert_eq!(graph.predecessors(middle).unwrap(), [left, right], "{kind}");
+        let all = graph.read(&memory).add().unwrap().node();
+        assert!(graph.predecessors(all).unwrap().contains(&middle));
+    }
+}
+
+/// Rule D3
+#[test]
+fn memory_of_others_makes_no_edges_and_works() {
+    let bench = Bench::new();
+    for kind in kinds(&bench.queue).filter(|kind| kind.is_pointer()) {
+        let owner = memory(&bench, kind, &numbers(0));
+        let pointer = owner.as_ptr().unwrap();
+        // SAFETY: `owner` outlives everything here, and the nodes are ordered by `after`.
+        let foreign = unsafe { Memory::from_raw(&bench.queue, kind, pointer, LEN) }.unwrap();
+        let graph = bench.graph();
+        let first = graph.fill(&foreign, 5).add().unwrap();
+        let second = graph.fill(&foreign.slice(..8).unwrap(), 6).add().unwrap();
+        assert!(graph.predecessors(second).unwrap().is_empty());
+        // Its owner's handle is not ordered with it, either.
+        let third = graph.fill(&owner.slice(60..).unwrap(), 7).add().unwrap();
+        assert!(graph.predecessors(third).unwrap().is_empty());
+        graph.add_edge(first, second).unwrap();
+        graph.add_edge(second, third).unwrap();
+        for path in [Path::Replay, Path::Native] {
+            graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
+            let mut expected = vec![5; LEN];
+            expected[..8].fill(6);
+            expected[60..].fill(7);
+            assert_eq!(content(&bench.queue, &owner), expected, "{kind}");
+        }
+        // SAFETY: an error.
+        let null = unsafe { Memory::<u32>::from_raw(&bench.queue, kind, std::ptr::null_mut(), 1) };
+        assert!(text(null).contains("null pointer"));
+        // SAFETY: as above.
+        let empty = unsafe { Memory::from_raw(&bench.queue, kind, pointer, 0) };
+        assert!(matches!(empty, Err(Error::Memory(MemoryError::Empty { .. }))));
+        // SAFETY: as above.
+        let buffer = unsafe { Memory::from_raw(&bench.queue, MemoryKind::Buffer, pointer, 1) };
+        assert!(matches!(buffer, Err(Error::Memory(MemoryError::NotAPointer))));
+        if matches!(kind, MemoryKind::UsmDevice | MemoryKind::UsmHost | MemoryKind::UsmShared) {
+            // SAFETY: as above.
+            let beyond = unsafe { Memory::from_raw(&bench.queue, kind, pointer.wrapping_add(1), LEN) };
+            assert!(
+                matches!(beyond, Err(Error::Memory(MemoryError::BeyondAllocation { offset: 4, .. }))),
+                "{beyond:?}"
+            );
+            let mut here = [0_u32; 4];
+            if !bench.queue.device().caps().usm.unwrap().system {
+                // SAFETY: as above.
+                let host = unsafe { Memory::from_raw(&bench.queue, kind, here.as_mut_ptr(), 4) };
+                assert!(matches!(host, Err(Error::Memory(MemoryError::UnknownPointer))), "{host:?}");
+            }
+        }
+        assert!(text(foreign.host()).contains("by its own pointer"));
+    }
+}
+
+/// Rule I5, and copies between memory that OpenCL has no command for.
+#[test]
+fn rectangles_and_copies_between_kinds_give_the_bytes_of_buffers() {
+    let bench = Bench::new();
+    let source: Vec<u32> = (0..4096).collect();
+    let rect = |from: &Memory<u32>, into: &Memory<u32>, path| {
+        let graph = bench.graph();
+        let copy = graph.copy_rect(from, into).region([7, 5, 2]).src_origin([3, 2, 1]).src_pitch(24, 24 * 8);
+        let node = copy.dst_origin([1, 1, 0]).dst_pitch(12, 12 * 7).add().unwrap();
+        graph.copy(&from.slice(1024..2048).unwrap(), &into.slice(2048..3072).unwrap()).add().unwrap();
+        graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
+        (graph.kind(node).unwrap(), content(&bench.queue, into))
+    };
+    let new = |kind| (memory(&bench, kind, &source), memory(&bench, kind, &[0; 4096]));
+    let (from, into) = new(MemoryKind::Buffer);
+    let (kind, expected) = rect(&from, &into, Path::Replay);
+    assert_eq!(kind, NodeKind::CopyRect);
+    for (a, b) in kinds(&bench.queue).flat_map(|a| kinds(&bench.queue).map(move |b| (a, b))) {
+        let (from, into) = (new(a).0, new(b).1);
+        for path in [Path::Replay, Path::Native] {
+            let (kind, content) = rect(&from, &into, path);
+            assert_eq!(kind == NodeKind::Kernel, a.is_pointer() || b.is_pointer());
+            assert_eq!(content, expected, "{a} to {b}");
+        }
+        // At once, on a queue, and in bytes that fit no larger element.
+        let bytes = |memory: &Memory<u32>| memory.cast::<u8>().unwrap();
+        let at_once = memory(&bench, b, &[0; 4096]);
+        let region = ([13, 9, 4], [5, 3, 2], [27, 5, 2]);
+        let pitches = [96, 96 * 8, 48, 48 * 7];
+        for into in [&into, &at_once] {
+            bench.queue.enqueue_write_buffer(into, 0, &[0; 4096], &[]).unwrap();
+            let (from, into) = (bytes(&from), bytes(into));
+            let copied = bench.queue.enqueue_copy_buffer_rect(
+                &from,
+                &into,
+                region.0,
+                region.1,
+                region.2,
+                pitches[0],
+                pitches[1],
+                pitches[2],
+                pitches[3],
+                &[],
+            );
+            copied.unwrap();
+        }
+        let mut model = vec![0_u8; 4096 * 4];
+        let all: Vec<u8> = source.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        for (z, y, x) in (0..2).flat_map(|z| (0..5).flat_map(move |y| (0..27).map(move |x| (z, y, x)))) {
+            model[(2 + z) * 336 + (3 + y) * 48 + 5 + x] = all[(4 + z) * 768 + (9 + y) * 96 + 13 + x];
+        }
+        let model: Vec<u32> = model.chunks(4).map(|bytes| u32::from_ne_bytes(bytes.try_into().unwrap())).collect();
+        assert_eq!(content(&bench.queue, &at_once), model, "{a} to {b}");
+    }
+}
+
+/// Rule I3: memory that a kernel finds in memory.
+#[test]
+fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
+    let bench = Bench::new();
+    let source = "kernel void through(global const ulong *table, global uint *out) {
+        global const uint *found = (global const uint *)table[0];
+        out[get_global_id(0)] = found[get_global_id(0)] + 1;
+    }";
+    let through = Program::from_source(&bench.queue, source).unwrap().kernel("through").unwrap();
+    for kind in kinds(&bench.queue).filter(|kind| kind.is_pointer()) {
+        let (hidden, other) = (memory(&bench, kind, &numbers(5)), memory(&bench, kind, &numbers(50)));
+        let address = |memory: &Memory<u32>| memory.as_ptr().unwrap().expose_provenance() as u64;
+        let table = Memory::<u64>::with_kind(&bench.queue, kind, 1).unwrap();
+        let out = Buffer::<u32>::new(&bench.queue, LEN).unwrap();
+        for path in [Path::Replay, Path::Native] {
+            let graph = bench.graph();
+            let write = graph.write(&table, [address(&hidden)]).add().unwrap();
+            let fill = graph.fill(&hidden.slice(..4).unwrap(), 1).add().unwrap();
+            let launch =
+                |hidden: &Memory<u32>| graph.kernel(&through).read(&table).write(&out).indirect_read(hidden).range(LEN);
+            // SAFETY: a work-item touches its own element of each; the table holds the address of what is declared.
+            let node = unsafe { launch(&hidden).add().unwrap() };
+            assert!(graph.predecessors(node).unwrap().contains(&fill), "an indirect read waits for the write");
+            let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            let mut expected = numbers(6);
+            expected[..4].fill(2);
+            assert_eq!(bench.content(&out), expected, "{kind}");
+            // Rule P9
+            // SAFETY: as above.
+            unsafe { launch(&other).replace(node).unwrap() };
+            graph.write(&table, [address(&other)]).replace(&write).unwrap();
+            executable.update(&[write.node(), node]).unwrap();
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            assert_eq!(bench.content(&out), numbers(51), "{kind}");
+        }
+        // At once, on a queue.
+        bench.queue.enqueue_write_buffer(&table, 0, &[address(&other)], &[]).unwrap();
+        let mut launch = ExecuteKernel::new(&through);
+        launch.set_arg(&table).set_arg(&out).set_indirect(&other).set_global_work_size(LEN);
+        // SAFETY: as above.
+        unsafe { launch.enqueue_nd_range(&bench.queue).unwrap().wait().unwrap() };
+        assert_eq!(bench.content(&out), numbers(51), "{kind}");
+        // SAFETY: an error.
+        let wrong = unsafe { bench.graph().kernel(&through).read(&table).write(&out).indirect(&out).range(1).add() };
+        assert!(text(wrong).contains("reaching a buffer indirectly is not supported"));
+    }
+}
+
+/// Rule P1
+#[test]
+fn a_parameter_of_memory_changes_on_each_path() {
+    let bench = Bench::new();
+    for kind in kinds(&bench.queue) {
+        let sources = [memory(&bench, kind, &numbers(0)), memory(&bench, kind, &numbers(1000))];
+        let out = memory(&bench, kind, &[0; LEN]);
+        for path in [Path::Replay, Path::Native, Path::Auto] {
+            let from = Parameter::memory(&sources[0].slice(..PART).unwrap());
+            let graph = bench.graph();
+            let into = out.slice(..PART).unwrap();
+            // SAFETY: a work-item touches its own element of each.
+            let node = unsafe {
+                graph.kernel(&bench.kernel("scale")).read(&from).write(&into).arg(0_u32).range(PART).add().unwrap()
+            };
+            let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+            let check = |first: u32| {
+                executable.submit(&bench.queue).unwrap().wait().unwrap();
+                let expected: Vec<u32> = (first..first + PART as u32).map(|value| value * 3).collect();
+                assert_eq!(content(&bench.queue, &out)[..PART], expected, "{kind}, {path}");
+            };
+            check(0);
+            from.set(&sources[1]).unwrap();
+            executable.update(&node).unwrap();
+            check(1000);
+            from.set(&sources[1].slice(2 * PART..).unwrap()).unwrap();
+            executable.update(&node).unwrap();
+            check(1000 + 2 * PART as u32);
+            let short = sources[0].cast::<u8>().unwrap().slice(..PART).unwrap();
+            assert!(text(Parameter::memory(&sources[0].cast::<u8>().unwrap()).set(&short)).contains("128"));
+            check(1000 + 2 * PART as u32);
+        }
+    }
+}
+
+/// Host access is by guard: no submission while one lives, and no guard while something is pending.
+#[test]
+fn guards_of_the_host_and_commands_exclude_each_other() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    memory.host_mut().unwrap().copy_from_slice(&numbers(0));
+    let graph = bench.graph();
+    graph.fill(&memory.slice(..4).unwrap(), 9).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let parent = bench.graph();
+    parent.sub_graph(&executable).add().unwrap();
+    let parent = parent.finalize(Finalize::new()).unwrap();
+    let queue = &bench.queue;
+    let write = || queue.enqueue_fill_buffer(&memory, &[1], 0, 4, &[]);
+    {
+        let (one, _two) = (memory.host().unwrap(), memory.host().unwrap());
+        assert_eq!(*one, *numbers(0));
+        for refused in [text(executable.submit(queue)), text(parent.submit(queue)), text(write())] {
+            assert!(refused.contains("the host has this memory"), "{refused}");
+        }
+        let mut back = [0; LEN];
+        assert!(text(queue.enqueue_read_buffer(&memory, 0, &mut back, &[])).contains("the host has this memory"));
+        assert!(text(memory.host_mut()).contains("another guard"));
+    }
+    {
+        let _only = memory.host_mut().unwrap();
+        assert!(text(memory.host()).contains("another guard"));
+        assert!(executable.submit(queue).is_err());
+    }
+    for executable in [&executable, &parent] {
+        executable.submit(queue).unwrap().wait().unwrap();
+        assert_eq!(memory.host().unwrap()[..5], [9, 9, 9, 9, 4]);
+    }
+    // Pending: enqueued, deferred, and of a queue.
+    let gate = UserEvent::new(&bench.queue);
+    queue.enqueue_barrier_with_wait_list(&[&event_of(&gate)]).unwrap();
+    let run = executable.submit(queue).unwrap();
+    assert!(text(memory.host()).contains("a submission uses it"));
+    gate.set(0);
+    run.wait().unwrap();
+    assert_eq!(memory.host_mut().unwrap()[0], 9);
+    let gate = UserEvent::new(&bench.queue);
+    let run = executable.submit_to(queue).after(&event_of(&gate)).submit().unwrap();
+    assert!(text(memory.host()).contains("a submission uses it"), "a deferred one");
+    gate.set(0);
+    run.wait().unwrap();
+    drop(memory.host().unwrap());
+    let gate = UserEvent::new(&bench.queue);
+    let event = queue.enqueue_fill_buffer(&memory, &[3], 0, 4, &[&event_of(&gate)]).unwrap();
+    assert!(text(memory.host()).contains("a command of a queue uses it"));
+    gate.set(0);
+    event.wait().unwrap();
+    assert_eq!(memory.host().unwrap()[..2], [3, 9]);
+    // An update brings new memory under the same rule.
+    let other = Memory::<u32>::host_accessible(queue, LEN).unwrap();
+    let graph = bench.graph();
+    let node = graph.fill(&bench.buffer(&[0; LEN]), 1).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    graph.fill(&other, 1).replace(node).unwrap();
+    executable.update(&node).unwrap();
+    let guard = other.host().unwrap();
+    assert!(text(executable.submit(queue)).contains("the host has this memory"));
+    drop(guard);
+    executable.submit(queue).unwrap().wait().unwrap();
+    assert_eq!(*other.host().unwrap(), [1; LEN]);
+}
+
+/// Rule F1: what commands use outlives them, whoever lets go first.
+#[test]
+fn memory_outlives_the_commands_that_use_it() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    for kind in kinds(queue) {
+        let out = memory(&bench, kind, &[0; LEN]);
+        for path in [Path::Replay, Path::Native] {
+            for round in 0..20 {
+                let gate = UserEvent::new(&bench.queue);
+                queue.enqueue_barrier_with_wait_list(&[&event_of(&gate)]).unwrap();
+                let passing = memory_later(&bench, kind);
+                let graph = bench.graph();
+                graph.fill(&passing, round).add().unwrap();
+                graph.copy(&passing, &out).add().unwrap();
+                graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap();
+                let last = memory_later(&bench, kind);
+                queue.detached().enqueue_copy_buffer(&out, &last, 0, 0, LEN * 4, &[]).unwrap();
+                let event = queue.enqueue_copy_buffer(&last, &out, 0, 0, LEN * 4, &[]).unwrap();
+                drop((graph, passing, last));
+                // Whatever is given away while the commands wait would be found here.
+                let others: Vec<_> = (0..4).map(|_| memory_later(&bench, kind)).collect();
+                gate.set(0);
+                event.wait().unwrap();
+                assert_eq!(content(queue, &out), [round; LEN], "{kind}");
+                drop(others);
+            }
+        }
+    }
+}
+
+fn memory_later(bench: &Bench, kind: MemoryKind) -> Memory<u32> {
+    Memory::with_kind(&bench.queue, kind, LEN).unwrap()
+}
+
+#[test]
+fn the_portable_call_says_what_it_found() {
+    let bench = Bench::new();
+    let caps = bench.queue.device().caps();
+    let memory = Memory::<u32>::new(&bench.queue, LEN).unwrap();
+    let best = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse, MemoryKind::Buffer];
+    assert_eq!(Some(memory.kind()), best.into_iter().find(|kind| caps.has_memory(*kind)));
+    assert_eq!(memory.as_ptr().is_some(), memory.kind().is_pointer());
+    assert_eq!(memory.as_buffer().is_some(), !memory.kind().is_pointer());
+    let buffer = bench.buffer(&[4; LEN]);
+    let memory = Memory::from(buffer.clone());
+    assert_eq!((memory.kind(), memory.as_buffer()), (MemoryKind::Buffer, Some(buffer)));
+    assert_eq!(content(&bench.queue, &memory), [4; LEN]);
+    assert_eq!(memory.cast::<u8>().unwrap().len(), LEN * 4);
+    assert!(memory.cast::<[u8; 3]>().is_err());
+    if let Some(memory) = shared(&bench) {
+        assert!(memory.kind().is_host_accessible());
+    }
+    let queue = &bench.queue;
+    queue.enqueue_prefetch(&memory, &[]).unwrap().wait().unwrap();
+    queue.enqueue_prefetch_to_host(&memory, &[]).unwrap().wait().unwrap();
+    queue.enqueue_advise(&memory, 0, &[]).unwrap().wait().unwrap();
+    let graph = bench.graph();
+    let hints = [graph.prefetch(&memory).add(), graph.prefetch_to_host(&memory).add(), graph.advise(&memory, 0).add()];
+    let kinds = hints.map(|node| graph.kind(node.unwrap()).unwrap());
+    assert_eq!(kinds, [NodeKind::Prefetch, NodeKind::Prefetch, NodeKind::Advise]);
+}
+
+#[test]
+fn wrong_sizes_ranges_and_kinds_are_clear_errors() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let caps = queue.device().caps();
+    for kind in MemoryKind::ALL {
+        if !caps.has_memory(kind) {
+            let error = Memory::<u32>::with_kind(queue, kind, LEN).unwrap_err();
+            assert!(matches!(&error, Error::Memory(MemoryError::NoSuchMemory { has, .. }) if has.contains("buffer")));
+            assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
+            continue;
+        }
+        assert!(matches!(Memory::<u32>::with_kind(queue, kind, 0), Err(Error::Memory(MemoryError::Empty { .. }))));
+        let most = usize::try_from(caps.max_allocation).unwrap();
+        for len in [most / 4 + 1, usize::MAX / 4, usize::MAX] {
+            let error = Memory::<u32>::with_kind(queue, kind, len).unwrap_err();
+            assert!(matches!(error, Error::Memory(MemoryError::TooLarge { .. })), "{kind}: {error}");
+            assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        }
+        let memory = memory(&bench, kind, &[1; LEN]);
+        assert!(matches!(
+            memory.slice(LEN - 1..LEN + 1),
+            Err(Error::Memory(MemoryError::OutOfBounds { len: LEN, .. }))
+        ));
+        assert!(matches!(memory.slice(5..5), Err(Error::Memory(MemoryError::Empty { .. }))));
+        if kind == MemoryKind::Buffer && caps.sub_buffer_align > 4 {
+            assert!(matches!(memory.slice(1..5), Err(Error::Memory(MemoryError::Misaligned { .. }))));
+        }
+        if !kind.is_host_accessible() {
+            for error in [text(memory.host()), text(memory.host_mut())] {
+                assert!(error.contains("the host cannot reach this memory"), "{error}");
+            }
+        }
+        let graph = bench.graph();
+        let small = memory.slice(..PART).unwrap();
+        let mismatch = graph.copy(&small, &memory).add();
+        assert!(text(mismatch).contains("512"));
+        let overlap = graph.copy(&small, &memory.slice(..PART).unwrap()).add();
+        assert!(text(overlap).contains("overlap"));
+        let elsewhere = elsewhere();
+        let theirs = Memory::<u32>::with_kind(&elsewhere.queue, kind, LEN).unwrap();
+        assert!(text(graph.copy(&theirs, &memory).add()).contains("context"));
+        assert!(text(graph.prefetch(&theirs).add()).contains("context"));
+        assert!(text(queue.enqueue_fill_buffer(&theirs, &[1], 0, 4, &[])).contains("context"));
+        let beyond = queue.enqueue_fill_buffer(&memory.slice(3 * PART..).unwrap(), &[1], 0, (PART + 1) * 4, &[]);
+        assert!(text(beyond).contains("outside"));
+        assert!(graph.is_empty());
+    }
+}
