@@ -8,13 +8,14 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
+use crate::addresses;
 use clgraph::{
     Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
     InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
 };
 
 /// Of `kernels-cl/tests.cl`, and no more: a program is compiled at each of thousands of places.
-const SOURCE: &str = "
+pub const SOURCE: &str = "
 __kernel void scale(__global const uint *in, __global uint *out, uint by) {
     size_t i = get_global_id(0);
     out[i] = in[i] * 3u + by;
@@ -33,7 +34,7 @@ pub struct Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 23] = [
+pub const USES: [Use; 26] = [
     Use { name: "replay", run: || everything(Path::Replay, PLAIN, End::Wait) },
     Use { name: "native", run: || everything(Path::Native, PLAIN, End::Wait) },
     Use { name: "out of order", run: || everything(Path::Auto, OUT_OF_ORDER, End::Wait) },
@@ -57,6 +58,9 @@ pub const USES: [Use; 23] = [
     Use { name: "executed by the queue", run: executed },
     Use { name: "updated", run: || updated(Path::Replay) },
     Use { name: "updated, native", run: || updated(Path::Native) },
+    Use { name: "addresses", run: || addresses::in_a_graph(Path::Replay) },
+    Use { name: "addresses, native", run: || addresses::in_a_graph(Path::Native) },
+    Use { name: "addresses, executed", run: addresses::on_a_queue },
 ];
 
 /// How [`everything`] goes on when it has an executable.
@@ -87,12 +91,12 @@ pub fn take_errors() -> Errors {
 }
 
 /// Does a step, and once more with the same objects if it fails.
-fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
+pub fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     once_more(&step, &step)
 }
 
 /// Does a step, and if it fails what should work all the same.
-fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Result<T>) -> Result<T> {
     step().or_else(|error| {
         ERRORS.lock().unwrap_or_else(PoisonError::into_inner).first.push(error.to_string());
         then().inspect_err(|error| {
@@ -102,7 +106,7 @@ fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Result<
 }
 
 /// What a submission read. If it failed, another one, with the same input, has to do.
-fn result(run: &Submission, read: &HostRead<u32>, resubmit: impl Fn() -> Result<Submission>) -> Result<Vec<u32>> {
+pub fn result(run: &Submission, read: &HostRead<u32>, resubmit: impl Fn() -> Result<Submission>) -> Result<Vec<u32>> {
     let of = |run: &Submission| {
         run.wait()?;
         Ok(run.get(read)?.to_vec())
@@ -163,7 +167,7 @@ impl Stirrer {
     }
 }
 
-fn setup() -> Result<Queue> {
+pub fn setup() -> Result<Queue> {
     let device = again(clgraph::best_device)?;
     again(|| Queue::new(&device))
 }
@@ -277,7 +281,7 @@ fn several_executables() -> Result<Vec<Vec<u32>>> {
 }
 
 /// All result slots are held, and then one is given back.
-fn results_held() -> Result<Vec<Vec<u32>>> {
+pub fn results_held() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let stirrer = Stirrer::new(&queue)?;
     let executable = stirrer.finalize(Finalize::new().result_slots(2))?;

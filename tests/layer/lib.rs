@@ -26,10 +26,12 @@ enum Kind {
     Kernel,
     Event,
     CommandBuffer,
+    Memory,
 }
 
 /// The names of the kinds, in their order.
-const KINDS: [&CStr; 8] = [c"device", c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer"];
+const KINDS: [&CStr; 9] =
+    [c"device", c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer", c"USM or SVM"];
 
 static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len()];
 static CALLS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
@@ -68,6 +70,7 @@ macro_rules! wrappers {
         last { $( $l_at:literal $l_name:ident ($($l_arg:ident)*); )* }
         retain { $( $r_at:literal $r_name:ident $r_kind:ident; )* }
         release { $( $f_at:literal $f_name:ident $f_kind:ident; )* }
+        free { $( $m_at:literal $m_name:ident; )* }
     ) => {
         #[allow(non_snake_case)]
         mod wrapped {
@@ -147,6 +150,35 @@ macro_rules! wrappers {
                     wrapped_reference($f_at, object, Kind::$f_kind, -1)
                 }
             )*
+            $(
+                /// As above; of a context.
+                pub(super) unsafe extern "C" fn $m_name(context: usize, memory: usize) -> usize {
+                    type Function = unsafe extern "C" fn(usize, usize) -> usize;
+                    let failed = enter($m_at);
+                    // SAFETY: as above.
+                    let status = unsafe {
+                        std::mem::transmute::<usize, Function>(TARGET[$m_at].load(SeqCst))(context, memory)
+                    };
+                    count(Kind::Memory, -1);
+                    failed.map_or(status, |error| error as usize)
+                }
+            )*
+
+            /// Without a status: null is all that it says.
+            pub(super) unsafe extern "C" fn clSVMAlloc(a: usize, b: usize, c: usize, d: usize) -> usize {
+                type Function = unsafe extern "C" fn(usize, usize, usize, usize) -> usize;
+                if enter(SVM_ALLOC).is_some() {
+                    return 0;
+                }
+                // SAFETY: as above.
+                let function = unsafe { std::mem::transmute::<usize, Function>(TARGET[SVM_ALLOC].load(SeqCst)) };
+                // SAFETY: as above.
+                let memory = unsafe { function(a, b, c, d) };
+                if memory != 0 {
+                    count(Kind::Memory, 1);
+                }
+                memory
+            }
         }
 
         /// Every wrapper: place, name, address.
@@ -158,6 +190,8 @@ macro_rules! wrappers {
                 $( ($r_at, stringify!($r_name), wrapped::$r_name as *const () as usize), )*
                 $( ($l_at, stringify!($l_name), wrapped::$l_name as *const () as usize), )*
                 $( ($f_at, stringify!($f_name), wrapped::$f_name as *const () as usize), )*
+                $( ($m_at, stringify!($m_name), wrapped::$m_name as *const () as usize), )*
+                (SVM_ALLOC, "clSVMAlloc", wrapped::clSVMAlloc as *const () as usize),
             ]
         }
     };
@@ -194,6 +228,9 @@ wrappers! {
         123 clCreateCommandQueueWithProperties Queue (a b c);
         137 clCloneKernel Kernel (a);
         256 clCreateCommandBufferKHR CommandBuffer (a b c);
+        266 clHostMemAllocINTEL Memory (a b c d);
+        267 clDeviceMemAllocINTEL Memory (a b c d e);
+        268 clSharedMemAllocINTEL Memory (a b c d e);
     }
     call {
         0 clGetPlatformIDs (a b c);
@@ -217,6 +254,8 @@ wrappers! {
         81 clSetEventCallback (a b c d);
         83 clSetMemObjectDestructorCallback (a b c);
         101 clGetKernelArgInfo (a b c d e f);
+        134 clSetKernelArgSVMPointer (a b c);
+        135 clSetKernelExecInfo (a b c d);
         257 clFinalizeCommandBufferKHR (a);
         258 clCommandNDRangeKernelKHR (a b c d e f g h i j k l);
         261 clCommandBarrierWithWaitListKHR (a b c d e f g);
@@ -224,6 +263,10 @@ wrappers! {
         263 clCommandCopyBufferRectKHR (a b c d e f g h i j k l m n o p);
         264 clCommandFillBufferKHR (a b c d e f g h i j k l);
         265 clUpdateMutableCommandsKHR (a b c d);
+        270 clSetKernelArgMemPointerINTEL (a b c);
+        271 clGetMemAllocInfoINTEL (a b c d e f);
+        276 clCommandSVMMemcpyKHR (a b c d e f g h i j);
+        277 clCommandSVMMemFillKHR (a b c d e f g h i j k);
     }
     enqueue {
         48 clEnqueueReadBuffer (a b c d e f g h);
@@ -232,9 +275,17 @@ wrappers! {
         59 clEnqueueNDRangeKernel (a b c d e f g h);
         88 clEnqueueCopyBufferRect (a b c d e f g h i j k l);
         102 clEnqueueFillBuffer (a b c d e f g h);
+        104 clEnqueueMigrateMemObjects (a b c d e f);
         105 clEnqueueMarkerWithWaitList (a b c);
         106 clEnqueueBarrierWithWaitList (a b c);
+        129 clEnqueueSVMMemcpy (a b c d e f g);
+        130 clEnqueueSVMMemFill (a b c d e f g);
+        139 clEnqueueSVMMigrateMem (a b c d e f g);
         259 clEnqueueCommandBufferKHR (a b c d e);
+        272 clEnqueueMemcpyINTEL (a b c d e f g);
+        273 clEnqueueMemFillINTEL (a b c d e f g);
+        274 clEnqueueMigrateMemINTEL (a b c d e f);
+        275 clEnqueueMemAdviseINTEL (a b c d e f);
     }
     last {
         85 clSetUserEventStatus (a b);
@@ -258,7 +309,14 @@ wrappers! {
         95 clReleaseDevice Device;
         260 clReleaseCommandBufferKHR CommandBuffer;
     }
+    free {
+        127 clSVMFree;
+        269 clMemFreeINTEL;
+    }
 }
+
+/// The place of `clSVMAlloc` in the table.
+const SVM_ALLOC: usize = 126;
 
 /// The place of `clGetExtensionFunctionAddressForPlatform` in the table.
 const ADDRESS: usize = 107;
