@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use clgraph::{
     Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, Finalize, Graph, Memory, MemoryError, MemoryKind, Node,
     NodeKind, Parameter, Path, Program, Queue,
@@ -409,6 +411,184 @@ fn guards_of_the_host_and_commands_exclude_each_other() {
     assert_eq!(*other.host().unwrap(), [1; LEN]);
 }
 
+/// A guard waits for a submission whose executable has gone, in each way that it can go.
+#[test]
+fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    let queue = &bench.queue;
+    for path in [Path::Replay, Path::Native] {
+        for deferred in [false, true] {
+            for in_parent in [false, true] {
+                let graph = bench.graph();
+                graph.fill(&memory, 5).add().unwrap();
+                let mut executable = graph.finalize(Finalize::new().path(path)).unwrap();
+                if in_parent {
+                    let parent = bench.graph();
+                    parent.sub_graph(&executable).add().unwrap();
+                    executable = parent.finalize(Finalize::new().path(path)).unwrap();
+                }
+                let gate = UserEvent::new(queue);
+                let run = if deferred {
+                    executable.submit_to(queue).after(&event_of(&gate)).submit().unwrap()
+                } else {
+                    queue.enqueue_barrier_with_wait_list(&[&event_of(&gate)]).unwrap();
+                    executable.submit(queue).unwrap()
+                };
+                drop((graph, executable));
+                assert!(text(memory.host_mut()).contains("a submission uses it"), "{path}, {deferred}, {in_parent}");
+                gate.set(0);
+                run.wait().unwrap();
+                queue.finish().unwrap();
+                // What the run has left is put away on a thread of its own.
+                let free = (0..1000).any(|_| {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    memory.host_mut().is_ok()
+                });
+                assert!(free, "{path}, {deferred}, {in_parent}");
+            }
+        }
+    }
+}
+
+/// Who asks for a guard again and again, and gets none, does not disturb submissions.
+#[test]
+fn guards_that_are_refused_refuse_no_submission() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    let queue = &bench.queue;
+    let graph = bench.graph();
+    graph.fill(&memory, 5).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let gate = UserEvent::new(queue);
+    queue.enqueue_barrier_with_wait_list(&[&event_of(&gate)]).unwrap();
+    executable.submit(queue).unwrap();
+    let (done, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                assert!(memory.host().is_err());
+                asked.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let mut submitted = 0;
+        while submitted < 300 || asked.load(Ordering::SeqCst) < 100 {
+            let outcome = executable.submit(queue).map(|_| ());
+            let outcome = outcome.and_then(|()| queue.enqueue_fill_buffer(&memory, &[1], 0, 4, &[]).map(|_| ()));
+            if outcome.is_err() || submitted > 100_000 {
+                done.store(true, Ordering::SeqCst);
+            }
+            outcome.unwrap();
+            submitted += 1;
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    gate.set(0);
+    queue.finish().unwrap();
+    assert_eq!(memory.host().unwrap()[..2], [1, 5]);
+}
+
+/// Memory that an update has taken away, or brought, is free when its runs are over, with and without their events.
+#[test]
+fn a_guard_is_to_be_had_when_runs_without_events_are_over() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    let queue = &bench.queue;
+    let (graph, buffer) = (bench.graph(), bench.buffer(&[0; LEN]));
+    let node = graph.fill(&buffer, 1).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let detached = || executable.submit_to(queue).submit_detached().unwrap();
+    detached();
+    graph.fill(&memory, 2).replace(node).unwrap();
+    executable.update(&node).unwrap();
+    queue.finish().unwrap();
+    drop(memory.host().unwrap());
+    detached();
+    queue.finish().unwrap();
+    assert_eq!(memory.host().unwrap()[0], 2);
+    graph.fill(&buffer, 3).replace(node).unwrap();
+    executable.update(&node).unwrap();
+    for _ in 0..3 {
+        detached();
+        queue.finish().unwrap();
+        drop(memory.host_mut().unwrap());
+    }
+}
+
+/// Slices, offsets in them, and addresses of others, which may be aligned in any way.
+#[test]
+fn copies_by_kernel_start_where_they_should() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let buffer = bench.buffer(&[0; 64]);
+    for kind in kinds(queue).filter(|kind| kind.is_pointer()) {
+        let memory = memory(&bench, kind, &numbers(0));
+        for (slice, offset, len) in [(0, 0, 64), (2, 2, 16), (1, 3, 16), (4, 4, 16), (3, 0, 5), (6, 1, 1)] {
+            queue.enqueue_fill_buffer(&buffer, &[9], 0, 256, &[]).unwrap();
+            let part = memory.slice(slice..).unwrap();
+            queue.enqueue_copy_buffer(&part, &buffer, offset * 4, 0, len * 4, &[]).unwrap();
+            let first = (slice + offset) as u32;
+            let mut expected = vec![9; 64];
+            (0..len).for_each(|at| expected[at] = first + at as u32);
+            assert_eq!(bench.content(&buffer), expected, "{kind}: {slice}, {offset}, {len}");
+            let graph = bench.graph();
+            let rect = graph.copy_rect(&part, &buffer).region([len, 1, 1]).src_origin([offset, 0, 0]);
+            rect.dst_origin([0; 3]).add().unwrap();
+            queue.enqueue_fill_buffer(&buffer, &[9], 0, 256, &[]).unwrap();
+            bench.run(&graph);
+            assert_eq!(bench.content(&buffer), expected, "{kind}: {slice}, {offset}, {len}");
+            let pointer = memory.as_ptr().unwrap().wrapping_add(slice);
+            // SAFETY: `memory` outlives it, and the queue is in order.
+            let foreign = unsafe { Memory::from_raw(queue, kind, pointer, LEN - slice) }.unwrap();
+            queue.enqueue_fill_buffer(&buffer, &[9], 0, 256, &[]).unwrap();
+            queue.enqueue_copy_buffer(&foreign, &buffer, offset * 4, 0, len * 4, &[]).unwrap();
+            assert_eq!(bench.content(&buffer), expected, "{kind}: {slice}, {offset}, {len}");
+        }
+        // Another alignment in the place of a copy, and none at all.
+        let graph = bench.graph();
+        let out = Buffer::<u32>::new(queue, 4).unwrap();
+        let node = graph.copy(&memory.slice(0..4).unwrap(), &out).add().unwrap();
+        let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+        for from in [1, 2, 4] {
+            graph.copy(&memory.slice(from..from + 4).unwrap(), &out).replace(node).unwrap();
+            executable.update(&node).unwrap();
+            executable.submit(queue).unwrap().wait().unwrap();
+            assert_eq!(bench.content(&out)[0], from as u32, "{kind}");
+        }
+        // Within an allocation a kernel has no rules of its own.
+        let graph = bench.graph();
+        let rect = graph.copy_rect(&memory, &memory).region([4, 4, 1]).src_pitch(8, 0).dst_pitch(4, 0);
+        rect.dst_origin([256, 0, 0]).add().unwrap();
+        bench.run(&graph);
+        assert_eq!(content(queue, &memory)[256..264], [0, 1, 2, 3, 8, 9, 10, 11], "{kind}");
+    }
+}
+
+/// Addresses of others are told apart by who wraps them, and may lie in each other.
+#[test]
+fn wrapped_addresses_that_overlap_are_not_mixed_up() {
+    let bench = Bench::new();
+    let stir = bench.kernel("stir");
+    for kind in kinds(&bench.queue).filter(|kind| kind.is_pointer()) {
+        let owner = memory(&bench, kind, &[0; LEN]);
+        let at = |offset: usize| {
+            // SAFETY: `owner` outlives everything here, and a submission runs one command.
+            unsafe { Memory::from_raw(&bench.queue, kind, owner.as_ptr().unwrap().wrapping_add(offset), 100) }.unwrap()
+        };
+        let (low, high) = (at(0), at(100));
+        let graph = bench.graph();
+        graph.fill(&at(0).slice(50..).unwrap(), 1).add().unwrap();
+        let launch = |memory: &Memory<u32>| graph.kernel(&stir).read_write(memory).range(100);
+        // SAFETY: a work-item touches its own element.
+        let group = unsafe { graph.command_group([launch(&high), launch(&low)]) }.unwrap();
+        graph.group(&group).add().unwrap();
+        bench.run(&graph);
+        let expected: Vec<u32> = (0..100).collect();
+        assert_eq!(content(&bench.queue, &owner)[100..200], expected, "{kind}");
+    }
+}
+
 /// Rule F1: what commands use outlives them, whoever lets go first.
 #[test]
 fn memory_outlives_the_commands_that_use_it() {
@@ -429,12 +609,18 @@ fn memory_outlives_the_commands_that_use_it() {
                 queue.detached().enqueue_copy_buffer(&out, &last, 0, 0, LEN * 4, &[]).unwrap();
                 let event = queue.enqueue_copy_buffer(&last, &out, 0, 0, LEN * 4, &[]).unwrap();
                 drop((graph, passing, last));
-                // Whatever is given away while the commands wait would be found here.
-                let others: Vec<_> = (0..4).map(|_| memory_later(&bench, kind)).collect();
+                // What was freed too early would be given out again here, and written to by the commands that wait.
+                let others: Vec<_> = (0..8).map(|_| memory_later(&bench, kind)).collect();
+                let elsewhere = bench.another_queue(false);
+                for other in &others {
+                    elsewhere.enqueue_write_buffer(other, 0, &[77; LEN], &[]).unwrap();
+                }
                 gate.set(0);
                 event.wait().unwrap();
                 assert_eq!(content(queue, &out), [round; LEN], "{kind}");
-                drop(others);
+                for other in &others {
+                    assert_eq!(content(queue, other), [77; LEN], "{kind}");
+                }
             }
         }
     }
@@ -463,6 +649,13 @@ fn the_portable_call_says_what_it_found() {
         assert!(memory.kind().is_host_accessible());
     }
     let queue = &bench.queue;
+    for memory in kinds(queue).map(|kind| memory_later(&bench, kind)) {
+        for queue in [queue, &bench.another_queue(true)] {
+            queue.enqueue_prefetch(&memory, &[]).unwrap().wait().unwrap();
+            queue.enqueue_prefetch_to_host(&memory, &[]).unwrap().wait().unwrap();
+            queue.enqueue_advise(&memory, 0, &[]).unwrap().wait().unwrap();
+        }
+    }
     queue.enqueue_prefetch(&memory, &[]).unwrap().wait().unwrap();
     queue.enqueue_prefetch_to_host(&memory, &[]).unwrap().wait().unwrap();
     queue.enqueue_advise(&memory, 0, &[]).unwrap().wait().unwrap();

@@ -1,6 +1,7 @@
 //! Allocations behind pointers: unified shared memory (USM) and shared virtual memory (SVM), and who uses them.
 
 use std::ffi::c_void;
+use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -10,8 +11,10 @@ use smallvec::SmallVec;
 use super::check;
 use super::context::Context;
 use super::device::Device;
+use super::enqueue;
 use super::event::{DriverEvent, Progress};
 use super::mem::Mem;
+use super::queue::DriverQueue;
 use super::watch;
 use crate::caps::MemoryKind;
 use crate::error::{DriverError, MemoryError, Result, Status};
@@ -26,6 +29,7 @@ pub(crate) struct Allocation {
     size: usize,
     kind: MemoryKind,
     context: Context,
+    device: Device,
     api: Api,
     /// Somebody else's: it is neither freed nor followed.
     foreign: bool,
@@ -39,6 +43,12 @@ unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
 
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:p}", self.kind, self.pointer)
+    }
+}
+
 /// The functions that take such pointers.
 #[derive(Clone, Copy)]
 pub(super) enum Api {
@@ -48,7 +58,7 @@ pub(super) enum Api {
 
 /// Who submits commands again and again that use an allocation.
 pub(crate) trait User: Send + Sync {
-    /// Whether some may be under way.
+    /// Whether some may be under way, or are just being submitted. It waits for nobody.
     fn may_run(&self) -> bool;
 }
 
@@ -57,10 +67,14 @@ pub(crate) trait User: Send + Sync {
 struct Use {
     /// Guards of the host: so many that read, or -1 for one that writes.
     guards: isize,
+    /// Somebody is finding out whether there can be one more.
+    trying: bool,
     /// Commands that are being enqueued.
     entering: usize,
-    /// Commands that were enqueued.
-    commands: Vec<DriverEvent>,
+    /// Commands that were enqueued, by the address of their queue. Of a queue in order the last one.
+    commands: Vec<(usize, DriverEvent)>,
+    /// When to look which of them are complete, because there are so many.
+    many: usize,
 }
 
 impl Allocation {
@@ -93,19 +107,33 @@ impl Allocation {
         // SVM's says no more than this.
         let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
         let pointer = NonNull::new(pointer).ok_or(MemoryError::Driver(failed))?;
-        Ok(Self::of(context, kind, api, pointer, size, false))
+        Ok(Self::of(context, device, kind, api, pointer, size, false))
     }
 
     pub(super) fn of(
         context: &Context,
+        device: &Device,
         kind: MemoryKind,
         api: Api,
         pointer: NonNull<c_void>,
         size: usize,
         foreign: bool,
     ) -> Self {
-        let (use_, users, context) = (Mutex::default(), Mutex::default(), context.clone());
-        Self { pointer, size, kind, context, api, foreign, use_, users }
+        let (use_, users, context, device) = (Mutex::default(), Mutex::default(), context.clone(), device.clone());
+        Self { pointer, size, kind, context, device, api, foreign, use_, users }
+    }
+
+    /// Whether commands of a device may use it, and if not, why.
+    pub(crate) fn check_device(&self, device: &Device) -> Result<(), String> {
+        let one = match self.kind {
+            MemoryKind::UsmDevice => true,
+            MemoryKind::UsmShared => !device.caps().usm.is_some_and(|usm| usm.cross_device),
+            _ => false,
+        };
+        if self.device != *device && (one || !device.caps().has_memory(self.kind)) {
+            return Err(format!("it belongs to device `{}`, and is not for `{}`", self.device.name(), device.name()));
+        }
+        Ok(())
     }
 
     pub(super) fn api(&self) -> Api {
@@ -147,9 +175,22 @@ impl Allocation {
         self.use_.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The uses, once nobody is finding out whether there can be a guard.
+    fn settled(&self) -> MutexGuard<'_, Use> {
+        loop {
+            let uses = self.uses();
+            if !uses.trying {
+                return uses;
+            }
+            drop(uses);
+            // Whoever tries waits for nobody.
+            std::thread::yield_now();
+        }
+    }
+
     /// Whether the host has it now.
     pub(crate) fn is_guarded(&self) -> bool {
-        self.uses().guards != 0
+        self.settled().guards != 0
     }
 
     /// From now on a guard of the host asks whether this user has commands under way.
@@ -159,9 +200,15 @@ impl Allocation {
         users.push(user);
     }
 
+    /// The user has no commands under way that use it, and will have none.
+    pub(crate) fn remove_user(&self, user: &Weak<dyn User>) {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        users.retain(|known| !Weak::ptr_eq(known, user));
+    }
+
     /// A command that uses it is going to be enqueued.
     fn enter(&self) -> Result<(), MemoryError> {
-        let mut uses = self.uses();
+        let mut uses = self.settled();
         if uses.guards != 0 {
             return Err(MemoryError::HostHasIt { kind: self.kind });
         }
@@ -170,33 +217,42 @@ impl Allocation {
     }
 
     /// It was enqueued, or not.
-    fn entered(&self, event: Option<&DriverEvent>) {
+    fn entered(&self, queue: Option<&DriverQueue>, event: Option<&DriverEvent>) {
         let mut uses = self.uses();
         uses.entering -= 1;
-        if let Some(event) = event {
-            uses.commands.retain(may_run);
-            uses.commands.push(event.clone());
+        let (Some(queue), Some(event)) = (queue, event) else { return };
+        let address = queue.raw().addr();
+        if !queue.properties().out_of_order {
+            uses.commands.retain(|(of, _)| *of != address);
+        } else if uses.commands.len() >= uses.many {
+            uses.commands.retain(|(_, event)| may_run(event));
+            uses.many = (2 * uses.commands.len()).max(64);
         }
+        uses.commands.push((address, event.clone()));
     }
 
+    /// Takes a guard, if nothing uses it. Waits for nobody.
     pub(super) fn guard(&self, exclusive: bool) -> Result<(), MemoryError> {
         let busy = |why| MemoryError::Busy { kind: self.kind, why };
-        let mut uses = self.uses();
+        let mut uses = self.settled();
         if uses.guards < 0 || (exclusive && uses.guards > 0) {
             return Err(busy("another guard of it lives: drop that first"));
         }
-        uses.commands.retain(may_run);
+        uses.commands.retain(|(_, event)| may_run(event));
         if uses.entering > 0 || !uses.commands.is_empty() {
             return Err(busy("a command of a queue uses it: wait for the command first"));
         }
-        uses.guards = if exclusive { -1 } else { uses.guards + 1 };
+        // A submission that comes from now on waits for the outcome; one that came before is seen.
+        uses.trying = true;
         drop(uses);
-        // A submission that has not seen the guard is seen here.
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if users.iter().filter_map(Weak::upgrade).any(|user| user.may_run()) {
-            self.unguard(exclusive);
+        let is_used = users.iter().filter_map(Weak::upgrade).any(|user| user.may_run());
+        let mut uses = self.uses();
+        uses.trying = false;
+        if is_used {
             return Err(busy("a submission uses it: wait for the submission first"));
         }
+        uses.guards = if exclusive { -1 } else { uses.guards + 1 };
         Ok(())
     }
 
@@ -225,16 +281,23 @@ impl Entering {
         self.0.is_empty()
     }
 
-    /// The command was enqueued, and this event is complete when it is. Without one it is complete now.
-    pub(crate) fn entered(mut self, event: Option<&DriverEvent>) {
-        self.0.drain(..).for_each(|allocation| allocation.entered(event));
+    /// The command was enqueued on a queue, and this event is complete when it is.
+    pub(crate) fn entered(mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
+        if self.is_empty() {
+            return;
+        }
+        // A driver that owes an event: a marker tells, or nobody does, and then the memory is in use for good.
+        match event.cloned().or_else(|| enqueue::last_marker(queue).ok()) {
+            Some(event) => self.0.drain(..).for_each(|allocation| allocation.entered(Some(queue), Some(&event))),
+            None => self.0.drain(..).for_each(std::mem::forget),
+        }
     }
 }
 
 impl Drop for Entering {
     /// It was not enqueued.
     fn drop(&mut self) {
-        self.0.drain(..).for_each(|allocation| allocation.entered(None));
+        self.0.drain(..).for_each(|allocation| allocation.entered(None, None));
     }
 }
 
@@ -248,10 +311,10 @@ impl Drop for Allocation {
             return;
         }
         let mut uses = std::mem::take(&mut *self.uses());
-        uses.commands.retain(may_run);
+        uses.commands.retain(|(_, event)| may_run(event));
         let free = Free { pointer: self.pointer, api: self.api, context: self.context.clone() };
         let free = Arc::new(free);
-        for event in uses.commands {
+        for (_, event) in uses.commands {
             // Commands of an executing queue. (Executables keep what they use.)
             watch::keep_until(event, Arc::clone(&free));
         }

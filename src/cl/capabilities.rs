@@ -107,7 +107,7 @@ pub(super) fn read(
         il_versions: words(ask.text(CL_DEVICE_IL_VERSION).unwrap_or_default(), ' '),
         builtin_kernels: words(ask.text(CL_DEVICE_BUILT_IN_KERNELS)?, ';'),
         svm: if newer { svm(ask) } else { Svm::default() },
-        usm: has("cl_intel_unified_shared_memory").then(|| usm(ask)),
+        usm: (has("cl_intel_unified_shared_memory") && extensions.usm.is_some()).then(|| usm(ask)),
         max_global_variable_size: if newer { ask.size(CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE).unwrap_or(0) } else { 0 },
         named_global_access: extensions.named_global_access,
         command_buffers: command_buffers(&has, &versions, Answers::of(ask), extensions, assume),

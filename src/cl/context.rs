@@ -7,9 +7,8 @@ use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 
 use super::check;
 use super::device::Device;
-use super::handle::{ContextKind, Handle};
+use super::handle::{ContextKind, Handle, ProgramKind};
 use super::info::{self, ask};
-use super::program::WeakProgram;
 use crate::error::{Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -26,10 +25,10 @@ use crate::ffi::core::Core;
 pub struct Context(Arc<Inner>);
 
 struct Inner {
+    /// See [`copier`](super::copier).
+    copier: Mutex<Option<Handle<ProgramKind>>>,
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
-    /// See [`copier`](super::copier).
-    copier: Mutex<WeakProgram>,
 }
 
 impl Context {
@@ -96,7 +95,7 @@ impl Context {
         Self(Arc::new(Inner { handle, devices, copier: Mutex::default() }))
     }
 
-    pub(super) fn copier(&self) -> MutexGuard<'_, WeakProgram> {
+    pub(super) fn copier(&self) -> MutexGuard<'_, Option<Handle<ProgramKind>>> {
         self.0.copier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

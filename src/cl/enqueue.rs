@@ -163,16 +163,16 @@ unsafe fn memcpy(
     }
 }
 
-/// Asks for memory to be moved to the device, or to the host. A hint: a driver that does not take it does nothing.
+/// Asks for memory to be moved to the device, or to the host. A hint, which a driver may not take: then nothing is enqueued.
 pub(crate) fn migrate(
     to: &To<'_>,
     mem: (&Mem, usize),
     size: usize,
     to_host: bool,
-) -> Result<Option<DriverEvent>, DriverError> {
+) -> Result<Option<Taken>, DriverError> {
     let flags = if to_host { CL_MIGRATE_MEM_OBJECT_HOST } else { 0 };
     let queue = to.queue.raw();
-    let outcome = match mem.0.address(mem.1) {
+    hint(match mem.0.address(mem.1) {
         Address::Buffer(raw, _) => enqueue("clEnqueueMigrateMemObjects", to, |core, count, list, event| {
             // SAFETY: **live**, **lists**; one object.
             unsafe { (core.clEnqueueMigrateMemObjects)(queue, 1, &raw const raw, flags, count, list, event) }
@@ -185,38 +185,36 @@ pub(crate) fn migrate(
                 unsafe { migrate(queue, 1, &raw const pointer, &raw const size, flags, count, list, event) }
             }),
             Api::Usm(fns) => enqueue("clEnqueueMigrateMemINTEL", to, |_, count, list, event| {
+                let Some(migrate) = fns.migrate else { return CL_INVALID_OPERATION };
                 // SAFETY: **live**, **lists**; memory that outlives the command.
-                unsafe { (fns.migrate)(queue, pointer, size, flags, count, list, event) }
+                unsafe { migrate(queue, pointer, size, flags, count, list, event) }
             }),
         },
-    };
-    hint(to, outcome)
+    })
 }
 
 /// Tells the driver how memory is going to be used, by a number of its own. A hint, of which only USM has a command.
-pub(crate) fn advise(
-    to: &To<'_>,
-    mem: (&Mem, usize),
-    size: usize,
-    advice: u32,
-) -> Result<Option<DriverEvent>, DriverError> {
-    let Address::Pointer(pointer, allocation) = mem.0.address(mem.1) else { return nothing(to) };
-    let Api::Usm(fns) = allocation.api() else { return nothing(to) };
-    let outcome = enqueue("clEnqueueMemAdviseINTEL", to, |_, count, list, event| {
+pub(crate) fn advise(to: &To<'_>, mem: (&Mem, usize), size: usize, advice: u32) -> Result<Option<Taken>, DriverError> {
+    let Address::Pointer(pointer, allocation) = mem.0.address(mem.1) else { return Ok(None) };
+    let Api::Usm(fns) = allocation.api() else { return Ok(None) };
+    hint(enqueue("clEnqueueMemAdviseINTEL", to, |_, count, list, event| {
+        let Some(advise) = fns.advise else { return CL_INVALID_OPERATION };
         // SAFETY: **live**, **lists**; memory that outlives the command.
-        unsafe { (fns.advise)(to.queue.raw(), pointer, size, advice, count, list, event) }
-    });
-    hint(to, outcome)
+        unsafe { advise(to.queue.raw(), pointer, size, advice, count, list, event) }
+    }))
 }
 
+/// A hint that the driver has taken, and its event.
+pub(crate) struct Taken(pub(crate) Option<DriverEvent>);
+
 /// What became of a hint: a driver that does not take it has not failed.
-fn hint(to: &To<'_>, outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<DriverEvent>, DriverError> {
+fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<Taken>, DriverError> {
     match outcome {
         Err(error) if matches!(error.status.0, CL_INVALID_VALUE | CL_INVALID_OPERATION) => {
             log::debug!("{error}: the driver does not take this hint");
-            nothing(to)
+            Ok(None)
         }
-        outcome => outcome,
+        outcome => Ok(Some(Taken(outcome?))),
     }
 }
 

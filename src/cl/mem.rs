@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use opencl_sys::cl_mem;
+use opencl_sys::{CL_MEM_USE_HOST_PTR, cl_mem};
 
 use super::allocation::Allocation;
 use super::context::Context;
@@ -19,12 +19,24 @@ pub(crate) struct Mem(Arc<MemInner>);
 #[derive(Clone, Debug)]
 pub(crate) struct WeakMem(Weak<MemInner>);
 
-impl WeakMem {
+/// A buffer or an allocation that may be gone.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakRoot {
+    Buffer(WeakMem),
+    Allocation(Weak<Allocation>),
+}
+
+impl WeakRoot {
     /// Whether somebody has it still.
     pub(crate) fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
+        match self {
+            Self::Buffer(mem) => mem.0.strong_count() > 0,
+            Self::Allocation(allocation) => allocation.strong_count() > 0,
+        }
     }
+}
 
+impl WeakMem {
     /// Whether it is this one, and not one that came later.
     pub(super) fn is(&self, mem: &Mem) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&mem.0))
@@ -58,9 +70,9 @@ pub(super) enum Address<'a> {
     Pointer(*mut c_void, &'a Allocation),
 }
 
-/// Tells memory apart that is alive: the address of a C handle, or an address in memory of clgraph's own or of others.
+/// Tells memory apart that is alive: a C handle, or an allocation of clgraph's own or of others and an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct MemId(Whose, usize);
+pub(crate) struct MemId(Whose, usize, usize);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Whose {
@@ -137,8 +149,8 @@ impl Mem {
     /// Tells it apart from other memory, as long as this object lives.
     pub(crate) fn id(&self) -> MemId {
         match &self.0.backing {
-            Backing::Buffer(handle) => MemId(Whose::Driver, handle.raw().addr()),
-            Backing::Pointer(allocation) => MemId(whose(allocation), allocation.address().wrapping_add(self.0.offset)),
+            Backing::Buffer(handle) => MemId(Whose::Driver, handle.raw().addr(), 0),
+            Backing::Pointer(allocation) => id_of(allocation, self.0.offset),
         }
     }
 
@@ -147,6 +159,24 @@ impl Mem {
         match &self.0.backing {
             Backing::Buffer(handle) => Address::Buffer(handle.raw(), offset),
             Backing::Pointer(allocation) => Address::Pointer(allocation.at(self.0.offset + offset), allocation),
+        }
+    }
+
+    /// What its first byte's address is a multiple of, as far as that is known: the address, or an offset that will do.
+    pub(crate) fn base(&self) -> usize {
+        match &self.0.backing {
+            Backing::Pointer(allocation) => allocation.at(self.0.offset).addr(),
+            // Memory of the host, of which nothing is known.
+            Backing::Buffer(_) if self.0.flags & CL_MEM_USE_HOST_PTR != 0 => 1,
+            Backing::Buffer(_) => self.0.offset,
+        }
+    }
+
+    /// What outlives all names of the memory.
+    pub(crate) fn weak_root(&self) -> WeakRoot {
+        match &self.0.backing {
+            Backing::Buffer(_) => WeakRoot::Buffer(self.downgrade()),
+            Backing::Pointer(allocation) => WeakRoot::Allocation(Arc::downgrade(allocation)),
         }
     }
 
@@ -168,7 +198,7 @@ impl Mem {
 
     /// Identifies the underlying buffer or allocation, as long as this object lives.
     pub(crate) fn root(&self) -> MemId {
-        MemId(self.allocation().map_or(Whose::Driver, |allocation| whose(allocation)), self.0.root)
+        self.allocation().map_or(MemId(Whose::Driver, self.0.root, 0), |allocation| id_of(allocation, 0))
     }
 
     /// The C handle of the underlying buffer, which this object keeps alive. Of memory that is no buffer there is none.
@@ -198,6 +228,11 @@ impl Mem {
     }
 }
 
-fn whose(allocation: &Allocation) -> Whose {
-    if allocation.is_foreign() { Whose::Foreign } else { Whose::Own }
+/// Allocations of others are told apart by who wraps them: nobody knows how they lie in each other.
+fn id_of(allocation: &Arc<Allocation>, offset: usize) -> MemId {
+    if allocation.is_foreign() {
+        MemId(Whose::Foreign, Arc::as_ptr(allocation).addr(), offset)
+    } else {
+        MemId(Whose::Own, allocation.address(), offset)
+    }
 }

@@ -147,7 +147,7 @@ impl<T> Memory<T> {
         allocation::check_kind(device, kind)?;
         let api = allocation::api(device, kind)?;
         allocation::check_pointer(on.context(), device, api, pointer, size)?;
-        let allocation = Allocation::of(on.context(), kind, api, pointer, size, true);
+        let allocation = Allocation::of(on.context(), device, kind, api, pointer, size, true);
         Ok(Self { mem: Mem::of_allocation(Arc::new(allocation)), element: PhantomData })
     }
 
@@ -223,7 +223,8 @@ impl<T> Memory<T> {
     ///
     /// # Errors
     /// [`MemoryError::Busy`] while something uses it that is not complete, or a guard lives that writes;
-    /// [`MemoryError::NotHostAccessible`] for memory that the host cannot reach, or that somebody else has allocated.
+    /// [`MemoryError::NotHostAccessible`] for memory that the host cannot reach, or that somebody else has allocated;
+    /// [`MemoryError::ElementAlign`].
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -259,7 +260,11 @@ impl<T> Memory<T> {
 
     fn for_host(&self) -> Result<Arc<Allocation>, MemoryError> {
         let allocation = self.mem.allocation().filter(|its| its.may_have_guards());
-        allocation.cloned().ok_or(MemoryError::NotHostAccessible { kind: self.kind() })
+        let allocation = allocation.ok_or(MemoryError::NotHostAccessible { kind: self.kind() })?;
+        if !allocation.address().is_multiple_of(align_of::<T>()) {
+            return Err(MemoryError::ElementAlign { align: align_of::<T>() });
+        }
+        Ok(Arc::clone(allocation))
     }
 }
 
@@ -351,7 +356,7 @@ impl<T: Element> Deref for HostGuard<T> {
 
     fn deref(&self) -> &[T] {
         let (start, len) = parts(&self.allocation);
-        // SAFETY: **guard**; memory of OpenCL is aligned for its largest type, any bytes are a `T`.
+        // SAFETY: **guard**; it was looked at that the memory is aligned for `T`, and any bytes are one.
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 }

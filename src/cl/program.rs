@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
 use opencl_sys::{
@@ -44,19 +44,14 @@ struct Inner {
     built_in: bool,
 }
 
-/// A program that may be gone.
-#[derive(Clone, Default)]
-pub(crate) struct WeakProgram(Weak<Inner>);
-
-impl WeakProgram {
-    pub(super) fn upgrade(&self) -> Option<Program> {
-        self.0.upgrade().map(Program)
-    }
-}
-
 impl Program {
-    pub(super) fn downgrade(&self) -> WeakProgram {
-        WeakProgram(Arc::downgrade(&self.0))
+    /// A program that was built for every device of its context.
+    pub(super) fn of_handle(context: &Context, handle: Handle<ProgramKind>) -> Self {
+        Self(Arc::new(Inner { handle, context: context.clone(), built_in: false }))
+    }
+
+    pub(super) fn handle(&self) -> &Handle<ProgramKind> {
+        &self.0.handle
     }
 
     /// Builds OpenCL C source for every device of a context. More options: [`ProgramBuilder`].

@@ -208,6 +208,14 @@ pub enum MemoryError {
         /// The kind of memory.
         kind: MemoryKind,
     },
+    /// Host access by a type that wants more alignment than the memory has.
+    #[error(
+        "elements that are aligned to {align} bytes cannot be reached here: the memory starts elsewhere; `cast` it to bytes"
+    )]
+    ElementAlign {
+        /// Alignment of the element type in bytes.
+        align: usize,
+    },
     /// Host access to memory that something else has.
     #[error("the host cannot have this memory ({kind}) now: {why}")]
     Busy {

@@ -13,7 +13,7 @@ use super::turns::{Running, Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
 use super::values::Values;
 use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
-use crate::cl::allocation::Allocation;
+use crate::cl::allocation::{Allocation, User};
 use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
@@ -34,6 +34,8 @@ pub(super) struct Lane {
     pub(super) half_changed: Vec<(usize, usize)>,
     /// Memory that the host may have meanwhile.
     shared: Vec<Arc<Allocation>>,
+    /// Memory that was shared, and that commands under way may use still.
+    leaving: Vec<Arc<Allocation>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
@@ -125,6 +127,7 @@ impl Lane {
             changed,
             half_changed: Vec::new(),
             shared: Vec::new(),
+            leaving: Vec::new(),
             own_queue: None,
             recorded: Vec::new(),
             rings,
@@ -145,13 +148,28 @@ impl Lane {
         let mut shared: Vec<_> = shared.cloned().collect();
         shared.sort_unstable_by_key(|allocation| Arc::as_ptr(allocation).addr());
         shared.dedup_by_key(|allocation| Arc::as_ptr(allocation).addr());
+        let is_new = |of: &Arc<Allocation>| !self.shared.iter().any(|known| Arc::ptr_eq(known, of));
+        if shared.iter().any(is_new)
+            && let Err(error) = turns.mark()
+        {
+            log::warn!("{error}: memory may be taken for used longer than it is");
+        }
         shared.iter().for_each(|allocation| allocation.add_user(turns.as_user()));
-        self.shared = shared;
+        let gone = std::mem::replace(&mut self.shared, shared).into_iter();
+        let is_here = |of: &Arc<Allocation>| self.shared.iter().any(|known| Arc::ptr_eq(known, of));
+        self.leaving.extend(gone.filter(|of| !is_here(of)));
+        self.leaving.retain(|of| !self.shared.iter().any(|known| Arc::ptr_eq(known, of)));
+    }
+
+    /// Lets go of memory that the executable no longer uses.
+    fn leave(&mut self, turns: &TurnsOf) {
+        let user = turns.as_user();
+        self.leaving.drain(..).for_each(|allocation| allocation.remove_user(&user));
     }
 
     /// Whether some memory may be the host's meanwhile.
     pub(super) fn is_shared(&self) -> bool {
-        !self.shared.is_empty()
+        !self.shared.is_empty() || !self.leaving.is_empty()
     }
 
     /// What is to be done once the lock is gone.
@@ -172,6 +190,9 @@ impl Lane {
         self.forget_finished();
         let mut turns = exec.turns.take();
         turns.each().for_each(Uses::forget_finished);
+        if !self.leaving.is_empty() && turns.each().all(|uses| uses.is_idle()) {
+            self.leave(&exec.turns);
+        }
         blockers.extend(turns.deferred());
         // A guard that is made from now on finds this submission, or was there before.
         let guarded = self.shared.iter().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
@@ -463,7 +484,7 @@ impl Lane {
 
     /// Sees to it that what the commands use outlives them, when the executable goes: host memory, memory with an address,
     /// and what command buffers name.
-    pub(super) fn keep(&mut self, running: Vec<Running>) {
+    pub(super) fn keep(&mut self, running: Vec<Running>, user: Arc<dyn User>) {
         let recorded = std::mem::take(&mut self.recorded);
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
@@ -472,7 +493,8 @@ impl Lane {
             return;
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.
-        let kept = Arc::new((recorded, Arc::clone(&self.values), host));
+        // The memory that the host may have asks its users.
+        let kept = Arc::new((recorded, Arc::clone(&self.values), host, user));
         running.into_iter().for_each(|one| one.keep(Arc::clone(&kept)));
     }
 }

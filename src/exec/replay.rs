@@ -44,8 +44,13 @@ pub(super) fn enqueue(
             let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
             enqueue::write(to, values.at(dst)?, given.unwrap_or_else(|| values.data(*data)))
         }
-        Op::Hint { of, size, hint: Hint::Advice(advice) } => enqueue::advise(to, values.at(of)?, *size, *advice),
-        Op::Hint { of, size, hint } => enqueue::migrate(to, values.at(of)?, *size, *hint == Hint::ToHost),
+        Op::Hint { of, size, hint } => {
+            let taken = match hint {
+                Hint::Advice(advice) => enqueue::advise(to, values.at(of)?, *size, *advice)?,
+                hint => enqueue::migrate(to, values.at(of)?, *size, *hint == Hint::ToHost)?,
+            };
+            taken.map_or_else(|| enqueue::nothing(to), |taken| Ok(taken.0))
+        }
         Op::Read { src, result, .. } => enqueue::read(to, values.at(src)?, &hands.slots[result.index()]),
     }
 }

@@ -3,7 +3,7 @@
 //! An executable takes its own turns and those of every executable in it, so its submission is behind all uses of these, and
 //! they are behind it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use super::deferred::Blocker;
 use super::submission::State;
@@ -12,6 +12,7 @@ use crate::cl::enqueue;
 use crate::cl::event::{DriverEvent, Progress};
 use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
+use crate::error::DriverError;
 use crate::graph::Turns;
 
 /// The uses of one executable that may not be over.
@@ -63,7 +64,12 @@ pub(super) fn may_run(event: &DriverEvent) -> bool {
 
 impl User for Mutex<Uses> {
     fn may_run(&self) -> bool {
-        let mut uses = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = match self.try_lock() {
+            Ok(uses) => uses,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // A submission is being made.
+            Err(TryLockError::WouldBlock) => return true,
+        };
         uses.forget_finished();
         !uses.running.is_empty() || uses.unfinished_deferred().is_some()
     }
@@ -80,6 +86,11 @@ impl Uses {
         if !known {
             self.running.push(Running { queue: queue.clone(), event: event.cloned() });
         }
+    }
+
+    /// Whether nothing may run, as far as was looked at.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.deferred.is_none()
     }
 
     fn unfinished_deferred(&mut self) -> Option<Blocker> {
@@ -140,6 +151,20 @@ impl TurnsOf {
     /// As memory knows who uses it.
     pub(super) fn as_user(&self) -> Weak<dyn User> {
         Arc::downgrade(&self.own) as _
+    }
+
+    /// What memory asks, to be kept as long as something runs.
+    pub(super) fn user(&self) -> Arc<dyn User> {
+        Arc::clone(&self.own) as _
+    }
+
+    /// Gives everything that runs an event, for who has to know when it is over.
+    pub(super) fn mark(&self) -> Result<(), DriverError> {
+        for running in lock(&self.own).running.iter_mut().filter(|running| running.event.is_none()) {
+            running.event = Some(enqueue::last_marker(&running.queue)?);
+            running.queue.flush()?;
+        }
+        Ok(())
     }
 
     /// What of the executable itself may run.

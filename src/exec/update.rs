@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::follow::Old;
 use super::lane::Lane;
-use super::values::{Replaced, Values, set_arg, set_args};
+use super::values::{Replaced, Values, set_arg};
 use super::{Executable, Inner};
 use crate::cl::context::InContext;
 use crate::cl::host::HostBytes;
@@ -493,16 +493,15 @@ fn follow(
     let (node, changed) = (touched.node, &touched.changed);
     let tables = &*values.tables;
     let Op::Kernel { kernel, args, .. } = *tables.ir.op(node) else { return Ok(()) };
+    let given = tables.ir.args(args);
+    // Nobody can take from an object what it reaches indirectly.
+    let anew = changed.switched || changed.args.of(given.len()).any(|at| matches!(given[at], Arg::Indirect(_)));
     let object = values.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut);
-    let Some(object) = object.filter(|_| !changed.switched) else {
+    let Some(object) = object.filter(|_| !anew) else {
         // Another kernel, or others have it too: steps with the same values, or a submission that is not enqueued yet.
         replaced.push((step, values.replace(step, kernel, args)?));
         return Ok(());
     };
     // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-    let given = tables.ir.args(args);
-    if changed.args.of(given.len()).any(|index| matches!(given[index], Arg::Indirect(_))) {
-        return object.set_all(set_args(tables, args)).map_err(|(_, source)| source);
-    }
     changed.args.of(given.len()).try_for_each(|index| object.set(index, set_arg(tables, &given[index])))
 }

@@ -120,7 +120,10 @@ impl Values {
             from = step + 1;
             let tables = &*self.tables;
             let Op::Kernel { kernel, args, .. } = *tables.ir.op(plan.steps[step].node) else { continue };
-            match self.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut) {
+            // Nobody can take from an object what it reaches indirectly.
+            let kept = !tables.ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
+            let object = self.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut);
+            match object.filter(|_| kept) {
                 // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
                 Some(object) => {
                     object.set_all(set_args(tables, args)).map_err(|(_, source)| source)?;

@@ -20,14 +20,18 @@ pub(crate) const USM_ACCESS: [cl_uint; 3] = [0x4200, 0x4201, 0x4202];
 
 /// Declares the functions, as fields.
 macro_rules! functions {
-    ($( $field:ident $name:literal: fn($($arg:ty),* $(,)?) -> $ret:ty; )*) => {
+    (
+        required { $( $field:ident $name:literal: fn($($arg:ty),* $(,)?) -> $ret:ty; )* }
+        hints { $( $hint:ident $hint_name:literal: fn($($hint_arg:ty),* $(,)?) -> $hint_ret:ty; )* }
+    ) => {
         /// The functions, with the types of the extension's header.
         pub(crate) struct UsmFns {
             $( pub(crate) $field: unsafe extern "system" fn($($arg),*) -> $ret, )*
+            $( pub(crate) $hint: Option<unsafe extern "system" fn($($hint_arg),*) -> $hint_ret>, )*
         }
 
         impl UsmFns {
-            /// The table, or nothing when a driver lacks one of them.
+            /// The table, or nothing when a driver lacks a function without which there is no such memory.
             pub(crate) fn load(lookup: Lookup<'_>) -> Option<Self> {
                 Some(Self {
                     $(
@@ -42,6 +46,15 @@ macro_rules! functions {
                             }
                         },
                     )*
+                    $(
+                        // SAFETY: **headers**, and null is none.
+                        $hint: unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                Option<unsafe extern "system" fn($($hint_arg),*) -> $hint_ret>,
+                            >(lookup($hint_name))
+                        },
+                    )*
                 })
             }
         }
@@ -49,6 +62,7 @@ macro_rules! functions {
 }
 
 functions! {
+    required {
     alloc_host c"clHostMemAllocINTEL": fn(cl_context, Properties, usize, cl_uint, *mut cl_int) -> *mut c_void;
     alloc_device c"clDeviceMemAllocINTEL":
         fn(cl_context, cl_device_id, Properties, usize, cl_uint, *mut cl_int) -> *mut c_void;
@@ -62,9 +76,12 @@ functions! {
         fn(cl_command_queue, cl_bool, *mut c_void, *const c_void, usize, cl_uint, *const cl_event, *mut cl_event) -> cl_int;
     fill c"clEnqueueMemFillINTEL":
         fn(cl_command_queue, *mut c_void, *const c_void, usize, usize, cl_uint, *const cl_event, *mut cl_event) -> cl_int;
+    }
+    hints {
     migrate c"clEnqueueMigrateMemINTEL":
         fn(cl_command_queue, *const c_void, usize, cl_mem_migration_flags, cl_uint, *const cl_event, *mut cl_event)
             -> cl_int;
     advise c"clEnqueueMemAdviseINTEL":
         fn(cl_command_queue, *const c_void, usize, cl_uint, cl_uint, *const cl_event, *mut cl_event) -> cl_int;
+    }
 }

@@ -25,11 +25,12 @@ pub(super) fn is_needed(src: &Region, dst: &Region, is_rect: bool) -> bool {
 
 /// The launch that copies `size` (bytes of a row, rows, slices).
 pub(super) fn launch(target: &Target<'_>, src: &Side, dst: &Side, size: [usize; 3]) -> Result<Launch, BuildCause> {
-    // An element as large as everything is a multiple of. Addresses count from where their allocation starts.
-    let start = |side: &Side| side.region.mem.offset_in_root() + side.region.offset;
-    let all = [start(src), src.row, src.slice, start(dst), dst.row, dst.slice, size[0]];
-    let element = [16, 4].into_iter().find(|element| all.iter().all(|bytes| bytes % element == 0)).unwrap_or(1);
-    let kernel = copier::kernel(target.context, element).map_err(|error| match error {
+    // An element as large as everything is a multiple of.
+    let of = |side: &Side| [side.region.mem.base(), side.region.offset, side.row, side.slice];
+    let fits =
+        |element: &usize| [of(src), of(dst)].iter().flatten().chain([&size[0]]).all(|bytes| bytes % element == 0);
+    let element = [16, 4].into_iter().find(fits).unwrap_or(1);
+    let kernel = copier::kernel(target.context).map_err(|error| match error {
         Error::Program(error) => BuildCause::Copier(error),
         Error::Driver(error) => BuildCause::Driver(error),
         error => BuildCause::NotSupported { what: "this copy".to_owned(), why: error.to_string() },
@@ -42,6 +43,7 @@ pub(super) fn launch(target: &Target<'_>, src: &Side, dst: &Side, size: [usize; 
             launch.value(&((bytes / element) as u64).to_ne_bytes());
         }
     }
+    launch.value(&(element as u32).to_ne_bytes());
     launch.range = Some(Extent::of(&[size[0] / element, size[1], size[2]]));
     Ok(launch)
 }

@@ -11,7 +11,7 @@ use super::tables::{Tables, Writer};
 use super::{After, Graph, GraphRef, Node, State, after_methods};
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, ViewId};
+use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
 
 /// Several launches for one node, of which one is active: known from SYCL graphs as a dynamic command group.
 ///
@@ -153,7 +153,7 @@ impl Graph {
                 Use { mode: access.mode, range: access.range.start - start..access.range.end - start }
             });
             alternatives.push(Alternative { op, uses: uses.collect() });
-            if !same_accesses(&all[0], &all[at]) {
+            if !same_accesses(&all[0], &all[at], &to.ir.views) {
                 let why = "it uses other memory, or in another way, than the first: all launches of a group have the same \
                            accesses";
                 wrong = Some((at, group(why)));
@@ -185,10 +185,12 @@ impl Graph {
 }
 
 /// Whether both use the same bytes in the same way, in any order.
-fn same_accesses(a: &[Access], b: &[Access]) -> bool {
+/// Memory of others is not followed, so it may differ.
+fn same_accesses(a: &[Access], b: &[Access], views: &[View]) -> bool {
     let sorted = |accesses: &[Access]| {
         let mut keys: Vec<_> = accesses
             .iter()
+            .filter(|access| views[access.view.index()].kind != ViewKind::Foreign)
             .map(|access| (access.view, access.range.start, access.range.end, access.mode as u8))
             .collect();
         keys.sort_unstable();

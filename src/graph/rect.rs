@@ -165,7 +165,7 @@ impl Request for Rect {
         let into = layout("destination", dst, region, *element)?;
         check_apart(src, &from, dst, &into, region, *element)?;
         let size = self.bytes();
-        if size.contains(&0) || !copier::is_needed(&src.region, &dst.region, true) {
+        if !copier::is_needed(&src.region, &dst.region, true) {
             return Ok(Laid::Command(from, into));
         }
         let side = |side: &Side, of: &Layout| copier::Side { region: part(side, of), row: of.row, slice: of.slice };
@@ -249,6 +249,12 @@ fn check_apart(
     element: usize,
 ) -> Result<(), BuildCause> {
     if src.region.mem.root() != dst.region.mem.root() || region.contains(&0) {
+        return Ok(());
+    }
+    let (a, b) =
+        (in_root(src) + from.start..in_root(src) + from.end, in_root(dst) + into.start..in_root(dst) + into.end);
+    if src.region.mem.kind().is_pointer() && (a.end <= b.start || b.end <= a.start) {
+        // A kernel copies, which has no rules of its own.
         return Ok(());
     }
     if (from.row, from.slice) != (into.row, into.slice) {

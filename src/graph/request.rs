@@ -44,10 +44,10 @@ pub(crate) struct Target<'a> {
 
 impl Target<'_> {
     pub(super) fn check_context(&self, region: &Region, what: impl Display) -> Result<(), BuildCause> {
-        if region.mem.context() == self.context {
-            Ok(())
-        } else {
-            Err(BuildCause::OtherContext { what: what.to_string() })
+        if region.mem.context() != self.context {
+            return Err(BuildCause::OtherContext { what: what.to_string() });
         }
+        let Some(allocation) = region.mem.allocation() else { return Ok(()) };
+        allocation.check_device(self.device).map_err(|why| BuildCause::NotSupported { what: what.to_string(), why })
     }
 }

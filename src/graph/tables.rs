@@ -14,7 +14,7 @@ use super::parameter::Cell;
 use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::cl::mem::{Mem, MemId, WeakMem};
+use crate::cl::mem::{Mem, MemId, WeakRoot};
 use crate::ir::{Access, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId, ViewKind};
 
 /// A graph as data, and its objects, each kind in the order of its ids.
@@ -167,12 +167,12 @@ struct Root {
     id: RootId,
     views: u32,
     /// The view that nodes used last.
-    last: Option<WeakMem>,
+    last: Option<WeakRoot>,
 }
 
 impl Root {
     fn is_known(&self) -> bool {
-        self.views > 0 || self.last.as_ref().is_some_and(WeakMem::is_alive)
+        self.views > 0 || self.last.as_ref().is_some_and(WeakRoot::is_alive)
     }
 }
 
@@ -298,7 +298,7 @@ impl Writer<'_> {
         index.view_of.remove(&mem.id());
         if let Some(root) = index.root_of.get_mut(&mem.root()) {
             root.views -= 1;
-            root.last = Some(mem.downgrade());
+            root.last = Some(mem.weak_root());
         }
         index.free.push(view);
         index.dropped.push(mem);

@@ -318,7 +318,7 @@ impl Request for Copy {
         target.check_context(dst, "the destination")?;
         same_size(("the source", src.size), ("the destination", dst.size))?;
         check_overlap(src, dst)?;
-        if src.size == 0 || !copier::is_needed(src, dst, false) {
+        if !copier::is_needed(src, dst, false) {
             return Ok(None);
         }
         let side = |region: &Region| copier::Side { region: region.clone(), row: 0, slice: 0 };
@@ -360,8 +360,8 @@ impl Request for Fill {
             return Err(BuildCause::PatternSize { size: pattern.len() });
         }
         // "svm_ptr ... must be aligned to pattern_size bytes" (clEnqueueSVMMemFill).
-        let start = if dst.mem.kind().is_pointer() { dst.mem.offset_in_root() } else { 0 };
-        if (start + dst.offset) % pattern.len() != 0 || dst.size % pattern.len() != 0 {
+        let start = if dst.mem.kind().is_pointer() { dst.mem.base() } else { 0 };
+        if start.wrapping_add(dst.offset) % pattern.len() != 0 || dst.size % pattern.len() != 0 {
             let [offset, len, pattern] = [dst.offset, dst.size, pattern.len()].map(|size| size as u64);
             return Err(BuildCause::PatternRange { offset, len, pattern });
         }

@@ -146,7 +146,7 @@ impl Queue {
         let mut entering = Entering::default();
         entering.add(&dst.mem)?;
         let event = enqueue::write_blocking(&To { event: true, ..to }, (&dst.mem, dst.offset), bytes)?;
-        entering.entered(event.as_ref());
+        entering.entered(self.driver(), event.as_ref());
         through(event.as_ref())?;
         Ok(event.map(Event::from))
     }
@@ -188,7 +188,7 @@ impl Queue {
         } else {
             enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?
         };
-        entering.entered(event.as_ref());
+        entering.entered(self.driver(), event.as_ref());
         through(event.as_ref())?;
         Ok(event.ok_or(no_event("clEnqueueReadBuffer"))?.into())
     }
@@ -230,7 +230,7 @@ impl Queue {
         entering.add(&read.src.mem)?;
         let event =
             if size == 0 { nothing(&to)? } else { enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)? };
-        entering.entered(event.as_ref());
+        entering.entered(self.driver(), event.as_ref());
         let Some(event) = event else {
             // Nobody can tell when the driver is done with the memory.
             std::mem::forget(slot);

@@ -124,10 +124,11 @@ impl Run for Hinted {
             return nothing(to);
         }
         let place = (&of.mem, of.offset);
-        Ok(match hint {
+        let taken = match hint {
             Hint::Advice(advice) => enqueue::advise(to, place, of.size, *advice)?,
             hint => enqueue::migrate(to, place, of.size, *hint == Hint::ToHost)?,
-        })
+        };
+        taken.map_or_else(|| nothing(to), |taken| Ok(taken.0))
     }
 }
 

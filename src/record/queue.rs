@@ -349,7 +349,7 @@ impl Queue {
         // Memory with an address is to be kept until the command is complete, and from the host.
         let to = To { queue: &self.0.driver, waits, event: want || !entering.is_empty() };
         let event = request.run(checked, &to)?;
-        entering.entered(event.as_ref());
+        entering.entered(&self.0.driver, event.as_ref());
         Ok(event.filter(|_| want).map(Event::from))
     }
 
