@@ -204,7 +204,9 @@ fn memory_of_others_makes_no_edges_and_works() {
     }
 }
 
-/// Rule I5, and copies between memory that OpenCL has no command for.
+/// Rule I5
+///
+/// And copies between memory that OpenCL has no command for.
 #[test]
 fn rectangles_and_copies_between_kinds_give_the_bytes_of_buffers() {
     let bench = Bench::new();
@@ -260,7 +262,7 @@ fn rectangles_and_copies_between_kinds_give_the_bytes_of_buffers() {
     }
 }
 
-/// Rule I3: memory that a kernel finds in memory.
+/// Rules I3, P9: memory that a kernel finds in memory.
 #[test]
 fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
     let bench = Bench::new();
@@ -288,7 +290,6 @@ fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
             let mut expected = numbers(6);
             expected[..4].fill(2);
             assert_eq!(bench.content(&out), expected, "{kind}");
-            // Rule P9
             // SAFETY: as above.
             unsafe { launch(&other).replace(node).unwrap() };
             graph.write(&table, [address(&other)]).replace(&write).unwrap();
