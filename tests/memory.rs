@@ -517,6 +517,36 @@ fn a_guard_is_to_be_had_when_runs_without_events_are_over() {
     }
 }
 
+/// Rule U6: what command buffers cannot hold is replayed, also when an update brings it; and back.
+#[test]
+fn an_update_may_change_the_kind_of_memory() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    for kind in kinds(queue) {
+        let (memory, buffer) = (memory(&bench, kind, &[0; LEN]), bench.buffer(&[0; LEN]));
+        for path in [Path::Replay, Path::Native, Path::Auto] {
+            let graph = bench.graph();
+            let fill = graph.fill(&buffer, 1).add().unwrap();
+            // SAFETY: a work-item touches its own element.
+            unsafe { graph.kernel(&bench.kernel("stir")).read_write(&buffer).range(LEN).add().unwrap() };
+            let executable = graph.finalize(Finalize::new().path(path).updatable().allow_conflicts()).unwrap();
+            let run = || executable.submit(queue).unwrap().wait().unwrap();
+            run();
+            for round in 2..5 {
+                graph.fill(&memory, round).replace(fill).unwrap();
+                executable.update(&fill).unwrap();
+                run();
+                assert_eq!(content(queue, &memory), [round; LEN], "{kind}, {path}");
+                graph.fill(&buffer, round).replace(fill).unwrap();
+                executable.update(&fill).unwrap();
+                run();
+                let expected: Vec<u32> = (0..LEN as u32).map(|at| round * 5 + at).collect();
+                assert_eq!(bench.content(&buffer), expected, "{kind}, {path}");
+            }
+        }
+    }
+}
+
 /// Slices, offsets in them, and addresses of others, which may be aligned in any way.
 #[test]
 fn copies_by_kernel_start_where_they_should() {

@@ -13,7 +13,7 @@ use crate::cl::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, Status};
 use crate::ir::{NodeId, Op};
-use crate::plan::{Path, Plan};
+use crate::plan::{Path, Plan, can_hold};
 
 /// The command buffers of a plan for queues with one set of properties.
 #[derive(Clone, Debug)]
@@ -25,12 +25,15 @@ pub(super) struct Recorded {
     told: Arc<AtomicBool>,
 }
 
-/// Some consecutive steps as a command buffer, or as none when they have nothing to do.
-#[derive(Debug)]
+/// Some consecutive steps as a command buffer, or as none when they have nothing to do, or when an update has brought what
+/// no command buffer holds.
+#[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) buffer: Option<CommandBuffer>,
     /// By step of the chunk: what the driver can change. Empty where it can change nothing.
     pub(super) handles: Vec<Option<Handle>>,
+    /// Whether the steps are replayed.
+    pub(super) replayed: bool,
 }
 
 /// Why there are no command buffers.
@@ -108,6 +111,11 @@ pub(super) fn record(plan: &Plan, values: &Values, queue: &DriverQueue) -> Resul
 
 /// Records some steps.
 pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Range<usize>) -> Result<Chunk, Refusal> {
+    let (ir, caps) = (&values.tables.ir, queue.device().caps());
+    // Only after an update: the planner leaves it out.
+    if plan.updatable && plan.steps[steps.clone()].iter().any(|step| !can_hold(ir, step.node, caps)) {
+        return Ok(Chunk { replayed: true, ..Chunk::default() });
+    }
     let mut refused = Vec::new();
     let mut recording = None;
     let mut handles = Vec::new();
@@ -139,7 +147,7 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
     let buffer = recording.map(Recording::finalize).transpose();
     let buffer =
         buffer.map_err(|error| Refusal::Nodes(plan.steps[steps].iter().map(|step| (step.node, error)).collect()))?;
-    Ok(Chunk { buffer, handles })
+    Ok(Chunk { buffer, handles, replayed: false })
 }
 
 /// Records a command; gives what the driver can change in it.

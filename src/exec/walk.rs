@@ -89,7 +89,9 @@ pub(super) fn enqueue(
         match (segment.path, recorded, &mut chunks) {
             (Path::Native, Some(recorded), Some(chunks)) => {
                 for (steps, chunk) in segment.chunks().zip(chunks.by_ref()) {
-                    if let Some(not_now) = walk.chunk(steps.clone(), chunk)? {
+                    if chunk.replayed {
+                        walk.replay(steps)?;
+                    } else if let Some(not_now) = walk.chunk(steps.clone(), chunk)? {
                         recorded.tell_once(&not_now);
                         walk.replay(steps)?;
                     }

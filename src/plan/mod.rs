@@ -14,6 +14,7 @@ mod steps;
 #[cfg(test)]
 mod text;
 
+pub(crate) use path::can_hold;
 pub use path::{Command, Path, Why};
 
 use std::collections::BTreeMap;

@@ -282,6 +282,11 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
     }
 }
 
+/// Whether command buffers of the device can hold what a node does now, which an update may have changed.
+pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
+    Command::of(ir.op(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
+}
+
 /// By which path a node runs. The only place that decides it.
 fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
     let (Path::Native, Some(command)) = (choice.0, Command::of(ir.op(node), &ir.views)) else { return choice };
