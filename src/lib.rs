@@ -91,6 +91,7 @@ pub use cl::context::{Context, InContext, OnDevice};
 pub use cl::device::{Device, Platform, best_device, devices, platforms};
 pub use cl::host::{Element, HostData};
 pub use cl::kernel::Kernel;
+pub use cl::map::{MapMode, Mapped};
 pub use cl::memory::{HostGuard, HostGuardMut, Memory, MemorySlice};
 pub use cl::program::{Program, ProgramBuilder};
 pub use cl::queue::QueueProperties;

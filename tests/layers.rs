@@ -19,11 +19,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 
 /// Folders with unsafe code, and the declarations of the user's promise outside of them.
 const UNSAFE_FOLDERS: [&str; 2] = ["ffi", "cl"];
-const PROMISES: [(&str, &str); 6] = [
+const PROMISES: [(&str, &str); 7] = [
     ("graph/group.rs", "pub unsafe fn command_group"),
     ("graph/kernel.rs", "pub unsafe fn add(mut self)"),
     ("graph/kernel.rs", "pub unsafe fn replace(mut self"),
     ("graph/parameter.rs", "pub unsafe fn set_unchecked(&self"),
+    ("record/enqueue.rs", "pub unsafe fn map<T: Element>("),
     ("record/execute.rs", "pub unsafe fn enqueue_nd_range(&mut self"),
     ("record/execute.rs", "pub unsafe fn enqueue_nd_range_detached(&mut self"),
 ];

@@ -5,8 +5,8 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use clgraph::{
-    Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, Finalize, Graph, Memory, MemoryError, MemoryKind, Node,
-    NodeKind, Parameter, Path, Program, Queue,
+    Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Graph, MapMode, Memory,
+    MemoryError, MemoryKind, Node, NodeKind, Parameter, Path, Program, Queue,
 };
 use common::{Bench, Reason, UserEvent, elsewhere, skip, text};
 
@@ -515,6 +515,51 @@ fn a_guard_is_to_be_had_when_runs_without_events_are_over() {
         queue.finish().unwrap();
         drop(memory.host_mut().unwrap());
     }
+}
+
+/// Memory as a slice of the host, until it is unmapped.
+#[test]
+fn memory_is_mapped_to_be_read_and_written() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    for kind in kinds(queue) {
+        let memory = memory(&bench, kind, &numbers(0));
+        // SAFETY: of all maps here: nothing else uses the memory.
+        let map = |mode| unsafe { queue.map(&memory.slice(PART..3 * PART).unwrap(), mode, &[]) };
+        if kind == MemoryKind::UsmDevice {
+            assert!(text(map(MapMode::Read)).contains("the host cannot reach this memory"));
+            continue;
+        }
+        let gate = UserEvent::new(queue);
+        let late = queue.enqueue_fill_buffer(&memory, &[7], 0, PART * 8, &[&event_of(&gate)]).unwrap();
+        let setter = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            gate.set(0);
+        });
+        let mut mapped = map(MapMode::Read).unwrap();
+        assert_eq!(late.command_execution_status().unwrap(), ExecutionStatus::Complete, "{kind}");
+        setter.join().unwrap();
+        assert_eq!((mapped.len(), mapped[0], mapped[PART]), (2 * PART, 7, 2 * PART as u32), "{kind}");
+        assert!(text(mapped.as_mut_slice().map(|_| ())).contains("mapped to be read"));
+        mapped.unmap().unwrap();
+        let mut mapped = map(MapMode::Write).unwrap();
+        mapped.as_mut_slice().unwrap()[1] = 70;
+        drop(mapped);
+        assert_eq!(content(queue, &memory)[PART..PART + 3], [7, 70, 7], "{kind}");
+        let mut mapped = map(MapMode::WriteInvalidate).unwrap();
+        mapped.as_mut_slice().unwrap().fill(4);
+        mapped.unmap().unwrap();
+        assert_eq!(content(queue, &memory)[PART..3 * PART], [4; 2 * PART], "{kind}");
+        let graph = bench.graph();
+        let refused = graph.record(queue, || map(MapMode::Read).map(|_| ()));
+        assert!(text(refused).contains("mapping memory"));
+    }
+    let theirs = elsewhere().buffer(&[0; 4]);
+    // SAFETY: errors.
+    assert!(text(unsafe { queue.map(&theirs, MapMode::Read, &[]) }).contains("context"));
+    let empty = bench.buffer(&[0; 4]).slice(1..1).unwrap();
+    // SAFETY: as above.
+    assert!(text(unsafe { queue.map(&empty, MapMode::Read, &[]) }).contains("zero bytes"));
 }
 
 /// Rule U6: what command buffers cannot hold is replayed, also when an update brings it; and back.

@@ -294,6 +294,18 @@ impl<T> fmt::Debug for Memory<T> {
 }
 
 impl<T> MemorySlice<T> {
+    /// What kind of memory it is.
+    #[must_use]
+    pub fn kind(&self) -> MemoryKind {
+        self.mem.kind()
+    }
+
+    /// The address of its first element, where it is not of a buffer. See [`Memory::as_ptr`].
+    #[must_use]
+    pub fn as_ptr(&self) -> Option<*mut T> {
+        self.mem.allocation().map(|allocation| allocation.at(self.mem.offset_in_root()).cast())
+    }
+
     /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {

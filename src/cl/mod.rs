@@ -42,6 +42,7 @@ pub(crate) mod handle;
 pub(crate) mod host;
 mod info;
 pub(crate) mod kernel;
+pub(crate) mod map;
 pub(crate) mod mem;
 pub(crate) mod memory;
 pub(crate) mod places;

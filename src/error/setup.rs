@@ -216,6 +216,9 @@ pub enum MemoryError {
         /// Alignment of the element type in bytes.
         align: usize,
     },
+    /// A write to memory that was mapped to be read.
+    #[error("the memory was mapped to be read: map it by `MapMode::Write` to write to it")]
+    MappedToRead,
     /// Host access to memory that something else has.
     #[error("the host cannot have this memory ({kind}) now: {why}")]
     Busy {

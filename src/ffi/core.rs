@@ -13,7 +13,7 @@ use opencl_sys::{
     cl_bool, cl_buffer_create_type, cl_buffer_region, cl_command_queue, cl_command_queue_info,
     cl_command_queue_properties, cl_context, cl_context_info, cl_context_properties, cl_device_id, cl_device_info,
     cl_device_type, cl_event, cl_event_info, cl_int, cl_kernel, cl_kernel_arg_info, cl_kernel_exec_info,
-    cl_kernel_info, cl_kernel_work_group_info, cl_mem, cl_mem_flags, cl_mem_info, cl_mem_migration_flags,
+    cl_kernel_info, cl_kernel_work_group_info, cl_map_flags, cl_mem, cl_mem_flags, cl_mem_info, cl_mem_migration_flags,
     cl_platform_id, cl_platform_info, cl_profiling_info, cl_program, cl_program_build_info, cl_program_info,
     cl_queue_properties, cl_svm_mem_flags, cl_uint,
 };
@@ -125,6 +125,8 @@ core_table! {
         fn clEnqueueFillBuffer(queue: cl_command_queue, buffer: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueWriteBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, offset: usize, size: usize, ptr: *const c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueReadBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, offset: usize, size: usize, ptr: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueMapBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, flags: cl_map_flags, offset: usize, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event, status: *mut cl_int) -> *mut c_void;
+        fn clEnqueueUnmapMemObject(queue: cl_command_queue, mem: cl_mem, pointer: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueMigrateMemObjects(queue: cl_command_queue, count: cl_uint, mems: *const cl_mem, flags: cl_mem_migration_flags, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueMarkerWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueBarrierWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
@@ -146,6 +148,10 @@ core_table! {
         fn clEnqueueSVMMemcpy(queue: cl_command_queue, blocking: cl_bool, dst: *mut c_void, src: *const c_void, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         /// OpenCL 2.0.
         fn clEnqueueSVMMemFill(queue: cl_command_queue, dst: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        /// OpenCL 2.0.
+        fn clEnqueueSVMMap(queue: cl_command_queue, blocking: cl_bool, flags: cl_map_flags, pointer: *mut c_void, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        /// OpenCL 2.0.
+        fn clEnqueueSVMUnmap(queue: cl_command_queue, pointer: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         /// OpenCL 2.1.
         fn clEnqueueSVMMigrateMem(queue: cl_command_queue, count: cl_uint, pointers: *const *const c_void, sizes: *const usize, flags: cl_mem_migration_flags, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         /// OpenCL 2.1.

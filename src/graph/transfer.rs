@@ -11,6 +11,7 @@ use super::tables::Writer;
 use super::{After, Graph, Node, Nodes, after_methods};
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
+use crate::cl::map::MapMode;
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 
@@ -449,6 +450,19 @@ impl Request for Read {
         state.results.push(size);
         Some(Op::Read { src, size, result: id })
     }
+}
+
+/// Whether the host may map a region.
+pub(crate) fn check_map(target: &Target<'_>, region: &Region, mode: MapMode) -> Result<(), BuildCause> {
+    target.check_context(region, "the memory")?;
+    forbid(region, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a map")?;
+    if mode != MapMode::WriteInvalidate {
+        forbid(region, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a map to read")?;
+    }
+    if mode != MapMode::Read {
+        forbid(region, CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a map to write")?;
+    }
+    Ok(())
 }
 
 pub(super) fn forbid(region: &Region, bit: u64, flag: &'static str, access: &'static str) -> Result<(), BuildCause> {

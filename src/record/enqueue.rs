@@ -12,8 +12,9 @@ use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Completed, Element, HostData, Slot};
+use crate::cl::map::{MapMode, Mapped};
 use crate::cl::watch;
-use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
+use crate::error::{BuildCause, BuildError, DriverError, MemoryError, RecordError, Result};
 use crate::graph::CommandGroup;
 use crate::graph::HostRead;
 use crate::graph::group::Member;
@@ -21,7 +22,7 @@ use crate::graph::hint::Given as Hinted;
 use crate::graph::rect::{Rect, Side};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
-use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_write};
+use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_map, check_write};
 use crate::ir::Hint;
 
 /// A queue whose commands give no events, which is cheaper: see [`Queue::detached`].
@@ -238,6 +239,58 @@ impl Queue {
         };
         watch::keep_until(event.clone(), Arc::clone(&slot));
         Ok(PendingRead { event: event.into(), slot: Some(slot), element: PhantomData })
+    }
+
+    /// Maps memory for the host: a buffer, SVM, or USM that the host can reach. It waits for the list on the host, and blocks
+    /// until what was enqueued before on an in-order queue is complete and the memory is there.
+    ///
+    /// What the host writes is there for commands that the queue gets after the unmapping. For memory that the host reaches by
+    /// its address [`Memory::host`](crate::Memory::host) is a safe way, which does not wait.
+    ///
+    /// # Errors
+    /// [`RecordError::NotRecordable`] while the queue records; [`MemoryError::NotHostAccessible`] for USM of the device,
+    /// [`MemoryError::Empty`], [`MemoryError::ElementAlign`]; [`BuildCause::OtherContext`],
+    /// [`BuildCause::AccessForbidden`], in a [`BuildError`]; and those of
+    /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    ///
+    /// # Safety
+    /// Until it is unmapped nothing else writes to the memory, and nothing else reads it if the host writes: no command of
+    /// any queue, no executable, and no other map of it.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// use clgraph::{Buffer, MapMode, Queue};
+    /// let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let buffer = Buffer::from_slice(&queue, &[1_u32, 2, 3, 4])?;
+    /// // SAFETY: nothing else uses the buffer.
+    /// let mut mapped = unsafe { queue.map(&buffer, MapMode::Write, &[])? };
+    /// let last = mapped[3];
+    /// mapped.as_mut_slice()?[0] += last;
+    /// mapped.unmap()?;
+    /// let mut back = [0; 4];
+    /// queue.enqueue_read_buffer(&buffer, 0, &mut back, &[])?;
+    /// assert_eq!(back, [5, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clEnqueueMapBuffer")]
+    #[doc(alias = "clEnqueueSVMMap")]
+    #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
+    pub unsafe fn map<T: Element>(
+        &self,
+        memory: &impl AsRegion<T>,
+        mode: MapMode,
+        event_wait_list: &[&Event],
+    ) -> Result<Mapped<T>> {
+        let wrong = |cause| BuildError::new("map", cause);
+        let region = memory.region();
+        let instead = "use a host read or a host write, whose data belongs to each submission";
+        self.check_executing("mapping memory", instead)?;
+        check_map(&self.target(), &region, mode).map_err(wrong)?;
+        if region.size == 0 {
+            return Err(MemoryError::Empty { what: "a map" }.into());
+        }
+        self.wait_on_host(event_wait_list)?;
+        Mapped::new(self.driver(), region, mode)
     }
 
     /// Says that memory is wanted on the device soon. A hint: a driver that does not take it does nothing. Of a buffer, all of
