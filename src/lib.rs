@@ -100,13 +100,13 @@ pub use error::{
     RecordError, Result, SetupError, Status, SubmitError, UpdateError,
 };
 pub use exec::{
-    Completion, Dependency, Executable, Finalize, Progress, Report, ResultGuard, SegmentReport, SubGraph, SubGraphNode,
-    SubGraphReport, Submission, Submit, UpdateReport, WaitFor,
+    AllocationReport, Completion, Dependency, Executable, Finalize, MemoryReport, Progress, Report, ResultGuard,
+    SegmentReport, SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, UpdateReport, WaitFor,
 };
 pub use graph::{
-    BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, Graph, GraphProperties,
-    GroupNode, HintNode, HostRead, HostWrite, KernelNode, LocalMemory, NdRange, Node, NodeKind, Nodes, Parameter,
-    ReadNode, ValueArg, WriteNode,
+    AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, FreeNode, Graph,
+    GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostWrite, KernelNode, LocalMemory, NdRange, Node,
+    NodeKind, Nodes, Parameter, ReadNode, ValueArg, WriteNode,
 };
 pub use plan::{Command, Path, Why};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};

@@ -562,6 +562,26 @@ fn memory_is_mapped_to_be_read_and_written() {
     assert!(text(unsafe { queue.map(&empty, MapMode::Read, &[]) }).contains("zero bytes"));
 }
 
+/// Sub-buffers are copied by their buffer's handle, which has to be there although nobody else has the buffer.
+#[test]
+fn sub_buffers_keep_their_buffer() {
+    let bench = Bench::new();
+    for path in [Path::Replay, Path::Native] {
+        let whole = bench.buffer(&numbers(0));
+        let (a, b) = (whole.sub_buffer(..PART).unwrap(), whole.sub_buffer(PART..2 * PART).unwrap());
+        // SAFETY: a live buffer.
+        let wrapped = unsafe { Buffer::<u32>::from_raw(&bench.queue, b.raw()) }.unwrap();
+        drop((whole, b));
+        let graph = bench.graph();
+        graph.copy(&a, &wrapped).add().unwrap();
+        graph.copy_rect(&a, &wrapped).region([4, 2, 1]).src_pitch(8, 0).dst_pitch(8, 0).add().unwrap();
+        let result = graph.read(&wrapped).add().unwrap();
+        let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&result).unwrap(), numbers(0)[..PART]);
+    }
+}
+
 /// Rule U6: what command buffers cannot hold is replayed, also when an update brings it; and back.
 #[test]
 fn an_update_may_change_the_kind_of_memory() {

@@ -94,7 +94,7 @@ impl<T> Buffer<T> {
             context: context.clone(),
             offset: 0,
             size,
-            is_sub_buffer: false,
+            parent: None,
             flags,
         }))
     }
@@ -194,10 +194,12 @@ impl<T> Buffer<T> {
         if let Some(owner) = owner {
             drop_with(&handle, owner)?;
         }
-        let is_sub_buffer = parent != 0;
+        let parent = std::ptr::with_exposed_provenance_mut::<c_void>(parent);
+        // SAFETY: as above.
+        let parent = if parent.is_null() { None } else { Some(unsafe { Handle::from_borrowed(parent) }?) };
         let context = context.clone();
         let backing = Backing::Buffer(handle);
-        Ok(Self::wrap(MemInner { backing, context, root, root_size, offset, size, is_sub_buffer, flags }))
+        Ok(Self::wrap(MemInner { backing, context, root, root_size, offset, size, parent, flags }))
     }
 
     fn wrap(inner: MemInner) -> Self {
@@ -213,7 +215,7 @@ impl<T> Buffer<T> {
         match &self.mem.inner().backing {
             Backing::Buffer(handle) => Ok(handle),
             // Nobody makes one.
-            Backing::Pointer(_) => Err(SetupError::NullHandle { what: "cl_mem" }),
+            Backing::Pointer(_) | Backing::Promised(_) => Err(SetupError::NullHandle { what: "cl_mem" }),
         }
     }
 
@@ -275,7 +277,7 @@ impl<T> Buffer<T> {
     pub fn sub_buffer(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve(&range, self.len())?;
         let inner = self.mem.inner();
-        if inner.is_sub_buffer {
+        if inner.parent.is_some() {
             return Err(MemoryError::SubBufferOfSubBuffer.into());
         }
         if start == end {
@@ -302,7 +304,7 @@ impl<T> Buffer<T> {
             root_size: inner.root_size,
             offset: region.origin,
             size: region.size,
-            is_sub_buffer: true,
+            parent: Some(self.handle()?.try_clone()?),
             flags: inner.flags,
         }))
     }
@@ -347,7 +349,7 @@ pub(super) fn too_large(asked: u64, context: &Context) -> MemoryError {
 }
 
 /// A range of elements as start and end, or why it is outside.
-pub(super) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize), MemoryError> {
+pub(crate) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize), MemoryError> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&start) => start.saturating_add(1),
@@ -431,7 +433,7 @@ pub trait AsRegion<T>: sealed::Sealed<T> {
     fn region(&self) -> Region;
 }
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed<T> {}
     impl<T> Sealed<T> for super::Buffer<T> {}
     impl<T> Sealed<T> for super::BufferSlice<T> {}

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use opencl_sys::{CL_MEM_USE_HOST_PTR, cl_mem};
@@ -36,6 +37,13 @@ impl WeakRoot {
     }
 }
 
+impl Promise {
+    /// Where parts of it may start, in bytes.
+    pub(crate) fn align(&self) -> usize {
+        self.align
+    }
+}
+
 impl WeakMem {
     /// Whether it is this one, and not one that came later.
     pub(super) fn is(&self, mem: &Mem) -> bool {
@@ -53,7 +61,9 @@ pub(super) struct MemInner {
     /// Where it starts in the root, in bytes.
     pub(super) offset: usize,
     pub(super) size: usize,
-    pub(super) is_sub_buffer: bool,
+    /// Of a sub-buffer, the buffer. It keeps that alive by itself, but Intel's CPU runtime (2026.2) knows its handle no more
+    /// when nobody else has it.
+    pub(super) parent: Option<Handle<MemKind>>,
     pub(super) flags: u64,
 }
 
@@ -61,6 +71,20 @@ pub(super) struct MemInner {
 pub(super) enum Backing {
     Buffer(Handle<MemKind>),
     Pointer(Arc<Allocation>),
+    /// Each executable puts memory of its own in the place.
+    Promised(Arc<Promise>),
+}
+
+/// Memory that belongs to a graph.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    /// The graph's number, and which of its allocations.
+    pub(crate) graph: u64,
+    pub(crate) alloc: u32,
+    /// Tells it apart from all others.
+    number: usize,
+    /// Where parts of it may start.
+    align: usize,
 }
 
 /// How drivers are told of a byte of memory.
@@ -79,6 +103,7 @@ enum Whose {
     Driver,
     Own,
     Foreign,
+    Graph,
 }
 
 impl fmt::Debug for MemInner {
@@ -87,6 +112,7 @@ impl fmt::Debug for MemInner {
         match &self.backing {
             Backing::Buffer(handle) => write!(f, "{handle:?} bytes {range:?}"),
             Backing::Pointer(allocation) => write!(f, "{:p} bytes {range:?}", allocation.at(0)),
+            Backing::Promised(promise) => write!(f, "allocation {} bytes {range:?}", promise.alloc),
         }
     }
 }
@@ -94,6 +120,9 @@ impl fmt::Debug for MemInner {
 /// As drawings show it.
 impl fmt::Display for Mem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(promise) = self.promise() {
+            return write!(f, "allocation {}", promise.alloc);
+        }
         match self.address(0) {
             Address::Buffer(raw, _) => write!(f, "cl_mem {raw:p}"),
             Address::Pointer(pointer, _) => write!(f, "{} {pointer:p}", self.kind()),
@@ -114,34 +143,54 @@ impl Mem {
         WeakMem(Arc::downgrade(&self.0))
     }
 
-    /// An allocation as a whole.
-    pub(super) fn of_allocation(allocation: Arc<Allocation>) -> Self {
-        let (root, size, context) = (allocation.address(), allocation.size(), allocation.context().clone());
-        let backing = Backing::Pointer(allocation);
+    /// Memory that a graph will have: `size` bytes, of which parts start at multiples of `align`.
+    pub(crate) fn promised(context: &Context, graph: u64, alloc: u32, size: usize, align: usize) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let backing = Backing::Promised(Arc::new(Promise { graph, alloc, number, align }));
         Self(Arc::new(MemInner {
             backing,
-            context,
-            root,
+            context: context.clone(),
+            root: number,
             root_size: size,
             offset: 0,
             size,
-            is_sub_buffer: false,
+            parent: None,
             flags: 0,
         }))
     }
 
+    /// What it is promised by.
+    pub(crate) fn promise(&self) -> Option<&Promise> {
+        match &self.0.backing {
+            Backing::Promised(promise) => Some(promise),
+            Backing::Buffer(_) | Backing::Pointer(_) => None,
+        }
+    }
+
+    /// An allocation as a whole.
+    pub(super) fn of_allocation(allocation: Arc<Allocation>) -> Self {
+        let (root, size, context) = (allocation.address(), allocation.size(), allocation.context().clone());
+        let backing = Backing::Pointer(allocation);
+        Self(Arc::new(MemInner { backing, context, root, root_size: size, offset: 0, size, parent: None, flags: 0 }))
+    }
+
     /// What is behind an address of an allocation.
-    pub(super) fn part(&self, offset: usize) -> Self {
-        let Backing::Pointer(allocation) = &self.0.backing else { return self.clone() };
+    pub(crate) fn part(&self, offset: usize) -> Self {
+        let backing = match &self.0.backing {
+            Backing::Pointer(allocation) => Backing::Pointer(Arc::clone(allocation)),
+            Backing::Promised(promise) => Backing::Promised(Arc::clone(promise)),
+            Backing::Buffer(_) => return self.clone(),
+        };
         let MemInner { context, root, root_size, flags, .. } = &*self.0;
         Self(Arc::new(MemInner {
-            backing: Backing::Pointer(Arc::clone(allocation)),
+            backing,
             context: context.clone(),
             root: *root,
             root_size: *root_size,
             offset: self.0.offset + offset,
             size: self.0.size.saturating_sub(offset),
-            is_sub_buffer: false,
+            parent: None,
             flags: *flags,
         }))
     }
@@ -151,6 +200,7 @@ impl Mem {
         match &self.0.backing {
             Backing::Buffer(handle) => MemId(Whose::Driver, handle.raw().addr(), 0),
             Backing::Pointer(allocation) => id_of(allocation, self.0.offset),
+            Backing::Promised(promise) => MemId(Whose::Graph, promise.number, self.0.offset),
         }
     }
 
@@ -159,6 +209,8 @@ impl Mem {
         match &self.0.backing {
             Backing::Buffer(handle) => Address::Buffer(handle.raw(), offset),
             Backing::Pointer(allocation) => Address::Pointer(allocation.at(self.0.offset + offset), allocation),
+            // The checks let it go to graphs only, and executables have put their own in the place.
+            Backing::Promised(_) => Address::Buffer(std::ptr::null_mut(), offset),
         }
     }
 
@@ -168,14 +220,14 @@ impl Mem {
             Backing::Pointer(allocation) => allocation.at(self.0.offset).addr(),
             // Memory of the host, of which nothing is known.
             Backing::Buffer(_) if self.0.flags & CL_MEM_USE_HOST_PTR != 0 => 1,
-            Backing::Buffer(_) => self.0.offset,
+            Backing::Buffer(_) | Backing::Promised(_) => self.0.offset,
         }
     }
 
     /// What outlives all names of the memory.
     pub(crate) fn weak_root(&self) -> WeakRoot {
         match &self.0.backing {
-            Backing::Buffer(_) => WeakRoot::Buffer(self.downgrade()),
+            Backing::Buffer(_) | Backing::Promised(_) => WeakRoot::Buffer(self.downgrade()),
             Backing::Pointer(allocation) => WeakRoot::Allocation(Arc::downgrade(allocation)),
         }
     }
@@ -183,7 +235,7 @@ impl Mem {
     /// The allocation behind a pointer.
     pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
         match &self.0.backing {
-            Backing::Buffer(_) => None,
+            Backing::Buffer(_) | Backing::Promised(_) => None,
             Backing::Pointer(allocation) => Some(allocation),
         }
     }
@@ -198,7 +250,11 @@ impl Mem {
 
     /// Identifies the underlying buffer or allocation, as long as this object lives.
     pub(crate) fn root(&self) -> MemId {
-        self.allocation().map_or(MemId(Whose::Driver, self.0.root, 0), |allocation| id_of(allocation, 0))
+        match &self.0.backing {
+            Backing::Buffer(_) => MemId(Whose::Driver, self.0.root, 0),
+            Backing::Pointer(allocation) => id_of(allocation, 0),
+            Backing::Promised(promise) => MemId(Whose::Graph, promise.number, 0),
+        }
     }
 
     /// The C handle of the underlying buffer, which this object keeps alive. Of memory that is no buffer there is none.
@@ -220,7 +276,7 @@ impl Mem {
     }
 
     pub(crate) fn is_sub_buffer(&self) -> bool {
-        self.0.is_sub_buffer
+        self.0.parent.is_some()
     }
 
     pub(crate) fn flags(&self) -> u64 {

@@ -294,6 +294,10 @@ impl<T> fmt::Debug for Memory<T> {
 }
 
 impl<T> MemorySlice<T> {
+    pub(crate) fn of(mem: Mem, size: usize) -> Self {
+        Self { mem, size, element: PhantomData }
+    }
+
     /// What kind of memory it is.
     #[must_use]
     pub fn kind(&self) -> MemoryKind {

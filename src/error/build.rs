@@ -319,6 +319,14 @@ pub enum BuildCause {
         /// Why not.
         why: String,
     },
+    /// Memory of a graph's own, somewhere else.
+    #[error("{what} belongs to a graph and is used {by}: it is there only for nodes of its own graph")]
+    GraphMemory {
+        /// What it is in the command.
+        what: String,
+        /// Where it is used.
+        by: &'static str,
+    },
     /// The kernel that copies where OpenCL has no command could not be built.
     #[error("OpenCL has no command for this copy, and the kernel that does it instead could not be built: {0}")]
     Copier(super::ProgramError),

@@ -9,6 +9,26 @@ use crate::graph::Node;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FinalizeError {
+    /// Memory of the graph's own is used as it must not be.
+    #[error("the allocation of {alloc} {why}: by {second}, and {first} comes before")]
+    GraphMemory {
+        /// The node that allocates it.
+        alloc: Node,
+        /// The node that comes first.
+        first: Node,
+        /// The node that comes too late, or too early.
+        second: Node,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The graph's own memory could not be allocated.
+    #[error("the {bytes} bytes of the graph's own memory could not be allocated: {source}")]
+    Memory {
+        /// Bytes of all of it.
+        bytes: usize,
+        /// What the driver said, or what is too large.
+        source: super::MemoryError,
+    },
     /// No path can run a node on the graph's device.
     #[error("{node} ({what}) cannot run on device `{device}`: {missing}")]
     NotRunnable {

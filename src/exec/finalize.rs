@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::arena::{self, Layout};
 use super::lane::Lane;
 use super::native::{self, Recorded, Refusal};
 use super::report::Report;
@@ -36,12 +37,27 @@ pub struct Finalize {
     commands_per_buffer: usize,
     updatable: bool,
     allow_conflicts: bool,
+    separate_memory: bool,
 }
 
 impl Finalize {
     /// The usual options: the path is chosen automatically, and each host read has four slots for results.
     pub const fn new() -> Self {
-        Self { path: Path::Auto, result_slots: 4, commands_per_buffer: 64, updatable: false, allow_conflicts: false }
+        Self {
+            path: Path::Auto,
+            result_slots: 4,
+            commands_per_buffer: 64,
+            updatable: false,
+            allow_conflicts: false,
+            separate_memory: false,
+        }
+    }
+
+    /// Each allocation of the graph's own memory gets bytes of its own, also where lives do not overlap: see
+    /// [`Graph::alloc`](crate::Graph::alloc).
+    pub const fn separate_memory(mut self) -> Self {
+        self.separate_memory = true;
+        self
     }
 
     /// By which path commands get to the device.
@@ -94,6 +110,7 @@ struct Prepared {
     plan: Plan,
     values: Values,
     recorded: Option<(DriverQueue, Recorded)>,
+    memory: Layout,
 }
 
 impl Device {
@@ -186,8 +203,10 @@ impl Graph {
                 Conflicts::Ruled
             },
         };
-        let Prepared { plan, values, recorded } = self.prepare(&flat, asked)?;
-        let report = Report::new(self.device(), &graph, &flat, &plan);
+        let prepared = self.prepare(&flat, asked, !options.separate_memory)?;
+        let Prepared { plan, values, recorded, memory } = prepared;
+        let mut report = Report::new(self.device(), &graph, &flat, &plan);
+        report.memory = memory.report(&flat);
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let inputs = tables.ir.ids().filter_map(|id| match tables.ir.op(id) {
@@ -234,9 +253,9 @@ impl Graph {
     }
 
     /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
-    fn prepare(&self, flat: &Flat, asked: Options<'_>) -> Result<Prepared> {
+    fn prepare(&self, flat: &Flat, asked: Options<'_>, share: bool) -> Result<Prepared> {
         let (mut denied, mut no_native) = (asked.denied.clone(), None);
-        let mut values = None;
+        let (mut values, mut memory) = (None, Layout::default());
         let mut rounds = 0;
         loop {
             let options = Options { denied: &denied, no_native, ..asked };
@@ -245,13 +264,17 @@ impl Graph {
             // They depend on the graph only, so a second plan has the same.
             let made = match values.take() {
                 Some(values) => values,
-                None => self.values(flat, &plan)?,
+                None => {
+                    let (tables, layout) = arena::place(self, self.device(), &flat.tables, &plan, share)?;
+                    memory = layout;
+                    self.values(tables, flat, &plan)?
+                }
             };
             if !plan.is_native() {
-                return Ok(Prepared { plan, values: made, recorded: None });
+                return Ok(Prepared { plan, values: made, recorded: None, memory });
             }
             let refusal = match self.record_buffers(&plan, &made) {
-                Ok(recorded) => return Ok(Prepared { plan, values: made, recorded: Some(recorded) }),
+                Ok(recorded) => return Ok(Prepared { plan, values: made, recorded: Some(recorded), memory }),
                 Err(refusal) => refusal,
             };
             log::warn!("{}: a driver that has command buffers refused: {refusal}", self.device().name());
@@ -278,8 +301,8 @@ impl Graph {
     }
 
     /// Makes the kernel objects.
-    fn values(&self, flat: &Flat, plan: &Plan) -> Result<Values> {
-        let state = &*flat.tables;
+    fn values(&self, tables: Arc<Tables>, flat: &Flat, plan: &Plan) -> Result<Values> {
+        let state = &*tables;
         let mut made = Objects(Vec::with_capacity(plan.objects.len()));
         for spec in &plan.objects {
             let kernel = &state.kernels[spec.kernel.index()];
@@ -289,7 +312,7 @@ impl Graph {
             made.0.push(Some(Arc::new(object?)));
         }
         let objects = plan.steps.iter().map(|step| step.object.and_then(|object| made.0[object.index()].clone()));
-        Ok(Values { tables: Arc::clone(&flat.tables), objects: Objects(objects.collect()), stale: Stale::default() })
+        Ok(Values { tables: Arc::clone(&tables), objects: Objects(objects.collect()), stale: Stale::default() })
     }
 
     fn object_error(&self, first: NodeId, kernel: String, error: KernelObjectError) -> Error {
@@ -326,6 +349,10 @@ impl Graph {
             }
             PlanError::Conflict(first, second) => {
                 FinalizeError::Conflict { first: node(first), second: node(second) }.into()
+            }
+            PlanError::Memory { alloc, first, second, why } => {
+                let alloc = node(state.ir.allocs[alloc.index()].node);
+                FinalizeError::GraphMemory { alloc, first: node(first), second: node(second), why }.into()
             }
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }

@@ -1,5 +1,6 @@
 //! The hands: a plan with its objects becomes an [`Executable`], which is submitted.
 
+mod arena;
 mod deferred;
 mod dump;
 mod finalize;
@@ -20,7 +21,7 @@ mod values;
 mod walk;
 
 pub use finalize::Finalize;
-pub use report::{Report, SegmentReport, SubGraphReport, UpdateReport};
+pub use report::{AllocationReport, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport};
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, ResultGuard, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
@@ -117,6 +118,13 @@ impl Executable {
     /// ```
     pub fn submit_to<'a>(&'a self, queue: &'a Queue) -> Submit<'a> {
         Submit::new(self, queue)
+    }
+
+    /// Bytes that the executable has allocated for the memory of its graph's own ([`Graph::alloc`](crate::Graph::alloc)); 0
+    /// without any. The report says what lies where.
+    #[must_use]
+    pub fn required_memory(&self) -> usize {
+        self.0.report.memory.bytes
     }
 
     /// What was decided at finalize, and why.

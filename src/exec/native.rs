@@ -166,7 +166,13 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
         )?,
         Op::Fill { dst, size, pattern } => recording.fill(values.at(dst)?, values.bytes(*pattern), *size)?,
         // There is no such command. The planner asks for none, and its checker looks.
-        Op::Empty | Op::SubGraph(_) | Op::Write { .. } | Op::Read { .. } | Op::Hint { .. } => {
+        Op::Empty
+        | Op::SubGraph(_)
+        | Op::Alloc(_)
+        | Op::Free(_)
+        | Op::Write { .. }
+        | Op::Read { .. }
+        | Op::Hint { .. } => {
             let status = Status(opencl_sys::CL_INVALID_OPERATION);
             return Err(DriverError::new("recording a host transfer or a hint", status));
         }

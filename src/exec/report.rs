@@ -45,8 +45,42 @@ pub struct Report {
     pub kernel_objects: usize,
     /// Kernels whose arguments could not be checked, because their program does not tell their types.
     pub unchecked_kernels: Vec<String>,
+    /// The memory that belongs to the graph.
+    pub memory: MemoryReport,
     /// What is allowed and perhaps not meant.
     pub warnings: Vec<String>,
+}
+
+/// The memory of an executable whose graph has some of its own ([`Graph::alloc`](crate::Graph::alloc)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryReport {
+    /// Bytes of all of it.
+    pub bytes: usize,
+    /// Bytes that it would be if no two allocations shared any.
+    pub bytes_apart: usize,
+    /// Bytes of each of the buffers that hold it.
+    pub arenas: Vec<usize>,
+    /// The allocations that some node uses, in the order of adding.
+    pub allocations: Vec<AllocationReport>,
+}
+
+/// An allocation, and where and when it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocationReport {
+    /// The number of its node.
+    pub node: usize,
+    /// Its bytes.
+    pub bytes: usize,
+    /// Which of the buffers it is in.
+    pub arena: usize,
+    /// Where it starts there, in bytes.
+    pub offset: usize,
+    /// From where on in the order of nodes it has its bytes.
+    pub first: usize,
+    /// Up to where. None if it keeps them from one submission to the next.
+    pub last: Option<usize>,
 }
 
 /// How updates reach the commands of an executable.
@@ -159,6 +193,7 @@ impl Report {
             updates: plan.updatable.then(|| UpdateReport::new(caps, plan)),
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
+            memory: MemoryReport::default(),
             warnings: warnings.chain(native_warnings(caps, plan)).collect(),
         }
     }
@@ -230,6 +265,11 @@ impl fmt::Display for Report {
                 count(sum(|part| part.commands), "command"),
                 count(buffers, "command buffer")
             )?;
+        }
+        let MemoryReport { bytes, bytes_apart, arenas, allocations } = &self.memory;
+        if !allocations.is_empty() {
+            let (all, buffers) = (count(allocations.len(), "allocation"), count(arenas.len(), "buffer"));
+            writeln!(f, "memory   {bytes} bytes for {all} in {buffers}, without sharing {bytes_apart}")?;
         }
         if self.gated {
             writeln!(f, "gate     a submission is held until all of it is enqueued, which is faster on this driver")?;

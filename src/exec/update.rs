@@ -171,7 +171,7 @@ impl Executable {
             return Err(UpdateError::NotInExecutable { node, why }.into());
         }
         let ids: Vec<NodeId> = list.into_iter().map(Node::id).collect();
-        let target = Target { context: &inner.context, device: &inner.device };
+        let target = Target { context: &inner.context, device: &inner.device, graph: Some(inner.graph) };
         let mut state = updatable.state.lock();
         let refreshed = state.refresh_nodes(&target, &ids);
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: inner.node(id), cause });

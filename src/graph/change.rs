@@ -213,6 +213,7 @@ impl State {
         for (at, now) in &late {
             let index = index_of(self, *at);
             if let Some(region) = &now.region {
+                target.check_context(region, format_args!("the parameter of argument {index}"))?;
                 let mode = modes.get(slot_of(self, index)).copied();
                 if mode.is_some_and(Mode::writes) {
                     forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;

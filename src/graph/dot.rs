@@ -83,7 +83,7 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
     let shape = match op {
         Op::Kernel { .. } => "box",
         Op::Write { .. } | Op::Read { .. } => "cds",
-        Op::Empty => "circle",
+        Op::Empty | Op::Alloc(_) | Op::Free(_) => "circle",
         _ => "ellipse",
     };
     format!("label=\"{text}\" shape=\"{shape}\"")
@@ -98,6 +98,10 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
         Op::Empty => {}
+        Op::Alloc(alloc) => {
+            lines.push(format!("allocation {}: {} bytes", alloc.0, state.ir.allocs[alloc.index()].size))
+        }
+        Op::Free(alloc) => lines.push(format!("allocation {}", alloc.0)),
         Op::SubGraph(child) => {
             lines.push(format!("{} nodes", state.children[child.index()].of.flat().tables.ir.len()));
         }

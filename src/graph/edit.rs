@@ -2,8 +2,7 @@
 
 use super::tables::{Tables, Writer};
 use crate::cl::host::HostBytes;
-use crate::cl::mem::Mem;
-use crate::ir::{Access, Arg, DataId, Grid, NodeId, Op, Place, Span, ViewId};
+use crate::ir::{Access, AllocId, Arg, DataId, Grid, Ir, NodeId, Op, Place, Span, ViewId};
 
 /// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
 #[derive(Debug, Default)]
@@ -156,7 +155,14 @@ impl Edit {
 
     /// The id that memory of other tables has here.
     fn view(&mut self, to: &mut Writer<'_>, from: &Tables, view: ViewId) -> Result<ViewId, Mismatch> {
-        let view = to.view(from.mem(view).ok_or("its memory is gone")?);
+        let mem = from.mem(view).ok_or("its memory is gone")?;
+        let view = if mem.promise().is_some() && !to.placed.is_empty() {
+            to.tables
+                .placed(mem)
+                .ok_or("it uses a part of the graph's own memory that no node of the executable used")?
+        } else {
+            to.view(mem)
+        };
         self.views.push(view);
         Ok(view)
     }
@@ -176,6 +182,13 @@ impl Edit {
         let mut changed = Changed::default();
         match (to.ir.op(node), from.ir.op(source)) {
             (Op::Empty, Op::Empty) => return Ok(changed),
+            // Those of a sub-graph have been done when it was finalized.
+            (Op::Empty, Op::Alloc(_) | Op::Free(_)) => return Ok(changed),
+            (Op::Alloc(mine), Op::Alloc(theirs)) | (Op::Free(mine), Op::Free(theirs)) if mine == theirs => {
+                let size = |ir: &Ir, alloc: AllocId| ir.allocs.get(alloc.index()).map_or(0, |alloc| alloc.size);
+                same_size(size(&to.ir, *mine), size(&from.ir, *theirs))?;
+                return Ok(changed);
+            }
             (
                 Op::Kernel { kernel, args, .. },
                 Op::Kernel { kernel: kernel2, args: args2, grid: grid2, bound: bound2, prints: prints2 },
@@ -310,7 +323,7 @@ impl Edit {
                     differs
                 }
                 (Arg::Buffer(view), Arg::Buffer(view2)) => {
-                    let differs = !same_mem(to.mem(view), from.mem(view2));
+                    let differs = !same_mem(to, view, from, view2);
                     if differs {
                         let view = self.view(to, from, view2)?;
                         self.arg(to, args, index, Arg::Buffer(view));
@@ -318,7 +331,7 @@ impl Edit {
                     differs
                 }
                 (Arg::Indirect(view), Arg::Indirect(view2)) => {
-                    let differs = !same_mem(to.mem(view), from.mem(view2));
+                    let differs = !same_mem(to, view, from, view2);
                     if differs {
                         let view = self.view(to, from, view2)?;
                         self.arg(to, args, index, Arg::Indirect(view));
@@ -356,7 +369,7 @@ impl Edit {
         for slot in 0..count {
             let (old, new) = (&to.ir.accesses(node)[slot], &from.ir.accesses(source)[slot]);
             let same_range = old.range == new.range && old.mode == new.mode;
-            if same_range && same_mem(to.mem(old.view), from.mem(new.view)) {
+            if same_range && same_mem(to, old.view, from, new.view) {
                 continue;
             }
             let access = Access { view: self.view(to, from, new.view)?, ..new.clone() };
@@ -387,12 +400,17 @@ fn other_launch(
     }
 }
 
-fn same_mem(a: Option<&Mem>, b: Option<&Mem>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a.id() == b.id())
+fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {
+    let (Some(mine), Some(theirs)) = (to.mem(a), from.mem(b)) else { return false };
+    // What a graph owns is another thing in each executable.
+    if theirs.promise().is_some() && !to.placed.is_empty() {
+        return to.placed(theirs) == Some(a);
+    }
+    mine.id() == theirs.id()
 }
 
 fn same_place(to: &Writer<'_>, a: &Place, from: &Tables, b: &Place) -> bool {
-    a.offset == b.offset && same_mem(to.mem(a.view), from.mem(b.view))
+    a.offset == b.offset && same_mem(to, a.view, from, b.view)
 }
 
 fn same_size(old: usize, new: usize) -> Result<(), Mismatch> {

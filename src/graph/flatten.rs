@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::group::{Alternative, Group};
 use super::tables::{Index, Tables, Writer};
-use crate::ir::{Access, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Place, ResultId, Span, ViewId};
+use crate::ir::{
+    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Place, ResultId, RootId, Span, View, ViewId,
+    ViewKind,
+};
 
 /// A graph without sub-graphs.
 #[derive(Debug)]
@@ -120,6 +123,9 @@ struct Flattening<'a> {
 #[derive(Default)]
 struct Ids {
     views: HashMap<ViewId, ViewId>,
+    /// Of what executables have placed: allocations may share bytes, and are told apart.
+    roots: HashMap<RootId, RootId>,
+    is_child: bool,
     kernels: HashMap<KernelId, KernelId>,
 }
 
@@ -144,6 +150,9 @@ impl<'a> Flattening<'a> {
     fn run(mut self) -> Option<(Tables, Vec<Origin>)> {
         let from = self.from;
         let mut ids = Ids::default();
+        let ends = &self.ends;
+        let alloc = |alloc: &AllocDecl| AllocDecl { node: ends[alloc.node.index()].0, ..*alloc };
+        self.tables.ir.allocs = from.ir.allocs.iter().map(alloc).collect();
         // What is written and read is numbered as it comes, over all sources.
         for id in from.ir.ids() {
             let mut waits: Vec<NodeId> =
@@ -178,7 +187,7 @@ impl<'a> Flattening<'a> {
         let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
         let source = &*source;
         self.push(Op::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
-        let mut ids = Ids::default();
+        let mut ids = Ids { is_child: true, ..Ids::default() };
         for node in source.ir.ids() {
             let preds = source.ir.topology.preds(node);
             let mut waits: Vec<NodeId> = preds.filter(|pred| *pred < node).map(here).collect();
@@ -263,7 +272,13 @@ impl Ids {
         if let Some(known) = self.views.get(&of) {
             return Some(*known);
         }
-        let view = to.view(source.mem(of)?);
+        let described = source.ir.views[of.index()];
+        let view = if described.kind == ViewKind::Placed {
+            let root = *self.roots.entry(described.root).or_insert_with(|| to.new_root());
+            to.placed(source.mem(of)?, View { root, ..described })
+        } else {
+            to.view(source.mem(of)?)
+        };
         self.views.insert(of, view);
         Some(view)
     }
@@ -279,6 +294,10 @@ impl Ids {
     /// Copies what a node does.
     fn op(&mut self, source: &Tables, op: &Op, to: &mut Writer<'_>) -> Option<Op> {
         Some(match op {
+            // Those of a sub-graph have their memory already.
+            Op::Alloc(_) | Op::Free(_) if self.is_child => Op::Empty,
+            Op::Alloc(alloc) => Op::Alloc(*alloc),
+            Op::Free(alloc) => Op::Free(*alloc),
             Op::Empty | Op::SubGraph(_) => Op::Empty,
             Op::Kernel { kernel, args, grid, bound, prints } => {
                 let args = self.args(source, *args, to)?;

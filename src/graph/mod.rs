@@ -12,6 +12,7 @@ mod flatten;
 pub(crate) mod group;
 pub(crate) mod hint;
 pub(crate) mod kernel;
+mod memory;
 mod parameter;
 mod query;
 mod range;
@@ -29,6 +30,7 @@ pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};
 pub use hint::HintNode;
 pub use kernel::KernelNode;
+pub use memory::{AllocNode, FreeNode, GraphMemory};
 pub use parameter::{LocalMemory, Parameter};
 pub use query::NodeKind;
 pub use range::{Extent, NdRange};
@@ -101,6 +103,16 @@ impl StateRef {
 /// Tells graphs apart, also after they are gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GraphId(u64);
+
+impl GraphId {
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn is(self, number: u64) -> bool {
+        self.0 == number
+    }
+}
 
 /// How a graph is to be built.
 ///
@@ -313,7 +325,7 @@ impl Graph {
     }
 
     pub(crate) fn target(&self) -> Target<'_> {
-        Target { context: &self.0.context, device: &self.0.device }
+        Target { context: &self.0.context, device: &self.0.device, graph: Some(self.id()) }
     }
 
     fn check_not_recording(&self, state: &State) -> Result<(), BuildCause> {
@@ -322,8 +334,10 @@ impl Graph {
 
     /// Adds a node by building. Everything is checked before anything changes.
     pub(crate) fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
-        let mut state = self.lock();
-        let state = &mut *state;
+        self.insert_into(&mut self.lock(), request, after)
+    }
+
+    fn insert_into<R: Request>(&self, state: &mut State, request: R, after: &After) -> Result<Node, BuildError> {
         let fail = |state: &State, subject: String, cause| {
             BuildError::new(format!("{subject} (to be node {})", state.ir.len()), cause)
         };
@@ -344,6 +358,19 @@ impl Graph {
         let subject = request.subject();
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
         Ok(Node::new(self.id(), node))
+    }
+
+    /// Adds an allocation, which is told its number.
+    fn insert_alloc(
+        &self,
+        after: &After,
+        make: impl FnOnce(u32) -> memory::Alloc,
+    ) -> Result<(Node, crate::cl::mem::Mem), BuildError> {
+        let mut state = self.lock();
+        let request = make(state.ir.allocs.len() as u32);
+        let mem = request.mem.clone();
+        let node = self.insert_into(&mut state, request, after)?;
+        Ok((node, mem))
     }
 
     /// Adds a node by recording: behind `after`, and behind what the order of the queue says.

@@ -28,6 +28,10 @@ pub enum NodeKind {
     Prefetch,
     /// How memory is going to be used: a hint.
     Advise,
+    /// Memory of the graph's own, from here on.
+    Alloc,
+    /// It is not needed any more.
+    Free,
     /// An executable.
     SubGraph,
 }
@@ -44,6 +48,8 @@ impl NodeKind {
             Op::Read { .. } => Self::Read,
             Op::Hint { hint: Hint::Advice(_), .. } => Self::Advise,
             Op::Hint { .. } => Self::Prefetch,
+            Op::Alloc(_) => Self::Alloc,
+            Op::Free(_) => Self::Free,
             Op::SubGraph(_) => Self::SubGraph,
         }
     }
@@ -61,6 +67,8 @@ impl fmt::Display for NodeKind {
             Self::Read => "host read",
             Self::Prefetch => "prefetch",
             Self::Advise => "advice",
+            Self::Alloc => "allocation",
+            Self::Free => "free",
             Self::SubGraph => "sub-graph",
         })
     }

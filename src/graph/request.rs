@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::tables::{Turns, Writer};
-use super::{Graph, State};
+use super::{Graph, GraphId, State};
 use crate::cl::buffer::Region;
 use crate::cl::context::Context;
 use crate::cl::device::Device;
@@ -40,12 +40,21 @@ pub(crate) trait Request {
 pub(crate) struct Target<'a> {
     pub(crate) context: &'a Context,
     pub(crate) device: &'a Device,
+    /// The graph that it goes into, if it does not run at once.
+    pub(crate) graph: Option<GraphId>,
 }
 
 impl Target<'_> {
     pub(super) fn check_context(&self, region: &Region, what: impl Display) -> Result<(), BuildCause> {
         if region.mem.context() != self.context {
             return Err(BuildCause::OtherContext { what: what.to_string() });
+        }
+        if let Some(promise) = region.mem.promise()
+            && self.graph.is_none_or(|graph| !graph.is(promise.graph))
+        {
+            let what = what.to_string();
+            let by = if self.graph.is_some() { "in another graph" } else { "in an ordinary submission" };
+            return Err(BuildCause::GraphMemory { what, by });
         }
         let Some(allocation) = region.mem.allocation() else { return Ok(()) };
         allocation.check_device(self.device).map_err(|why| BuildCause::NotSupported { what: what.to_string(), why })

@@ -15,7 +15,9 @@ use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
 use crate::cl::mem::{Mem, MemId, WeakRoot};
-use crate::ir::{Access, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId, ViewKind};
+use crate::ir::{
+    Access, AllocId, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId, ViewKind,
+};
 
 /// A graph as data, and its objects, each kind in the order of its ids.
 #[derive(Clone, Debug, Default)]
@@ -36,12 +38,20 @@ pub(crate) struct Tables {
     pub(crate) fed: BTreeSet<NodeId>,
     /// Nodes that use other memory than when their edges were made.
     pub(crate) moved: BTreeSet<NodeId>,
+    /// Of an executable: what it has put in the place of the graph's own memory, by allocation and byte.
+    pub(crate) placed: Arc<HashMap<(AllocId, usize), ViewId>>,
 }
 
 impl Tables {
     /// Some memory. There is one for each id that a node has.
     pub(crate) fn mem(&self, view: ViewId) -> Option<&Mem> {
         self.views.get(view.index())?.as_ref()
+    }
+
+    /// What an executable has put in the place of memory that a graph owns. None where it has none.
+    pub(crate) fn placed(&self, mem: &Mem) -> Option<ViewId> {
+        let alloc = AllocId(mem.promise()?.alloc);
+        self.placed.get(&(alloc, mem.offset_in_root())).copied()
     }
 
     /// Goes back to where the tables ended.
@@ -177,6 +187,9 @@ impl Root {
 }
 
 fn view_kind(mem: &Mem) -> ViewKind {
+    if let Some(promise) = mem.promise() {
+        return ViewKind::Owned(AllocId(promise.alloc));
+    }
     match mem.allocation() {
         Some(allocation) if allocation.is_foreign() => ViewKind::Foreign,
         Some(_) => ViewKind::Pointer,
@@ -223,7 +236,8 @@ impl Index {
             index.root_of.entry(mem.root()).or_insert(Root { id: root, views: 0, last: None }).views += 1;
             index.view_of.insert(mem.id(), ViewId(at));
         }
-        for view in tables.ir.all_views() {
+        // What was placed stays, whoever uses it.
+        for view in tables.ir.all_views().chain(tables.placed.values().copied()) {
             index.uses[view.index()] += 1;
         }
         index
@@ -274,6 +288,21 @@ impl Writer<'_> {
         };
         index.view_of.insert(mem.id(), view);
         view
+    }
+
+    /// The number of memory that is told apart from all other.
+    pub(super) fn new_root(&mut self) -> RootId {
+        self.index.roots += 1;
+        RootId(self.index.roots - 1)
+    }
+
+    /// An id for memory that is described already.
+    pub(super) fn placed(&mut self, mem: &Mem, described: View) -> ViewId {
+        let Self { tables, index } = self;
+        tables.ir.views.push(described);
+        tables.views.push(Some(mem.clone()));
+        index.uses.push(0);
+        ViewId(tables.views.len() as u32 - 1)
     }
 
     /// An argument or an access names it.

@@ -44,6 +44,8 @@ ids! {
     ResultId;
     /// An executable in a graph.
     ChildId;
+    /// Memory that belongs to the graph.
+    AllocId;
 }
 
 /// A range of one of the graph's side tables.
@@ -106,6 +108,10 @@ pub(crate) enum Op {
         size: usize,
         result: ResultId,
     },
+    /// The bytes of an allocation of the graph's are there from now on. Only orders.
+    Alloc(AllocId),
+    /// They are not needed any more. Only orders.
+    Free(AllocId),
     Hint {
         of: Place,
         size: usize,
@@ -118,13 +124,13 @@ pub(crate) enum Op {
 impl Op {
     /// Whether it is a command, also one that has nothing to run.
     pub(crate) fn is_command(&self) -> bool {
-        !matches!(self, Self::Empty | Self::SubGraph(_))
+        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_))
     }
 
     /// Whether there is nothing to run: such a node only orders others. Drivers disagree on commands of no size.
     pub(crate) fn is_noop(&self) -> bool {
         match self {
-            Self::Empty => true,
+            Self::Empty | Self::Alloc(_) | Self::Free(_) => true,
             Self::SubGraph(_) => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
@@ -245,6 +251,10 @@ pub(crate) enum ViewKind {
     SubBuffer,
     /// An address in an allocation.
     Pointer,
+    /// A part of what belongs to the graph.
+    Owned(AllocId),
+    /// The same, where an executable has put memory in its place.
+    Placed,
     /// An address in an allocation that somebody else has made, and whose uses nobody orders here.
     Foreign,
 }
@@ -269,6 +279,17 @@ impl View {
     pub(crate) fn is_pointer(&self) -> bool {
         matches!(self.kind, ViewKind::Pointer | ViewKind::Foreign)
     }
+}
+
+/// Memory that belongs to a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AllocDecl {
+    /// Bytes.
+    pub(crate) size: usize,
+    /// Whether it is zero when the graph is finalized.
+    pub(crate) zero: bool,
+    /// Where it was added.
+    pub(crate) node: NodeId,
 }
 
 /// A kernel function.
@@ -303,6 +324,7 @@ pub(crate) struct Ir {
     pub(crate) views: Vec<View>,
     pub(crate) kernels: Vec<KernelDecl>,
     pub(crate) warnings: Vec<Warning>,
+    pub(crate) allocs: Vec<AllocDecl>,
     accesses: Vec<Access>,
     args: Vec<Arg>,
     bytes: Vec<u8>,
@@ -316,6 +338,7 @@ pub(crate) struct Mark {
     args: usize,
     bytes: usize,
     warnings: usize,
+    allocs: usize,
 }
 
 impl Mark {
@@ -368,13 +391,19 @@ impl Ir {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { args: self.args.len(), bytes: self.bytes.len(), warnings: self.warnings.len() }
+        Mark {
+            args: self.args.len(),
+            bytes: self.bytes.len(),
+            warnings: self.warnings.len(),
+            allocs: self.allocs.len(),
+        }
     }
 
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.args.truncate(mark.args);
         self.bytes.truncate(mark.bytes);
         self.warnings.truncate(mark.warnings);
+        self.allocs.truncate(mark.allocs);
     }
 
     /// What arguments and accesses name, each as often as it is named.

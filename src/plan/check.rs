@@ -63,7 +63,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     }
     for node in ir.ids() {
         let works = match ir.op(node) {
-            Op::Empty | Op::SubGraph(_) => false,
+            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => false,
             // It may do something later.
             _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),

@@ -7,8 +7,10 @@
 mod check;
 mod intern;
 pub(crate) mod known;
+mod lives;
 mod order;
 mod path;
+pub(crate) mod placement;
 mod reduce;
 mod steps;
 #[cfg(test)]
@@ -23,7 +25,7 @@ use std::ops::Range;
 use crate::caps::Caps;
 use crate::error::ErrorKind;
 use crate::ir::conflicts;
-use crate::ir::{Arg, Ir, KernelId, NodeId, Span};
+use crate::ir::{AllocId, Arg, Ir, KernelId, NodeId, Span};
 
 /// What a plan is to be made for.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +71,8 @@ pub(crate) struct Plan {
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
     pub(crate) marked: bool,
     pub(crate) edges: Edges,
+    /// By allocation of the graph's own memory: the places in the order of nodes between which it is needed.
+    pub(crate) lives: Vec<Option<Range<usize>>>,
 }
 
 impl Plan {
@@ -140,6 +144,8 @@ pub(crate) enum PlanError {
     NotRunnable { node: NodeId, missing: String, kind: ErrorKind },
     /// Two nodes that use the same memory, and that nothing orders.
     Conflict(NodeId, NodeId),
+    /// Memory of the graph's own that two nodes use as they must not.
+    Memory { alloc: AllocId, first: NodeId, second: NodeId, why: &'static str },
     /// The checker found the plan wrong. A defect of clgraph.
     #[cfg_attr(not(any(test, debug_assertions)), allow(dead_code))]
     Defect(String),
@@ -154,6 +160,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     {
         return Err(PlanError::Conflict(first, second));
     }
+    let lives = lives::lives(ir, &order, options.updatable)?;
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
     let steps = steps::steps(ir, &order, &object_of, options.updatable);
@@ -162,7 +169,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     edges.implied_by_lane = edges.needed.len();
     let gated = path::gate(&steps, caps, options);
     let marked = path::marked(&segments, caps);
-    let plan = Plan { steps, segments, objects, updatable: options.updatable, gated, marked, edges };
+    let plan = Plan { steps, segments, objects, updatable: options.updatable, gated, marked, edges, lives };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan, options).map_err(PlanError::Defect)?;
     Ok(plan)

@@ -231,7 +231,7 @@ impl Queue {
     }
 
     pub(super) fn target(&self) -> Target<'_> {
-        Target { context: self.0.driver.context(), device: self.0.driver.device() }
+        Target { context: self.0.driver.context(), device: self.0.driver.device(), graph: None }
     }
 
     /// Runs a request, or has it recorded. The event is the driver's, if one is wanted, or stands for the node.

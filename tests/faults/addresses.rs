@@ -78,3 +78,29 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     })?;
     Ok(vec![first, second])
 }
+
+/// Memory of the graph's own, with zeros in it, alone and in a parent.
+pub fn owned(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let scale = again(|| program.kernel("scale"))?;
+    let graph = Graph::new(&queue)?;
+    let mut last = graph.alloc::<u32>(256).zero_init().add()?;
+    for round in 0..4_u32 {
+        let next = graph.alloc::<u32>(256).add()?;
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&scale).read(&last).write(&next).arg(round).range(256).add()? };
+        if round > 0 {
+            graph.free(&last).add()?;
+        }
+        last = next;
+    }
+    let read = graph.read(&last).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
+    let outer = Graph::new(&queue)?;
+    let child = outer.sub_graph(&executable).add()?;
+    let parent = again(|| outer.finalize(Finalize::new().path(path).result_slots(6)))?;
+    let (alone, inside) = (|| executable.submit(&queue), || parent.submit(&queue));
+    let (own, both) = (again(alone)?, again(inside)?);
+    Ok(vec![result(&own, &read, alone)?, result(&both, &child.read(&read)?, inside)?])
+}

@@ -34,7 +34,7 @@ pub struct Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 26] = [
+pub const USES: [Use; 28] = [
     Use { name: "replay", run: || everything(Path::Replay, PLAIN, End::Wait) },
     Use { name: "native", run: || everything(Path::Native, PLAIN, End::Wait) },
     Use { name: "out of order", run: || everything(Path::Auto, OUT_OF_ORDER, End::Wait) },
@@ -61,6 +61,8 @@ pub const USES: [Use; 26] = [
     Use { name: "addresses", run: || addresses::in_a_graph(Path::Replay) },
     Use { name: "addresses, native", run: || addresses::in_a_graph(Path::Native) },
     Use { name: "addresses, executed", run: addresses::on_a_queue },
+    Use { name: "owned memory", run: || addresses::owned(Path::Replay) },
+    Use { name: "owned memory, native", run: || addresses::owned(Path::Native) },
 ];
 
 /// How [`everything`] goes on when it has an executable.

@@ -206,7 +206,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Write { .. } => "host write",
         Op::Read { .. } => "host read",
         Op::Hint { .. } => "hint",
-        Op::Empty | Op::SubGraph(_) => "no command",
+        Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => "no command",
     }
 }
 

@@ -1,0 +1,117 @@
+//! The memory of an executable: what it puts in the place of its graph's own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::report::{AllocationReport, MemoryReport};
+use crate::cl::buffer::{AsRegion, Buffer};
+use crate::cl::context::InContext;
+use crate::cl::device::Device;
+use crate::cl::enqueue::{self, To, Waits};
+use crate::cl::mem::Mem;
+use crate::cl::queue::{DriverQueue, QueueProperties};
+use crate::error::{Error, FinalizeError, MemoryError, Result};
+use crate::graph::{Flat, Tables};
+use crate::ir::{ViewId, ViewKind};
+use crate::plan::Plan;
+use crate::plan::placement::{self, Life, Placement, Spot};
+
+/// Where the graph's own memory lies.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    pub(super) lives: Vec<Life>,
+    /// Which allocations of the graph they are: some are not needed.
+    pub(super) allocs: Vec<usize>,
+    pub(super) placement: Placement,
+    /// Bytes without sharing.
+    pub(super) apart: usize,
+}
+
+/// Makes the memory and puts it into a copy of the tables. Without any the tables are the same.
+pub(super) fn place(
+    context: &impl InContext,
+    device: &Device,
+    tables: &Arc<Tables>,
+    plan: &Plan,
+    share: bool,
+) -> Result<(Arc<Tables>, Layout)> {
+    if tables.ir.allocs.is_empty() {
+        return Ok((Arc::clone(tables), Layout::default()));
+    }
+    let layout = lay_out(device, tables, plan, share)?;
+    let failed = |source| FinalizeError::Memory { bytes: layout.placement.total(), source };
+    let unwrap = |error| match error {
+        Error::Memory(source) => Error::from(failed(source)),
+        Error::Driver(source) => failed(MemoryError::Driver(source)).into(),
+        error => error,
+    };
+    let arenas = layout.placement.arenas.iter().map(|size| Buffer::<u8>::new(context, *size));
+    let arenas = arenas.collect::<Result<Vec<_>>>().map_err(unwrap)?;
+    let spot_of: HashMap<usize, usize> = layout.allocs.iter().enumerate().map(|(at, alloc)| (*alloc, at)).collect();
+    let mut own = (**tables).clone();
+    let mut placed = HashMap::new();
+    for view in 0..own.views.len() {
+        let ViewKind::Owned(alloc) = own.ir.views[view].kind else { continue };
+        let (Some(mem), Some(at)) = (own.views[view].clone(), spot_of.get(&alloc.index())) else { continue };
+        let spot = layout.placement.spots[*at];
+        let start = spot.offset + mem.offset_in_root();
+        let part = arenas[spot.arena].sub_buffer(start..start + mem.size()).map_err(unwrap)?;
+        placed.insert((alloc, mem.offset_in_root()), ViewId(view as u32));
+        own.views[view] = Some(part.region().mem);
+        own.ir.views[view].kind = ViewKind::Placed;
+    }
+    own.placed = Arc::new(placed);
+    let zeros = layout.allocs.iter().zip(&layout.placement.spots).filter(|(alloc, _)| tables.ir.allocs[**alloc].zero);
+    let zeros: Vec<(Mem, usize, usize)> = zeros
+        .map(|(alloc, spot)| (arenas[spot.arena].region().mem, spot.offset, tables.ir.allocs[*alloc].size))
+        .collect();
+    if !zeros.is_empty() {
+        clear(context, device, &zeros).map_err(unwrap)?;
+    }
+    Ok((Arc::new(own), layout))
+}
+
+impl Layout {
+    /// As the report shows it.
+    pub(super) fn report(&self, flat: &Flat) -> MemoryReport {
+        let allocation = |((alloc, life), spot): ((&usize, &Life), &Spot)| AllocationReport {
+            node: flat.origins.of(flat.tables.ir.allocs[*alloc].node).node.index(),
+            bytes: life.size,
+            arena: spot.arena,
+            offset: spot.offset,
+            first: life.steps.start,
+            last: (life.steps.end < usize::MAX / 2).then(|| life.steps.end - 1),
+        };
+        MemoryReport {
+            bytes: self.placement.total(),
+            bytes_apart: self.apart,
+            arenas: self.placement.arenas.clone(),
+            allocations: self.allocs.iter().zip(&self.lives).zip(&self.placement.spots).map(allocation).collect(),
+        }
+    }
+}
+
+fn lay_out(device: &Device, tables: &Tables, plan: &Plan, share: bool) -> Result<Layout> {
+    let needed = plan.lives.iter().enumerate().filter_map(|(alloc, steps)| {
+        let steps = steps.clone()?;
+        Some((alloc, Life { size: tables.ir.allocs[alloc].size, steps }))
+    });
+    let (allocs, lives): (Vec<usize>, Vec<Life>) = needed.unzip();
+    let caps = device.caps();
+    let (align, limit) = (caps.sub_buffer_align.max(1), usize::try_from(caps.max_allocation).unwrap_or(usize::MAX));
+    let apart = placement::apart(&lives, align, limit);
+    let unshared = apart.total();
+    let placement = if share { placement::place(&lives, align, limit) } else { apart };
+    // Whoever shares a byte that it must not would compute something else.
+    placement::check(&lives, &placement, align, limit).map_err(|what| FinalizeError::Defect { what })?;
+    Ok(Layout { lives, allocs, placement, apart: unshared })
+}
+
+/// Fills with zeros, and waits until it is done.
+fn clear(context: &impl InContext, device: &Device, zeros: &[(Mem, usize, usize)]) -> Result<()> {
+    let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
+    for (mem, offset, size) in zeros {
+        enqueue::fill(&To { queue: &queue, waits: &Waits::NONE, event: false }, (mem, *offset), &[0], *size)?;
+    }
+    queue.finish()
+}
