@@ -220,6 +220,40 @@ fn a_queue_records_into_memory_of_the_graph() {
     assert_eq!(bench.content(&out), [6; LEN]);
 }
 
+/// A picture that a person can look at: a rectangle for each allocation, inside of its buffer.
+#[test]
+fn the_drawing_has_every_allocation_in_its_buffer() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let weights = alloc(&graph);
+    graph.fill(&weights, 1).add().unwrap();
+    let mut last = alloc(&graph);
+    graph.fill(&last, 1).add().unwrap();
+    for layer in 0..6 {
+        let [wide, sum] = [4, 1].map(|times| graph.alloc::<u32>(LEN * times).add().unwrap());
+        graph.copy(&last, &wide.slice(..LEN).unwrap()).add().unwrap();
+        graph.fill(&wide.slice(LEN..).unwrap(), layer).add().unwrap();
+        graph.copy(&wide.slice(LEN..2 * LEN).unwrap(), &sum).add().unwrap();
+        graph.free(&wide).add().unwrap();
+        graph.free(&last).add().unwrap();
+        last = sum;
+    }
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let memory = &executable.report().memory;
+    let picture = memory.to_svg();
+    assert_eq!(picture.matches("<title>").count(), 14);
+    assert_eq!(picture.matches("for ever").count(), 2, "what is not freed");
+    for one in &memory.allocations {
+        assert!(one.offset + one.bytes <= memory.arenas[one.arena]);
+        assert!(picture.contains(&format!("node {}: {} bytes at {}", one.node, one.bytes, one.offset)));
+    }
+    let path = std::env::temp_dir().join(format!("clgraph-memory-{}.svg", std::process::id()));
+    memory.write_svg(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), picture);
+    std::fs::remove_file(&path).unwrap();
+    assert!(text(memory.write_svg("/nowhere/memory.svg")).contains("cannot write /nowhere/memory.svg"));
+}
+
 /// A graph of temporaries: who reads whom, by number.
 #[derive(Clone, Debug)]
 struct Temporaries(Vec<(u8, u8, bool)>);

@@ -6,6 +6,7 @@ mod dump;
 mod finalize;
 mod follow;
 mod lane;
+mod memory_map;
 mod native;
 #[cfg(test)]
 mod native_tests;

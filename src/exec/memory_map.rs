@@ -1,0 +1,85 @@
+//! A picture of a graph's own memory: when each allocation lives, and at which bytes.
+
+use std::path::Path;
+
+use svg::Document;
+use svg::node::element::{Group, Rectangle, Text, Title};
+
+use super::report::{AllocationReport, MemoryReport};
+use crate::error::{BuildCause, BuildError, Result};
+
+/// Pixels.
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 420.0;
+const MARGIN: f64 = 60.0;
+/// Seven, so that nodes that follow each other, by twos and threes too, are told apart.
+const COLOURS: [&str; 7] = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99", "#d9d9d9"];
+
+impl MemoryReport {
+    /// Draws the allocations as SVG, a picture for each buffer: steps from left to right, bytes from bottom to top. One that
+    /// keeps its content from one submission to the next reaches both ends.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// let graph = clgraph::Graph::new(&queue)?;
+    /// let memory = graph.alloc::<u8>(1000).add()?;
+    /// graph.fill(&memory, 0).add()?;
+    /// let executable = graph.finalize(clgraph::Finalize::new())?;
+    /// assert!(executable.report().memory.to_svg().contains("1000 bytes"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        let steps = self.allocations.iter().map(|one| one.last.unwrap_or(one.first) + 1).max().unwrap_or(1);
+        let height = (HEIGHT + MARGIN) * self.arenas.len() as f64 + MARGIN;
+        let mut document = Document::new()
+            .set("viewBox", (0.0, 0.0, WIDTH + 2.0 * MARGIN, height))
+            .set("font-family", "sans-serif")
+            .set("font-size", 13);
+        for (arena, bytes) in self.arenas.iter().enumerate() {
+            let top = MARGIN + (HEIGHT + MARGIN) * arena as f64;
+            let head = format!("buffer {arena}: {bytes} bytes, {steps} steps of the order");
+            document = document.add(Text::new(head).set("x", MARGIN).set("y", top - 8.0));
+            document = document.add(frame(top));
+            for one in self.allocations.iter().filter(|one| one.arena == arena) {
+                document = document.add(allocation(one, top, *bytes, steps));
+            }
+        }
+        document.to_string()
+    }
+
+    /// Writes [`to_svg`](Self::to_svg) to a file.
+    ///
+    /// # Errors
+    /// [`BuildCause::File`], in a [`BuildError`].
+    pub fn write_svg(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let wrong = |error: std::io::Error| BuildCause::File { path: path.to_owned(), why: error.to_string() };
+        Ok(std::fs::write(path, self.to_svg()).map_err(|error| BuildError::new("drawing of memory", wrong(error)))?)
+    }
+}
+
+fn frame(top: f64) -> Rectangle {
+    let frame = Rectangle::new().set("x", MARGIN).set("y", top).set("width", WIDTH).set("height", HEIGHT);
+    frame.set("fill", "none").set("stroke", "#999")
+}
+
+fn allocation(one: &AllocationReport, top: f64, bytes: usize, steps: usize) -> Group {
+    let (first, end) = (one.first, one.last.map_or(steps, |last| last + 1));
+    let x = MARGIN + WIDTH * first as f64 / steps as f64;
+    let width = (WIDTH * (end - first) as f64 / steps as f64).max(0.5);
+    let tall = HEIGHT * one.bytes as f64 / bytes.max(1) as f64;
+    let y = top + HEIGHT - HEIGHT * one.offset as f64 / bytes.max(1) as f64 - tall;
+    let colour = COLOURS[one.node % COLOURS.len()];
+    let last = one.last.map_or_else(|| "for ever".to_owned(), |last| format!("to step {last}"));
+    let said = format!("node {}: {} bytes at {}, from step {} {last}", one.node, one.bytes, one.offset, one.first);
+    let body = Rectangle::new().set("x", x).set("y", y).set("width", width).set("height", tall);
+    let body = body.set("fill", colour).set("stroke", "#444").set("stroke-width", 0.5);
+    let mut group = Group::new().add(Title::new(said)).add(body);
+    if width > 24.0 && tall > 14.0 {
+        let name = Text::new(one.node.to_string()).set("x", x + width / 2.0).set("y", y + tall / 2.0 + 4.5);
+        group = group.add(name.set("text-anchor", "middle"));
+    }
+    group
+}
