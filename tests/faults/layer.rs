@@ -114,7 +114,8 @@ fn the_layer_passes_on_as_many_arguments_as_the_functions_have() {
             continue;
         }
         let name = line.split(' ').nth(1).unwrap().trim_end_matches(';');
-        let words = line.split_once('(').map_or(1, |(_, words)| words.split_whitespace().count());
+        let alone = if section == "free" { 2 } else { 1 };
+        let words = line.split_once('(').map_or(alone, |(_, words)| words.split_whitespace().count());
         let last = usize::from(section == "create" || section == "enqueue");
         if let Some(parameters) = parameters(name) {
             assert_eq!(words + last, parameters, "{line}");
