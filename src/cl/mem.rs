@@ -160,6 +160,12 @@ impl Mem {
         }))
     }
 
+    /// Whether it is a buffer, of which drivers keep count.
+    #[inline]
+    pub(crate) fn is_buffer(&self) -> bool {
+        matches!(self.0.backing, Backing::Buffer(_))
+    }
+
     /// What it is promised by.
     pub(crate) fn promise(&self) -> Option<&Promise> {
         match &self.0.backing {

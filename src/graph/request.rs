@@ -49,6 +49,9 @@ impl Target<'_> {
         if region.mem.context() != self.context {
             return Err(BuildCause::OtherContext { what: what.to_string() });
         }
+        if region.mem.is_buffer() {
+            return Ok(());
+        }
         if let Some(promise) = region.mem.promise()
             && self.graph.is_none_or(|graph| !graph.is(promise.graph))
         {

@@ -27,6 +27,14 @@ pub(crate) trait Run: Request + Clone {
     /// The memory that it uses.
     fn memory(&self, each: &mut dyn FnMut(&Mem));
 
+    /// Whether drivers keep no count of some of it.
+    #[inline]
+    fn is_followed(&self) -> bool {
+        let mut is_followed = false;
+        self.memory(&mut |mem| is_followed |= !mem.is_buffer());
+        is_followed
+    }
+
     /// Enqueues it. What it uses is kept alive until it is complete.
     fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
@@ -140,6 +148,12 @@ impl Run for Launch {
             }
         }
         self.indirect.iter().for_each(|(region, _)| each(&region.mem));
+    }
+
+    #[inline]
+    fn is_followed(&self) -> bool {
+        let is_address = |arg: &Given| matches!(arg, Given::Buffer(region, _) if !region.mem.is_buffer());
+        !self.indirect.is_empty() || self.args.iter().any(is_address)
     }
 
     #[inline]

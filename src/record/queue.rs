@@ -338,6 +338,16 @@ impl Queue {
             unfinished = self.waits(waits)?;
             &unfinished
         };
+        let to = To { queue: &self.0.driver, waits, event: want };
+        if request.is_followed() {
+            return self.follow(request, checked, to);
+        }
+        Ok(request.run(checked, &to)?.map(Event::from))
+    }
+
+    /// Runs a request that uses memory with an address, which is to be kept until the command is complete, and from the host.
+    #[cold]
+    fn follow<R: Run>(&self, request: &R, checked: R::Checked, to: To<'_>) -> Result<Option<Event>> {
         let mut entering = Entering::default();
         let mut refused = Ok(());
         request.memory(&mut |mem| {
@@ -346,11 +356,9 @@ impl Queue {
             }
         });
         refused?;
-        // Memory with an address is to be kept until the command is complete, and from the host.
-        let to = To { queue: &self.0.driver, waits, event: want || !entering.is_empty() };
-        let event = request.run(checked, &to)?;
+        let event = request.run(checked, &To { event: true, ..to })?;
         entering.entered(&self.0.driver, event.as_ref());
-        Ok(event.filter(|_| want).map(Event::from))
+        Ok(event.filter(|_| to.event).map(Event::from))
     }
 
     /// Ordinary events as a driver takes them, without those that are complete.
