@@ -205,7 +205,7 @@ impl MemoryKind {
     pub const ALL: [Self; 6] =
         [Self::Buffer, Self::UsmDevice, Self::UsmHost, Self::UsmShared, Self::SvmCoarse, Self::SvmFine];
 
-    /// Whether the host may read and write it by its address while no command uses it: see [`Memory::host`].
+    /// Whether the host may read and write it by its address while no command uses it: see [`Memory::host`](crate::Memory::host).
     #[must_use]
     pub const fn is_host_accessible(self) -> bool {
         matches!(self, Self::UsmHost | Self::UsmShared | Self::SvmFine)
