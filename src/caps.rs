@@ -145,8 +145,38 @@ pub struct Caps {
     /// Whether the driver can read and write program-scope variables by name (`cl_intel_global_variable_access`). Intel's
     /// CPU runtime has the functions and does not list the extension, so this tells of the functions.
     pub named_global_access: bool,
+    /// Images, where the device has any.
+    pub images: Option<ImageCaps>,
     /// Command buffers, where the driver lists `cl_khr_command_buffer` or has its functions.
     pub command_buffers: Option<CommandBufferCaps>,
+}
+
+/// What a device can do with images, in pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ImageCaps {
+    /// Width and height of the largest image of two dimensions; the width is that of one dimension too.
+    pub max_2d: [usize; 2],
+    /// Sizes of the largest image of three dimensions.
+    pub max_3d: [usize; 3],
+    /// Layers of the largest array.
+    pub max_layers: usize,
+    /// Pixels of the largest `image1d_buffer_t`.
+    pub max_buffer: usize,
+    /// Images that a kernel can read.
+    pub max_read: u32,
+    /// Images that a kernel can write.
+    pub max_write: u32,
+    /// Images that a kernel can both read and write; 0 where it cannot.
+    pub max_read_write: u32,
+    /// Samplers that a kernel can have.
+    pub max_samplers: u32,
+    /// What the pitch of an image of two dimensions that is made of a buffer is a multiple of. None where there are no such
+    /// images.
+    pub buffer_pitch: Option<usize>,
+    /// Whether kernels can write images of three dimensions.
+    pub writes_3d: bool,
 }
 
 /// Kinds of shared virtual memory that a device has (`CL_DEVICE_SVM_CAPABILITIES`).

@@ -78,23 +78,28 @@ mod error;
 mod exec;
 mod ffi;
 mod graph;
+mod images;
 mod ir;
+mod known;
 mod plan;
 mod record;
 
 pub use caps::{
-    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, MemoryKind, MutableCaps, QueueKinds, RecordAbi, Svm,
-    UpdateAbi, Usm, Version,
+    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, ImageCaps, MemoryKind, MutableCaps, QueueKinds, RecordAbi,
+    Svm, UpdateAbi, Usm, Version,
 };
 pub use cl::buffer::{AsRegion, Buffer, BufferSlice, Region};
 pub use cl::context::{Context, InContext, OnDevice};
 pub use cl::device::{Device, Platform, best_device, devices, platforms};
 pub use cl::host::{Element, HostData};
+pub use cl::image::{Image, ImageAccess, ImageLayers};
 pub use cl::kernel::Kernel;
 pub use cl::map::{MapMode, Mapped};
+pub use cl::map_image::MappedImage;
 pub use cl::memory::{HostGuard, HostGuardMut, Memory, MemorySlice};
 pub use cl::program::{Program, ProgramBuilder};
 pub use cl::queue::QueueProperties;
+pub use cl::sampler::Sampler;
 pub use error::{
     BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, MemoryError, ParameterError, ProgramError,
     RecordError, Result, SetupError, Status, SubmitError, UpdateError,
@@ -105,9 +110,11 @@ pub use exec::{
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, FreeNode, Graph,
-    GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostWrite, KernelNode, LocalMemory, NdRange, Node,
-    NodeKind, Nodes, Parameter, ReadNode, ValueArg, WriteNode,
+    GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostWrite, ImageCopyNode, ImageFillNode,
+    ImageReadNode, ImageWriteNode, KernelNode, LocalMemory, MemoryPool, NdRange, Node, NodeKind, Nodes, Parameter,
+    Pixels, PoolKind, ReadNode, ValueArg, WriteNode,
 };
+pub use images::{Addressing, ChannelOrder, ChannelType, Color, Filter, ImageFormat, ImageKind, ImageShape};
 pub use plan::{Command, Path, Why};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 

@@ -2,8 +2,11 @@
 
 mod common;
 
-use clgraph::{ErrorKind, Executable, Finalize, Graph, GraphMemory, Node, NodeKind, Path, Queue};
-use common::{Bench, elsewhere, text};
+use clgraph::{
+    ErrorKind, Executable, ExecuteKernel, Finalize, Graph, GraphMemory, MemoryPool, Node, NodeKind, Parameter, Path,
+    PoolKind, Queue,
+};
+use common::{Bench, UserEvent, elsewhere, text};
 use quickcheck::{Arbitrary, Gen};
 
 const LEN: usize = 1024;
@@ -202,22 +205,295 @@ fn wrong_uses_name_both_nodes_and_nothing_is_made() {
     assert!(text(elsewhere().graph().copy(&memory, &out).add()).contains("context"));
 }
 
-/// Recorded commands use it as built ones do.
+/// Rules M1, M7: recorded allocations are what built ones are, on queues of both kinds and by threads of queues.
 #[test]
-fn a_queue_records_into_memory_of_the_graph() {
+fn recorded_allocations_are_what_built_ones_are() {
+    let bench = Bench::new();
+    let out = bench.buffer(&[0; LEN]);
+    let scale = bench.kernel("scale");
+    let bytes = LEN * 4;
+    for queue in [bench.queue.clone(), bench.another_queue(true)] {
+        let graph = bench.graph();
+        let (allocs, frees) = graph
+            .record(&queue, || {
+                let mut last = queue.enqueue_alloc::<u32>(LEN, &[])?;
+                queue.enqueue_fill_buffer(&last, &[1], 0, bytes, &[])?;
+                let (mut allocs, mut frees) = (vec![last.node()], Vec::new());
+                for round in 0..20_u32 {
+                    let next = queue.enqueue_alloc::<u32>(LEN, &[])?;
+                    let mut launch = ExecuteKernel::new(&scale);
+                    launch.set_arg(&last).set_arg_write(&next).set_arg(&round).set_global_work_size(LEN);
+                    // SAFETY: a work-item touches its own element.
+                    unsafe { launch.enqueue_nd_range(&queue)? };
+                    frees.push(graph.node_of(&queue.enqueue_free(&last, &[])?)?);
+                    allocs.push(next.node());
+                    last = next;
+                }
+                queue.enqueue_copy_buffer(&last, &out, 0, 0, bytes, &[])?;
+                frees.push(graph.node_of(&queue.enqueue_free(&last, &[])?)?);
+                Ok((allocs, frees))
+            })
+            .unwrap();
+        assert!(allocs.iter().all(|node| graph.kind(*node).unwrap() == NodeKind::Alloc));
+        assert!(frees.iter().all(|node| graph.kind(*node).unwrap() == NodeKind::Free));
+        let expected = (0..20_u32).fold(1, |value: u32, round| value.wrapping_mul(3).wrapping_add(round));
+        let place = bytes.next_multiple_of(queue.device().caps().sub_buffer_align);
+        for path in [Path::Replay, Path::Native, Path::Auto] {
+            let executable = finalize(&graph, path);
+            assert_eq!(executable.required_memory(), 2 * place, "{path}");
+            for _ in 0..2 {
+                queue.enqueue_fill_buffer(&out, &[0], 0, bytes, &[]).unwrap().wait().unwrap();
+                run(&executable, &queue);
+                assert_eq!(bench.content(&out), [expected; LEN], "{path}");
+            }
+        }
+    }
+}
+
+/// Rules M6, M7: what a queue says no to, and that nothing is recorded then.
+#[test]
+fn allocations_are_recorded_and_never_executed() {
     let bench = Bench::new();
     let queue = &bench.queue;
-    let out = bench.buffer(&[0; LEN]);
     let graph = bench.graph();
-    let temporary = alloc(&graph);
-    let recorded = graph.record(queue, || {
-        queue.enqueue_fill_buffer(&temporary, &[6], 0, LEN * 4, &[])?;
-        queue.enqueue_copy_buffer(&temporary, &out, 0, 0, LEN * 4, &[])
+    let memory = alloc(&graph);
+    assert!(text(queue.enqueue_alloc::<u32>(4, &[])).contains("the queue executes"));
+    assert!(text(queue.enqueue_free(&memory, &[])).contains("the queue executes"));
+    let other = bench.graph();
+    let outcome = other.record(queue, || {
+        assert!(text(queue.enqueue_free(&memory, &[])).contains("is used in another graph"));
+        assert!(text(queue.enqueue_alloc::<u32>(0, &[])).contains("zero bytes"));
+        let error = queue.enqueue_alloc::<u32>(usize::MAX, &[]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        for kind in [PoolKind::Host, PoolKind::Shared] {
+            let error = text(queue.enqueue_alloc_from_pool::<u32>(MemoryPool::new().kind(kind), 4, &[]));
+            assert!(error.contains(&format!("the pool is of {kind} memory")), "{error}");
+        }
+        Ok(())
     });
-    recorded.unwrap();
-    graph.free(&temporary).add().unwrap();
+    outcome.unwrap();
+    assert!(other.is_empty());
+    let error = text(graph.alloc::<u32>(4).pool(MemoryPool::new().kind(PoolKind::Host)).add());
+    assert!(error.contains("allocation: a graph owns memory of the device only"), "{error}");
+}
+
+/// Rule M7: a pool's content is honoured, and what has no effect has none.
+#[test]
+fn pools_say_what_is_in_an_allocation() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let (built, recorded) = (bench.buffer(&[9; LEN]), bench.buffer(&[9; LEN]));
+    let pool = MemoryPool::new().zero_init().read_only().initial_threshold(1).maximum_size(1);
+    let graph = bench.graph();
+    let zeros = graph.alloc::<u32>(LEN).pool(pool).add().unwrap();
+    graph.copy(&zeros, &built).add().unwrap();
+    let outcome = graph.record(queue, || {
+        let zeros = queue.enqueue_alloc_from_pool::<u32>(pool, LEN, &[])?;
+        queue.enqueue_copy_buffer(&zeros, &recorded, 0, 0, LEN * 4, &[])
+    });
+    outcome.unwrap();
     run(&finalize(&graph, Path::Auto), queue);
-    assert_eq!(bench.content(&out), [6; LEN]);
+    assert_eq!(bench.content(&built), [0; LEN]);
+    assert_eq!(bench.content(&recorded), [0; LEN]);
+}
+
+/// Rules U7, P6, M2: an update uses an allocation only while it is there, because others have its bytes at other times.
+#[test]
+fn updates_use_memory_only_while_it_is_there() {
+    let bench = Bench::new();
+    let (other, out, seen) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    for path in [Path::Replay, Path::Native] {
+        // Before, between and behind: a fill that updates are to turn into one of `a`.
+        let build = |moved: Option<usize>| {
+            let graph = bench.graph();
+            let target = |at: usize, a: &GraphMemory<u32>| match moved == Some(at) {
+                true => graph.fill(a, 9),
+                false => graph.fill(&other, 1),
+            };
+            let before = graph.fill(&other, 1).add().unwrap();
+            let a = graph.alloc::<u32>(LEN).after(before).add().unwrap();
+            let first = graph.fill(&a, 3).add().unwrap();
+            let between = target(1, &a).after([before, first]).add().unwrap();
+            let copy = graph.copy(&a, &seen).after([first, between]).add().unwrap();
+            let free = graph.free(&a).after([first, between, copy]).add().unwrap();
+            let b = graph.alloc::<u32>(LEN).after(free).add().unwrap();
+            graph.fill(&b, 7).add().unwrap();
+            let behind = graph.fill(&other, 1).after([before, between, free]).add().unwrap();
+            graph.copy(&b, &out).after(behind).add().unwrap();
+            (graph, a, [before, between, behind])
+        };
+        let (graph, a, nodes) = build(None);
+        let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        let check = |first: u32| {
+            run(&executable, &bench.queue);
+            assert_eq!(bench.content(&seen), [first; LEN], "{path}");
+            assert_eq!(bench.content(&out), [7; LEN], "{path}");
+        };
+        check(3);
+        for (node, why) in [(nodes[0], "before it is there"), (nodes[2], "after it is freed")] {
+            graph.fill(&a, 9).replace(node).unwrap();
+            let error = text(executable.update(&node));
+            assert!(error.contains(&format!("{node} would use the allocation of {} {why}", a.node())), "{error}");
+            let error = text(executable.update_from(&graph));
+            assert!(error.contains(why), "{error}");
+            check(3);
+            graph.fill(&other, 1).replace(node).unwrap();
+        }
+        let graph_says = |node: Node| {
+            graph.fill(&a, 9).replace(node).unwrap();
+            let error = text(graph.finalize(Finalize::new()));
+            graph.fill(&other, 1).replace(node).unwrap();
+            error
+        };
+        assert!(graph_says(nodes[0]).contains("is used before it is there: node 0 uses it and comes before"));
+        assert!(graph_says(nodes[2]).contains("is used after it is freed: by"));
+        // In between it may.
+        graph.fill(&a, 9).replace(nodes[1]).unwrap();
+        executable.update(&nodes[1]).unwrap();
+        check(9);
+        executable.update_from(&build(None).0).unwrap();
+        check(3);
+        executable.update_from(&build(Some(1)).0).unwrap();
+        check(9);
+    }
+}
+
+/// Rules U5, U7: what comes to a graph later is not in its executables.
+#[test]
+fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
+    let bench = Bench::new();
+    let x = bench.buffer(&[0; LEN]);
+    let memory = Parameter::memory(&x);
+    let graph = bench.graph();
+    // SAFETY: a work-item touches its own element.
+    let node = unsafe { graph.kernel(&bench.kernel("stir")).read_write(&memory).range(LEN).add().unwrap() };
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let late = alloc(&graph);
+    memory.set(&late).unwrap();
+    let error = text(executable.update(&node));
+    assert!(error.contains("a part of the graph's own memory that no node of the executable used"), "{error}");
+    run(&executable, &bench.queue);
+
+    let executable = |build: &dyn Fn(&Graph)| {
+        let graph = bench.graph();
+        build(&graph);
+        (graph.finalize(Finalize::new().updatable()).unwrap(), graph)
+    };
+    let empty = executable(&|graph| {
+        let first = graph.empty().add().unwrap();
+        graph.fill(&x, 1).after(first).add().unwrap();
+    });
+    let plain = executable(&|graph| {
+        graph.fill(&alloc(graph), 1).add().unwrap();
+    });
+    let zeroed = executable(&|graph| {
+        graph.fill(&graph.alloc(LEN).zero_init().add().unwrap(), 1_u32).add().unwrap();
+    });
+    let longer = executable(&|graph| {
+        graph.fill(&graph.alloc(2 * LEN).add().unwrap().slice(..LEN).unwrap(), 1_u32).add().unwrap();
+    });
+    for (to, from, why) in [
+        (&empty, &plain, "it is a empty node in one and a allocation in the other"),
+        (&plain, &zeroed, "its allocation is zero when it is finalized in one"),
+        (&plain, &longer, "its allocation has 4096 bytes in one and 8192 in the other"),
+    ] {
+        let error = text(to.0.update_from(&from.1));
+        assert!(error.contains(why), "{error}");
+        run(&to.0, &bench.queue);
+    }
+}
+
+/// Rules N3, M5: allocations of a parent and of its children have nothing to do with each other, used or not.
+#[test]
+fn parents_and_children_have_allocations_of_their_own() {
+    let bench = Bench::new();
+    let (child_out, out) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let unused = [false, true];
+    for (first, second, updatable) in
+        unused.iter().flat_map(|a| unused.iter().flat_map(move |b| unused.map(|c| (a, b, c))))
+    {
+        let child = bench.graph();
+        if *first {
+            let nobodys = child.alloc::<u32>(3 * LEN).add().unwrap();
+            child.free(&nobodys).add().unwrap();
+        }
+        let used = alloc(&child);
+        child.fill(&used, 4).add().unwrap();
+        child.copy(&used, &child_out).add().unwrap();
+        child.free(&used).add().unwrap();
+        if *second {
+            alloc(&child);
+        }
+        let options = if updatable { Finalize::new().updatable() } else { Finalize::new() };
+        let child = child.finalize(options).unwrap();
+        let parent = bench.graph();
+        let early = parent.sub_graph(&child).add().unwrap().node();
+        let a = alloc(&parent);
+        parent.fill(&a, 5).add().unwrap();
+        parent.sub_graph(&child).add().unwrap();
+        parent.copy(&a, &out).add().unwrap();
+        let free = parent.free(&a).add().unwrap();
+        let b = parent.alloc::<u32>(LEN).after(free).add().unwrap();
+        parent.fill(&b, 6).add().unwrap();
+        let late = parent.sub_graph(&child).add().unwrap().node();
+        for path in [Path::Replay, Path::Native] {
+            let executable = parent.finalize(options.path(path)).unwrap();
+            run(&executable, &bench.queue);
+            assert_eq!(bench.content(&out), [5; LEN]);
+            assert_eq!(bench.content(&child_out), [4; LEN]);
+            if updatable {
+                executable.update(&[early, late]).unwrap();
+                executable.update_from(&parent).unwrap();
+            }
+            bench.queue.enqueue_fill_buffer(&child_out, &[0], 0, LEN * 4, &[]).unwrap();
+            run(&executable, &bench.queue);
+            assert_eq!(bench.content(&child_out), [4; LEN]);
+        }
+    }
+}
+
+/// Rules M3, M4: zeros share nothing with what lives before them, also when they are freed.
+#[test]
+fn zeros_are_not_where_something_was_before() {
+    let bench = Bench::new();
+    let out = bench.buffer(&[9; LEN]);
+    for options in [Finalize::new(), Finalize::new().updatable()] {
+        let graph = bench.graph();
+        let before = alloc(&graph);
+        graph.fill(&before, 77).add().unwrap();
+        let free = graph.free(&before).add().unwrap();
+        let zeros = graph.alloc::<u32>(LEN).zero_init().after(free).add().unwrap();
+        graph.copy(&zeros, &out).add().unwrap();
+        let freed = graph.free(&zeros).add().unwrap();
+        // Behind the zeros it may be where they were.
+        let behind = graph.alloc::<u32>(LEN).after(freed).add().unwrap();
+        graph.fill(&behind, 78).add().unwrap();
+        graph.free(&behind).add().unwrap();
+        let executable = graph.finalize(options).unwrap();
+        assert_eq!(executable.required_memory(), 2 * LEN * 4);
+        run(&executable, &bench.queue);
+        assert_eq!(bench.content(&out), [0; LEN]);
+    }
+}
+
+/// The memory goes when nothing uses it any more, and not before.
+#[test]
+fn an_executable_may_be_dropped_while_it_runs() {
+    let bench = Bench::new();
+    let out = bench.buffer(&[0; LEN]);
+    for path in [Path::Replay, Path::Native] {
+        let gate = UserEvent::new(&bench.queue);
+        let graph = bench.graph();
+        let memory = alloc(&graph);
+        graph.fill(&memory, 8).add().unwrap();
+        graph.copy(&memory, &out).add().unwrap();
+        graph.free(&memory).add().unwrap();
+        let run = finalize(&graph, path).submit_to(&bench.queue).after(&gate.0).submit().unwrap();
+        drop((graph, memory));
+        gate.set(0);
+        run.wait().unwrap();
+        assert_eq!(bench.content(&out), [8; LEN], "{path}");
+    }
 }
 
 /// A picture that a person can look at: a rectangle for each allocation, inside of its buffer.

@@ -304,6 +304,24 @@ fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
         // SAFETY: as above.
         unsafe { launch.enqueue_nd_range(&bench.queue).unwrap().wait().unwrap() };
         assert_eq!(bench.content(&out), numbers(51), "{kind}");
+        // Recorded, who is read and who is written decides who waits.
+        let graph = bench.graph();
+        let fill = graph.fill(&hidden, 3).add().unwrap();
+        let queue = bench.another_queue(true);
+        let waits = graph.record(&queue, || {
+            let mut launch = ExecuteKernel::new(&through);
+            let mut node = |write: bool| {
+                launch.set_arg(&table).set_arg_read(&out).set_global_work_size(LEN);
+                let launch = if write { launch.set_indirect_write(&hidden) } else { launch.set_indirect_read(&hidden) };
+                // SAFETY: it never runs.
+                graph.node_of(&unsafe { launch.enqueue_nd_range(&queue)? })
+            };
+            Ok([node(false)?, node(false)?, node(true)?])
+        });
+        let [first, second, third] = waits.unwrap();
+        assert_eq!(graph.predecessors(first).unwrap(), [fill], "{kind}");
+        assert_eq!(graph.predecessors(second).unwrap(), [fill], "{kind}");
+        assert_eq!(graph.predecessors(third).unwrap(), [first, second], "{kind}");
         // SAFETY: an error.
         let wrong = unsafe { bench.graph().kernel(&through).read(&table).write(&out).indirect(&out).range(1).add() };
         assert!(text(wrong).contains("reaching a buffer indirectly is not supported"));
@@ -786,6 +804,17 @@ fn wrong_sizes_ranges_and_kinds_are_clear_errors() {
             Err(Error::Memory(MemoryError::OutOfBounds { len: LEN, .. }))
         ));
         assert!(matches!(memory.slice(5..5), Err(Error::Memory(MemoryError::Empty { .. }))));
+        let part = memory.slice(PART..3 * PART).unwrap();
+        assert!(part == memory.slice(PART..3 * PART).unwrap() && part != memory.slice(PART..2 * PART).unwrap());
+        assert_eq!(part.cast::<u8>().unwrap().len(), 8 * PART);
+        assert!(matches!(part.cast::<[u8; 3]>(), Err(Error::Memory(MemoryError::ElementSize { .. }))));
+        match part.slice(PART..) {
+            Ok(end) => assert!(kind.is_pointer() && end == memory.slice(2 * PART..3 * PART).unwrap()),
+            Err(error) => assert!(matches!(error, Error::Memory(MemoryError::SubBufferOfSubBuffer)), "{error}"),
+        }
+        assert!(matches!(part.slice(PART..2 * PART + 1), Err(Error::Memory(MemoryError::OutOfBounds { .. }))));
+        let offset = Buffer::<u32>::new(queue, LEN).unwrap().slice(PART..).unwrap();
+        assert!(text(Parameter::memory(&memory).set(&offset)).contains("the slice starts at byte 512 of its buffer"));
         if kind == MemoryKind::Buffer && caps.sub_buffer_align > 4 {
             assert!(matches!(memory.slice(1..5), Err(Error::Memory(MemoryError::Misaligned { .. }))));
         }

@@ -1,12 +1,14 @@
 //! clgraph beside hand-written OpenCL, in the same run: `./ci/bench`.
 //!
 //! - `main.rs`: the arguments, and what is run on which device.
-//! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs`: those of updates.
+//! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs`: those of updates;
+//!   `packing.rs`: those of memory that graphs own.
 //! - `raw.rs`: the hand-written ways.
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
 //! - `results.rs`: the table, and `target/bench/results.json`.
 
+mod packing;
 mod raw;
 mod results;
 mod rounds;

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use clgraph::{Buffer, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue};
 
 use crate::Failure;
+use crate::packing::patterns;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
 use crate::rounds::{Effort, Times, Way, interleave, timed};
@@ -41,6 +42,8 @@ pub enum Scenario {
     UpdateOne,
     /// Update one number of each node of a chain, and of some of 500
     UpdateMany,
+    /// Finalize graphs that own memory: without sharing it (`loop`), and packed
+    Packing,
 }
 
 /// A shape of graph, of kernels of two buffers and a number.
@@ -140,6 +143,12 @@ impl Scenario {
                 ] {
                     let ways = interleave(chain.ways(What::Some(count))?, effort, count)?;
                     results.add(driver, name, count, &ways);
+                }
+            }
+            Self::Packing => {
+                for pattern in patterns(largest) {
+                    let n = pattern.len();
+                    results.add(driver, pattern.name, n, &interleave(pattern.ways(&setting.queue)?, effort, n)?);
                 }
             }
             Self::Drop => {

@@ -4,7 +4,9 @@
 //!
 //! `cargo run --release --example 03_update`
 
+#[path = "../data/digits.rs"]
 mod digits;
+mod host;
 mod network;
 
 use std::error::Error;
@@ -13,7 +15,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clgraph::{Finalize, Graph, Queue};
-use digits::{BATCH, Samples, Weights};
+use digits::Samples;
+use host::{BATCH, Weights};
 use network::Network;
 
 const EPOCHS: usize = 40;
@@ -41,10 +44,10 @@ fn steps() -> impl Iterator<Item = (u32, f32)> {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let samples = Samples::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/digits.csv.gz"))?;
-    let tested = LEARNED..samples.len();
+    let tested = LEARNED..samples.labels.len();
     let device = clgraph::best_device()?;
     println!("device     {} ({}, OpenCL {})", device.name(), device.caps().platform, device.caps().version);
-    println!("digits     {}, {LEARNED} to learn from, in batches of {BATCH}", samples.len());
+    println!("digits     {}, {LEARNED} to learn from, in batches of {BATCH}", samples.labels.len());
     let queue = Queue::new(&device)?;
     let network = Network::new(&queue, &samples)?;
     let all = steps().count();
@@ -91,15 +94,15 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
 
     let begin = Instant::now();
-    let mut host = Weights::start();
-    steps().for_each(|(first, rate)| host.step(&samples, first as usize, rate));
+    let mut trained_alone = Weights::start();
+    steps().for_each(|(first, rate)| trained_alone.step(&samples, first as usize, rate));
     let alone = begin.elapsed();
 
     let per_step = |time: Duration| time.as_secs_f64() * 1e6 / all as f64;
     let (before, reads, host_reads) = (
         Weights::start().accuracy(&samples, tested.clone()),
         by_parameters.accuracy(&samples, tested.clone()),
-        host.accuracy(&samples, tested),
+        trained_alone.accuracy(&samples, tested),
     );
     println!("agreement  parameters and whole graphs give the same weights, to the last bit");
     println!(
@@ -111,7 +114,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!(
         "reads      {:.1} % of {} digits that it has not seen; {:.1} % before",
         100.0 * reads,
-        samples.len() - LEARNED,
+        samples.labels.len() - LEARNED,
         100.0 * before
     );
     println!("host       {:.1} %", 100.0 * host_reads);

@@ -2,7 +2,8 @@
 
 use clgraph::{Buffer, ExecuteKernel, Graph, Kernel, Node, Parameter, Program, Queue, Result};
 
-use crate::digits::{BATCH, DIGITS, HIDDEN, INPUTS, Samples, Weights};
+use crate::digits::Samples;
+use crate::host::{BATCH, DIGITS, HIDDEN, INPUTS, Weights};
 
 const SOURCE: &str = include_str!("../../kernels-cl/digits.cl");
 

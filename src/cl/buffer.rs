@@ -73,7 +73,7 @@ impl<T> Buffer<T> {
         if size == 0 {
             return Err(MemoryError::Empty { what: "a buffer" }.into());
         }
-        if context.devices().iter().any(|device| size as u64 > device.caps().max_allocation) {
+        if size > context.buffer_limits().1 {
             return Err(too_large(size as u64, context).into());
         }
         let core = Core::get()?;
@@ -95,6 +95,7 @@ impl<T> Buffer<T> {
             offset: 0,
             size,
             parent: None,
+            image: None,
             flags,
         }))
     }
@@ -199,7 +200,7 @@ impl<T> Buffer<T> {
         let parent = if parent.is_null() { None } else { Some(unsafe { Handle::from_borrowed(parent) }?) };
         let context = context.clone();
         let backing = Backing::Buffer(handle);
-        Ok(Self::wrap(MemInner { backing, context, root, root_size, offset, size, parent, flags }))
+        Ok(Self::wrap(MemInner { backing, context, root, root_size, offset, size, parent, image: None, flags }))
     }
 
     fn wrap(inner: MemInner) -> Self {
@@ -212,11 +213,7 @@ impl<T> Buffer<T> {
     }
 
     fn handle(&self) -> Result<&Handle<MemKind>, SetupError> {
-        match &self.mem.inner().backing {
-            Backing::Buffer(handle) => Ok(handle),
-            // Nobody makes one.
-            Backing::Pointer(_) | Backing::Promised(_) => Err(SetupError::NullHandle { what: "cl_mem" }),
-        }
+        self.mem.handle()
     }
 
     /// The same buffer for `opencl3`, with a reference of its own.
@@ -284,7 +281,7 @@ impl<T> Buffer<T> {
             return Err(MemoryError::Empty { what: "a sub-buffer" }.into());
         }
         let region = cl_buffer_region { origin: start * size_of::<T>(), size: (end - start) * size_of::<T>() };
-        let align = inner.context.devices().iter().map(|device| device.caps().sub_buffer_align).max().unwrap_or(1);
+        let (align, _) = inner.context.buffer_limits();
         if !region.origin.is_multiple_of(align) {
             return Err(MemoryError::Misaligned { offset: region.origin, align }.into());
         }
@@ -305,6 +302,7 @@ impl<T> Buffer<T> {
             offset: region.origin,
             size: region.size,
             parent: Some(self.handle()?.try_clone()?),
+            image: None,
             flags: inner.flags,
         }))
     }
@@ -342,7 +340,7 @@ fn drop_with(handle: &Handle<MemKind>, owner: Box<dyn Any + Send + Sync>) -> Res
     })
 }
 
-pub(super) fn too_large(asked: u64, context: &Context) -> MemoryError {
+pub(crate) fn too_large(asked: u64, context: &Context) -> MemoryError {
     let smallest = context.devices().iter().min_by_key(|device| device.caps().max_allocation);
     let (limit, device) = smallest.map_or((0, ""), |device| (device.caps().max_allocation, device.name()));
     MemoryError::TooLarge { asked, limit, device: device.to_owned() }

@@ -6,20 +6,26 @@ use opencl_sys::{
     CL_DEVICE_ADDRESS_BITS, CL_DEVICE_BUILT_IN_KERNELS, CL_DEVICE_COMPILER_AVAILABLE,
     CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
     CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_GLOBAL_MEM_SIZE,
-    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_IL_VERSION, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_IL_VERSION, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE,
+    CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, CL_DEVICE_IMAGE_PITCH_ALIGNMENT, CL_DEVICE_IMAGE_SUPPORT,
+    CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE3D_MAX_DEPTH,
+    CL_DEVICE_IMAGE3D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
     CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_PARAMETER_SIZE,
-    CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NAME,
-    CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, CL_DEVICE_QUEUE_PROPERTIES,
-    CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
-    CL_DEVICE_SVM_ATOMICS, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER,
-    CL_DEVICE_SVM_FINE_GRAIN_BUFFER, CL_DEVICE_SVM_FINE_GRAIN_SYSTEM, CL_DEVICE_TYPE, CL_DEVICE_TYPE_GPU,
-    CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_PLATFORM_NAME, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-    CL_QUEUE_PROFILING_ENABLE, cl_device_info, cl_platform_id,
+    CL_DEVICE_MAX_READ_IMAGE_ARGS, CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS, CL_DEVICE_MAX_SAMPLERS,
+    CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MAX_WRITE_IMAGE_ARGS,
+    CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NAME, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,
+    CL_DEVICE_QUEUE_PROPERTIES, CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL,
+    CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_ATOMICS, CL_DEVICE_SVM_CAPABILITIES,
+    CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, CL_DEVICE_SVM_FINE_GRAIN_BUFFER, CL_DEVICE_SVM_FINE_GRAIN_SYSTEM,
+    CL_DEVICE_TYPE, CL_DEVICE_TYPE_GPU, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_PLATFORM_NAME,
+    CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE, cl_device_info, cl_platform_id,
 };
 
 use super::extensions::Extensions;
 use super::info::{self, ask};
-use crate::caps::{Caps, Claim, CommandBufferCaps, ExtensionVersion, MutableCaps, QueueKinds, Svm, Usm, Version};
+use crate::caps::{
+    Caps, Claim, CommandBufferCaps, ExtensionVersion, ImageCaps, MutableCaps, QueueKinds, Svm, Usm, Version,
+};
 use crate::env::Assume;
 use crate::error::DriverError;
 use crate::ffi::command_buffer as cb;
@@ -110,9 +116,38 @@ pub(super) fn read(
         usm: (has("cl_intel_unified_shared_memory") && extensions.usm.is_some()).then(|| usm(ask)),
         max_global_variable_size: if newer { ask.size(CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE).unwrap_or(0) } else { 0 },
         named_global_access: extensions.named_global_access,
+        images: images(ask, &has, version)?,
         command_buffers: command_buffers(&has, &versions, Answers::of(ask), extensions, assume),
         extensions: listed,
     })
+}
+
+fn images(ask: Ask, has: &dyn Fn(&str) -> bool, version: Version) -> Result<Option<ImageCaps>, DriverError> {
+    if ask.number(CL_DEVICE_IMAGE_SUPPORT)? == 0 || version < Version::new(1, 2) {
+        return Ok(None);
+    }
+    // Queries of OpenCL 2.0.
+    let newer = |name| if version.major >= 2 { ask.number(name) } else { Ok(0) };
+    let pitch = newer(CL_DEVICE_IMAGE_PITCH_ALIGNMENT)? as usize;
+    Ok(Some(ImageCaps {
+        max_2d: [ask.size(CL_DEVICE_IMAGE2D_MAX_WIDTH)?, ask.size(CL_DEVICE_IMAGE2D_MAX_HEIGHT)?],
+        max_3d: [
+            ask.size(CL_DEVICE_IMAGE3D_MAX_WIDTH)?,
+            ask.size(CL_DEVICE_IMAGE3D_MAX_HEIGHT)?,
+            ask.size(CL_DEVICE_IMAGE3D_MAX_DEPTH)?,
+        ],
+        max_layers: ask.size(CL_DEVICE_IMAGE_MAX_ARRAY_SIZE)?,
+        max_buffer: ask.size(CL_DEVICE_IMAGE_MAX_BUFFER_SIZE)?,
+        max_read: ask.number(CL_DEVICE_MAX_READ_IMAGE_ARGS)?,
+        max_write: ask.number(CL_DEVICE_MAX_WRITE_IMAGE_ARGS)?,
+        max_read_write: newer(CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS)?,
+        max_samplers: ask.number(CL_DEVICE_MAX_SAMPLERS)?,
+        // OpenCL 2.0 has them, and 3.0 made them a question, which is answered by 0.
+        buffer_pitch: (has("cl_khr_image2d_from_buffer") || version.major == 2)
+            .then_some(pitch)
+            .filter(|pitch| *pitch > 0),
+        writes_3d: has("cl_khr_3d_image_writes") || version.major == 2,
+    }))
 }
 
 fn svm(ask: Ask) -> Svm {
@@ -270,7 +305,15 @@ mod tests {
         assert_eq!((caps.required_queue.out_of_order, caps.required_queue.profiling), (false, true));
         let supported = caps.supported_queue.unwrap();
         assert_eq!((supported.out_of_order, supported.profiling), (true, false));
-        let lacks = ["clCommandCopyBufferRectKHR", "clCommandSVMMemcpyKHR", "clCommandSVMMemFillKHR"];
+        let lacks = [
+            "clCommandCopyBufferRectKHR",
+            "clCommandCopyImageKHR",
+            "clCommandCopyImageToBufferKHR",
+            "clCommandCopyBufferToImageKHR",
+            "clCommandFillImageKHR",
+            "clCommandSVMMemcpyKHR",
+            "clCommandSVMMemFillKHR",
+        ];
         assert_eq!(caps.missing_commands, lacks);
         assert_eq!(caps.mutable, None, "the function to update is not there");
 

@@ -211,6 +211,11 @@ impl Recording {
         }
     }
 
+    /// What calls that record need first.
+    pub(super) fn parts(&mut self) -> (&'static CommandBufferFns, RecordAbi, *mut c_void) {
+        (self.owned.fns, self.abi, self.owned.raw.as_ptr())
+    }
+
     /// A rectangle from buffer to buffer: as [`enqueue::copy_rect`](super::enqueue::copy_rect).
     pub(crate) fn copy_rect(
         &mut self,
@@ -275,7 +280,7 @@ impl Recording {
 }
 
 /// What a record function said. The planner does not plan for one that is missing.
-fn recorded(call: &'static str, status: Option<cl_int>) -> Result<(), DriverError> {
+pub(super) fn recorded(call: &'static str, status: Option<cl_int>) -> Result<(), DriverError> {
     check(call, status.unwrap_or(CL_INVALID_OPERATION))
 }
 
@@ -310,6 +315,7 @@ impl CommandBuffer {
                 Address::Buffer(raw, _) => raw,
                 Address::Pointer(..) => null,
             },
+            SetArg::Sampler(sampler) => sampler.raw(),
             _ => null,
         };
         let mems: Vec<*mut c_void> = changes.args.iter().map(|(_, arg)| raw(arg)).collect();
@@ -318,6 +324,7 @@ impl CommandBuffer {
                 SetArg::Mem(_) | SetArg::Null | SetArg::Indirect(_) => {
                     (size_of_val(mem), std::ptr::from_ref(mem).cast())
                 }
+                SetArg::Sampler(_) => (size_of_val(mem), std::ptr::from_ref(mem).cast()),
                 SetArg::Local(size) => (*size, std::ptr::null()),
                 SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
             };

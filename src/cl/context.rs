@@ -120,6 +120,14 @@ impl Context {
         &self.0.devices
     }
 
+    /// What every device of the context can do: what sub-buffers start at a multiple of, and the largest buffer, in bytes.
+    pub(crate) fn buffer_limits(&self) -> (usize, usize) {
+        let caps = || self.devices().iter().map(Device::caps);
+        let align = caps().map(|caps| caps.sub_buffer_align).max().unwrap_or(1).max(1);
+        let largest = caps().map(|caps| caps.max_allocation).min().unwrap_or(0);
+        (align, usize::try_from(largest).unwrap_or(usize::MAX))
+    }
+
     /// Says no to a device that is not of this context.
     pub(crate) fn check_device(&self, device: &Device) -> Result<()> {
         if self.devices().contains(device) {

@@ -63,7 +63,7 @@ impl Waits {
 }
 
 /// Makes the call: the closure gets queue, wait list and the place for an event. An error means that the call failed.
-#[inline]
+#[inline(always)]
 pub(super) fn enqueue(
     name: &'static str,
     to: &To<'_>,
@@ -87,7 +87,7 @@ pub(super) fn enqueue(
 }
 
 /// A kernel over a range of `dims` dimensions, in work-items.
-#[inline]
+#[inline(always)]
 pub(crate) fn kernel(
     to: &To<'_>,
     kernel: &KernelObject,

@@ -52,6 +52,7 @@ impl Clone for DriverEvent {
 }
 
 impl Drop for DriverEvent {
+    #[inline]
     fn drop(&mut self) {
         if self.shared.get().is_none() {
             // SAFETY: **live**: the object's own reference, which nobody else owns.

@@ -46,12 +46,18 @@ pub(super) struct Release {
 
 impl Release {
     /// Gives a reference back. A refusal is logged: there is nobody to hand it to, and a drop must not panic.
+    #[inline]
     fn now(self, raw: NonNull<c_void>) {
         // SAFETY: **live**: whoever drops a handle gives its one reference here, once, with the function of its kind.
         let status = unsafe { (self.function)(raw.as_ptr()) };
         if status != CL_SUCCESS {
-            log::error!("{} failed with {}", self.call, Status(status));
+            self.refused(status);
         }
+    }
+
+    #[cold]
+    fn refused(self, status: cl_int) {
+        log::error!("{} failed with {}", self.call, Status(status));
     }
 }
 
@@ -63,15 +69,23 @@ fn lock() -> MutexGuard<'static, Gates> {
 }
 
 /// Gives a reference back, now or when all gates are open that are closed now. It is the caller's last use of it.
+#[inline]
 pub(super) fn release_in_time(raw: NonNull<c_void>, release: Release) {
     if HOLDING.load(Ordering::Acquire) {
-        let mut gates = lock();
-        let newest = gates.closed.last().copied();
-        if newest.is_some() || gates.draining {
-            gates.later.push_back(Dropped { behind: newest.map_or(0, |gate| gate + 1), raw, release });
-            return;
-        }
+        release_later(raw, release);
+    } else {
+        release.now(raw);
     }
+}
+
+fn release_later(raw: NonNull<c_void>, release: Release) {
+    let mut gates = lock();
+    let newest = gates.closed.last().copied();
+    if newest.is_some() || gates.draining {
+        gates.later.push_back(Dropped { behind: newest.map_or(0, |gate| gate + 1), raw, release });
+        return;
+    }
+    drop(gates);
     release.now(raw);
 }
 

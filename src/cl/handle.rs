@@ -50,6 +50,7 @@ kinds! {
     ProgramKind "cl_program" clRetainProgram clReleaseProgram;
     KernelKind "cl_kernel" clRetainKernel clReleaseKernel;
     EventKind "cl_event" clRetainEvent clReleaseEvent;
+    SamplerKind "cl_sampler" clRetainSampler clReleaseSampler;
 }
 
 /// One counted reference to an OpenCL object of kind `K`. Cloning retains, dropping releases.
@@ -133,6 +134,7 @@ impl<K: Kind> fmt::Debug for Handle<K> {
 }
 
 impl<K: Kind> Drop for Handle<K> {
+    #[inline]
     fn drop(&mut self) {
         // Without the library there would be no handle.
         if let Ok(core) = Core::get() {

@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl_sys::{
-    CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
-    CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME,
-    CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
-    CL_KERNEL_EXEC_INFO_SVM_PTRS, CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS,
-    CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
+    CL_KERNEL_ARG_ACCESS_QUALIFIER, CL_KERNEL_ARG_ACCESS_READ_ONLY, CL_KERNEL_ARG_ACCESS_READ_WRITE,
+    CL_KERNEL_ARG_ACCESS_WRITE_ONLY, CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL,
+    CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST,
+    CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+    CL_KERNEL_CONTEXT, CL_KERNEL_EXEC_INFO_SVM_PTRS, CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE,
+    CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
 };
 
 use super::allocation::Api;
@@ -20,6 +21,7 @@ use super::handle::{Handle, KernelKind};
 use super::info::{self, ask};
 use super::mem::{Address, Mem, WeakMem};
 use super::program::{Program, c_string};
+use super::sampler::Sampler;
 use crate::caps::{MemoryKind, Version};
 use crate::error::{DriverError, ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
@@ -61,8 +63,18 @@ pub(crate) struct Param {
     pub(crate) name: String,
     pub(crate) type_name: String,
     pub(crate) is_const: bool,
+    /// What it may do to an image.
+    pub(crate) access: Option<ImageUse>,
     /// Bytes of a by-value parameter whose type is a scalar or a vector of OpenCL C.
     pub(crate) value_size: Option<usize>,
+}
+
+/// The access qualifier of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImageUse {
+    ReadOnly,
+    WriteOnly,
+    ReadWrite,
 }
 
 /// What a parameter takes.
@@ -196,7 +208,19 @@ impl Kernel {
     /// What is known for a device, or `None` when the program was not built for it.
     #[inline]
     pub(crate) fn facts(&self, device: &Device) -> Option<&DeviceFacts> {
-        self.0.by_device.iter().find(|(of, _)| of == device).map(|(_, facts)| facts)
+        self.facts_at(self.place_of(device))
+    }
+
+    /// Which of the devices that the program was built for a device is.
+    #[inline]
+    pub(crate) fn place_of(&self, device: &Device) -> Option<usize> {
+        self.0.by_device.iter().position(|(of, _)| of == device)
+    }
+
+    /// What is known for one of them.
+    #[inline]
+    pub(crate) fn facts_at(&self, place: Option<usize>) -> Option<&DeviceFacts> {
+        self.0.by_device.get(place?).map(|(_, facts)| facts)
     }
 
     fn create(&self) -> Result<Handle<KernelKind>> {
@@ -237,7 +261,7 @@ impl Kernel {
 
     /// Calls `launch` with an object that has these arguments, and that nobody else has meanwhile: arguments are state of
     /// the object, and an enqueue takes them as they are then.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn launch<'a, R>(
         &self,
         args: impl Iterator<Item = SetArg<'a>>,
@@ -299,6 +323,8 @@ impl Remembered {
             SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
             // Launches with these have objects of their own.
             SetArg::Indirect(_) => Self::Nothing,
+            // There may be another one with this handle later.
+            SetArg::Sampler(_) => Self::Nothing,
         };
     }
 }
@@ -329,6 +355,7 @@ pub(crate) enum SetArg<'a> {
     Value(&'a [u8]),
     /// Memory with an address that the kernel finds in memory. These stand behind the kernel's own arguments.
     Indirect(&'a Mem),
+    Sampler(&'a Sampler),
 }
 
 /// Why there is no kernel object.
@@ -399,6 +426,10 @@ impl KernelObject {
             // Set with all of them only: it is a list.
             SetArg::Indirect(_) => return Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_ARG_INDEX) }),
             SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
+            SetArg::Sampler(sampler) => {
+                raw = sampler.raw();
+                (size_of_val(&raw), (&raw const raw).cast())
+            }
             SetArg::Local(size) => (size, std::ptr::null()),
             SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
         };
@@ -442,15 +473,23 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
                 info::value::<u64>(CALL, ask!(core, clGetKernelArgInfo, raw, index, CL_KERNEL_ARG_TYPE_QUALIFIER))
                     .ok()?;
             let type_name = text(CL_KERNEL_ARG_TYPE_NAME)?;
+            let access = match number(CL_KERNEL_ARG_ACCESS_QUALIFIER) {
+                Some(CL_KERNEL_ARG_ACCESS_READ_ONLY) => Some(ImageUse::ReadOnly),
+                Some(CL_KERNEL_ARG_ACCESS_WRITE_ONLY) => Some(ImageUse::WriteOnly),
+                Some(CL_KERNEL_ARG_ACCESS_READ_WRITE) => Some(ImageUse::ReadWrite),
+                _ => None,
+            };
             let space = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)? {
                 _ if qualifier & u64::from(CL_KERNEL_ARG_TYPE_PIPE) != 0 => Space::Pipe,
-                _ if is_image(&type_name) => Space::Image,
+                // Only images have an access qualifier, and some have a type of a name of the program's own.
+                _ if is_image(&type_name) || access.is_some() => Space::Image,
                 _ if type_name == "sampler_t" => Space::Sampler,
                 CL_KERNEL_ARG_ADDRESS_GLOBAL | CL_KERNEL_ARG_ADDRESS_CONSTANT => Space::Buffer,
                 CL_KERNEL_ARG_ADDRESS_LOCAL => Space::Local,
                 _ => Space::Value,
             };
             Some(Param {
+                access,
                 space,
                 name: text(CL_KERNEL_ARG_NAME)?,
                 is_const: qualifier & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0,
@@ -462,7 +501,7 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
 }
 
 /// Whether a type is one of OpenCL C's images, `image2d_array_t` for example.
-fn is_image(type_name: &str) -> bool {
+pub(crate) fn is_image(type_name: &str) -> bool {
     ["image1d", "image2d", "image3d"].iter().any(|kind| type_name.starts_with(kind)) && type_name.ends_with("_t")
 }
 

@@ -115,7 +115,7 @@ impl<T: Element> Mapped<T> {
 }
 
 impl<T> Mapped<T> {
-    /// Gives the memory back: later commands of the queue find what was written.
+    /// Gives the memory back: later commands of an in-order queue find what was written.
     ///
     /// # Errors
     /// [`DriverError`] when the driver refuses.

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use opencl_sys::{CL_MEM_USE_HOST_PTR, cl_mem};
 
@@ -11,6 +11,8 @@ use super::allocation::Allocation;
 use super::context::Context;
 use super::handle::{Handle, MemKind};
 use crate::caps::MemoryKind;
+use crate::error::SetupError;
+use crate::images::ImageInfo;
 
 /// Memory of any kind. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,6 +40,21 @@ impl WeakRoot {
 }
 
 impl Promise {
+    /// The number of the graph that has it.
+    pub(crate) fn graph(&self) -> Option<u64> {
+        self.owner.get().map(|(graph, _)| *graph)
+    }
+
+    /// Which of the graph's allocations it is.
+    pub(crate) fn alloc(&self) -> Option<u32> {
+        self.owner.get().map(|(_, alloc)| *alloc)
+    }
+
+    /// It becomes an allocation of a graph, once.
+    pub(crate) fn give_to(&self, graph: u64, alloc: u32) {
+        self.owner.get_or_init(|| (graph, alloc));
+    }
+
     /// Where parts of it may start, in bytes.
     pub(crate) fn align(&self) -> usize {
         self.align
@@ -64,6 +81,8 @@ pub(super) struct MemInner {
     /// Of a sub-buffer, the buffer. It keeps that alive by itself, but Intel's CPU runtime (2026.2) knows its handle no more
     /// when nobody else has it.
     pub(super) parent: Option<Handle<MemKind>>,
+    /// Of an image, what it is.
+    pub(super) image: Option<Box<ImageInfo>>,
     pub(super) flags: u64,
 }
 
@@ -78,9 +97,8 @@ pub(super) enum Backing {
 /// Memory that belongs to a graph.
 #[derive(Debug)]
 pub(crate) struct Promise {
-    /// The graph's number, and which of its allocations.
-    pub(crate) graph: u64,
-    pub(crate) alloc: u32,
+    /// The graph's number, and which of its allocations: known when the node of the allocation is in the graph.
+    owner: OnceLock<(u64, u32)>,
     /// Tells it apart from all others.
     number: usize,
     /// Where parts of it may start.
@@ -112,7 +130,7 @@ impl fmt::Debug for MemInner {
         match &self.backing {
             Backing::Buffer(handle) => write!(f, "{handle:?} bytes {range:?}"),
             Backing::Pointer(allocation) => write!(f, "{:p} bytes {range:?}", allocation.at(0)),
-            Backing::Promised(promise) => write!(f, "allocation {} bytes {range:?}", promise.alloc),
+            Backing::Promised(promise) => write!(f, "allocation {:?} bytes {range:?}", promise.owner.get()),
         }
     }
 }
@@ -120,8 +138,8 @@ impl fmt::Debug for MemInner {
 /// As drawings show it.
 impl fmt::Display for Mem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(promise) = self.promise() {
-            return write!(f, "allocation {}", promise.alloc);
+        if let Some(alloc) = self.promise().and_then(Promise::alloc) {
+            return write!(f, "allocation {alloc}");
         }
         match self.address(0) {
             Address::Buffer(raw, _) => write!(f, "cl_mem {raw:p}"),
@@ -144,20 +162,11 @@ impl Mem {
     }
 
     /// Memory that a graph will have: `size` bytes, of which parts start at multiples of `align`.
-    pub(crate) fn promised(context: &Context, graph: u64, alloc: u32, size: usize, align: usize) -> Self {
+    pub(crate) fn promised(context: &Context, size: usize, align: usize) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let backing = Backing::Promised(Arc::new(Promise { graph, alloc, number, align }));
-        Self(Arc::new(MemInner {
-            backing,
-            context: context.clone(),
-            root: number,
-            root_size: size,
-            offset: 0,
-            size,
-            parent: None,
-            flags: 0,
-        }))
+        let promise = Promise { owner: OnceLock::new(), number, align };
+        Self::whole(Backing::Promised(Arc::new(promise)), context.clone(), number, size)
     }
 
     /// Whether it is a buffer, of which drivers keep count.
@@ -177,8 +186,13 @@ impl Mem {
     /// An allocation as a whole.
     pub(super) fn of_allocation(allocation: Arc<Allocation>) -> Self {
         let (root, size, context) = (allocation.address(), allocation.size(), allocation.context().clone());
-        let backing = Backing::Pointer(allocation);
-        Self(Arc::new(MemInner { backing, context, root, root_size: size, offset: 0, size, parent: None, flags: 0 }))
+        Self::whole(Backing::Pointer(allocation), context, root, size)
+    }
+
+    /// Memory that is no `cl_mem`, from its first byte to its last.
+    fn whole(backing: Backing, context: Context, root: usize, size: usize) -> Self {
+        let (parent, image) = (None, None);
+        Self::new(MemInner { backing, context, root, root_size: size, offset: 0, size, parent, image, flags: 0 })
     }
 
     /// What is behind an address of an allocation.
@@ -197,6 +211,7 @@ impl Mem {
             offset: self.0.offset + offset,
             size: self.0.size.saturating_sub(offset),
             parent: None,
+            image: None,
             flags: *flags,
         }))
     }
@@ -283,6 +298,19 @@ impl Mem {
 
     pub(crate) fn is_sub_buffer(&self) -> bool {
         self.0.parent.is_some()
+    }
+
+    /// What it is, if it is an image.
+    pub(crate) fn image(&self) -> Option<&ImageInfo> {
+        self.0.image.as_deref()
+    }
+
+    /// The handle of a buffer or an image.
+    pub(super) fn handle(&self) -> Result<&Handle<MemKind>, SetupError> {
+        match &self.0.backing {
+            Backing::Buffer(handle) => Ok(handle),
+            Backing::Pointer(_) | Backing::Promised(_) => Err(SetupError::NullHandle { what: "cl_mem" }),
+        }
     }
 
     pub(crate) fn flags(&self) -> u64 {

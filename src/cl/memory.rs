@@ -287,6 +287,8 @@ impl<T> PartialEq for Memory<T> {
     }
 }
 
+impl<T> Eq for Memory<T> {}
+
 impl<T> fmt::Debug for Memory<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Memory({} x {}, {}, {:?})", self.len(), std::any::type_name::<T>(), self.kind(), self.mem)
@@ -321,7 +323,49 @@ impl<T> MemorySlice<T> {
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
+
+    /// A range of its elements.
+    ///
+    /// # Errors
+    /// As [`Memory::slice`]; [`MemoryError::SubBufferOfSubBuffer`] where it is of a buffer: take it from the whole.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, end) = resolve(&range, self.len())?;
+        if start == end {
+            return Err(MemoryError::Empty { what: "a range" }.into());
+        }
+        let offset = start * size_of::<T>();
+        if let Some(promise) = self.mem.promise()
+            && !offset.is_multiple_of(promise.align())
+        {
+            return Err(MemoryError::Misaligned { offset, align: promise.align() }.into());
+        }
+        if self.mem.is_buffer() {
+            return Err(MemoryError::SubBufferOfSubBuffer.into());
+        }
+        Ok(Self::of(self.mem.part(offset), (end - start) * size_of::<T>()))
+    }
+
+    /// The same bytes as elements of another type.
+    ///
+    /// # Errors
+    /// [`MemoryError::ElementSize`] when they are no whole number of `U`.
+    pub fn cast<U: Element>(&self) -> Result<MemorySlice<U>> {
+        if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
+            return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
+        }
+        Ok(MemorySlice::of(self.mem.clone(), self.size))
+    }
 }
+
+impl<T> PartialEq for MemorySlice<T> {
+    /// The same bytes of the same memory.
+    fn eq(&self, other: &Self) -> bool {
+        (self.mem.root(), self.mem.offset_in_root(), self.size)
+            == (other.mem.root(), other.mem.offset_in_root(), other.size)
+    }
+}
+
+impl<T> Eq for MemorySlice<T> {}
 
 impl<T> Clone for MemorySlice<T> {
     fn clone(&self) -> Self {

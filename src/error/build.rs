@@ -1,6 +1,7 @@
 //! Errors of building: which node, and what is wrong with it.
 
 use super::{DriverError, ErrorKind};
+use crate::ImageFormat;
 use crate::graph::Node;
 
 /// A node or an edge that cannot be added, or a question about a node that the graph cannot answer.
@@ -67,6 +68,59 @@ pub enum BuildCause {
         /// What the kernel declares.
         expected: String,
         /// What was given.
+        given: &'static str,
+    },
+    /// An image that is to be used otherwise than its parameter says.
+    #[error("argument {index}{name} is {qualifier}, and the image is said to be {declared}")]
+    ImageAccess {
+        /// Which argument, from 0.
+        index: usize,
+        /// Its name, where the program tells, ready to be read.
+        name: String,
+        /// What the kernel declares.
+        qualifier: &'static str,
+        /// What was said.
+        declared: &'static str,
+    },
+    /// A kernel that has an image twice, or with the buffer that it is made of, and writes to one.
+    #[error(
+        "argument {image} is an image of the same memory as argument {other}, and one of them is written: what a kernel then \
+         finds is undefined; use two kernels, or other memory"
+    )]
+    ImageShared {
+        /// The image, from 0.
+        image: usize,
+        /// The other argument.
+        other: usize,
+    },
+    /// A part that is not inside an image.
+    #[error("{what}: region {region:?} from {origin:?} on is not inside an {shape}")]
+    ImageArea {
+        /// Which image.
+        what: &'static str,
+        /// Where it starts.
+        origin: [usize; 3],
+        /// How much it is.
+        region: [usize; 3],
+        /// The image.
+        shape: String,
+    },
+    /// A copy between images of different formats.
+    #[error("the source has format {src}, and the destination {dst}: pixels are copied as they are")]
+    ImageFormats {
+        /// That of the source.
+        src: ImageFormat,
+        /// That of the destination.
+        dst: ImageFormat,
+    },
+    /// A colour of other numbers than an image has.
+    #[error("a colour of {given} for an image of format {format}, which has {has}")]
+    ImageColor {
+        /// The image's format.
+        format: ImageFormat,
+        /// The numbers that it has.
+        has: &'static str,
+        /// The numbers given.
         given: &'static str,
     },
     /// A by-value argument of another size than the kernel's parameter.
@@ -157,7 +211,7 @@ pub enum BuildCause {
         len: u64,
     },
     /// A copy whose source and destination share bytes.
-    #[error("source bytes {src} and destination bytes {dst} of one buffer overlap: a copy needs them apart")]
+    #[error("source bytes {src} and destination bytes {dst} of one buffer or image overlap: a copy needs them apart")]
     Overlap {
         /// The source's range in the underlying buffer.
         src: String,
@@ -204,7 +258,7 @@ pub enum BuildCause {
         pattern: u64,
     },
     /// An access that the buffer was created without.
-    #[error("the buffer was created with {flag}, which forbids {access}")]
+    #[error("the buffer or image was created with {flag}, which forbids {access}")]
     AccessForbidden {
         /// The OpenCL flag.
         flag: &'static str,

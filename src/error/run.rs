@@ -9,17 +9,25 @@ use crate::graph::Node;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FinalizeError {
-    /// Memory of the graph's own is used as it must not be.
-    #[error("the allocation of {alloc} {why}: by {second}, and {first} comes before")]
-    GraphMemory {
+    /// Memory of the graph's own is used, or freed, behind the node that frees it.
+    #[error("the allocation of {alloc} {why}: by {node}, and {freed} comes before")]
+    GraphMemoryFreed {
         /// The node that allocates it.
         alloc: Node,
-        /// The node that comes first.
-        first: Node,
-        /// The node that comes too late, or too early.
-        second: Node,
+        /// The node that frees it.
+        freed: Node,
+        /// The node that comes too late.
+        node: Node,
         /// What is wrong.
         why: &'static str,
+    },
+    /// Memory of the graph's own is used before the node that allocates it.
+    #[error("the allocation of {alloc} is used before it is there: {node} uses it and comes before; order it behind")]
+    GraphMemoryNotThere {
+        /// The node that allocates it.
+        alloc: Node,
+        /// The node that comes too early.
+        node: Node,
     },
     /// The graph's own memory could not be allocated.
     #[error("the {bytes} bytes of the graph's own memory could not be allocated: {source}")]

@@ -1,7 +1,7 @@
 //! Errors of everything that exists before a graph does: the library, devices, queues, buffers, programs.
 
 use super::{DriverError, ErrorKind};
-use crate::MemoryKind;
+use crate::{ImageFormat, ImageKind, MemoryKind, PoolKind};
 
 /// Finding OpenCL, a platform, a device, a context or a queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +111,9 @@ pub enum MemoryError {
         what: &'static str,
     },
     /// More than the device can allocate in one piece.
-    #[error("a buffer of {asked} bytes is more than the largest allocation of device `{device}`, {limit} bytes")]
+    #[error(
+        "a buffer or image of {asked} bytes is more than the largest allocation of device `{device}`, {limit} bytes"
+    )]
     TooLarge {
         /// Bytes asked for.
         asked: u64,
@@ -121,7 +123,7 @@ pub enum MemoryError {
         device: String,
     },
     /// A range outside a buffer.
-    #[error("elements {start}..{end} are outside the buffer, which has {len}")]
+    #[error("elements or layers {start}..{end} are outside: there are {len}")]
     OutOfBounds {
         /// First element of the range.
         start: usize,
@@ -154,7 +156,7 @@ pub enum MemoryError {
     },
     /// A buffer over host memory that clgraph cannot keep alive.
     #[error(
-        "the buffer uses host memory ({flag}) that clgraph cannot keep alive: wrap it with the unsafe \
+        "the buffer or image uses host memory ({flag}) that clgraph cannot keep alive: wrap it with the unsafe \
          `Buffer::from_raw_with_owner` and give what owns that memory"
     )]
     HostMemory {
@@ -162,13 +164,80 @@ pub enum MemoryError {
         flag: &'static str,
     },
     /// A buffer of another context.
-    #[error("the buffer belongs to another OpenCL context than the one given")]
+    #[error("the buffer or image belongs to another OpenCL context than the one given")]
     OtherContext,
     /// A `cl_mem` that is an image or a pipe.
     #[error("the cl_mem is no buffer but an object of type {object_type:#x}")]
     NotABuffer {
         /// The `cl_mem_object_type`.
         object_type: u32,
+    },
+    /// A device without images.
+    #[error("device `{device}` has no images: use buffers")]
+    NoImages {
+        /// The device.
+        device: String,
+    },
+    /// A format that the device does not have for a kind of image.
+    #[error("device `{device}` has no {kind} of format {format}: it has {has}")]
+    ImageFormat {
+        /// The format asked for.
+        format: ImageFormat,
+        /// The kind of image.
+        kind: ImageKind,
+        /// The device.
+        device: String,
+        /// The formats that it has.
+        has: String,
+    },
+    /// An image with a size of zero, or beyond what the device has.
+    #[error("an {shape} is not possible on device `{device}`: its sizes are 1 to {limits:?}")]
+    ImageSize {
+        /// What was asked for.
+        shape: String,
+        /// The largest sizes.
+        limits: [usize; 3],
+        /// The device.
+        device: String,
+    },
+    /// Host data of another size than an image.
+    #[error("{given} bytes for an {shape} of format {format}, which has {bytes}")]
+    PixelBytes {
+        /// Bytes given.
+        given: usize,
+        /// Bytes of the image.
+        bytes: usize,
+        /// The image.
+        shape: String,
+        /// What a pixel is.
+        format: ImageFormat,
+    },
+    /// An image that cannot be made of a buffer.
+    #[error("no such image can be made of a buffer: {why}")]
+    ImageOfBuffer {
+        /// Why not.
+        why: String,
+    },
+    /// A `cl_mem` that is no image, or one of a format that this version does not know.
+    #[error("the cl_mem is no image of a known format but an object of type {object_type:#x}")]
+    NotAnImage {
+        /// The `cl_mem_object_type`.
+        object_type: u32,
+    },
+    /// Layers of an image that has none.
+    #[error("an {kind} has no layers: only arrays of images have")]
+    NoLayers {
+        /// The kind of image.
+        kind: ImageKind,
+    },
+    /// A sampler that OpenCL does not have.
+    #[error("a sampler that repeats the image needs normalized coordinates")]
+    Sampler,
+    /// Memory of a graph that is to be other than the device's.
+    #[error("a graph owns memory of the device only, and the pool is of {kind} memory: allocate that with `Memory`")]
+    NotOfDevice {
+        /// The kind of the pool.
+        kind: PoolKind,
     },
     /// A kind of memory that a device does not have.
     #[error("device `{device}` has no {kind}: it has {has}")]

@@ -34,6 +34,23 @@ pub enum ParameterError {
         /// Bytes that it has.
         given: u64,
     },
+    /// An image of another shape or format.
+    #[error("the parameter is an {expected}, and an {given} was given")]
+    Image {
+        /// What the parameter is.
+        expected: String,
+        /// What was given.
+        given: String,
+    },
+    /// A range of a buffer that does not start where the buffer does.
+    #[error(
+        "the slice starts at byte {offset} of its buffer, and as an argument a buffer starts at its first byte: give the \
+         buffer, or a `sub_buffer` of it"
+    )]
+    Offset {
+        /// Where it starts, in bytes.
+        offset: usize,
+    },
     /// A buffer of another context.
     #[error("the buffer belongs to another OpenCL context than the parameter's buffer before")]
     OtherContext,
@@ -54,6 +71,18 @@ pub enum UpdateError {
     /// The executable was finalized without the option.
     #[error("the executable cannot be updated: finalize the graph with `Finalize::updatable`")]
     NotUpdatable,
+    /// A node would use memory of the graph's own at a time when others may have its bytes.
+    #[error(
+        "{node} would use the allocation of {alloc} {why}: the executable keeps the order that it was finalized with"
+    )]
+    GraphMemory {
+        /// The node.
+        node: Node,
+        /// The node that allocates it.
+        alloc: Node,
+        /// `before it is there` or `after it is freed`.
+        why: &'static str,
+    },
     /// The graph that the executable was made of is gone, and with it the executable that a node was.
     #[error("the graph of the executable is gone, and {node} is a sub-graph of it: keep the graph to update it")]
     GraphGone {

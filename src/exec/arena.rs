@@ -1,6 +1,7 @@
 //! The memory of an executable: what it puts in the place of its graph's own.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::report::{AllocationReport, MemoryReport};
@@ -12,7 +13,7 @@ use crate::cl::mem::Mem;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::error::{Error, FinalizeError, MemoryError, Result};
 use crate::graph::{Flat, Tables};
-use crate::ir::{ViewId, ViewKind};
+use crate::ir::{AllocId, NodeId, ViewId, ViewKind};
 use crate::plan::Plan;
 use crate::plan::placement::{self, Life, Placement, Spot};
 
@@ -20,8 +21,8 @@ use crate::plan::placement::{self, Life, Placement, Spot};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     pub(super) lives: Vec<Life>,
-    /// Which allocations of the graph they are: some are not needed.
-    pub(super) allocs: Vec<usize>,
+    /// Which allocations of the graph they are, as some are not needed; and which of them are kept for ever.
+    pub(super) allocs: Vec<(usize, bool)>,
     pub(super) placement: Placement,
     /// Bytes without sharing.
     pub(super) apart: usize,
@@ -38,7 +39,7 @@ pub(super) fn place(
     if tables.ir.allocs.is_empty() {
         return Ok((Arc::clone(tables), Layout::default()));
     }
-    let layout = lay_out(device, tables, plan, share)?;
+    let layout = lay_out(context, tables, plan, share)?;
     let failed = |source| FinalizeError::Memory { bytes: layout.placement.total(), source };
     let unwrap = |error| match error {
         Error::Memory(source) => Error::from(failed(source)),
@@ -47,7 +48,8 @@ pub(super) fn place(
     };
     let arenas = layout.placement.arenas.iter().map(|size| Buffer::<u8>::new(context, *size));
     let arenas = arenas.collect::<Result<Vec<_>>>().map_err(unwrap)?;
-    let spot_of: HashMap<usize, usize> = layout.allocs.iter().enumerate().map(|(at, alloc)| (*alloc, at)).collect();
+    let spot_of: HashMap<usize, usize> =
+        layout.allocs.iter().enumerate().map(|(at, (alloc, _))| (*alloc, at)).collect();
     let mut own = (**tables).clone();
     let mut placed = HashMap::new();
     for view in 0..own.views.len() {
@@ -60,10 +62,11 @@ pub(super) fn place(
         own.views[view] = Some(part.region().mem);
         own.ir.views[view].kind = ViewKind::Placed;
     }
-    own.placed = Arc::new(placed);
-    let zeros = layout.allocs.iter().zip(&layout.placement.spots).filter(|(alloc, _)| tables.ir.allocs[**alloc].zero);
+    own.placed = Some(Arc::new(placed));
+    let zeros =
+        layout.allocs.iter().zip(&layout.placement.spots).filter(|((alloc, _), _)| tables.ir.allocs[*alloc].zero);
     let zeros: Vec<(Mem, usize, usize)> = zeros
-        .map(|(alloc, spot)| (arenas[spot.arena].region().mem, spot.offset, tables.ir.allocs[*alloc].size))
+        .map(|((alloc, _), spot)| (arenas[spot.arena].region().mem, spot.offset, tables.ir.allocs[*alloc].size))
         .collect();
     if !zeros.is_empty() {
         clear(context, device, &zeros).map_err(unwrap)?;
@@ -74,13 +77,13 @@ pub(super) fn place(
 impl Layout {
     /// As the report shows it.
     pub(super) fn report(&self, flat: &Flat) -> MemoryReport {
-        let allocation = |((alloc, life), spot): ((&usize, &Life), &Spot)| AllocationReport {
+        let allocation = |(((alloc, kept), life), spot): ((&(usize, bool), &Life), &Spot)| AllocationReport {
             node: flat.origins.of(flat.tables.ir.allocs[*alloc].node).node.index(),
             bytes: life.size,
             arena: spot.arena,
             offset: spot.offset,
             first: life.steps.start,
-            last: (life.steps.end < usize::MAX / 2).then(|| life.steps.end - 1),
+            last: (!kept).then(|| life.steps.end - 1),
         };
         MemoryReport {
             bytes: self.placement.total(),
@@ -91,14 +94,51 @@ impl Layout {
     }
 }
 
-fn lay_out(device: &Device, tables: &Tables, plan: &Plan, share: bool) -> Result<Layout> {
-    let needed = plan.lives.iter().enumerate().filter_map(|(alloc, steps)| {
-        let steps = steps.clone()?;
-        Some((alloc, Life { size: tables.ir.allocs[alloc].size, steps }))
+/// Where in the order nodes may use an executable's own memory, for those that updates bring.
+pub(super) struct OwnMemory {
+    /// By node. Empty where there is no such memory.
+    place: Vec<u32>,
+    /// The allocation that a view is of, and the places between which it is there.
+    between: HashMap<ViewId, (AllocId, Range<usize>)>,
+}
+
+/// Why a node cannot use an allocation.
+pub(super) struct OutOfTime {
+    pub(super) alloc: AllocId,
+    pub(super) why: &'static str,
+}
+
+impl OwnMemory {
+    pub(super) fn new(plan: &Plan, tables: &Tables) -> Self {
+        let views = tables.placed.iter().flat_map(|placed| placed.iter());
+        let between = views.filter_map(|((alloc, _), view)| {
+            let life = plan.lives.of.get(alloc.index())?.as_ref()?;
+            Some((*view, (*alloc, life.between.clone())))
+        });
+        Self { place: plan.lives.place.clone(), between: between.collect() }
+    }
+
+    /// Whether a node of an executable uses this memory only while it is there. Others may have its bytes at other times.
+    pub(super) fn check(&self, tables: &Tables, node: NodeId) -> Result<(), OutOfTime> {
+        let Some(place) = self.place.get(node.index()).map(|place| *place as usize) else { return Ok(()) };
+        for access in tables.ir.accesses(node) {
+            let Some((alloc, between)) = self.between.get(&access.view) else { continue };
+            if !between.contains(&place) {
+                let why = if place < between.start { "before it is there" } else { "after it is freed" };
+                return Err(OutOfTime { alloc: *alloc, why });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lay_out(context: &impl InContext, tables: &Tables, plan: &Plan, share: bool) -> Result<Layout> {
+    let needed = plan.lives.of.iter().enumerate().filter_map(|(alloc, life)| {
+        let life = life.as_ref()?;
+        Some(((alloc, life.kept), Life { size: tables.ir.allocs[alloc].size, steps: life.needed.clone() }))
     });
-    let (allocs, lives): (Vec<usize>, Vec<Life>) = needed.unzip();
-    let caps = device.caps();
-    let (align, limit) = (caps.sub_buffer_align.max(1), usize::try_from(caps.max_allocation).unwrap_or(usize::MAX));
+    let (allocs, lives): (Vec<(usize, bool)>, Vec<Life>) = needed.unzip();
+    let (align, limit) = context.context().buffer_limits();
     let apart = placement::apart(&lives, align, limit);
     let unshared = apart.total();
     let placement = if share { placement::place(&lives, align, limit) } else { apart };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::arena::{self, Layout};
+use super::arena::{self, Layout, OwnMemory};
 use super::lane::Lane;
 use super::native::{self, Recorded, Refusal};
 use super::report::Report;
@@ -169,7 +169,10 @@ impl Graph {
     ///
     /// # Errors
     /// [`FinalizeError::NotRunnable`] for a node that the device cannot run, [`FinalizeError::Cycle`],
+    /// [`FinalizeError::Conflict`] and [`FinalizeError::Node`] for what parameters and replaced nodes have brought,
     /// [`FinalizeError::Argument`] for an argument that only the driver could check, [`FinalizeError::Kernel`],
+    /// [`FinalizeError::GraphMemoryFreed`], [`FinalizeError::GraphMemoryNotThere`], [`FinalizeError::Memory`] for the graph's
+    /// own memory (a driver that allocates late may refuse at the first submission instead), [`FinalizeError::Full`],
     /// [`FinalizeError::Option`], [`FinalizeError::Dump`]; [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`;
     /// [`crate::DriverError`].
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
@@ -219,10 +222,12 @@ impl Graph {
         let mut values = values;
         let (mut updatable, mut editing) = (None, None);
         if options.updatable {
-            updatable = Some(Updatable::new(self, &graph, &flat.origins, &plan, options.allow_conflicts));
+            let own_memory = OwnMemory::new(&plan, &values.tables);
+            updatable = Some(Updatable::new(self, &graph, &flat.origins, &plan, own_memory, options.allow_conflicts));
             // Its own, so that the first update does not have to copy. Parameters are the graph's: an update asks that.
             let mut own = (*values.tables).clone();
             (own.bindings, own.fed) = (Vec::new(), BTreeSet::new());
+            own.placed.get_or_insert_default();
             own.split_groups().ok_or_else(full)?;
             editing = Some(Editing::new(&own));
             values.tables = Arc::new(own);
@@ -350,9 +355,13 @@ impl Graph {
             PlanError::Conflict(first, second) => {
                 FinalizeError::Conflict { first: node(first), second: node(second) }.into()
             }
-            PlanError::Memory { alloc, first, second, why } => {
+            PlanError::Late { alloc, freed, node: late, why } => {
                 let alloc = node(state.ir.allocs[alloc.index()].node);
-                FinalizeError::GraphMemory { alloc, first: node(first), second: node(second), why }.into()
+                FinalizeError::GraphMemoryFreed { alloc, freed: node(freed), node: node(late), why }.into()
+            }
+            PlanError::Early { alloc, node: early } => {
+                let alloc = node(state.ir.allocs[alloc.index()].node);
+                FinalizeError::GraphMemoryNotThere { alloc, node: node(early) }.into()
             }
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }

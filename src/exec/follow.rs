@@ -13,7 +13,8 @@ use crate::caps::{Caps, MutableCaps};
 use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::error::{DriverError, Error, Result};
 use crate::ir::{Arg, Op};
-use crate::plan::known;
+use crate::known;
+use crate::plan::can_hold;
 
 /// A command buffer with something to follow.
 struct Behind<'a> {
@@ -133,7 +134,9 @@ impl Lane {
         }
         one.touched.iter().all(|(step, touched)| {
             let handle = chunk.handles.get(step - one.steps.start).copied().flatten();
-            handle.is_some() && can_change(&self.values, touched, fields)
+            // What must not be recorded must not come into what is recorded either.
+            let may_hold = can_hold(&self.values.tables.ir, touched.node, exec.device.caps());
+            handle.is_some() && may_hold && can_change(&self.values, touched, fields)
         })
     }
 

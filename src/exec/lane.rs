@@ -488,7 +488,8 @@ impl Lane {
         let recorded = std::mem::take(&mut self.recorded);
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
-        let data = !self.values.tables.data.is_empty();
+        // Some drivers do not keep samplers even while a launch with one runs.
+        let data = !self.values.tables.data.is_empty() || !self.values.tables.samplers.is_empty();
         if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
             return;
         }

@@ -164,7 +164,15 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
             &rect.region,
             &rect.pitches,
         )?,
-        Op::Fill { dst, size, pattern } => recording.fill(values.at(dst)?, values.bytes(*pattern), *size)?,
+        Op::CopyImage(copy) => {
+            recording.copy_image(values.pixels(&copy.src)?, values.pixels(&copy.dst)?, &copy.region)?;
+        }
+        Op::Fill { dst, pattern, area: Some(area), .. } => {
+            recording.fill_image(values.mem(dst.view)?, area, values.bytes(*pattern))?;
+        }
+        Op::Fill { dst, size, pattern, area: None } => {
+            recording.fill(values.at(dst)?, values.bytes(*pattern), *size)?
+        }
         // There is no such command. The planner asks for none, and its checker looks.
         Op::Empty
         | Op::SubGraph(_)

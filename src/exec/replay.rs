@@ -7,6 +7,7 @@ use super::values::Values;
 use super::walk::Hands;
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
+use crate::cl::image_commands;
 use crate::error::DriverError;
 use crate::ir::{Hint, Op};
 use crate::plan::Step;
@@ -38,11 +39,23 @@ pub(super) fn enqueue(
             &rect.region,
             &rect.pitches,
         ),
-        Op::Fill { dst, size, pattern } => enqueue::fill(to, values.at(dst)?, values.bytes(*pattern), *size),
-        Op::Write { dst, data, .. } => {
+        Op::CopyImage(copy) => {
+            image_commands::copy(to, values.pixels(&copy.src)?, values.pixels(&copy.dst)?, &copy.region)
+        }
+        Op::Fill { dst, pattern, area: Some(area), .. } => {
+            image_commands::fill(to, values.mem(dst.view)?, area, values.bytes(*pattern))
+        }
+        Op::Fill { dst, size, pattern, area: None } => {
+            enqueue::fill(to, values.at(dst)?, values.bytes(*pattern), *size)
+        }
+        Op::Write { dst, data, area, .. } => {
             let end = hands.inputs.partition_point(|(id, _)| id <= data);
             let given = hands.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
-            enqueue::write(to, values.at(dst)?, given.unwrap_or_else(|| values.data(*data)))
+            let data = given.unwrap_or_else(|| values.data(*data));
+            match area {
+                Some(area) => image_commands::write(to, values.mem(dst.view)?, area, data),
+                None => enqueue::write(to, values.at(dst)?, data),
+            }
         }
         Op::Hint { of, size, hint } => {
             let taken = match hint {
@@ -50,6 +63,9 @@ pub(super) fn enqueue(
                 hint => enqueue::migrate(to, values.at(of)?, *size, *hint == Hint::ToHost)?,
             };
             taken.map_or_else(|| enqueue::nothing(to), |taken| Ok(taken.0))
+        }
+        Op::Read { src, result, area: Some(area), .. } => {
+            image_commands::read(to, values.mem(src.view)?, area, &hands.slots[result.index()])
         }
         Op::Read { src, result, .. } => enqueue::read(to, values.at(src)?, &hands.slots[result.index()]),
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::caps::Caps;
 use crate::graph::{Flat, Tables};
 use crate::ir::{NodeId, Op, Warning};
-use crate::plan::known::{self, Driver};
+use crate::known::{self, Driver};
 use crate::plan::{Path, Plan, Segment, Why};
 
 /// What finalize decided, and why. Shown as text by its `Display`.
@@ -61,7 +61,7 @@ pub struct MemoryReport {
     pub bytes_apart: usize,
     /// Bytes of each of the buffers that hold it.
     pub arenas: Vec<usize>,
-    /// The allocations that some node uses, in the order of adding.
+    /// The allocations that some node uses, or may use after an update, in the order of adding.
     pub allocations: Vec<AllocationReport>,
 }
 

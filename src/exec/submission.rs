@@ -400,7 +400,7 @@ impl Submission {
     pub fn event(&self) -> Result<Event> {
         let state = match self.parts() {
             Ok(state) => state,
-            Err(node) => return Ok(Event(record::Kind::Node(node.clone()))),
+            Err(node) => return Ok(Event(record::Kind::Node(Box::new(node.clone())))),
         };
         if let Stage::Enqueued { queue, .. } = state.stage()? {
             queue.flush()?;

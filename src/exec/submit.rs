@@ -73,7 +73,7 @@ impl WaitFor for Event {
     fn dependency(&self) -> Result<Dependency> {
         Ok(Dependency(match &self.0 {
             record::Kind::Driver(event) => Kind::Event(event.clone()),
-            record::Kind::Node(node) => Kind::Node(node.clone()),
+            record::Kind::Node(node) => Kind::Node((**node).clone()),
         }))
     }
 }
@@ -166,7 +166,7 @@ impl<'a> Submit<'a> {
         let events = self.waits.iter().map(|wait| match &wait.as_ref().map_err(Clone::clone)?.0 {
             Kind::Event(event) => Ok(event.clone().into()),
             Kind::Submission(state) => Ok(state.event.clone().into()),
-            Kind::Node(event) => Ok(Event(record::Kind::Node(event.clone()))),
+            Kind::Node(event) => Ok(Event(record::Kind::Node(Box::new(event.clone())))),
         });
         let events: Vec<Event> = events.collect::<Result<_>>()?;
         let inputs = self.inputs.as_ref().map_err(Clone::clone)?;
@@ -178,7 +178,7 @@ impl<'a> Submit<'a> {
         let events: Vec<&Event> = events.iter().collect();
         let event = self.queue.record_if(&self.exec.as_request(), Order::Plain, &events)?;
         Ok(event.and_then(|event| match event.0 {
-            record::Kind::Node(node) => Some(Submission::recorded(node, self.exec.clone())),
+            record::Kind::Node(node) => Some(Submission::recorded(*node, self.exec.clone())),
             record::Kind::Driver(_) => None,
         }))
     }

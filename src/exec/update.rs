@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::arena::{OutOfTime, OwnMemory};
 use super::follow::Old;
 use super::lane::Lane;
 use super::values::{Replaced, Values, set_arg};
@@ -37,6 +38,7 @@ pub(super) struct Updatable {
     step_of: Vec<Option<u32>>,
     /// The steps of all command buffers, in order.
     chunks: Vec<Range<usize>>,
+    own_memory: OwnMemory,
     allow_conflicts: bool,
 }
 
@@ -48,7 +50,14 @@ pub(super) struct Editing {
 }
 
 impl Updatable {
-    pub(super) fn new(graph: &Graph, tables: &Tables, origins: &Origins, plan: &Plan, allow_conflicts: bool) -> Self {
+    pub(super) fn new(
+        graph: &Graph,
+        tables: &Tables,
+        origins: &Origins,
+        plan: &Plan,
+        own_memory: OwnMemory,
+        allow_conflicts: bool,
+    ) -> Self {
         let written = origins.written();
         let planned = written.as_ref().and_then(|written| written.last());
         let planned = planned.map_or(tables.ir.len(), |(first, count)| (first.0 + count) as usize);
@@ -69,6 +78,7 @@ impl Updatable {
             children: tables.ir.ids().filter_map(child).collect(),
             step_of,
             chunks,
+            own_memory,
             allow_conflicts,
         }
     }
@@ -333,6 +343,15 @@ impl Lane {
         let tables = Arc::make_mut(&mut values.tables);
         let mut to = Writer { tables, index: &mut editing.index };
         let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut touched);
+        let mut moved = touched.iter().filter(|one| one.changed.memory);
+        if outcome.is_ok() {
+            outcome = moved.try_for_each(|one| {
+                updatable.own_memory.check(to.tables, one.node).map_err(|OutOfTime { alloc, why }| {
+                    let alloc = exec.node(exec.origins.of(to.tables.ir.allocs[alloc.index()].node).node);
+                    UpdateError::GraphMemory { node: exec.node(one.origin), alloc, why }.into()
+                })
+            });
+        }
         let mut sought = false;
         if outcome.is_ok() && !updatable.allow_conflicts && touched.iter().any(|one| one.changed.memory) {
             outcome = check_conflicts(exec, &mut editing.conflicts, &edit, to.tables);

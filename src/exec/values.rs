@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::follow::Old;
 use crate::cl::host::HostBytes;
+use crate::cl::image_commands::PixelsAt;
 use crate::cl::kernel::{KernelObject, KernelObjectError, SetArg};
 use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Status};
 use crate::graph::Tables;
-use crate::ir::{Arg, DataId, KernelId, Op, Place, Span, ViewId};
+use crate::ir::{Arg, DataId, KernelId, Op, Pixels, Place, Span, ViewId};
 use crate::plan::{Plan, Step};
 
 /// What the commands do. A submission that is enqueued later keeps the values that it was submitted with.
@@ -52,6 +53,7 @@ pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
     match arg {
         Arg::Buffer(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Mem),
         Arg::Null => SetArg::Null,
+        Arg::Sampler(id) => tables.samplers.get(id.index()).map_or(SetArg::Null, SetArg::Sampler),
         Arg::Local(size) => SetArg::Local(*size),
         Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),
         // Without its memory it names no byte: null would be an argument behind the kernel's.
@@ -144,6 +146,14 @@ impl Values {
 
     pub(super) fn at(&self, place: &Place) -> Result<(&Mem, usize), DriverError> {
         Ok((self.mem(place.view)?, place.offset))
+    }
+
+    /// Where pixels are.
+    pub(super) fn pixels<'a>(&'a self, of: &'a Pixels) -> Result<PixelsAt<'a>, DriverError> {
+        Ok(match of {
+            Pixels::Image(view, origin) => PixelsAt::Image(self.mem(*view)?, origin),
+            Pixels::Buffer(place) => PixelsAt::Buffer(self.mem(place.view)?, place.offset),
+        })
     }
 
     pub(super) fn bytes(&self, span: Span) -> &[u8] {

@@ -177,6 +177,18 @@ record_functions! {
     /// A pattern over `size` bytes.
     fill c"clCommandFillBufferKHR":
         fn(dst: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize);
+    /// Pixels from image to image.
+    copy_image c"clCommandCopyImageKHR":
+        fn(src: cl_mem, dst: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize);
+    /// Pixels from an image to a buffer.
+    image_to_buffer c"clCommandCopyImageToBufferKHR":
+        fn(src: cl_mem, dst: cl_mem, src_origin: *const usize, region: *const usize, dst_offset: usize);
+    /// Pixels from a buffer to an image.
+    buffer_to_image c"clCommandCopyBufferToImageKHR":
+        fn(src: cl_mem, dst: cl_mem, src_offset: usize, dst_origin: *const usize, region: *const usize);
+    /// A colour over a part of an image.
+    fill_image c"clCommandFillImageKHR":
+        fn(image: cl_mem, color: *const c_void, origin: *const usize, region: *const usize);
     /// `size` bytes from address to address. Since 0.9.4.
     memcpy c"clCommandSVMMemcpyKHR": fn(dst: *mut c_void, src: *const c_void, size: usize);
     /// A pattern over `size` bytes from an address on. Since 0.9.4.

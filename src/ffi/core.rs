@@ -10,14 +10,16 @@ use std::sync::OnceLock;
 
 use dlopen2::raw::Library;
 use opencl_sys::{
-    cl_bool, cl_buffer_create_type, cl_buffer_region, cl_command_queue, cl_command_queue_info,
+    cl_addressing_mode, cl_bool, cl_buffer_create_type, cl_buffer_region, cl_command_queue, cl_command_queue_info,
     cl_command_queue_properties, cl_context, cl_context_info, cl_context_properties, cl_device_id, cl_device_info,
-    cl_device_type, cl_event, cl_event_info, cl_int, cl_kernel, cl_kernel_arg_info, cl_kernel_exec_info,
-    cl_kernel_info, cl_kernel_work_group_info, cl_map_flags, cl_mem, cl_mem_flags, cl_mem_info, cl_mem_migration_flags,
-    cl_platform_id, cl_platform_info, cl_profiling_info, cl_program, cl_program_build_info, cl_program_info,
-    cl_queue_properties, cl_svm_mem_flags, cl_uint,
+    cl_device_type, cl_event, cl_event_info, cl_filter_mode, cl_image_format, cl_image_info, cl_int, cl_kernel,
+    cl_kernel_arg_info, cl_kernel_exec_info, cl_kernel_info, cl_kernel_work_group_info, cl_map_flags, cl_mem,
+    cl_mem_flags, cl_mem_info, cl_mem_migration_flags, cl_mem_object_type, cl_platform_id, cl_platform_info,
+    cl_profiling_info, cl_program, cl_program_build_info, cl_program_info, cl_queue_properties, cl_sampler,
+    cl_sampler_info, cl_svm_mem_flags, cl_uint,
 };
 
+use super::image::ImageDesc;
 use crate::error::SetupError;
 
 /// `pfn_notify` of `clCreateContext`.
@@ -93,6 +95,13 @@ core_table! {
         fn clSetMemObjectDestructorCallback(mem: cl_mem, notify: Option<MemNotify>, user_data: *mut c_void) -> cl_int;
         fn clGetMemObjectInfo(mem: cl_mem, name: cl_mem_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
 
+        fn clGetSupportedImageFormats(context: cl_context, flags: cl_mem_flags, kind: cl_mem_object_type, num_entries: cl_uint, formats: *mut cl_image_format, num_formats: *mut cl_uint) -> cl_int;
+        fn clGetImageInfo(image: cl_mem, name: cl_image_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
+        fn clCreateSampler(context: cl_context, normalized: cl_bool, addressing: cl_addressing_mode, filter: cl_filter_mode, status: *mut cl_int) -> cl_sampler;
+        fn clRetainSampler(sampler: cl_sampler) -> cl_int;
+        fn clReleaseSampler(sampler: cl_sampler) -> cl_int;
+        fn clGetSamplerInfo(sampler: cl_sampler, name: cl_sampler_info, size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int;
+
         fn clCreateProgramWithSource(context: cl_context, count: cl_uint, strings: *const *const c_char, lengths: *const usize, status: *mut cl_int) -> cl_program;
         fn clCreateProgramWithBinary(context: cl_context, num_devices: cl_uint, devices: *const cl_device_id, lengths: *const usize, binaries: *const *const u8, binary_status: *mut cl_int, status: *mut cl_int) -> cl_program;
         fn clCreateProgramWithBuiltInKernels(context: cl_context, num_devices: cl_uint, devices: *const cl_device_id, names: *const c_char, status: *mut cl_int) -> cl_program;
@@ -127,6 +136,12 @@ core_table! {
         fn clEnqueueReadBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, offset: usize, size: usize, ptr: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueMapBuffer(queue: cl_command_queue, buffer: cl_mem, blocking: cl_bool, flags: cl_map_flags, offset: usize, size: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event, status: *mut cl_int) -> *mut c_void;
         fn clEnqueueUnmapMemObject(queue: cl_command_queue, mem: cl_mem, pointer: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueWriteImage(queue: cl_command_queue, image: cl_mem, blocking: cl_bool, origin: *const usize, region: *const usize, row_pitch: usize, slice_pitch: usize, ptr: *const c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueReadImage(queue: cl_command_queue, image: cl_mem, blocking: cl_bool, origin: *const usize, region: *const usize, row_pitch: usize, slice_pitch: usize, ptr: *mut c_void, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueCopyImage(queue: cl_command_queue, src: cl_mem, dst: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueCopyImageToBuffer(queue: cl_command_queue, src: cl_mem, dst: cl_mem, src_origin: *const usize, region: *const usize, dst_offset: usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueCopyBufferToImage(queue: cl_command_queue, src: cl_mem, dst: cl_mem, src_offset: usize, dst_origin: *const usize, region: *const usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
+        fn clEnqueueMapImage(queue: cl_command_queue, image: cl_mem, blocking: cl_bool, flags: cl_map_flags, origin: *const usize, region: *const usize, row_pitch: *mut usize, slice_pitch: *mut usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event, status: *mut cl_int) -> *mut c_void;
         fn clEnqueueMigrateMemObjects(queue: cl_command_queue, count: cl_uint, mems: *const cl_mem, flags: cl_mem_migration_flags, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueMarkerWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         fn clEnqueueBarrierWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
@@ -134,6 +149,10 @@ core_table! {
     optional {
         /// OpenCL 1.2. A loader without it has no extension functions to give.
         fn clGetExtensionFunctionAddressForPlatform(platform: cl_platform_id, name: *const c_char) -> *mut c_void;
+        /// OpenCL 1.2.
+        fn clCreateImage(context: cl_context, flags: cl_mem_flags, format: *const cl_image_format, desc: *const ImageDesc, host: *mut c_void, status: *mut cl_int) -> cl_mem;
+        /// OpenCL 1.2.
+        fn clEnqueueFillImage(queue: cl_command_queue, image: cl_mem, color: *const c_void, origin: *const usize, region: *const usize, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
         /// OpenCL 2.0.
         fn clCreateCommandQueueWithProperties(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties, status: *mut cl_int) -> cl_command_queue;
         /// OpenCL 2.0.
@@ -163,13 +182,23 @@ core_table! {
     }
 }
 
+static CORE: OnceLock<Result<Core, SetupError>> = OnceLock::new();
+
 impl Core {
     /// The table of this process, loaded at the first call.
     ///
     /// The library is `OPENCL_DYLIB_PATH` (a list divided by `;`, the variable of `opencl3` too) or else the
     /// platform's usual one.
+    #[inline]
     pub(crate) fn get() -> Result<&'static Self, SetupError> {
-        static CORE: OnceLock<Result<Core, SetupError>> = OnceLock::new();
+        match CORE.get() {
+            Some(Ok(core)) => Ok(core),
+            _ => Self::first(),
+        }
+    }
+
+    #[cold]
+    fn first() -> Result<&'static Self, SetupError> {
         CORE.get_or_init(Self::load).as_ref().map_err(Clone::clone)
     }
 

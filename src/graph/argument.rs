@@ -2,20 +2,22 @@
 
 use bytemuck::Pod;
 
-use super::kernel::Launch;
+use super::kernel::{Given, Launch};
 use super::parameter::{LocalMemory, Parameter};
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::image::{Image, ImageLayers};
 use crate::cl::memory::{Memory, MemorySlice};
+use crate::cl::sampler::Sampler;
 use crate::ir::Mode;
 
-/// Memory as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], a [`Memory`], a [`MemorySlice`], or a
-/// [`Parameter`] that is one.
+/// Memory as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], a [`Memory`], a [`MemorySlice`], an
+/// [`Image`], its [layers](Image::layers), or a [`Parameter`] that is one.
 pub trait BufferArg<T> {
     #[doc(hidden)]
     fn give_buffer(&self, to: &mut LaunchRef<'_>);
 }
 
-/// A value as an argument of a kernel node: plain data, or a [`Parameter`] of a value, of bytes, or of local memory.
+/// A value as an argument of a kernel node: plain data, a [`Sampler`], or a [`Parameter`] of a value, of bytes, or of local memory.
 pub trait ValueArg {
     #[doc(hidden)]
     fn give_value(&self, to: &mut LaunchRef<'_>);
@@ -41,6 +43,29 @@ impl<T> BufferArg<T> for Buffer<T> {
     }
 }
 
+/// Stands for the pixels of an [`Image`] where an argument has elements.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Pixels;
+
+impl BufferArg<Pixels> for Image {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl BufferArg<Pixels> for ImageLayers {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region.clone(), to.mode);
+    }
+}
+
+impl ValueArg for &Sampler {
+    fn give_value(&self, to: &mut LaunchRef<'_>) {
+        to.launch.args.push(Given::Sampler((*self).clone()));
+    }
+}
+
 impl<T> BufferArg<T> for BufferSlice<T> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
         to.launch.region(self.region(), to.mode);
@@ -62,6 +87,15 @@ impl<T> BufferArg<T> for MemorySlice<T> {
 impl<T> BufferArg<T> for Parameter<Memory<T>> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
         // A parameter of memory always has some.
+        if let Some(region) = self.cell().snapshot().region {
+            to.launch.buffer_parameter(region, to.mode, self.cell());
+        }
+    }
+}
+
+impl BufferArg<Pixels> for Parameter<Image> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        // A parameter of an image always has one.
         if let Some(region) = self.cell().snapshot().region {
             to.launch.buffer_parameter(region, to.mode, self.cell());
         }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::edit::Edit;
-
+use super::fits::{ArgUse, check_shared_images};
 use super::parameter::{Snapshot, Value};
-use super::range::{Extent, NdRange, check_bound, check_grid, check_local};
+use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
 use super::tables::{Binding, Index, Tables, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, NodeKind, State};
+use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span};
+use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span, ViewKind};
 
 /// What was let go, to be dropped where no lock is held.
 #[derive(Debug, Default)]
@@ -48,8 +49,10 @@ impl Graph {
             return Err(fail(other_kind(node, op, "a range", why)).into());
         };
         let facts = state.kernels[kernel.index()].facts(self.device());
-        let grid2 = check_grid(Some(range.range), range.offset, range.work_group, facts, self.device().caps());
-        let grid2 = grid2.map_err(fail)?;
+        let NdRange { range, offset, work_group } = &range;
+        let (range, offset, work_group) = (Some(range), offset.as_ref(), work_group.as_ref());
+        check_range(range, offset, work_group, facts, self.device().caps()).map_err(fail)?;
+        let grid2 = Sizes::of(range, offset, work_group, facts).grid();
         if grid2.dims != grid.dims {
             return Err(fail(BuildCause::Dimensions { what: "new range", given: grid2.dims, range: grid.dims }).into());
         }
@@ -192,6 +195,29 @@ impl State {
         Ok(())
     }
 
+    /// Whether a kernel would share images with itself, if some arguments became other memory.
+    fn check_late_images(
+        &self,
+        args: Span,
+        modes: &[Mode],
+        late: impl Fn(usize) -> Option<Region>,
+    ) -> Result<(), BuildCause> {
+        let is_image = |arg: &Arg| {
+            let kind = arg.view().map(|view| self.ir.views[view.index()].kind);
+            matches!(kind, Some(ViewKind::Image | ViewKind::ImageOfBuffer))
+        };
+        if !self.ir.args(args).iter().any(is_image) {
+            return Ok(());
+        }
+        let memory = self.ir.args(args).iter().enumerate().filter_map(|(index, arg)| Some((index, arg.view()?)));
+        let uses = memory.zip(modes).filter_map(|((index, view), mode)| {
+            let whole = |mem: &Mem| Region { mem: mem.clone(), offset: 0, size: mem.size() };
+            let region = late(index).or_else(|| self.mem(view).map(whole))?;
+            Some(ArgUse { index, region, mode: *mode })
+        });
+        check_shared_images(&uses.collect::<Vec<_>>())
+    }
+
     /// Buffers and local memory.
     fn refresh_late(
         &mut self,
@@ -226,6 +252,9 @@ impl State {
                 locals.push((index, size));
             }
         }
+        self.check_late_images(args, &modes, |index| {
+            late.iter().find(|(at, _)| index_of(self, *at) == index).and_then(|(_, now)| now.region.clone())
+        })?;
         if let Some((index, _)) = locals.iter().find(|(_, size)| *size == 0) {
             return Err(BuildCause::NoLocalMemory { index: *index });
         }

@@ -10,7 +10,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use super::{Graph, NodeKind, Tables};
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Arg, Hint, Mode, NodeId, Op, Place, ViewId};
+use crate::ir::{Arg, Hint, Mode, NodeId, Op, Pixels, Place, ViewId};
 
 /// How much a drawing tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,6 +128,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
                         format!("{way}{mode}{}", view(of))
                     }
                     Arg::Null => "null".to_owned(),
+                    Arg::Sampler(_) => "sampler".to_owned(),
                     Arg::Local(size) => format!("local {size} bytes"),
                     Arg::Value(span) => {
                         let bytes = state.ir.bytes(*span);
@@ -149,7 +150,22 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             lines.push(format!("from {} at {:?}, pitch {row}, {slice}", view(&rect.src), rect.src_origin));
             lines.push(format!("to {} at {:?}, pitch {to_row}, {to_slice}", view(&rect.dst), rect.dst_origin));
         }
-        Op::Fill { dst, size, pattern } => {
+        Op::CopyImage(copy) => {
+            let pixels = |of: &Pixels| match of {
+                Pixels::Image(of, origin) => format!("{} at {origin:?}", view(of)),
+                Pixels::Buffer(of) => format!("{} from byte {} on", view(&of.view), of.offset),
+            };
+            lines.push(format!("region {:?}", copy.region));
+            lines.push(format!("from {}", pixels(&copy.src)));
+            lines.push(format!("to {}", pixels(&copy.dst)));
+        }
+        Op::Fill { dst, area: Some(area), .. } => {
+            lines.push(format!("{} region {:?} at {:?}", view(&dst.view), area.region, area.origin));
+        }
+        Op::Write { dst: of, area: Some(area), .. } | Op::Read { src: of, area: Some(area), .. } => {
+            lines.push(format!("{} region {:?} at {:?}", view(&of.view), area.region, area.origin));
+        }
+        Op::Fill { dst, size, pattern, .. } => {
             lines.push(place(dst, *size));
             lines.push(format!("pattern of {} bytes", pattern.len()));
         }

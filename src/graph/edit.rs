@@ -2,7 +2,7 @@
 
 use super::tables::{Tables, Writer};
 use crate::cl::host::HostBytes;
-use crate::ir::{Access, AllocId, Arg, DataId, Grid, Ir, NodeId, Op, Place, Span, ViewId};
+use crate::ir::{Access, AllocId, Arg, DataId, Grid, Ir, NodeId, Op, Pixels, Place, Span, ViewId, ViewKind};
 
 /// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
 #[derive(Debug, Default)]
@@ -156,10 +156,12 @@ impl Edit {
     /// The id that memory of other tables has here.
     fn view(&mut self, to: &mut Writer<'_>, from: &Tables, view: ViewId) -> Result<ViewId, Mismatch> {
         let mem = from.mem(view).ok_or("its memory is gone")?;
-        let view = if mem.promise().is_some() && !to.placed.is_empty() {
+        let view = if mem.promise().is_some() && to.placed.is_some() {
             to.tables
                 .placed(mem)
                 .ok_or("it uses a part of the graph's own memory that no node of the executable used")?
+        } else if from.ir.views[view.index()].kind == ViewKind::Placed {
+            to.placed_elsewhere(mem, from.ir.views[view.index()])
         } else {
             to.view(mem)
         };
@@ -169,6 +171,13 @@ impl Edit {
 
     fn place(&mut self, to: &mut Writer<'_>, from: &Tables, of: &Place) -> Result<Place, Mismatch> {
         Ok(Place { view: self.view(to, from, of.view)?, offset: of.offset })
+    }
+
+    fn pixels(&mut self, to: &mut Writer<'_>, from: &Tables, of: &Pixels) -> Result<Pixels, Mismatch> {
+        Ok(match of {
+            Pixels::Image(view, origin) => Pixels::Image(self.view(to, from, *view)?, *origin),
+            Pixels::Buffer(place) => Pixels::Buffer(self.place(to, from, place)?),
+        })
     }
 
     /// Gives a node the values of a node of other tables.
@@ -183,10 +192,20 @@ impl Edit {
         match (to.ir.op(node), from.ir.op(source)) {
             (Op::Empty, Op::Empty) => return Ok(changed),
             // Those of a sub-graph have been done when it was finalized.
-            (Op::Empty, Op::Alloc(_) | Op::Free(_)) => return Ok(changed),
+            (Op::Empty, Op::Alloc(_) | Op::Free(_)) if from.placed.is_some() => return Ok(changed),
             (Op::Alloc(mine), Op::Alloc(theirs)) | (Op::Free(mine), Op::Free(theirs)) if mine == theirs => {
-                let size = |ir: &Ir, alloc: AllocId| ir.allocs.get(alloc.index()).map_or(0, |alloc| alloc.size);
-                same_size(size(&to.ir, *mine), size(&from.ir, *theirs))?;
+                let decl = |ir: &Ir, alloc: AllocId| ir.allocs.get(alloc.index()).map(|decl| (decl.size, decl.zero));
+                let (Some((old, was_zero)), Some((new, zero))) = (decl(&to.ir, *mine), decl(&from.ir, *theirs)) else {
+                    return Err("its allocation is in one of them only".to_owned());
+                };
+                if old != new {
+                    return Err(format!("its allocation has {old} bytes in one and {new} in the other"));
+                }
+                if was_zero != zero {
+                    return Err(
+                        "its allocation is zero when it is finalized in one, and undefined in the other".to_owned()
+                    );
+                }
                 return Ok(changed);
             }
             (
@@ -240,7 +259,19 @@ impl Edit {
                     changed.command = true;
                 }
             }
-            (Op::Fill { dst, size, pattern }, Op::Fill { dst: dst2, size: size2, pattern: pattern2 }) => {
+            (Op::CopyImage(copy), Op::CopyImage(copy2)) if copy.is_alike(copy2) => {
+                let (old, mut new) = (copy.clone(), copy2.clone());
+                new.src = self.pixels(to, from, &copy2.src)?;
+                new.dst = self.pixels(to, from, &copy2.dst)?;
+                if old != new {
+                    self.op(to, node, Op::CopyImage(new));
+                    changed.command = true;
+                }
+            }
+            (
+                Op::Fill { dst, size, pattern, area },
+                Op::Fill { dst: dst2, size: size2, pattern: pattern2, area: area2 },
+            ) if area.is_some() == area2.is_some() => {
                 let (pattern, new) = (*pattern, from.ir.bytes(*pattern2));
                 if pattern.len() != new.len() {
                     return Err(format!(
@@ -249,8 +280,9 @@ impl Edit {
                         new.len()
                     ));
                 }
-                if size != size2 || !same_place(to, dst, from, dst2) {
-                    let op = Op::Fill { dst: self.place(to, from, dst2)?, size: *size2, pattern };
+                if size != size2 || area != area2 || !same_place(to, dst, from, dst2) {
+                    let dst = self.place(to, from, dst2)?;
+                    let op = Op::Fill { dst, size: *size2, pattern, area: area2.clone() };
                     self.op(to, node, op);
                     changed.command = true;
                 }
@@ -259,11 +291,14 @@ impl Edit {
                     changed.command = true;
                 }
             }
-            (Op::Write { dst, size, data }, Op::Write { dst: dst2, size: size2, data: data2 }) => {
+            (Op::Write { dst, size, data, area }, Op::Write { dst: dst2, size: size2, data: data2, area: area2 })
+                if area.is_some() == area2.is_some() =>
+            {
                 same_size(*size, *size2)?;
                 let (data, new) = (*data, &from.data[data2.index()]);
-                if !same_place(to, dst, from, dst2) {
-                    let op = Op::Write { dst: self.place(to, from, dst2)?, size: *size2, data };
+                if area != area2 || !same_place(to, dst, from, dst2) {
+                    let dst = self.place(to, from, dst2)?;
+                    let op = Op::Write { dst, size: *size2, data, area: area2.clone() };
                     self.op(to, node, op);
                     changed.command = true;
                 }
@@ -272,11 +307,14 @@ impl Edit {
                     changed.command = true;
                 }
             }
-            (Op::Read { src, size, result }, Op::Read { src: src2, size: size2, .. }) => {
+            (Op::Read { src, size, result, area }, Op::Read { src: src2, size: size2, area: area2, .. })
+                if area.is_some() == area2.is_some() =>
+            {
                 same_size(*size, *size2)?;
                 let result = *result;
-                if !same_place(to, src, from, src2) {
-                    let op = Op::Read { src: self.place(to, from, src2)?, size: *size2, result };
+                if area != area2 || !same_place(to, src, from, src2) {
+                    let src = self.place(to, from, src2)?;
+                    let op = Op::Read { src, size: *size2, result, area: area2.clone() };
                     self.op(to, node, op);
                     changed.command = true;
                 }
@@ -345,6 +383,16 @@ impl Edit {
                     old != new
                 }
                 (Arg::Null, Arg::Null) => false,
+                (Arg::Sampler(old), Arg::Sampler(new)) => {
+                    let (old, new) = (to.samplers.get(old.index()), from.samplers.get(new.index()));
+                    let new = new.ok_or("its sampler is gone")?;
+                    let differs = old != Some(new);
+                    if differs {
+                        let id = to.sampler(new).ok_or("there are too many samplers")?;
+                        self.arg(to, args, index, Arg::Sampler(id));
+                    }
+                    differs
+                }
                 _ => return Err(format!("argument {index} is of another kind")),
             };
             if differs {
@@ -403,7 +451,7 @@ fn other_launch(
 fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {
     let (Some(mine), Some(theirs)) = (to.mem(a), from.mem(b)) else { return false };
     // What a graph owns is another thing in each executable.
-    if theirs.promise().is_some() && !to.placed.is_empty() {
+    if theirs.promise().is_some() && to.placed.is_some() {
         return to.placed(theirs) == Some(a);
     }
     mine.id() == theirs.id()

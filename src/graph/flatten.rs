@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use super::group::{Alternative, Group};
 use super::tables::{Index, Tables, Writer};
 use crate::ir::{
-    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Place, ResultId, RootId, Span, View, ViewId,
-    ViewKind,
+    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Pixels, Place, ResultId, RootId, Span, View,
+    ViewId, ViewKind,
 };
 
 /// A graph without sub-graphs.
@@ -82,7 +82,11 @@ impl Flat {
     pub(super) fn footprint(&self) -> &[Access] {
         self.footprint.get_or_init(|| {
             let ir = &self.tables.ir;
-            let mut all: Vec<Access> = ir.ids().flat_map(|id| ir.accesses(id).iter().cloned()).collect();
+            // What an executable owns nobody else uses, and its own uses are in order.
+            let is_own =
+                |access: &&Access| matches!(ir.views[access.view.index()].kind, ViewKind::Placed | ViewKind::Owned(_));
+            let uses = ir.ids().flat_map(|id| ir.accesses(id).iter().filter(|access| !is_own(access)).cloned());
+            let mut all: Vec<Access> = uses.collect();
             // By how it reads and writes: what is only read, and what is not.
             let order = |access: &Access| (access.view, access.mode.writes(), access.range.start);
             all.sort_unstable_by_key(order);
@@ -261,8 +265,10 @@ impl<'a> Flattening<'a> {
         let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
         // A node of a group becomes its launch when the group is copied.
         let op = if source.group_of.contains_key(&node) { Op::Empty } else { ids.op(source, op, &mut to)? };
-        let accesses = source.ir.accesses(node).iter().map(|access| ids.access(source, access, &mut to));
-        let accesses = accesses.collect::<Option<_>>()?;
+        // Those of a sub-graph were given their memory when that was finalized.
+        let is_done = ids.is_child && matches!(source.ir.op(node), Op::Alloc(_) | Op::Free(_));
+        let accesses = source.ir.accesses(node).iter().filter(|_| !is_done);
+        let accesses = accesses.map(|access| ids.access(source, access, &mut to)).collect::<Option<_>>()?;
         self.push(op, accesses, waits, origin).map(|_| ())
     }
 }
@@ -285,6 +291,13 @@ impl Ids {
 
     fn place(&mut self, source: &Tables, of: &Place, to: &mut Writer<'_>) -> Option<Place> {
         Some(Place { view: self.view(source, of.view, to)?, offset: of.offset })
+    }
+
+    fn pixels(&mut self, source: &Tables, of: &Pixels, to: &mut Writer<'_>) -> Option<Pixels> {
+        Some(match of {
+            Pixels::Image(view, origin) => Pixels::Image(self.view(source, *view, to)?, *origin),
+            Pixels::Buffer(place) => Pixels::Buffer(self.place(source, place, to)?),
+        })
     }
 
     fn access(&mut self, source: &Tables, of: &Access, to: &mut Writer<'_>) -> Option<Access> {
@@ -314,26 +327,31 @@ impl Ids {
                 (rect.src, rect.dst) = (self.view(source, rect.src, to)?, self.view(source, rect.dst, to)?);
                 Op::CopyRect(rect)
             }
-            Op::Fill { dst, size, pattern } => {
+            Op::CopyImage(copy) => {
+                let mut copy = copy.clone();
+                (copy.src, copy.dst) = (self.pixels(source, &copy.src, to)?, self.pixels(source, &copy.dst, to)?);
+                Op::CopyImage(copy)
+            }
+            Op::Fill { dst, size, pattern, area } => {
                 let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
-                Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern }
+                Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern, area: area.clone() }
             }
             Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
-            Op::Write { dst, size, data } => {
+            Op::Write { dst, size, data, area } => {
                 let bytes = source.data[data.index()].clone();
                 let dst = self.place(source, dst, to)?;
                 let data = DataId(to.ir.data);
                 to.ir.data = data.0.checked_add(1)?;
                 to.data.push(bytes);
-                Op::Write { dst, size: *size, data }
+                Op::Write { dst, size: *size, data, area: area.clone() }
             }
-            Op::Read { src, size, result } => {
+            Op::Read { src, size, result, area } => {
                 let bytes = source.results[result.index()];
                 let src = self.place(source, src, to)?;
                 let result = ResultId(to.ir.results);
                 to.ir.results = result.0.checked_add(1)?;
                 to.results.push(bytes);
-                Op::Read { src, size: *size, result }
+                Op::Read { src, size: *size, result, area: area.clone() }
             }
         })
     }
@@ -346,6 +364,7 @@ impl Ids {
                 Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
                 Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
                 Arg::Null => Arg::Null,
+                Arg::Sampler(of) => Arg::Sampler(to.sampler(source.samplers.get(of.index())?)?),
                 Arg::Local(size) => Arg::Local(*size),
                 Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),
             });

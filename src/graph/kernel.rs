@@ -5,18 +5,18 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::argument::{BufferArg, LaunchRef, ValueArg};
+use super::fits::{ArgUse, check_args, check_shared_images};
 use super::parameter::{Cell, Parameter, Value};
-use super::range::{Extent, check_bound, check_grid, check_local};
+use super::range::{Extent, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
 use super::tables::{Binding, Cells, Writer};
-use super::transfer::forbid;
 use super::{After, Graph, Node, after_methods};
-use crate::caps::Caps;
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::context::InContext;
-use crate::cl::kernel::{Kernel, Param, Space};
+use crate::cl::kernel::{ImageUse, Kernel};
+use crate::cl::sampler::Sampler;
 use crate::error::{BuildCause, Result};
-use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Warning};
+use crate::ir::{Access, Arg, Mode, NodeId, Op, Warning};
 
 impl Graph {
     /// Starts a kernel node.
@@ -137,6 +137,7 @@ impl Launch {
     }
 
     /// Gives the arguments that parameters feed the values that these have now.
+    #[inline]
     pub(crate) fn resolve(&mut self) {
         for fed in &mut self.fed {
             let Some(cell) = fed.cells.iter().max_by_key(|cell| cell.time()) else { continue };
@@ -158,6 +159,12 @@ impl Launch {
     /// parameter points to constant memory; otherwise read and written.
     pub(crate) fn buffer(&mut self, region: Region) {
         let flags = region.mem.flags();
+        let param = self.kernel.params().and_then(|params| params.get(self.args.len()));
+        match param.and_then(|param| param.access).filter(|_| region.mem.image().is_some()) {
+            Some(ImageUse::ReadOnly) => return self.args.push(Given::Buffer(region, Mode::Read)),
+            Some(ImageUse::WriteOnly) => return self.args.push(Given::Buffer(region, Mode::Write)),
+            Some(ImageUse::ReadWrite) | None => {}
+        }
         if flags & CL_MEM_WRITE_ONLY != 0 {
             return self.args.push(Given::Buffer(region, Mode::Write));
         }
@@ -167,6 +174,7 @@ impl Launch {
     }
 
     /// Forgets all but the kernel.
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.args.clear();
         self.bytes.clear();
@@ -191,12 +199,19 @@ pub(crate) enum Given {
     Local(usize),
     /// A range of the builder's bytes.
     Value(std::ops::Range<usize>),
+    Sampler(Sampler),
 }
 
 impl Given {
-    fn what(&self) -> &'static str {
+    fn is_image(&self) -> bool {
+        matches!(self, Self::Buffer(region, _) if region.mem.image().is_some())
+    }
+
+    pub(super) fn what(&self) -> &'static str {
         match self {
+            Self::Buffer(region, _) if region.mem.image().is_some() => "an image",
             Self::Buffer(..) => "a buffer",
+            Self::Sampler(_) => "a sampler",
             Self::Null => "a null buffer",
             Self::Local(_) => "a size of local memory",
             Self::Value(_) => "a value",
@@ -330,8 +345,8 @@ impl KernelNode<'_> {
     /// tells its parameters; [`BuildCause::ArgumentBytes`], [`BuildCause::LocalMemory`],
     /// [`BuildCause::NoLocalMemory`]; [`BuildCause::NoRange`],
     /// [`BuildCause::Dimensions`], [`BuildCause::WorkGroup`]; [`BuildCause::AccessForbidden`];
-    /// [`BuildCause::OtherContext`] for the kernel or a buffer; [`BuildCause::NotSupported`] for a kernel that takes
-    /// images, samplers or pipes; and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// [`BuildCause::OtherContext`] for the kernel, a buffer, an image or a sampler; [`BuildCause::ImageAccess`] and
+    /// [`BuildCause::ImageShared`] for images; [`BuildCause::NotSupported`] for a kernel that takes pipes; and those of [`EmptyNode::add`](super::EmptyNode::add).
     ///
     /// # Safety
     /// With these arguments and this range, and whatever it finds in memory, the kernel touches nothing outside the
@@ -372,6 +387,49 @@ impl Launch {
         self.fed.first().map(|fed| fed.arg)
     }
 
+    #[cold]
+    fn check_images(&self) -> Result<(), BuildCause> {
+        let uses = self.args.iter().enumerate().filter_map(|(index, arg)| match arg {
+            Given::Buffer(region, mode) => Some(ArgUse { index, region: region.clone(), mode: *mode }),
+            _ => None,
+        });
+        check_shared_images(&uses.collect::<Vec<_>>())
+    }
+
+    #[inline]
+    pub(crate) fn has_samplers(&self) -> bool {
+        self.args.iter().any(|arg| matches!(arg, Given::Sampler(_)))
+    }
+
+    pub(crate) fn samplers(&self) -> Vec<Sampler> {
+        let samplers = self.args.iter().filter_map(|arg| match arg {
+            Given::Sampler(sampler) => Some(sampler.clone()),
+            _ => None,
+        });
+        samplers.collect()
+    }
+
+    /// Its range as drivers take it, once it was checked.
+    #[inline]
+    pub(crate) fn sizes(&self, built: Option<usize>) -> Sizes<'_> {
+        let facts = self.kernel.facts_at(built);
+        Sizes::of(self.range.as_ref(), self.offset.as_ref(), self.work_group.as_ref(), facts)
+    }
+
+    /// Whether what is reached indirectly has addresses.
+    fn check_indirect(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        for (region, _) in &self.indirect {
+            target.check_context(region, "memory that is reached indirectly")?;
+            if !region.mem.kind().is_pointer() {
+                return Err(BuildCause::NotSupported {
+                    what: "reaching a buffer indirectly".to_owned(),
+                    why: "it has no address: use memory of another kind (`Memory::with_kind`)".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether parameters fit the arguments that they are registered with.
     fn check_fed(&self) -> Result<(), BuildCause> {
         for Fed { arg, cells, .. } in &self.fed {
@@ -386,12 +444,17 @@ impl Launch {
                 let fits = match (given, &now.value, &now.region) {
                     (Given::Value(range), Value::Bytes(bytes), _) => range.len() == bytes.len(),
                     (Given::Local(_), Value::Local(_), _) => true,
-                    (Given::Buffer(of, _), _, Some(region)) => (region.offset, region.size) == (of.offset, of.size),
+                    (Given::Buffer(of, _), _, Some(region)) => match (of.mem.image(), region.mem.image()) {
+                        (None, None) => (region.offset, region.size) == (of.offset, of.size),
+                        (Some(one), Some(other)) => (one.shape, one.format) == (other.shape, other.format),
+                        _ => false,
+                    },
                     _ => false,
                 };
                 if !fits {
                     let argument = match given {
                         Given::Value(range) => format!("a value of {} bytes", range.len()),
+                        Given::Buffer(of, _) if of.mem.image().is_some() => given.what().to_owned(),
                         Given::Buffer(of, _) => format!("bytes {}..{} of a buffer", of.offset, of.offset + of.size),
                         given => given.what().to_owned(),
                     };
@@ -410,34 +473,37 @@ impl Request for Launch {
         format!("kernel `{}`", self.kernel.name())
     }
 
-    #[inline]
+    #[inline(always)] // See `ExecuteKernel::go`.
     fn check(&self, target: &Target<'_>) -> Result<Checked, BuildCause> {
         if self.kernel.program().context() != target.context {
             return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
         }
         let caps = target.device.caps();
         check_args(target, &self.kernel, &self.args, caps)?;
-        for (region, _) in &self.indirect {
-            target.check_context(region, "memory that is reached indirectly")?;
-            if !region.mem.kind().is_pointer() {
-                return Err(BuildCause::NotSupported {
-                    what: "reaching a buffer indirectly".to_owned(),
-                    why: "it has no address: use memory of another kind (`Memory::with_kind`)".to_owned(),
-                });
-            }
+        if !self.indirect.is_empty() {
+            self.check_indirect(target)?;
         }
-        let facts = self.kernel.facts(target.device);
-        let grid = check_grid(self.range, self.offset, self.work_group, facts, caps)?;
+        let built = self.kernel.place_of(target.device);
+        let facts = self.kernel.facts_at(built);
+        check_range(self.range.as_ref(), self.offset.as_ref(), self.work_group.as_ref(), facts, caps)?;
         let locals = self.args.iter().filter_map(|arg| if let Given::Local(size) = arg { Some(*size) } else { None });
         check_local(locals, facts, caps)?;
-        self.check_fed()?;
-        check_bound(&grid, self.bound)?;
-        Ok(Checked { grid, built: facts.is_some() })
+        if self.args.iter().any(Given::is_image) {
+            self.check_images()?;
+        }
+        if !self.fed.is_empty() {
+            self.check_fed()?;
+        }
+        if self.bound.is_some() {
+            check_bound(&self.sizes(built).grid(), self.bound)?;
+        }
+        Ok(Checked { built })
     }
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        let grid = self.sizes(checked.built).grid();
         let Self { kernel, args, bytes, prints, fed, bound, indirect, .. } = self;
-        let id = state.kernel(&kernel, checked.built);
+        let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
         let node = NodeId(state.ir.len() as u32);
         let mut lowered = Vec::with_capacity(args.len());
@@ -454,6 +520,7 @@ impl Request for Launch {
                     Arg::Buffer(view)
                 }
                 Given::Null => Arg::Null,
+                Given::Sampler(sampler) => Arg::Sampler(state.sampler(&sampler)?),
                 Given::Local(size) => Arg::Local(size),
                 Given::Value(range) => Arg::Value(base.part(range)),
             });
@@ -468,92 +535,13 @@ impl Request for Launch {
         let place = |arg: usize| args.ends().0 + arg as u32;
         state.bindings.extend(fed.into_iter().map(|Fed { arg, cells, time }| Binding { arg: place(arg), cells, time }));
         let bound = bound.map(|bound| Box::new(bound.sizes));
-        Some(Op::Kernel { kernel: id, args, grid: checked.grid, bound, prints })
+        Some(Op::Kernel { kernel: id, args, grid, bound, prints })
     }
 }
 
 /// What the checks of a launch found out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked {
-    pub(crate) grid: Grid,
-    /// Whether the program was built for the device.
-    pub(crate) built: bool,
-}
-
-fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], caps: &Caps) -> Result<(), BuildCause> {
-    let params = kernel.params();
-    // First, because without the count nobody knows which argument belongs where.
-    if args.len() != kernel.num_args() as usize {
-        let names = params.map_or_else(String::new, |params| format!(": it is `{}`", signature(kernel.name(), params)));
-        return Err(BuildCause::ArgumentCount { expected: kernel.num_args(), given: args.len(), names });
-    }
-    for (index, arg) in args.iter().enumerate() {
-        if let Some(param) = params.map(|params| &params[index]) {
-            check_param(index, arg, param)?;
-        }
-        match arg {
-            Given::Buffer(region, mode) => {
-                target.check_context(region, format_args!("argument {index}"))?;
-                // A kernel that reads what it must not, or writes it, is undefined (OpenCL 3.0, clCreateBuffer).
-                if mode.writes() {
-                    forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
-                }
-                if *mode != Mode::Write {
-                    forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
-                }
-            }
-            Given::Value(range) => {
-                // The limit is that of all arguments together; values lie one behind the other.
-                if range.is_empty() || range.end > caps.max_parameter_size {
-                    let (given, before, limit) = (range.len(), range.start, caps.max_parameter_size);
-                    return Err(BuildCause::ArgumentBytes { index, given, before, limit });
-                }
-            }
-            Given::Local(0) => return Err(BuildCause::NoLocalMemory { index }),
-            Given::Null | Given::Local(_) => {}
-        }
-    }
-    Ok(())
-}
-
-fn check_param(index: usize, arg: &Given, param: &Param) -> Result<(), BuildCause> {
-    let unsupported = |what: &str| BuildCause::NotSupported {
-        what: format!("argument {index} `{}`, {what}", param.name),
-        why: "clgraph has buffers, values and local memory as arguments so far: use a buffer".to_owned(),
-    };
-    let fits = match param.space {
-        Space::Buffer => matches!(arg, Given::Buffer(..) | Given::Null),
-        Space::Local => matches!(arg, Given::Local(_)),
-        Space::Value => matches!(arg, Given::Value(_)),
-        Space::Image => return Err(unsupported("an image")),
-        Space::Sampler => return Err(unsupported("a sampler")),
-        Space::Pipe => return Err(unsupported("a pipe")),
-    };
-    let name = format!(" `{}`", param.name);
-    if !fits {
-        let expected = match param.space {
-            Space::Buffer => format!("a buffer (`{}`)", param.type_name),
-            Space::Local => format!("local memory (`{}`)", param.type_name),
-            _ => format!("a value (`{}`)", param.type_name),
-        };
-        return Err(BuildCause::ArgumentKind { index, name, expected, given: arg.what() });
-    }
-    if let (Given::Value(range), Some(expected)) = (arg, param.value_size)
-        && range.len() != expected
-    {
-        let type_name = format!("`{}`", param.type_name);
-        return Err(BuildCause::ArgumentSize { index, name, type_name, expected, given: range.len() });
-    }
-    Ok(())
-}
-
-fn signature(name: &str, params: &[Param]) -> String {
-    let params: Vec<_> = params
-        .iter()
-        .map(|param| {
-            let space = if param.space == Space::Local { "local " } else { "" };
-            format!("{space}{} {}", param.type_name, param.name)
-        })
-        .collect();
-    format!("{name}({})", params.join(", "))
+    /// Which of the devices that the program was built for it is, if it is one.
+    pub(crate) built: Option<usize>,
 }

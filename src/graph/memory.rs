@@ -7,9 +7,8 @@ use std::ops::RangeBounds;
 use super::argument::{BufferArg, LaunchRef};
 use super::request::{Request, Target};
 use super::tables::Writer;
-use super::{After, Graph, Node, after_methods};
-use crate::cl::buffer::{AsRegion, Region, resolve, sealed};
-use crate::cl::context::InContext;
+use super::{After, Graph, Node, State, after_methods};
+use crate::cl::buffer::{AsRegion, Region, sealed, too_large};
 use crate::cl::host::Element;
 use crate::cl::mem::Mem;
 use crate::cl::memory::MemorySlice;
@@ -57,8 +56,8 @@ impl Graph {
     #[doc(alias = "async_malloc")]
     #[doc(alias = "cudaGraphAddMemAllocNode")]
     pub fn alloc<T: Element>(&self, len: usize) -> AllocNode<'_, T> {
-        let size = len.checked_mul(size_of::<T>());
-        AllocNode { graph: self, after: After::default(), size, zero: false, element: PhantomData }
+        let (size, pool) = (len.checked_mul(size_of::<T>()), MemoryPool::default());
+        AllocNode { graph: self, after: After::default(), size, pool, element: PhantomData }
     }
 
     /// Starts the end of an allocation: no later node may use it, and others may have its bytes.
@@ -77,7 +76,7 @@ pub struct AllocNode<'g, T> {
     after: After,
     /// Bytes, if they can be counted.
     size: Option<usize>,
-    zero: bool,
+    pool: MemoryPool,
     element: PhantomData<T>,
 }
 
@@ -86,32 +85,113 @@ impl<T: Element> AllocNode<'_, T> {
 
     /// It is zero when the graph is finalized, and not again for each submission.
     pub fn zero_init(mut self) -> Self {
-        self.zero = true;
+        self.pool.zero_init = true;
+        self
+    }
+
+    /// It is made as the pool says.
+    pub fn pool(mut self, pool: MemoryPool) -> Self {
+        self.pool = pool;
         self
     }
 
     /// Adds the node.
     ///
     /// # Errors
-    /// [`MemoryError::Empty`], [`MemoryError::TooLarge`], in a [`BuildError`], and those of
-    /// [`EmptyNode::add`](super::EmptyNode::add).
+    /// [`MemoryError::Empty`], [`MemoryError::TooLarge`]; [`MemoryError::NotOfDevice`] for a pool of another kind of memory,
+    /// in a [`BuildError`]; and those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<GraphMemory<T>> {
-        let Self { graph, after, size, zero, .. } = self;
-        let caps = graph.device().caps();
-        let wrong = |cause: MemoryError| BuildError::new("allocation", BuildCause::Memory(cause));
-        let asked = size.map_or(u64::MAX, |size| size as u64);
-        if asked == 0 {
-            return Err(wrong(MemoryError::Empty { what: "an allocation" }).into());
-        }
-        let Some(size) = size.filter(|_| asked <= caps.max_allocation) else {
-            let (limit, device) = (caps.max_allocation, graph.device().name().to_owned());
-            return Err(wrong(MemoryError::TooLarge { asked, limit, device }).into());
-        };
-        // Its number is known when it is the graph's turn.
-        let align = caps.sub_buffer_align.max(1);
-        let made = |alloc| Mem::promised(graph.context(), graph.id().number(), alloc, size, align);
-        let (node, mem) = graph.insert_alloc(&after, |alloc| Alloc { mem: made(alloc), size, zero })?;
-        Ok(GraphMemory { mem, node, element: PhantomData })
+        let Self { graph, after, size, pool, .. } = self;
+        let alloc = Alloc::new(&graph.target(), size, pool)?;
+        let mem = alloc.mem.clone();
+        Ok(GraphMemory::of(mem, graph.insert(alloc, &after)?))
+    }
+}
+
+/// What allocations have in common, known from SYCL. A plain value: each graph has its own memory, whatever pool is named.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+/// use clgraph::{Graph, MemoryPool};
+/// let pool = MemoryPool::new().zero_init();
+/// let graph = Graph::new(&queue)?;
+/// let sums = graph.alloc::<f32>(1024).pool(pool).add()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct MemoryPool {
+    /// Whose memory it is. Graphs have that of the device only.
+    pub kind: PoolKind,
+    /// Its allocations are zero when a graph is finalized, and not again for each submission.
+    pub zero_init: bool,
+    /// Known from SYCL. It has no effect.
+    pub read_only: bool,
+    /// Known from SYCL, in bytes. It has no effect: an executable has the bytes that its graph needs.
+    pub initial_threshold: usize,
+    /// Known from SYCL, in bytes. It has no effect: an executable has the bytes that its graph needs.
+    pub maximum_size: usize,
+}
+
+/// Whose memory a [`MemoryPool`] has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PoolKind {
+    /// The device's.
+    #[default]
+    Device,
+    /// The host's, which the device can reach.
+    Host,
+    /// Memory that moves between the two.
+    Shared,
+}
+
+impl MemoryPool {
+    /// One of the device's memory, whose content is undefined.
+    pub const fn new() -> Self {
+        Self { kind: PoolKind::Device, zero_init: false, read_only: false, initial_threshold: 0, maximum_size: 0 }
+    }
+
+    /// Sets [`kind`](Self#structfield.kind).
+    pub const fn kind(mut self, kind: PoolKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets [`zero_init`](Self#structfield.zero_init).
+    pub const fn zero_init(mut self) -> Self {
+        self.zero_init = true;
+        self
+    }
+
+    /// Sets [`read_only`](Self#structfield.read_only).
+    pub const fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Sets [`initial_threshold`](Self#structfield.initial_threshold).
+    pub const fn initial_threshold(mut self, bytes: usize) -> Self {
+        self.initial_threshold = bytes;
+        self
+    }
+
+    /// Sets [`maximum_size`](Self#structfield.maximum_size).
+    pub const fn maximum_size(mut self, bytes: usize) -> Self {
+        self.maximum_size = bytes;
+        self
+    }
+}
+
+impl fmt::Display for PoolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Device => "device",
+            Self::Host => "host",
+            Self::Shared => "shared",
+        })
     }
 }
 
@@ -140,6 +220,10 @@ impl FreeNode<'_> {
 }
 
 impl<T> GraphMemory<T> {
+    pub(crate) fn of(mem: Mem, node: Node) -> Self {
+        Self { mem, node, element: PhantomData }
+    }
+
     /// The node from which on it is there.
     #[must_use]
     pub fn node(&self) -> Node {
@@ -164,15 +248,7 @@ impl<T> GraphMemory<T> {
     /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`]; [`MemoryError::Misaligned`], which says where ranges may start
     /// on the device.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<MemorySlice<T>> {
-        let (start, end) = resolve(&range, self.len())?;
-        if start == end {
-            return Err(MemoryError::Empty { what: "a range" }.into());
-        }
-        let (offset, align) = (start * size_of::<T>(), self.mem.promise().map_or(1, |promise| promise.align()));
-        if !offset.is_multiple_of(align) {
-            return Err(MemoryError::Misaligned { offset, align }.into());
-        }
-        Ok(MemorySlice::of(self.mem.part(offset), (end - start) * size_of::<T>()))
+        MemorySlice::of(self.mem.clone(), self.mem.size()).slice(range)
     }
 }
 
@@ -206,8 +282,27 @@ impl<T> BufferArg<T> for GraphMemory<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Alloc {
     pub(crate) mem: Mem,
-    size: usize,
     zero: bool,
+}
+
+impl Alloc {
+    /// One of so many bytes, if they can be counted, that is not in a graph yet.
+    pub(crate) fn new(target: &Target<'_>, size: Option<usize>, pool: MemoryPool) -> Result<Self, BuildError> {
+        let (align, limit) = target.context.buffer_limits();
+        let wrong = |cause: MemoryError| Err(BuildError::new("allocation", BuildCause::Memory(cause)));
+        let asked = size.map_or(u64::MAX, |size| size as u64);
+        if asked == 0 {
+            return wrong(MemoryError::Empty { what: "an allocation" });
+        }
+        if pool.kind != PoolKind::Device {
+            return wrong(MemoryError::NotOfDevice { kind: pool.kind });
+        }
+        let Some(size) = size.filter(|size| *size <= limit) else {
+            return wrong(too_large(asked, target.context));
+        };
+        let mem = Mem::promised(target.context, size, align);
+        Ok(Self { mem, zero: pool.zero_init })
+    }
 }
 
 impl Request for Alloc {
@@ -221,8 +316,17 @@ impl Request for Alloc {
         Ok(())
     }
 
+    /// Under the graph's lock its number is known.
+    fn prepare(&self, graph: &Graph, state: &mut State) -> Result<(), BuildCause> {
+        if let Some(promise) = self.mem.promise() {
+            promise.give_to(graph.id().number(), state.ir.allocs.len() as u32);
+        }
+        Ok(())
+    }
+
     fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let Self { mem, size, zero } = self;
+        let Self { mem, zero } = self;
+        let size = mem.size();
         let alloc = AllocId(u32::try_from(state.ir.allocs.len()).ok()?);
         let node = NodeId(state.ir.len() as u32);
         state.ir.allocs.push(AllocDecl { size, zero, node });
@@ -233,7 +337,7 @@ impl Request for Alloc {
 
 /// The end of one.
 #[derive(Clone, Debug)]
-pub(crate) struct Free(Region);
+pub(crate) struct Free(pub(crate) Region);
 
 impl Request for Free {
     type Checked = ();
@@ -247,7 +351,7 @@ impl Request for Free {
     }
 
     fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let alloc = AllocId(self.0.mem.promise()?.alloc);
+        let alloc = AllocId(self.0.mem.promise()?.alloc()?);
         accesses.push(state.access(&self.0, Mode::Write));
         Some(Op::Free(alloc))
     }

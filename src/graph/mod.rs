@@ -8,11 +8,13 @@ mod change;
 mod copier;
 mod dot;
 pub(crate) mod edit;
+mod fits;
 mod flatten;
 pub(crate) mod group;
 pub(crate) mod hint;
+pub(crate) mod image;
 pub(crate) mod kernel;
-mod memory;
+pub(crate) mod memory;
 mod parameter;
 mod query;
 mod range;
@@ -24,13 +26,14 @@ pub(crate) mod tape;
 pub(crate) mod transfer;
 
 pub(crate) use argument::LaunchRef;
-pub use argument::{BufferArg, ValueArg};
+pub use argument::{BufferArg, Pixels, ValueArg};
 pub use dot::Detail;
 pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};
 pub use hint::HintNode;
+pub use image::{ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode};
 pub use kernel::KernelNode;
-pub use memory::{AllocNode, FreeNode, GraphMemory};
+pub use memory::{AllocNode, FreeNode, GraphMemory, MemoryPool, PoolKind};
 pub use parameter::{LocalMemory, Parameter};
 pub use query::NodeKind;
 pub use range::{Extent, NdRange};
@@ -107,10 +110,6 @@ pub(crate) struct GraphId(u64);
 impl GraphId {
     pub(crate) fn number(self) -> u64 {
         self.0
-    }
-
-    pub(crate) fn is(self, number: u64) -> bool {
-        self.0 == number
     }
 }
 
@@ -334,10 +333,7 @@ impl Graph {
 
     /// Adds a node by building. Everything is checked before anything changes.
     pub(crate) fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
-        self.insert_into(&mut self.lock(), request, after)
-    }
-
-    fn insert_into<R: Request>(&self, state: &mut State, request: R, after: &After) -> Result<Node, BuildError> {
+        let state = &mut *self.lock();
         let fail = |state: &State, subject: String, cause| {
             BuildError::new(format!("{subject} (to be node {})", state.ir.len()), cause)
         };
@@ -358,19 +354,6 @@ impl Graph {
         let subject = request.subject();
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
         Ok(Node::new(self.id(), node))
-    }
-
-    /// Adds an allocation, which is told its number.
-    fn insert_alloc(
-        &self,
-        after: &After,
-        make: impl FnOnce(u32) -> memory::Alloc,
-    ) -> Result<(Node, crate::cl::mem::Mem), BuildError> {
-        let mut state = self.lock();
-        let request = make(state.ir.allocs.len() as u32);
-        let mem = request.mem.clone();
-        let node = self.insert_into(&mut state, request, after)?;
-        Ok((node, mem))
     }
 
     /// Adds a node by recording: behind `after`, and behind what the order of the queue says.

@@ -10,6 +10,7 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::cl::buffer::{AsRegion, Buffer, Region};
+use crate::cl::image::Image;
 use crate::cl::mem::Mem;
 use crate::cl::memory::Memory;
 use crate::error::{ParameterError, Result};
@@ -177,6 +178,10 @@ impl Cell {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let held = self.lock();
         let region = match (&*held, &self.bound) {
+            // Its bytes may be further apart than those of the one before.
+            (Value::Buffer(mem), Bound::Bytes { .. }) if mem.image().is_some() => {
+                Some(Region { mem: mem.clone(), offset: 0, size: mem.size() })
+            }
             (Value::Buffer(mem), Bound::Bytes { range }) => {
                 Some(Region { mem: mem.clone(), offset: range.start, size: range.len() })
             }
@@ -187,6 +192,11 @@ impl Cell {
 
     /// What it is, for error texts.
     pub(crate) fn what(&self) -> String {
+        if let Some(info) =
+            self.now(|value, _| if let Value::Buffer(mem) = value { mem.image().copied() } else { None })
+        {
+            return format!("an {} of format {}", info.shape, info.format);
+        }
         if let Bound::Bytes { range } = &self.bound {
             return format!("bytes {}..{} of a buffer", range.start, range.end);
         }
@@ -409,9 +419,42 @@ impl<T> Parameter<Memory<T>> {
     /// element.
     ///
     /// # Errors
-    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]: it stays as it was.
+    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]; [`ParameterError::Offset`] for a range of a buffer that is
+    /// no sub-buffer: it stays as it was.
     pub fn set(&self, memory: &impl AsRegion<T>) -> Result<()> {
         self.put_memory(memory.region())
+    }
+}
+
+impl Parameter<Image> {
+    /// An image. It becomes images of the same shape and format only.
+    #[must_use]
+    pub fn image(image: &Image) -> Self {
+        let Region { mem, offset, size } = image.region();
+        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
+    }
+
+    /// Sets the image.
+    ///
+    /// # Errors
+    /// [`ParameterError::Image`], [`ParameterError::OtherContext`]: it stays as it was.
+    pub fn set(&self, image: &Image) -> Result<()> {
+        let known = self.cell.now(|value, _| match value {
+            Value::Buffer(mem) => mem.image().map(|info| (info.shape, info.format)),
+            Value::Bytes(_) | Value::Local(_) => None,
+        });
+        let given = (image.shape(), image.format());
+        if let Some((shape, format)) = known.filter(|known| *known != given) {
+            let (expected, given) =
+                (format!("{shape} of format {format}"), format!("{} of format {}", given.0, given.1));
+            return Err(ParameterError::Image { expected, given }.into());
+        }
+        let mem = image.region().mem;
+        let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
+        if !same {
+            return Err(ParameterError::OtherContext.into());
+        }
+        Ok(self.cell.set(Value::Buffer(mem))?)
     }
 }
 
@@ -422,9 +465,11 @@ impl<T: ?Sized> Parameter<T> {
             Bound::None | Bound::Any | Bound::Condition(..) => 0,
         };
         // As an argument it starts where `mem` starts.
-        let given = if offset == 0 { size } else { 0 };
-        if given < needed {
-            return Err(ParameterError::TooSmall { needed: needed as u64, given: given as u64 }.into());
+        if offset != 0 {
+            return Err(ParameterError::Offset { offset }.into());
+        }
+        if size < needed {
+            return Err(ParameterError::TooSmall { needed: needed as u64, given: size as u64 }.into());
         }
         let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
         if !same {

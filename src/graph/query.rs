@@ -18,6 +18,14 @@ pub enum NodeKind {
     Copy,
     /// A rectangle from buffer to buffer.
     CopyRect,
+    /// Pixels from image to image, or from or to one.
+    CopyImage,
+    /// A colour over a part of an image.
+    FillImage,
+    /// Host data to an image.
+    WriteImage,
+    /// An image to host memory.
+    ReadImage,
     /// A pattern over a range of a buffer.
     Fill,
     /// Host data to a buffer.
@@ -43,6 +51,10 @@ impl NodeKind {
             Op::Kernel { .. } => Self::Kernel,
             Op::Copy { .. } => Self::Copy,
             Op::CopyRect(_) => Self::CopyRect,
+            Op::CopyImage(_) => Self::CopyImage,
+            Op::Fill { area: Some(_), .. } => Self::FillImage,
+            Op::Write { area: Some(_), .. } => Self::WriteImage,
+            Op::Read { area: Some(_), .. } => Self::ReadImage,
             Op::Fill { .. } => Self::Fill,
             Op::Write { .. } => Self::Write,
             Op::Read { .. } => Self::Read,
@@ -62,6 +74,10 @@ impl fmt::Display for NodeKind {
             Self::Kernel => "kernel",
             Self::Copy => "copy",
             Self::CopyRect => "rectangular copy",
+            Self::CopyImage => "copy of pixels",
+            Self::FillImage => "fill of an image",
+            Self::WriteImage => "host write of an image",
+            Self::ReadImage => "host read of an image",
             Self::Fill => "fill",
             Self::Write => "host write",
             Self::Read => "host read",

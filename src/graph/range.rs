@@ -15,10 +15,9 @@ pub struct Extent {
 impl Extent {
     /// One with these sizes. More than three, or none, are found when the range is checked.
     pub(crate) fn of(sizes: &[usize]) -> Self {
-        sizes
-            .iter()
-            .fold(None, |extent, size| Some(Self::and(extent, *size)))
-            .unwrap_or(Self { dims: 0, sizes: [1; 3] })
+        let mut extent = Self { dims: 0, sizes: [1; 3] };
+        sizes.iter().for_each(|size| extent.add(*size));
+        extent
     }
 
     /// The sizes given.
@@ -26,14 +25,20 @@ impl Extent {
         &self.sizes[..(self.dims as usize).min(3)]
     }
 
-    /// One with a dimension more.
-    pub(crate) fn and(extent: Option<Self>, size: usize) -> Self {
-        let mut extent = extent.unwrap_or(Self { dims: 0, sizes: [1; 3] });
-        if let Some(place) = extent.sizes.get_mut(extent.dims as usize) {
+    /// Adds a dimension.
+    fn add(&mut self, size: usize) {
+        if let Some(place) = self.sizes.get_mut(self.dims as usize) {
             *place = size;
         }
-        extent.dims = extent.dims.saturating_add(1);
-        extent
+        self.dims = self.dims.saturating_add(1);
+    }
+
+    /// Adds a dimension to one that may not be there yet.
+    pub(crate) fn add_to(extent: &mut Option<Self>, size: usize) {
+        match extent {
+            Some(extent) => extent.add(size),
+            None => *extent = Some(size.into()),
+        }
     }
 }
 
@@ -125,23 +130,74 @@ pub(super) fn check_bound(grid: &Grid, bound: Option<Extent>) -> Result<(), Buil
     Ok(())
 }
 
+/// A range as drivers take it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes<'a> {
+    pub(crate) dims: u32,
+    pub(crate) offset: &'a [usize; 3],
+    pub(crate) global: &'a [usize; 3],
+    /// `None`: the driver chooses.
+    pub(crate) local: Option<&'a [usize; 3]>,
+}
+
+impl<'a> Sizes<'a> {
+    /// Of a range that was checked: without copies, as every launch on a queue comes here.
+    #[inline]
+    pub(super) fn of(
+        range: Option<&'a Extent>,
+        offset: Option<&'a Extent>,
+        work_group: Option<&'a Extent>,
+        facts: Option<&'a DeviceFacts>,
+    ) -> Self {
+        let required = facts.and_then(|facts| facts.required_work_group.as_ref());
+        Self {
+            dims: range.map_or(0, |range| range.dims),
+            offset: offset.map_or(&[0; 3], |offset| &offset.sizes),
+            global: range.map_or(&[0; 3], |range| &range.sizes),
+            local: work_group.map(|size| &size.sizes).or(required),
+        }
+    }
+
+    pub(super) fn grid(&self) -> Grid {
+        let mut offset = *self.offset;
+        offset.iter_mut().skip(self.dims as usize).for_each(|start| *start = 0);
+        Grid { dims: self.dims, offset, global: *self.global, local: self.local.copied() }
+    }
+}
+
+/// Whether a device can run a kernel over a range.
 #[inline]
-pub(super) fn check_grid(
+pub(super) fn check_range(
+    range: Option<&Extent>,
+    offset: Option<&Extent>,
+    work_group: Option<&Extent>,
+    facts: Option<&DeviceFacts>,
+    caps: &Caps,
+) -> Result<(), BuildCause> {
+    let required = facts.and_then(|facts| facts.required_work_group.as_ref());
+    match range {
+        // As most launches are.
+        Some(Extent { dims: 1..=3, sizes })
+            if offset.is_none() && work_group.is_none() && required.is_none() && is_small(sizes) =>
+        {
+            Ok(())
+        }
+        _ => check_any_range(range.copied(), offset.copied(), work_group.copied(), facts, caps),
+    }
+}
+
+fn check_any_range(
     range: Option<Extent>,
     offset: Option<Extent>,
     work_group: Option<Extent>,
     facts: Option<&DeviceFacts>,
     caps: &Caps,
-) -> Result<Grid, BuildCause> {
+) -> Result<(), BuildCause> {
     let Some(range) = range.filter(|range| range.dims > 0) else { return Err(BuildCause::NoRange) };
     if range.dims > 3 {
         return Err(BuildCause::WorkGroup(format!("a range of {} dimensions: OpenCL has 1, 2 or 3", range.dims)));
     }
     let required = facts.and_then(|facts| facts.required_work_group.as_ref());
-    if offset.is_none() && work_group.is_none() && required.is_none() && is_small(&range.sizes) {
-        // As most launches are.
-        return Ok(Grid { dims: range.dims, offset: [0; 3], global: range.sizes, local: None });
-    }
     for (what, given) in [("global offset", offset), ("work-group size", work_group)] {
         if let Some(given) = given.filter(|given| given.dims != range.dims) {
             return Err(BuildCause::Dimensions { what, given: given.dims, range: range.dims });
@@ -172,10 +228,11 @@ pub(super) fn check_grid(
     if let Some(local) = local {
         check_work_group(range, local, facts, caps)?;
     }
-    Ok(Grid { dims: range.dims, offset, global: range.sizes, local })
+    Ok(())
 }
 
 /// Whether these numbers cannot overflow anything: sums and products stay below 2^32.
+#[inline]
 fn is_small(sizes: &[usize; 3]) -> bool {
     (sizes[0] | sizes[1] | sizes[2]) < 1 << 10 || (sizes[0] < 1 << 31 && sizes[1] == 1 && sizes[2] == 1)
 }
@@ -241,6 +298,7 @@ fn check_work_group(
     Ok(())
 }
 
+#[inline]
 pub(super) fn check_local(
     sizes: impl Iterator<Item = usize>,
     facts: Option<&DeviceFacts>,

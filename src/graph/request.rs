@@ -53,7 +53,7 @@ impl Target<'_> {
             return Ok(());
         }
         if let Some(promise) = region.mem.promise()
-            && self.graph.is_none_or(|graph| !graph.is(promise.graph))
+            && self.graph.is_none_or(|graph| promise.graph() != Some(graph.number()))
         {
             let what = what.to_string();
             let by = if self.graph.is_some() { "in another graph" } else { "in an ordinary submission" };

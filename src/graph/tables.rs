@@ -14,9 +14,10 @@ use super::parameter::Cell;
 use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
-use crate::cl::mem::{Mem, MemId, WeakRoot};
+use crate::cl::mem::{Mem, MemId, Promise, WeakRoot};
+use crate::cl::sampler::Sampler;
 use crate::ir::{
-    Access, AllocId, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, Span, View, ViewId, ViewKind,
+    Access, AllocId, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, SamplerId, Span, View, ViewId, ViewKind,
 };
 
 /// A graph as data, and its objects, each kind in the order of its ids.
@@ -24,9 +25,10 @@ use crate::ir::{
 pub(crate) struct Tables {
     pub(crate) ir: Ir,
     /// None for an id that stands for nothing any more.
-    pub(crate) views: Vec<Option<Mem>>,
+    pub(crate) views: Views,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) data: Vec<HostBytes>,
+    pub(crate) samplers: Vec<Sampler>,
     /// Bytes of each result.
     pub(crate) results: Vec<usize>,
     pub(crate) children: Vec<Child>,
@@ -38,8 +40,38 @@ pub(crate) struct Tables {
     pub(crate) fed: BTreeSet<NodeId>,
     /// Nodes that use other memory than when their edges were made.
     pub(crate) moved: BTreeSet<NodeId>,
-    /// Of an executable: what it has put in the place of the graph's own memory, by allocation and byte.
-    pub(crate) placed: Arc<HashMap<(AllocId, usize), ViewId>>,
+    /// Of an executable that can be updated, or whose graph owns memory: what it has put in the place of that, by allocation
+    /// and byte. None of a graph.
+    pub(crate) placed: Option<Arc<HashMap<(AllocId, usize), ViewId>>>,
+}
+
+/// Memory by view.
+///
+/// It is released newest first: NVIDIA's driver (580, on an H200) crashes when sub-buffers that overlap were used, and the
+/// older one is released before the newer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Views(Vec<Option<Mem>>);
+
+impl Deref for Views {
+    type Target = Vec<Option<Mem>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Views {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Drop for Views {
+    fn drop(&mut self) {
+        while let Some(mem) = self.0.pop() {
+            drop(mem);
+        }
+    }
 }
 
 impl Tables {
@@ -50,8 +82,8 @@ impl Tables {
 
     /// What an executable has put in the place of memory that a graph owns. None where it has none.
     pub(crate) fn placed(&self, mem: &Mem) -> Option<ViewId> {
-        let alloc = AllocId(mem.promise()?.alloc);
-        self.placed.get(&(alloc, mem.offset_in_root())).copied()
+        let alloc = AllocId(mem.promise()?.alloc()?);
+        self.placed.as_ref()?.get(&(alloc, mem.offset_in_root())).copied()
     }
 
     /// Goes back to where the tables ended.
@@ -187,12 +219,14 @@ impl Root {
 }
 
 fn view_kind(mem: &Mem) -> ViewKind {
-    if let Some(promise) = mem.promise() {
-        return ViewKind::Owned(AllocId(promise.alloc));
+    if let Some(alloc) = mem.promise().and_then(Promise::alloc) {
+        return ViewKind::Owned(AllocId(alloc));
     }
     match mem.allocation() {
         Some(allocation) if allocation.is_foreign() => ViewKind::Foreign,
         Some(_) => ViewKind::Pointer,
+        None if mem.image().is_some_and(|info| info.of_buffer) => ViewKind::ImageOfBuffer,
+        None if mem.image().is_some() => ViewKind::Image,
         None if mem.is_sub_buffer() => ViewKind::SubBuffer,
         None => ViewKind::Buffer,
     }
@@ -226,7 +260,7 @@ impl Index {
     /// For tables that were filled without one.
     pub(crate) fn of(tables: &Tables) -> Self {
         let mut index = Self { uses: vec![0; tables.views.len()], ..Self::default() };
-        for (at, mem) in (0..).zip(&tables.views) {
+        for (at, mem) in (0..).zip(tables.views.iter()) {
             let Some(mem) = mem else {
                 index.free.push(ViewId(at));
                 continue;
@@ -237,7 +271,7 @@ impl Index {
             index.view_of.insert(mem.id(), ViewId(at));
         }
         // What was placed stays, whoever uses it.
-        for view in tables.ir.all_views().chain(tables.placed.values().copied()) {
+        for view in tables.ir.all_views().chain(tables.placed.iter().flat_map(|placed| placed.values().copied())) {
             index.uses[view.index()] += 1;
         }
         index
@@ -305,6 +339,18 @@ impl Writer<'_> {
         ViewId(tables.views.len() as u32 - 1)
     }
 
+    /// The id of what a sub-graph has placed, which is told apart from all other memory: its own uses are in order.
+    pub(super) fn placed_elsewhere(&mut self, mem: &Mem, described: View) -> ViewId {
+        if let Some(&view) = self.index.view_of.get(&mem.id()) {
+            return view;
+        }
+        let root = self.new_root();
+        let view = self.placed(mem, View { root, ..described });
+        self.index.root_of.entry(mem.root()).or_insert(Root { id: root, views: 0, last: None }).views += 1;
+        self.index.view_of.insert(mem.id(), view);
+        view
+    }
+
     /// An argument or an access names it.
     pub(crate) fn keep(&mut self, view: ViewId) {
         self.index.uses[view.index()] += 1;
@@ -341,6 +387,17 @@ impl Writer<'_> {
                 self.release(view);
             }
         }
+    }
+
+    /// The id of a sampler, new or known.
+    pub(crate) fn sampler(&mut self, sampler: &Sampler) -> Option<SamplerId> {
+        // There are few.
+        let known = self.samplers.iter().position(|known| known == sampler);
+        let id = known.unwrap_or_else(|| {
+            self.tables.samplers.push(sampler.clone());
+            self.tables.samplers.len() - 1
+        });
+        u32::try_from(id).ok().map(SamplerId)
     }
 
     /// The id of a region's memory, and the use of its bytes.

@@ -373,7 +373,7 @@ impl Request for Fill {
         let Self { dst, pattern } = self;
         accesses.push(state.access(&dst, Mode::Write));
         let pattern = state.ir.push_bytes(&pattern)?;
-        Some(Op::Fill { dst: place(state, &dst), size: dst.size, pattern })
+        Some(Op::Fill { dst: place(state, &dst), size: dst.size, pattern, area: None })
     }
 }
 
@@ -409,7 +409,7 @@ impl Request for Write {
         let (dst, size, id) = (place(state, &dst), dst.size, DataId(state.ir.data));
         state.ir.data = id.0.checked_add(1)?;
         state.data.push(data);
-        Some(Op::Write { dst, size, data: id })
+        Some(Op::Write { dst, size, data: id, area: None })
     }
 }
 
@@ -448,7 +448,7 @@ impl Request for Read {
         let src = place(state, &src);
         state.ir.results = id.0.checked_add(1)?;
         state.results.push(size);
-        Some(Op::Read { src, size, result: id })
+        Some(Op::Read { src, size, result: id, area: None })
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Access, Ir, NodeId, RootId, View};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conflicts {
     order: Vec<NodeId>,
-    /// Of each node: where it is in the order. Nodes that are not in it use nothing.
+    /// Of each node: where it is in the order. Nodes that are not in it are no commands.
     position: Vec<u32>,
     /// Those that write, and those that only read: root, position of the node, which of its accesses.
     writes: BTreeSet<Key>,

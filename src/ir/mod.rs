@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use topology::Topology;
 
+use crate::images::Area;
+
 macro_rules! ids {
     ($( $(#[$doc:meta])* $name:ident; )*) => {
         $(
@@ -46,6 +48,8 @@ ids! {
     ChildId;
     /// Memory that belongs to the graph.
     AllocId;
+    /// How kernels read images.
+    SamplerId;
 }
 
 /// A range of one of the graph's side tables.
@@ -97,17 +101,25 @@ pub(crate) enum Op {
         dst: Place,
         size: usize,
         pattern: Span,
+        /// Of an image: the part, and the pattern is a colour.
+        area: Option<Box<Area>>,
     },
     Write {
         dst: Place,
         size: usize,
         data: DataId,
+        /// Of an image.
+        area: Option<Box<Area>>,
     },
     Read {
         src: Place,
         size: usize,
         result: ResultId,
+        /// Of an image.
+        area: Option<Box<Area>>,
     },
+    /// From image to image, or from or to one.
+    CopyImage(Box<CopyImage>),
     /// The bytes of an allocation of the graph's are there from now on. Only orders.
     Alloc(AllocId),
     /// They are not needed any more. Only orders.
@@ -134,6 +146,7 @@ impl Op {
             Self::SubGraph(_) => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
+            Self::CopyImage(copy) => copy.region.contains(&0),
             Self::Copy { size, .. }
             | Self::Fill { size, .. }
             | Self::Write { size, .. }
@@ -173,6 +186,29 @@ pub(crate) struct CopyRect {
     pub(crate) pitches: [usize; 4],
 }
 
+/// A copy of pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyImage {
+    pub(crate) src: Pixels,
+    pub(crate) dst: Pixels,
+    pub(crate) region: [usize; 3],
+}
+
+impl CopyImage {
+    /// Whether another one is between the same kinds of memory: another command otherwise.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let is_image = |side: &Pixels| matches!(side, Pixels::Image(..));
+        (is_image(&self.src), is_image(&self.dst)) == (is_image(&other.src), is_image(&other.dst))
+    }
+}
+
+/// Where pixels are: from an origin on in an image, or packed in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pixels {
+    Image(ViewId, [usize; 3]),
+    Buffer(Place),
+}
+
 /// An ND-range: work-items in all, where they start, and how many make a work-group. Unused dimensions are 1 (offset 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
@@ -195,6 +231,7 @@ pub(crate) enum Arg {
     Value(Span),
     /// Memory that the kernel reaches by what it finds in memory. These stand behind the kernel's own arguments.
     Indirect(ViewId),
+    Sampler(SamplerId),
 }
 
 impl Arg {
@@ -202,7 +239,7 @@ impl Arg {
     pub(crate) fn view(self) -> Option<ViewId> {
         match self {
             Self::Buffer(view) | Self::Indirect(view) => Some(view),
-            Self::Null | Self::Local(_) | Self::Value(_) => None,
+            Self::Null | Self::Local(_) | Self::Value(_) | Self::Sampler(_) => None,
         }
     }
 }
@@ -249,6 +286,10 @@ impl Access {
 pub(crate) enum ViewKind {
     Buffer,
     SubBuffer,
+    /// An image with memory of its own.
+    Image,
+    /// An image whose pixels are those of a buffer.
+    ImageOfBuffer,
     /// An address in an allocation.
     Pointer,
     /// A part of what belongs to the graph.
@@ -272,8 +313,9 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Whether it is something else than the buffer itself, over the same bytes.
     pub(crate) fn is_sub_buffer(&self) -> bool {
-        self.kind == ViewKind::SubBuffer
+        matches!(self.kind, ViewKind::SubBuffer | ViewKind::ImageOfBuffer)
     }
 
     pub(crate) fn is_pointer(&self) -> bool {

@@ -7,14 +7,17 @@
 //! 4. segments tile the steps, and no transfer from or to the host is in a command buffer;
 //! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges, unless conflicts are
 //!    allowed;
-//! 6. the edges that are kept reach exactly what all edges reach.
+//! 6. the edges that are kept reach exactly what all edges reach;
+//! 7. memory of the graph's own is used between the node that makes it and the one that frees it only, and its life has every
+//!    place that uses it; with updates, every place between the two; all places if nothing frees it; and those before it if it
+//!    is to be zero.
 //!
 //! 5 and 6 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
 use super::{Conflicts, Options, Path, Plan};
-use crate::ir::{Arg, Ir, NodeId, Op};
+use crate::ir::{AllocId, Arg, Ir, NodeId, Op, ViewKind};
 
 /// Pairs are compared up to this many nodes.
 const ALL_PAIRS: usize = 256;
@@ -24,6 +27,7 @@ pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_
     order_and_steps(ir, order, plan, options.updatable)?;
     objects(ir, plan)?;
     segments(ir, plan)?;
+    lives(ir, order, plan, options.updatable)?;
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
     }
@@ -68,6 +72,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
             _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
             Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
+            Op::CopyImage(copy) => copy.region.iter().all(|&size| size > 0),
             Op::Copy { size, .. }
             | Op::Fill { size, .. }
             | Op::Write { size, .. }
@@ -89,6 +94,7 @@ fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
             Arg::Buffer(view) => (0, view.index(), Vec::new()),
             Arg::Indirect(view) => (4, view.index(), Vec::new()),
             Arg::Null => (1, 0, Vec::new()),
+            Arg::Sampler(sampler) => (5, sampler.index(), Vec::new()),
             Arg::Local(size) => (2, *size, Vec::new()),
             Arg::Value(span) => (3, 0, ir.bytes(*span).to_vec()),
         })
@@ -132,6 +138,50 @@ fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
         }
     }
     if next == plan.steps.len() { Ok(()) } else { fail(format!("segments end at {next} of {}", plan.steps.len())) }
+}
+
+fn lives(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), String> {
+    if plan.lives.of.len() != ir.allocs.len() {
+        return fail(format!("{} lives for {} allocations", plan.lives.of.len(), ir.allocs.len()));
+    }
+    for (alloc, (life, decl)) in plan.lives.of.iter().zip(&ir.allocs).enumerate() {
+        let is_it = |view: crate::ir::ViewId| ir.views[view.index()].kind == ViewKind::Owned(AllocId(alloc as u32));
+        let (mut made, mut freed, mut uses) = (None, None, Vec::new());
+        for (at, node) in order.iter().enumerate() {
+            match ir.op(*node) {
+                Op::Alloc(of) if of.index() == alloc => made = Some(at),
+                Op::Free(of) if of.index() == alloc => freed = Some(at),
+                Op::Alloc(_) | Op::Free(_) => {}
+                _ if ir.accesses(*node).iter().any(|access| is_it(access.view)) => uses.push(at),
+                _ => {}
+            }
+        }
+        let made = made.ok_or_else(|| format!("nothing makes allocation {alloc}"))?;
+        let Some(life) = life else {
+            if updatable || !uses.is_empty() {
+                return fail(format!("allocation {alloc} has no life"));
+            }
+            continue;
+        };
+        let end = freed.unwrap_or(order.len());
+        if life.between != (made + 1..end) || life.kept != freed.is_none() {
+            return fail(format!("allocation {alloc} is there in {:?}", life.between));
+        }
+        if let Some(at) = uses.iter().find(|at| !life.between.contains(at) || !life.needed.contains(at)) {
+            return fail(format!("allocation {alloc} is used at {at}, and lives in {:?}", life.needed));
+        }
+        let short = (updatable && (life.needed.start > made || life.needed.end < end))
+            || (life.kept && life.needed != (0..order.len()))
+            || (decl.zero && life.needed.start > 0);
+        if short {
+            return fail(format!("allocation {alloc} has a life that is too short: {:?}", life.needed));
+        }
+    }
+    let wrong = order.iter().enumerate().find(|(at, node)| plan.lives.place.get(node.index()) != Some(&(*at as u32)));
+    match wrong.filter(|_| !ir.allocs.is_empty()) {
+        Some((at, node)) => fail(format!("node {} is not known to be at {at}", node.0)),
+        None => Ok(()),
+    }
 }
 
 /// Which nodes lie before each, by a list of edges and an order that the edges follow.

@@ -51,6 +51,7 @@ impl Hash for Key<'_> {
             match arg {
                 Arg::Buffer(view) | Arg::Indirect(view) => view.hash(state),
                 Arg::Null => state.write_u8(0),
+                Arg::Sampler(sampler) => sampler.hash(state),
                 Arg::Local(size) => state.write_usize(*size),
                 Arg::Value(span) => state.write(self.ir.bytes(*span)),
             }

@@ -5,58 +5,81 @@ use std::ops::Range;
 use super::PlanError;
 use crate::ir::{AllocId, Ir, NodeId, Op, ViewKind};
 
-/// By allocation: the steps of the order that need it, or none if no node does.
-///
-/// One that is not freed is needed for ever. One that is to be zero shares nothing with what is needed before it.
-pub(super) fn lives(ir: &Ir, order: &[NodeId], updatable: bool) -> Result<Vec<Option<Range<usize>>>, PlanError> {
+/// When the graph's own memory is needed, in places of the order of nodes: a node's place is how many stand before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lives {
+    /// By allocation. None where no node needs it.
+    pub(crate) of: Vec<Option<Lifetime>>,
+    /// By node. Empty where the graph owns none.
+    pub(crate) place: Vec<u32>,
+}
+
+/// An allocation's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    /// The places that need its bytes: no other allocation that is needed there may have them.
+    pub(crate) needed: Range<usize>,
+    /// Where nodes may use it: behind the node that makes it, and before the one that frees it, if there is one.
+    pub(crate) between: Range<usize>,
+    /// It is not freed, and keeps its content from one submission to the next.
+    pub(crate) kept: bool,
+}
+
+/// Finds the lives. One that is not freed is needed everywhere. One that is to be zero shares nothing with what is needed
+/// before it.
+pub(super) fn lives(ir: &Ir, order: &[NodeId], updatable: bool) -> Result<Lives, PlanError> {
     #[derive(Clone, Default)]
     struct Seen {
         made: Option<usize>,
         first: Option<usize>,
-        last: Option<(usize, NodeId)>,
+        last: Option<usize>,
         freed: Option<(usize, NodeId)>,
     }
     if ir.allocs.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Lives::default());
     }
     let mut seen = vec![Seen::default(); ir.allocs.len()];
-    let wrong = |alloc: AllocId, first, second, why| PlanError::Memory { alloc, first, second, why };
+    let mut place = vec![0; ir.len()];
+    let unknown = |alloc: &AllocId| PlanError::Defect(format!("there is no allocation {}", alloc.0));
     for (at, &node) in order.iter().enumerate() {
+        place[node.index()] = at as u32;
         match ir.op(node) {
-            Op::Alloc(alloc) => seen[alloc.index()].made = Some(at),
+            Op::Alloc(alloc) => seen.get_mut(alloc.index()).ok_or_else(|| unknown(alloc))?.made = Some(at),
             Op::Free(alloc) => {
-                let seen = &mut seen[alloc.index()];
-                if let Some((_, first)) = seen.freed {
-                    return Err(wrong(*alloc, first, node, "is freed twice"));
+                let seen = seen.get_mut(alloc.index()).ok_or_else(|| unknown(alloc))?;
+                if let Some((_, freed)) = seen.freed {
+                    return Err(PlanError::Late { alloc: *alloc, freed, node, why: "is freed twice" });
                 }
                 seen.freed = Some((at, node));
             }
             _ => {
                 for access in ir.accesses(node) {
                     let ViewKind::Owned(alloc) = ir.views[access.view.index()].kind else { continue };
-                    let seen = &mut seen[alloc.index()];
+                    let seen = seen.get_mut(alloc.index()).ok_or_else(|| unknown(&alloc))?;
                     if let Some((_, freed)) = seen.freed {
-                        return Err(wrong(alloc, freed, node, "is used after it is freed"));
+                        return Err(PlanError::Late { alloc, freed, node, why: "is used after it is freed" });
                     }
                     if seen.made.is_none() {
-                        let made = ir.allocs[alloc.index()].node;
-                        return Err(wrong(alloc, node, made, "is used before it is there"));
+                        return Err(PlanError::Early { alloc, node });
                     }
                     seen.first = seen.first.or(Some(at));
-                    seen.last = Some((at, node));
+                    seen.last = Some(at);
                 }
             }
         }
     }
     let life = |(seen, decl): (&Seen, &crate::ir::AllocDecl)| {
-        // What an update brings lies between the two nodes.
-        let (first, last) = match (seen.first, seen.last) {
-            _ if updatable => (seen.made?, seen.freed.map_or(order.len(), |(at, _)| at)),
-            (Some(first), Some((last, _))) => (first, last),
+        let between = seen.made? + 1..seen.freed.map_or(order.len(), |(at, _)| at);
+        let kept = seen.freed.is_none();
+        let needed = match (seen.first, seen.last) {
+            // An update may bring a use anywhere in between.
+            _ if updatable => between.start - 1..between.end,
+            (Some(first), Some(last)) => first..last + 1,
             _ => return None,
         };
-        let steps = if seen.freed.is_some() { first..last + 1 } else { 0..usize::MAX / 2 };
-        Some(if decl.zero { 0..steps.end } else { steps })
+        let start = if kept || decl.zero { 0 } else { needed.start };
+        let end = if kept { order.len() } else { needed.end };
+        Some(Lifetime { needed: start..end, between, kept })
     };
-    Ok(seen.iter().zip(&ir.allocs).map(life).collect())
+    Ok(Lives { of: seen.iter().zip(&ir.allocs).map(life).collect(), place })
 }

@@ -6,8 +6,7 @@
 #[cfg(any(test, debug_assertions))]
 mod check;
 mod intern;
-pub(crate) mod known;
-mod lives;
+pub(crate) mod lives;
 mod order;
 mod path;
 pub(crate) mod placement;
@@ -19,6 +18,7 @@ mod text;
 pub(crate) use path::can_hold;
 pub use path::{Command, Path, Why};
 
+use lives::Lives;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -71,8 +71,8 @@ pub(crate) struct Plan {
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
     pub(crate) marked: bool,
     pub(crate) edges: Edges,
-    /// By allocation of the graph's own memory: the places in the order of nodes between which it is needed.
-    pub(crate) lives: Vec<Option<Range<usize>>>,
+    /// When the graph's own memory is needed.
+    pub(crate) lives: Lives,
 }
 
 impl Plan {
@@ -144,10 +144,11 @@ pub(crate) enum PlanError {
     NotRunnable { node: NodeId, missing: String, kind: ErrorKind },
     /// Two nodes that use the same memory, and that nothing orders.
     Conflict(NodeId, NodeId),
-    /// Memory of the graph's own that two nodes use as they must not.
-    Memory { alloc: AllocId, first: NodeId, second: NodeId, why: &'static str },
+    /// Memory of the graph's own that a node uses behind the one that frees it.
+    Late { alloc: AllocId, freed: NodeId, node: NodeId, why: &'static str },
+    /// Memory of the graph's own that a node uses before it is there.
+    Early { alloc: AllocId, node: NodeId },
     /// The checker found the plan wrong. A defect of clgraph.
-    #[cfg_attr(not(any(test, debug_assertions)), allow(dead_code))]
     Defect(String),
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::known::{self, Driver};
 use super::{Options, PlanError, Segment, Step};
 use crate::caps::{Caps, Claim, Version};
 use crate::error::{DriverError, ErrorKind};
-use crate::ir::{Access, Ir, NodeId, Op, Place, View};
+use crate::ir::{Access, Arg, Ir, NodeId, Op, Pixels, Place, View, ViewKind};
+use crate::known::{self, Driver};
 
 /// How the commands of a graph get to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,6 +71,10 @@ pub enum Why {
     Parameters,
     /// So few commands are enqueued as fast as a command buffer would be.
     TooShort,
+    /// A kernel with a sampler as an argument, over which the driver crashes when it is recorded.
+    Sampler,
+    /// It uses an image that is made of a buffer, over which the driver crashes when it is recorded.
+    ImageOfBuffer,
     /// The driver refused to record it.
     Refused(DriverError),
     /// The driver's functions that record could not be called: see [`Device::abi`](crate::Device::abi).
@@ -101,6 +105,8 @@ impl fmt::Display for Why {
             Self::Parameters => "it has parameters, and recorded kernels cannot change on this device",
             Self::TooShort => "too few for a command buffer to pay",
             Self::Refused(error) => return write!(f, "the driver refused: {error}"),
+            Self::Sampler => "the driver crashes when a kernel with a sampler is recorded",
+            Self::ImageOfBuffer => "the driver crashes when an image that is made of a buffer is recorded",
             Self::Unusable => "the driver's functions that record cannot be called",
         })
     }
@@ -133,6 +139,14 @@ pub enum Command {
     Memcpy,
     /// A pattern over a range behind an address.
     MemFill,
+    /// Pixels from image to image.
+    CopyImage,
+    /// Pixels from an image to a buffer.
+    CopyImageToBuffer,
+    /// Pixels from a buffer to an image.
+    CopyBufferToImage,
+    /// A colour over a part of an image.
+    FillImage,
     /// A prefetch, or advice on the use of memory.
     Hint,
     /// Host data to a buffer.
@@ -143,7 +157,7 @@ pub enum Command {
 
 impl Command {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Kernel,
         Self::PrintingKernel,
         Self::Copy,
@@ -151,6 +165,10 @@ impl Command {
         Self::Fill,
         Self::Memcpy,
         Self::MemFill,
+        Self::CopyImage,
+        Self::CopyImageToBuffer,
+        Self::CopyBufferToImage,
+        Self::FillImage,
         Self::Hint,
         Self::Write,
         Self::Read,
@@ -165,6 +183,12 @@ impl Command {
             Op::Copy { dst, .. } if is_pointer(dst) => Self::Memcpy,
             Op::Copy { .. } => Self::Copy,
             Op::CopyRect(_) => Self::CopyRect,
+            Op::CopyImage(copy) => match (copy.src, copy.dst) {
+                (Pixels::Buffer(_), _) => Self::CopyBufferToImage,
+                (_, Pixels::Buffer(_)) => Self::CopyImageToBuffer,
+                _ => Self::CopyImage,
+            },
+            Op::Fill { area: Some(_), .. } => Self::FillImage,
             Op::Fill { dst, .. } if is_pointer(dst) => Self::MemFill,
             Op::Fill { .. } => Self::Fill,
             Op::Hint { .. } => Self::Hint,
@@ -184,6 +208,10 @@ impl fmt::Display for Command {
             Self::Fill => "fill",
             Self::Memcpy => "copy of USM or SVM",
             Self::MemFill => "fill of USM or SVM",
+            Self::CopyImage => "copy of an image",
+            Self::CopyImageToBuffer => "copy of an image to a buffer",
+            Self::CopyBufferToImage => "copy of a buffer to an image",
+            Self::FillImage => "fill of an image",
             Self::Hint => "prefetch or advice",
             Self::Write => "host write",
             Self::Read => "host read",
@@ -228,6 +256,10 @@ impl Caps {
             Command::Fill => "clCommandFillBufferKHR",
             Command::Memcpy => "clCommandSVMMemcpyKHR",
             Command::MemFill => "clCommandSVMMemFillKHR",
+            Command::CopyImage => "clCommandCopyImageKHR",
+            Command::CopyImageToBuffer => "clCommandCopyImageToBufferKHR",
+            Command::CopyBufferToImage => "clCommandCopyBufferToImageKHR",
+            Command::FillImage => "clCommandFillImageKHR",
             Command::Write | Command::Read | Command::Hint => return Err(Why::NoSuchCommand),
         };
         if caps.missing_commands.contains(&function) { Err(Why::MissingFunction(function)) } else { Ok(()) }
@@ -285,6 +317,20 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
 /// Whether command buffers of the device can hold what a node does now, which an update may have changed.
 pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
     Command::of(ir.op(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
+        && crashes(ir, node, caps).is_none()
+}
+
+/// Why a driver is not asked to record what is known to end the process.
+fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<Why> {
+    if known::driver(caps) != Driver::Pocl {
+        return None;
+    }
+    let of_buffer = |access: &Access| ir.views[access.view.index()].kind == ViewKind::ImageOfBuffer;
+    if ir.accesses(node).iter().any(of_buffer) {
+        return Some(Why::ImageOfBuffer);
+    }
+    let Op::Kernel { args, .. } = ir.op(node) else { return None };
+    ir.args(*args).iter().any(|arg| matches!(arg, Arg::Sampler(_))).then_some(Why::Sampler)
 }
 
 /// By which path a node runs. The only place that decides it.
@@ -299,7 +345,7 @@ fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (P
         Some(why) => Some(why),
         None if ir.accesses(node).iter().any(too_large) => Some(Why::TooLarge),
         None if ir.accesses(node).iter().any(misaligned) => Some(Why::Misaligned),
-        None => caps.can_record(command).err(),
+        None => caps.can_record(command).err().or_else(|| crashes(ir, node, caps)),
     };
     why_not.map_or(choice, |why| (Path::Replay, why))
 }

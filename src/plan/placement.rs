@@ -46,13 +46,15 @@ pub(crate) fn place(lives: &[Life], align: usize, limit: usize) -> Placement {
     while !left.is_empty() {
         let some: Vec<Life> = left.iter().map(|at| aligned(&lives[*at], align)).collect();
         let offsets = best(&some);
-        let fits = |at: usize| offsets[at] + some[at].size <= limit.max(some[at].size);
-        let end = (0..some.len()).filter(|at| fits(*at)).map(|at| offsets[at] + some[at].size).max().unwrap_or(0);
+        // Nobody needs the bytes between its end and the next place that is aligned.
+        let end_of = |at: usize| offsets[at] + lives[left[at]].size;
+        let fits: Vec<bool> = (0..some.len()).map(|at| offsets[at] == 0 || end_of(at) <= limit).collect();
+        let end = (0..some.len()).filter(|at| fits[*at]).map(end_of).max().unwrap_or(0);
         let arena = placement.arenas.len();
         placement.arenas.push(end);
         let mut later = Vec::new();
         for (at, index) in left.into_iter().enumerate() {
-            if fits(at) {
+            if fits[at] {
                 placement.spots[index] = Spot { arena, offset: offsets[at] };
             } else {
                 later.push(index);
@@ -65,8 +67,21 @@ pub(crate) fn place(lives: &[Life], align: usize, limit: usize) -> Placement {
 
 /// Places each allocation on bytes of its own.
 pub(crate) fn apart(lives: &[Life], align: usize, limit: usize) -> Placement {
-    let everywhere = |life: &Life| Life { size: life.size, steps: 0..usize::MAX };
-    place(&lives.iter().map(everywhere).collect::<Vec<_>>(), align, limit)
+    let mut placement = Placement::default();
+    for life in lives {
+        let offset = placement.arenas.last().map_or(0, |end| end.next_multiple_of(align.max(1)));
+        match placement.arenas.last_mut().filter(|_| offset + life.size <= limit) {
+            Some(end) => {
+                *end = offset + life.size;
+                placement.spots.push(Spot { arena: placement.arenas.len() - 1, offset });
+            }
+            None => {
+                placement.spots.push(Spot { arena: placement.arenas.len(), offset: 0 });
+                placement.arenas.push(life.size);
+            }
+        }
+    }
+    placement
 }
 
 fn aligned(life: &Life, align: usize) -> Life {
@@ -91,11 +106,34 @@ pub(crate) fn peak(lives: &[Life], align: usize) -> usize {
 
 /// How near to the bound is near enough: hundredths above.
 const ENOUGH: usize = 3;
-/// How many neighbours may be looked at in search of something better: some tens of milliseconds.
-const WORK: usize = 15_000_000;
+/// How many neighbours may be looked at in search of something better: some tens of milliseconds for 10 000 allocations.
+const WORK: usize = 13_000_000;
+/// How many holes are looked at for the lowest that is large enough.
+const NEAR: usize = 64;
+
+/// Offsets for all. Those that are needed all the time lie below the others, which then need not look at them.
+fn best(lives: &[Life]) -> Vec<usize> {
+    let first = lives.iter().map(|life| life.steps.start).min().unwrap_or(0);
+    let last = lives.iter().map(|life| life.steps.end).max().unwrap_or(0);
+    let mut offsets = vec![0; lives.len()];
+    let (mut base, mut others) = (0, Vec::new());
+    for (at, life) in lives.iter().enumerate() {
+        if life.steps == (first..last) {
+            offsets[at] = base;
+            base += life.size;
+        } else {
+            others.push(at);
+        }
+    }
+    let above = greedy(&others.iter().map(|at| lives[*at].clone()).collect::<Vec<_>>());
+    for (at, offset) in others.into_iter().zip(above) {
+        offsets[at] = base + offset;
+    }
+    offsets
+}
 
 /// The offsets of the best way.
-fn best(lives: &[Life]) -> Vec<usize> {
+fn greedy(lives: &[Life]) -> Vec<usize> {
     let bound = peak(lives, 1);
     let turned: Vec<Life> = lives.iter().map(backwards).collect();
     let ways = [(lives, true), (&turned[..], true), (lives, false), (&turned[..], false)];
@@ -104,8 +142,10 @@ fn best(lives: &[Life]) -> Vec<usize> {
     if is_enough(end(lives, &found), bound) {
         return found;
     }
-    let ranked = by_rank(lives, bound);
-    if end(lives, &ranked) < end(lives, &found) { ranked } else { found }
+    match by_rank(lives, bound) {
+        Some(ranked) if end(lives, &ranked) < end(lives, &found) => ranked,
+        _ => found,
+    }
 }
 
 fn is_enough(end: usize, bound: usize) -> bool {
@@ -155,10 +195,11 @@ struct Holes {
 impl Holes {
     fn take(&mut self, size: usize, lowest: bool) -> usize {
         let fit = if lowest {
-            self.by_offset.iter().find(|(_, hole)| **hole >= size).map(|(offset, hole)| (*hole, *offset))
+            self.by_offset.iter().take(NEAR).find(|(_, hole)| **hole >= size).map(|(offset, hole)| (*hole, *offset))
         } else {
-            self.by_size.range((size, 0)..).next().copied()
+            None
         };
+        let fit = fit.or_else(|| self.by_size.range((size, 0)..).next().copied());
         // The last hole grows with the arena.
         let last = self.by_offset.last_key_value().map(|(offset, size)| (*size, *offset));
         let grows = last.filter(|(size, offset)| offset + size == self.end);
@@ -209,26 +250,42 @@ impl Holes {
 }
 
 /// The largest, or the longest-lived, or both first, each in the lowest gap between those that live at some time with it. As
-/// long as it is not good enough, what lies highest is placed earlier, and the best order counts.
-fn by_rank(lives: &[Life], bound: usize) -> Vec<usize> {
+/// long as it is not good enough, what lies highest is placed earlier, and the best order counts. None where that is too much
+/// work.
+fn by_rank(lives: &[Life], bound: usize) -> Option<Vec<usize>> {
     let mut shelves = Shelves::new(lives);
     let time = |at: usize| lives[at].steps.len();
-    let mut ranked = |rank: &dyn Fn(usize) -> (usize, usize)| {
-        let mut order: Vec<usize> = (0..lives.len()).collect();
-        order.sort_by_key(|at| (std::cmp::Reverse(rank(*at)), lives[*at].steps.start));
-        let offsets = shelves.first_fit(lives, &order);
-        (end(lives, &offsets), order, offsets)
+    // Quarters of an octave: sizes of one class are alike, and are placed as they are born.
+    let class = |at: usize, (quarters, from): (usize, usize)| {
+        let size = lives[at].size.max(4);
+        let octave = size.ilog2();
+        (((octave as usize) << 2 | (size >> (octave - 2)) & 3) + from) / quarters
     };
-    let orders = [
-        ranked(&|at| (lives[at].size, 0)),
-        ranked(&|at| (time(at), lives[at].size)),
-        ranked(&|at| (lives[at].size.saturating_mul(time(at)), 0)),
-    ];
-    let (mut least, mut order, mut offsets) = orders.into_iter().min_by_key(|(end, ..)| *end).unwrap_or_default();
+    let classes = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3)];
+    let rank = |way: usize, at: usize| match way {
+        0 => (lives[at].size, 0),
+        1 => (time(at), lives[at].size),
+        2 => (lives[at].size.saturating_mul(time(at)), 0),
+        way => (class(at, classes[way - 3]), 0),
+    };
+    let mut found: Option<(usize, Vec<usize>, Vec<usize>)> = None;
+    for way in 0..3 + classes.len() {
+        let mut order: Vec<usize> = (0..lives.len()).collect();
+        order.sort_by_key(|at| (std::cmp::Reverse(rank(way, *at)), lives[*at].steps.start));
+        let Some(offsets) = shelves.first_fit(lives, &order) else { break };
+        let end = end(lives, &offsets);
+        if found.as_ref().is_none_or(|(least, ..)| end < *least) {
+            found = Some((end, order, offsets));
+        }
+        if is_enough(end, bound) {
+            break;
+        }
+    }
+    let (mut least, mut order, mut offsets) = found?;
     // A sequence without a seed: the same graph is placed in the same way everywhere.
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     for _ in 0..400 {
-        if is_enough(least, bound) || shelves.looked > WORK {
+        if is_enough(least, bound) {
             break;
         }
         let highest = |at: &usize| offsets[*at] + lives[*at].size == least;
@@ -238,7 +295,7 @@ fn by_rank(lives: &[Life], bound: usize) -> Vec<usize> {
         random ^= random << 17;
         let into = (random % from as u64) as usize;
         order[into..=from].rotate_right(1);
-        let other = shelves.first_fit(lives, &order);
+        let Some(other) = shelves.first_fit(lives, &order) else { break };
         let reaches = end(lives, &other);
         if reaches <= least {
             (offsets, least) = (other, reaches);
@@ -246,7 +303,7 @@ fn by_rank(lives: &[Life], bound: usize) -> Vec<usize> {
             order[into..=from].rotate_left(1);
         }
     }
-    offsets
+    Some(offsets)
 }
 
 /// What is placed, by time: a shelf holds all that live at some of its steps.
@@ -263,8 +320,10 @@ struct Shelves {
 
 impl Shelves {
     fn new(lives: &[Life]) -> Self {
-        let last = lives.iter().map(|life| life.steps.end.min(usize::MAX / 2)).max().unwrap_or(0);
-        let count = (lives.len() / 96).clamp(1, 1024);
+        let last = lives.iter().map(|life| life.steps.end).max().unwrap_or(0);
+        // Most lives lie in one shelf: four of them in a row would.
+        let usual: usize = lives.iter().map(|life| life.steps.len()).sum::<usize>() / lives.len().max(1);
+        let count = (last / (4 * usual).max(1)).clamp(1, 1024);
         Self { width: last / count + 1, shelves: vec![Vec::new(); count], taken: Vec::new(), looked: 0 }
     }
 
@@ -273,13 +332,18 @@ impl Shelves {
         (steps.start / self.width).min(last)..((steps.end - 1) / self.width).min(last) + 1
     }
 
-    /// One after the other, each in the lowest gap between those that live at some time with it.
-    fn first_fit(&mut self, lives: &[Life], order: &[usize]) -> Vec<usize> {
+    /// One after the other, each in the lowest gap between those that live at some time with it. None when the work that all
+    /// calls may do is done.
+    fn first_fit(&mut self, lives: &[Life], order: &[usize]) -> Option<Vec<usize>> {
         self.shelves.iter_mut().for_each(Vec::clear);
         let mut offsets = vec![0; lives.len()];
         for &at in order {
+            if self.looked > WORK {
+                return None;
+            }
             let Life { size, steps } = &lives[at];
             let shelves = self.of(steps);
+            self.looked += shelves.len();
             let meets = |of: &Range<usize>| of.start < steps.end && steps.start < of.end;
             let mut offset = 0;
             // Whether the gap below is large enough, or else where the next one may begin.
@@ -311,7 +375,7 @@ impl Shelves {
                 shelf.insert(place, (offset, offset + size, steps.clone()));
             }
         }
-        offsets
+        Some(offsets)
     }
 }
 
@@ -329,7 +393,7 @@ pub(crate) fn check(lives: &[Life], placement: &Placement, align: usize, limit: 
         if spot.offset + life.size > size || spot.offset % align.max(1) != 0 {
             return Err(format!("allocation {at} of {} bytes at {spot:?} of {size}", life.size));
         }
-        largest = largest.max(life.size.next_multiple_of(align.max(1)));
+        largest = largest.max(life.size);
         // Who dies goes before who is born.
         events.push((life.steps.end, false, at));
         events.push((life.steps.start, true, at));
@@ -411,8 +475,10 @@ mod tests {
             !overlaps(&lives.0, &placement)
                 && check(&lives.0, &placement, align, limit).is_ok()
                 && check(&lives.0, &apart, align, limit).is_ok()
-                && apart.total() == sum
+                && !overlaps(&lives.0, &apart)
+                && apart.total() <= sum
                 && placement.total() <= sum
+                && apart.arenas.iter().chain(&placement.arenas).all(|arena| *arena <= limit.max(1000))
         }
         QuickCheck::new().tests(2_000).quickcheck(property as fn(Lives, u8, u16) -> bool);
     }
@@ -450,10 +516,7 @@ mod tests {
         check(lives, &placement, align, limit).unwrap();
         let (total, bound) = (placement.total(), peak(lives, align));
         println!("{what}: {total} bytes, {:.3} of the peak, in {time:?}", total as f64 / bound as f64);
-        assert!(
-            total * 100 <= bound * 110 || what.contains("1000, 300"),
-            "{what}: {total} bytes for a peak of {bound}"
-        );
+        assert!(total * 100 <= bound * 110, "{what}: {total} bytes for a peak of {bound}");
     }
 
     fn random(count: usize, longest: usize, largest: usize) -> Vec<Life> {
@@ -512,5 +575,12 @@ mod tests {
         {
             assert_near(&format!("random {count}, {longest}"), &random(count, longest, largest));
         }
+        // Half of them are needed all the time; and lives as long as the half of all.
+        let mut kept = random(10_000, 50, 1 << 24);
+        kept.iter_mut().step_by(2).for_each(|life| life.steps = 0..10_050);
+        assert_near("half of 10000 kept", &kept);
+        let mut long = random(10_000, 50, 1 << 16);
+        long.iter_mut().for_each(|life| life.steps = life.steps.start / 2..life.steps.start / 2 + 5_000);
+        assert_near("10000 of a half", &long);
     }
 }

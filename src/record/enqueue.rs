@@ -29,6 +29,12 @@ use crate::ir::Hint;
 #[derive(Clone, Copy, Debug)]
 pub struct Detached<'q>(&'q Queue);
 
+impl<'q> Detached<'q> {
+    pub(super) fn queue(&self) -> &'q Queue {
+        self.0
+    }
+}
+
 /// Bytes of a buffer from `offset` on, or why they are not inside.
 fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Result<Region, BuildCause> {
     match offset.checked_add(size) {
@@ -375,14 +381,14 @@ impl Queue {
     }
 
     /// Whether a command with this wait list would be recorded. Asked again when it is.
-    fn records(&self, waits: &[&Event]) -> bool {
+    pub(super) fn records(&self, waits: &[&Event]) -> bool {
         self.state() == super::QueueState::Recording || waits.iter().any(|event| event.node().is_some())
     }
 }
 
 /// Sees a command through that was to block: Intel's CPU runtime returns from a write as soon as it has copied the data, and
 /// a driver may say by the event only that it failed.
-fn through(event: Option<&DriverEvent>) -> Result<()> {
+pub(super) fn through(event: Option<&DriverEvent>) -> Result<()> {
     let Some(event) = event else { return Ok(()) };
     match event.progress()? {
         Progress::Complete => Ok(()),
@@ -506,10 +512,10 @@ commands! {
 
 /// A read that was enqueued, or recorded. See [`Queue::enqueue_read_buffer_owned`].
 pub struct PendingRead<T> {
-    event: Event,
+    pub(super) event: Event,
     /// None of one that was recorded.
-    slot: Option<Arc<Slot>>,
-    element: PhantomData<fn() -> T>,
+    pub(super) slot: Option<Arc<Slot>>,
+    pub(super) element: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> PendingRead<T> {

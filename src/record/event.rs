@@ -22,7 +22,8 @@ pub struct Event(pub(crate) Kind);
 #[derive(Clone)]
 pub(crate) enum Kind {
     Driver(DriverEvent),
-    Node(NodeEvent),
+    /// Boxed, so that an event of the driver is not handed around with room for one of these.
+    Node(Box<NodeEvent>),
 }
 
 /// A node that a recorded command became.
@@ -48,7 +49,7 @@ pub enum ExecutionStatus {
 
 impl Event {
     pub(crate) fn of_node(graph: GraphRef, node: Node) -> Self {
-        Self(Kind::Node(NodeEvent { graph, node }))
+        Self(Kind::Node(Box::new(NodeEvent { graph, node })))
     }
 
     /// Wraps an `opencl3` event, which may be dropped before this one.

@@ -9,9 +9,11 @@ use super::queue::Queue;
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
+use crate::cl::image::{Image, ImageLayers};
 use crate::cl::kernel::{Kernel, KernelObject, KernelObjectError, SetArg};
 use crate::cl::mem::Mem;
 use crate::cl::memory::{Memory, MemorySlice};
+use crate::cl::sampler::Sampler;
 use crate::cl::watch;
 use crate::error::{BuildCause, BuildError, DriverError, ProgramError, Result, Status};
 use crate::graph::hint::Given as Hinted;
@@ -19,7 +21,7 @@ use crate::graph::kernel::{Checked, Given, Launch};
 use crate::graph::rect::{Laid, Rect};
 use crate::graph::request::Request;
 use crate::graph::transfer::{Copy, Fill, Write};
-use crate::graph::{BufferArg, Extent, LaunchRef, LocalMemory, Parameter, ValueArg};
+use crate::graph::{BufferArg, Extent, GraphMemory, LaunchRef, LocalMemory, Parameter, ValueArg};
 use crate::ir::{Hint, Mode};
 
 /// A request that can go to the driver at once.
@@ -36,7 +38,7 @@ pub(crate) trait Run: Request + Clone {
     }
 
     /// Enqueues it. What it uses is kept alive until it is complete.
-    fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
+    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
 
 /// A command of no size: only its place in the queue, its wait list and its event count. Drivers disagree on such commands.
@@ -53,7 +55,7 @@ impl Run for Copy {
         each(&self.dst.mem);
     }
 
-    fn run(&self, checked: Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         if let Some((launch, checked)) = checked {
             return launch.run(checked, to);
         }
@@ -71,7 +73,7 @@ impl Run for Rect {
         each(&self.dst.region.mem);
     }
 
-    fn run(&self, laid: Laid, to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn run(&self, laid: &Laid, to: &To<'_>) -> Result<Option<DriverEvent>> {
         let (from, into) = match laid {
             Laid::Command(from, into) => (from, into),
             Laid::Launch(launch, checked) => return launch.run(checked, to),
@@ -91,7 +93,7 @@ impl Run for Fill {
         each(&self.dst.mem);
     }
 
-    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { dst, pattern } = self;
         if dst.size == 0 {
             return nothing(to);
@@ -106,7 +108,7 @@ impl Run for Write {
     }
 
     /// The data is kept until the command is complete, which takes an event.
-    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { dst, data } = self;
         if dst.size == 0 {
             return nothing(to);
@@ -126,7 +128,7 @@ impl Run for Hinted {
         each(&self.of.mem);
     }
 
-    fn run(&self, (): (), to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { of, hint } = self;
         if of.size == 0 {
             return nothing(to);
@@ -156,29 +158,36 @@ impl Run for Launch {
         !self.indirect.is_empty() || self.args.iter().any(is_address)
     }
 
-    #[inline]
-    fn run(&self, checked: Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+    #[inline(always)]
+    fn run(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        if self.has_samplers() { self.launch_with_samplers(checked, to) } else { self.launch(checked, to) }
+    }
+}
+
+impl Launch {
+    #[inline(always)]
+    fn launch(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         if let Some(index) = self.first_fed() {
             return Err(BuildError::new(self.subject(), BuildCause::ParameterExecuted { index }).into());
         }
         let Self { kernel, args, bytes, .. } = self;
-        if !checked.built {
+        if checked.built.is_none() {
             let device = to.queue.device().name().to_owned();
             return Err(ProgramError::NotBuiltFor { kernel: kernel.name().to_owned(), device }.into());
         }
-        let grid = checked.grid;
-        if grid.global.contains(&0) {
+        let sizes = self.sizes(checked.built);
+        if sizes.global.contains(&0) {
             return nothing(to);
         }
         let args = args.iter().map(|arg| match arg {
             Given::Buffer(region, _) => SetArg::Mem(&region.mem),
             Given::Null => SetArg::Null,
+            Given::Sampler(sampler) => SetArg::Sampler(sampler),
             Given::Local(size) => SetArg::Local(*size),
             Given::Value(range) => SetArg::Value(&bytes[range.clone()]),
         });
-        let launch = |object: &KernelObject| {
-            enqueue::kernel(to, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
-        };
+        let launch =
+            |object: &KernelObject| enqueue::kernel(to, object, sizes.dims, sizes.offset, sizes.global, sizes.local);
         let launched = if self.indirect.is_empty() {
             kernel.launch(args, launch)
         } else {
@@ -194,10 +203,23 @@ impl Run for Launch {
             }
         }
     }
+
+    /// Keeps the samplers until the kernel is through: PoCL 6.0 and 7.1 do not.
+    #[cold]
+    fn launch_with_samplers(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        let event = self.launch(checked, &To { event: true, ..*to })?;
+        match &event {
+            Some(event) => watch::keep_until(event.clone(), self.samplers()),
+            // The driver gave none, so nobody can tell when it is done with them.
+            None => std::mem::forget(self.samplers()),
+        }
+        Ok(event)
+    }
 }
 
 /// What a kernel takes as an argument: a [`Buffer`], a [`BufferSlice`] (which says what part is used; the argument is the
-/// whole buffer), a [`Memory`], a [`MemorySlice`] (a pointer to its first element), a value that is plain data, or a [`Parameter`] where the queue records.
+/// whole buffer), a [`Memory`], a [`MemorySlice`] (a pointer to its first element), an [`Image`] or its layers, a
+/// [`Sampler`], a value that is plain data, or a [`Parameter`] where the queue records.
 pub trait KernelArg {
     #[doc(hidden)]
     fn give(&self, to: &mut LaunchRef<'_>);
@@ -227,6 +249,30 @@ impl<T> KernelArg for Memory<T> {
     }
 }
 
+impl KernelArg for Image {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl KernelArg for ImageLayers {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl KernelArg for Sampler {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        ValueArg::give_value(&self, to);
+    }
+}
+
+impl<T> KernelArg for GraphMemory<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
 impl<T> KernelArg for MemorySlice<T> {
     fn give(&self, to: &mut LaunchRef<'_>) {
         self.give_buffer(to);
@@ -234,6 +280,12 @@ impl<T> KernelArg for MemorySlice<T> {
 }
 
 impl<T> KernelArg for Parameter<Memory<T>> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl KernelArg for Parameter<Image> {
     fn give(&self, to: &mut LaunchRef<'_>) {
         self.give_buffer(to);
     }
@@ -329,6 +381,18 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
+    /// The same, memory that the kernel only reads.
+    pub fn set_indirect_read<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
+        self.launch.indirect.push((memory.region(), Mode::Read));
+        self
+    }
+
+    /// The same, memory that the kernel writes without reading what was in it.
+    pub fn set_indirect_write<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
+        self.launch.indirect.push((memory.region(), Mode::Write));
+        self
+    }
+
     /// Gives the next argument, a null pointer where a buffer belongs.
     pub fn set_arg_null(&mut self) -> &mut Self {
         self.launch.args.push(Given::Null);
@@ -343,7 +407,7 @@ impl<'k> ExecuteKernel<'k> {
 
     /// Adds a dimension to the offset of global ids.
     pub fn set_global_work_offset(&mut self, offset: usize) -> &mut Self {
-        self.launch.offset = Some(Extent::and(self.launch.offset, offset));
+        Extent::add_to(&mut self.launch.offset, offset);
         self
     }
 
@@ -355,7 +419,7 @@ impl<'k> ExecuteKernel<'k> {
 
     /// Adds a dimension to the range, in work-items.
     pub fn set_global_work_size(&mut self, size: usize) -> &mut Self {
-        self.launch.range = Some(Extent::and(self.launch.range, size));
+        Extent::add_to(&mut self.launch.range, size);
         self
     }
 
@@ -381,7 +445,7 @@ impl<'k> ExecuteKernel<'k> {
 
     /// Adds a dimension to the size of a work-group, in work-items.
     pub fn set_local_work_size(&mut self, size: usize) -> &mut Self {
-        self.launch.work_group = Some(Extent::and(self.launch.work_group, size));
+        Extent::add_to(&mut self.launch.work_group, size);
         self
     }
 
@@ -440,6 +504,9 @@ impl<'k> ExecuteKernel<'k> {
         self.go(queue, false).map(|_| ())
     }
 
+    /// All of the way from here to the driver is one function, because what is checked on it costs less than calls and results
+    /// that are handed on: a launch is to cost what a plain one costs.
+    #[inline(always)]
     fn go(&mut self, queue: &Queue, want: bool) -> Result<Option<Event>> {
         self.launch.resolve();
         let outcome = if self.waits.is_empty() {

@@ -6,7 +6,9 @@
 mod enqueue;
 mod event;
 mod execute;
+mod image;
 mod machine;
+mod memory;
 mod queue;
 mod session;
 

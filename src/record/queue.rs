@@ -15,7 +15,7 @@ use crate::cl::device::Device;
 use crate::cl::enqueue::{To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::queue::{DriverQueue, QueueProperties};
-use crate::error::{BuildError, DriverError, RecordError, Result, SubmitError};
+use crate::error::{BuildCause, BuildError, DriverError, Error, RecordError, Result, SubmitError};
 use crate::graph::request::{Request, Target};
 use crate::graph::tape::{Order, Recorder, RecorderId};
 use crate::graph::{Graph, GraphId, GraphRef, Node};
@@ -235,7 +235,7 @@ impl Queue {
     }
 
     /// Runs a request, or has it recorded. The event is the driver's, if one is wanted, or stands for the node.
-    #[inline]
+    #[inline(always)] // See `ExecuteKernel::go`.
     pub(super) fn submit<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
         match self.record_if(request, Order::Plain, waits)? {
             None => self.execute(request, waits, want),
@@ -244,7 +244,7 @@ impl Queue {
     }
 
     /// Decides once whether a request is executed or recorded, and records it: then there is an event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record_if<R: Request + Clone>(
         &self,
         request: &R,
@@ -257,6 +257,7 @@ impl Queue {
         self.record_if_still(request, order, waits)
     }
 
+    #[inline(never)]
     fn record_if_still<R: Request + Clone>(
         &self,
         request: &R,
@@ -328,9 +329,12 @@ impl Queue {
     }
 
     /// Runs a request now.
-    #[inline]
+    #[inline(always)]
     fn execute<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
-        let checked = request.check(&self.target()).map_err(|cause| BuildError::new(request.subject(), cause))?;
+        let checked = match request.check(&self.target()) {
+            Ok(checked) => checked,
+            Err(cause) => return Err(refused(request, cause)),
+        };
         let unfinished;
         let waits = if waits.is_empty() {
             &NOTHING
@@ -340,14 +344,14 @@ impl Queue {
         };
         let to = To { queue: &self.0.driver, waits, event: want };
         if request.is_followed() {
-            return self.follow(request, checked, to);
+            return self.follow(request, &checked, to);
         }
-        Ok(request.run(checked, &to)?.map(Event::from))
+        Ok(request.run(&checked, &to)?.map(Event::from))
     }
 
     /// Runs a request that uses memory with an address, which is to be kept until the command is complete, and from the host.
     #[cold]
-    fn follow<R: Run>(&self, request: &R, checked: R::Checked, to: To<'_>) -> Result<Option<Event>> {
+    fn follow<R: Run>(&self, request: &R, checked: &R::Checked, to: To<'_>) -> Result<Option<Event>> {
         let mut entering = Entering::default();
         let mut refused = Ok(());
         request.memory(&mut |mem| {
@@ -400,13 +404,18 @@ impl Queue {
     }
 }
 
+#[cold]
+fn refused(request: &impl Request, cause: BuildCause) -> Error {
+    BuildError::new(request.subject(), cause).into()
+}
+
 static NOTHING: Waits = Waits::NONE;
 
 /// The first event that stands for a node.
 fn first_node<'e>(events: &[&'e Event]) -> Option<(usize, &'e super::NodeEvent)> {
     events.iter().enumerate().find_map(|(index, event)| match &event.0 {
         Kind::Driver(_) => None,
-        Kind::Node(node) => Some((index, node)),
+        Kind::Node(node) => Some((index, &**node)),
     })
 }
 

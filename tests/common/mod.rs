@@ -25,6 +25,8 @@ pub enum Reason {
     StartNotTold,
     /// The device has no memory that the host reaches by address.
     NoSharedMemory,
+    /// The device has no images.
+    NoImages,
 }
 
 impl Reason {
@@ -35,6 +37,7 @@ impl Reason {
             Self::RunsInOrder => "runs-in-order",
             Self::StartNotTold => "start-not-told",
             Self::NoSharedMemory => "no-shared-memory",
+            Self::NoImages => "no-images",
         }
     }
 }

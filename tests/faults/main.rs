@@ -6,6 +6,7 @@
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod addresses;
+mod images;
 mod layer;
 mod uses;
 

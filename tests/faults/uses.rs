@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
-use crate::addresses;
+use crate::{addresses, images};
 use clgraph::{
     Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
     InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
@@ -34,7 +34,7 @@ pub struct Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 28] = [
+pub const USES: [Use; 31] = [
     Use { name: "replay", run: || everything(Path::Replay, PLAIN, End::Wait) },
     Use { name: "native", run: || everything(Path::Native, PLAIN, End::Wait) },
     Use { name: "out of order", run: || everything(Path::Auto, OUT_OF_ORDER, End::Wait) },
@@ -63,6 +63,9 @@ pub const USES: [Use; 28] = [
     Use { name: "addresses, executed", run: addresses::on_a_queue },
     Use { name: "owned memory", run: || addresses::owned(Path::Replay) },
     Use { name: "owned memory, native", run: || addresses::owned(Path::Native) },
+    Use { name: "images", run: || images::in_a_graph(Path::Replay) },
+    Use { name: "images, native", run: || images::in_a_graph(Path::Native) },
+    Use { name: "images, executed", run: images::on_a_queue },
 ];
 
 /// How [`everything`] goes on when it has an executable.

@@ -27,11 +27,22 @@ enum Kind {
     Event,
     CommandBuffer,
     Memory,
+    Sampler,
 }
 
 /// The names of the kinds, in their order.
-const KINDS: [&CStr; 9] =
-    [c"device", c"context", c"queue", c"mem", c"program", c"kernel", c"event", c"command buffer", c"USM or SVM"];
+const KINDS: [&CStr; 10] = [
+    c"device",
+    c"context",
+    c"queue",
+    c"mem",
+    c"program",
+    c"kernel",
+    c"event",
+    c"command buffer",
+    c"USM or SVM",
+    c"sampler",
+];
 
 static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len()];
 static CALLS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
@@ -218,6 +229,8 @@ wrappers! {
         4 clCreateContext Context (a b c d e);
         9 clCreateCommandQueue Queue (a b c);
         14 clCreateBuffer Mem (a b c d);
+        22 clCreateSampler Sampler (a b c d);
+        96 clCreateImage Mem (a b c d e);
         26 clCreateProgramWithSource Program (a b c d);
         27 clCreateProgramWithBinary Program (a b c d e f);
         97 clCreateProgramWithBuiltInKernels Program (a b c d);
@@ -239,6 +252,9 @@ wrappers! {
         3 clGetDeviceInfo (a b c d e);
         8 clGetContextInfo (a b c d e);
         12 clGetCommandQueueInfo (a b c d e);
+        19 clGetSupportedImageFormats (a b c d e f);
+        21 clGetImageInfo (a b c d e);
+        25 clGetSamplerInfo (a b c d e);
         20 clGetMemObjectInfo (a b c d e);
         30 clBuildProgram (a b c d e f);
         32 clGetProgramInfo (a b c d e);
@@ -267,14 +283,24 @@ wrappers! {
         271 clGetMemAllocInfoINTEL (a b c d e f);
         276 clCommandSVMMemcpyKHR (a b c d e f g h i j);
         277 clCommandSVMMemFillKHR (a b c d e f g h i j k);
+        278 clCommandCopyImageKHR (a b c d e f g h i j k l);
+        279 clCommandCopyImageToBufferKHR (a b c d e f g h i j k l);
+        280 clCommandCopyBufferToImageKHR (a b c d e f g h i j k l);
+        281 clCommandFillImageKHR (a b c d e f g h i j k);
     }
     enqueue {
         48 clEnqueueReadBuffer (a b c d e f g h);
         49 clEnqueueWriteBuffer (a b c d e f g h);
         50 clEnqueueCopyBuffer (a b c d e f g h);
+        51 clEnqueueReadImage (a b c d e f g h i j);
+        52 clEnqueueWriteImage (a b c d e f g h i j);
+        53 clEnqueueCopyImage (a b c d e f g h);
+        54 clEnqueueCopyImageToBuffer (a b c d e f g h);
+        55 clEnqueueCopyBufferToImage (a b c d e f g h);
         59 clEnqueueNDRangeKernel (a b c d e f g h);
         88 clEnqueueCopyBufferRect (a b c d e f g h i j k l);
         102 clEnqueueFillBuffer (a b c d e f g h);
+        103 clEnqueueFillImage (a b c d e f g);
         104 clEnqueueMigrateMemObjects (a b c d e f);
         105 clEnqueueMarkerWithWaitList (a b c);
         106 clEnqueueBarrierWithWaitList (a b c);
@@ -294,6 +320,7 @@ wrappers! {
         6 clRetainContext Context;
         10 clRetainCommandQueue Queue;
         17 clRetainMemObject Mem;
+        23 clRetainSampler Sampler;
         28 clRetainProgram Program;
         36 clRetainKernel Kernel;
         43 clRetainEvent Event;
@@ -303,6 +330,7 @@ wrappers! {
         7 clReleaseContext Context;
         11 clReleaseCommandQueue Queue;
         18 clReleaseMemObject Mem;
+        24 clReleaseSampler Sampler;
         29 clReleaseProgram Program;
         37 clReleaseKernel Kernel;
         44 clReleaseEvent Event;

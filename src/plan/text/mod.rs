@@ -6,10 +6,13 @@
 //! a: kernel f read x write y[0..8] value 7 local 64 null range 16 prints
 //! b: copy x y 8                     8 bytes from the start of x to the start of y
 //! c: rect x y 4x2x1                 fill y 8, write x 8, read x 8, empty
+//! t: alloc 64 zero                  64 bytes of the graph's own, which are zero; `t` is memory from here on
+//! g: free t
 //! d: empty after a b
 //! edge c d
 //! ```
 
+mod memory;
 mod paths;
 mod plans;
 
@@ -21,8 +24,8 @@ use super::{Conflicts, Options, Path, Plan, Why, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
-    Access, Arg, CopyRect, DataId, Grid, Ir, KernelDecl, KernelId, Mode, NodeId, Op, Place, ResultId, RootId, View,
-    ViewId, ViewKind,
+    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, Grid, Ir, KernelDecl, KernelId, Mode, NodeId, Op, Place,
+    ResultId, RootId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -92,8 +95,11 @@ impl Reader {
             None => (words, &[][..]),
         };
         after.extend(deps.iter().map(|dep| self.nodes[*dep]));
-        let (op, accesses) = self.op(words);
         let node = NodeId(self.ir.len() as u32);
+        if words[0] == "alloc" {
+            self.alloc(name, node, words[1].parse().unwrap(), words.contains(&"zero"));
+        }
+        let (op, accesses) = self.op(name, words);
         for access in &accesses {
             self.hazards.add(node, access, &self.ir.views[access.view.index()], &mut after);
         }
@@ -102,7 +108,16 @@ impl Reader {
         self.names.push(name.to_owned());
     }
 
-    fn op(&mut self, words: &[&str]) -> (Op, Vec<Access>) {
+    fn alloc(&mut self, name: &str, node: NodeId, size: usize, zero: bool) {
+        let alloc = AllocId(self.ir.allocs.len() as u32);
+        self.ir.allocs.push(AllocDecl { size, zero, node });
+        self.views.insert(name.to_owned(), ViewId(self.ir.views.len() as u32));
+        let (root, kind) = (RootId(self.roots), ViewKind::Owned(alloc));
+        self.ir.views.push(View { root, root_size: size, offset: 0, size, kind });
+        self.roots += 1;
+    }
+
+    fn op(&mut self, name: &str, words: &[&str]) -> (Op, Vec<Access>) {
         let place = |access: &Access, ir: &Ir| Place {
             view: access.view,
             offset: access.range.start - ir.views[access.view.index()].offset,
@@ -114,6 +129,11 @@ impl Reader {
         };
         match words[0] {
             "empty" => (Op::Empty, vec![]),
+            "alloc" | "free" => {
+                let access = self.access(if words[0] == "alloc" { name } else { words[1] }, Mode::Write);
+                let ViewKind::Owned(alloc) = self.ir.views[access.view.index()].kind else { panic!("{words:?}") };
+                (if words[0] == "alloc" { Op::Alloc(alloc) } else { Op::Free(alloc) }, vec![access])
+            }
             "copy" => {
                 let (src, size) = sized(self.access(words[1], Mode::Read), words[3]);
                 let (dst, _) = sized(self.access(words[2], Mode::Write), words[3]);
@@ -137,17 +157,20 @@ impl Reader {
             "fill" => {
                 let (dst, size) = sized(self.access(words[1], Mode::Write), words[2]);
                 let pattern = self.ir.push_bytes(&[0]).unwrap();
-                (Op::Fill { dst: place(&dst, &self.ir), size, pattern }, vec![dst])
+                (Op::Fill { dst: place(&dst, &self.ir), size, pattern, area: None }, vec![dst])
             }
             "write" => {
                 let (dst, size) = sized(self.access(words[1], Mode::Write), words[2]);
                 self.ir.data += 1;
-                (Op::Write { dst: place(&dst, &self.ir), size, data: DataId(self.ir.data - 1) }, vec![dst])
+                (Op::Write { dst: place(&dst, &self.ir), size, data: DataId(self.ir.data - 1), area: None }, vec![dst])
             }
             "read" => {
                 let (src, size) = sized(self.access(words[1], Mode::Read), words[2]);
                 self.ir.results += 1;
-                (Op::Read { src: place(&src, &self.ir), size, result: ResultId(self.ir.results - 1) }, vec![src])
+                (
+                    Op::Read { src: place(&src, &self.ir), size, result: ResultId(self.ir.results - 1), area: None },
+                    vec![src],
+                )
             }
             "kernel" | "unbuilt" => self.kernel(words[1], words[0] == "kernel", &words[2..]),
             other => panic!("no such node: {other}"),
@@ -202,6 +225,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Kernel { .. } => "kernel",
         Op::Copy { .. } => "copy",
         Op::CopyRect(_) => "rectangular copy",
+        Op::CopyImage(_) => "copy of pixels",
         Op::Fill { .. } => "fill",
         Op::Write { .. } => "host write",
         Op::Read { .. } => "host read",
@@ -223,6 +247,10 @@ fn show(reader: &Reader, plan: &Plan) -> String {
     let name = |node: NodeId| &reader.names[node.index()];
     let needed: Vec<_> = plan.edges.needed.iter().map(|(a, b)| format!("{}-{}", name(*a), name(*b))).collect();
     writeln!(text, "edges {}; {} implied", needed.join(" "), plan.edges.implied_by_path).unwrap();
+    for (decl, life) in reader.ir.allocs.iter().zip(&plan.lives.of) {
+        let life = life.as_ref().map_or("nowhere".to_owned(), |life| format!("{:?}", life.needed));
+        writeln!(text, "{} is needed {life}", name(decl.node)).unwrap();
+    }
     text
 }
 

@@ -42,3 +42,36 @@ pub(crate) fn keeps_enqueued(caps: &Caps) -> bool {
 pub(crate) fn tells_start(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
+
+/// Whether images stay unseen behind a type name of the program's own: PoCL (3.1 to 7.1) gives the kernel something else then,
+/// and says that all is well.
+pub(crate) fn misses_named_images(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// Whether images cannot be made of sub-buffers (PoCL, 3.1 to 7.1: -38).
+pub(crate) fn makes_images_of_whole_buffers(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// Whether copies between layers of one array of images go wrong: Intel's CPU runtime (2026.2) refuses them as if they
+/// overlapped, and NVIDIA's driver (580, on an H200) copies other pixels.
+pub(crate) fn mistakes_layers(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu || caps.platform == "NVIDIA CUDA"
+}
+
+/// Whether copies from an array of rows to an image of another kind copy other pixels (Mesa's rusticl, 26).
+pub(crate) fn miscopies_1d_arrays(caps: &Caps) -> bool {
+    caps.platform == "rusticl"
+}
+
+/// Whether copies between an array of rows and a buffer are refused (NVIDIA's driver, 580, on an H200: -30 for all layers but the
+/// first).
+pub(crate) fn refuses_rows(caps: &Caps) -> bool {
+    caps.platform == "NVIDIA CUDA"
+}
+
+/// Whether a fill of an image that is a buffer ends the process (PoCL 3.1).
+pub(crate) fn dies_of_buffer_fills(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("3.")
+}

@@ -1,0 +1,35 @@
+//! The handwritten digits of `digits.csv.gz`.
+
+use std::error::Error;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Points of a picture.
+pub const POINTS: usize = 64;
+
+/// Pictures of 8 x 8 points between 0 and 1, and the digit that each shows.
+pub struct Samples {
+    pub images: Vec<f32>,
+    pub labels: Vec<u32>,
+}
+
+impl Samples {
+    /// Reads them all: 64 numbers from 0 to 16 and a digit in each line.
+    pub fn load(path: &Path) -> Result<Self, Box<dyn Error>> {
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        flate2::read::GzDecoder::new(file).read_to_string(&mut text)?;
+        let mut samples = Self { images: Vec::new(), labels: Vec::new() };
+        for (number, line) in text.lines().enumerate() {
+            let values: Result<Vec<f32>, _> = line.split(',').map(str::parse).collect();
+            let values = values.map_err(|error| format!("line {}: {error}", number + 1))?;
+            let [image @ .., label] = values.as_slice() else { return Err("a line is empty".into()) };
+            if image.len() != POINTS {
+                return Err(format!("line {}: {} numbers, and {POINTS} make a picture", number + 1, image.len()).into());
+            }
+            samples.images.extend(image.iter().map(|value| value / 16.0));
+            samples.labels.push(*label as u32);
+        }
+        Ok(samples)
+    }
+}

@@ -1,0 +1,539 @@
+//! Images, and what devices can do with them.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ops::RangeBounds;
+
+use opencl_sys::{
+    CL_MEM_CONTEXT, CL_MEM_COPY_HOST_PTR, CL_MEM_FLAGS, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_TYPE,
+    CL_MEM_USE_HOST_PTR, CL_MEM_WRITE_ONLY, cl_image_format, cl_mem,
+};
+
+use super::buffer::{AsRegion, Buffer, Region, resolve};
+use super::check;
+use super::context::{Context, InContext, OnDevice};
+use super::device::Device;
+use super::handle::{Handle, MemKind};
+use super::host::Element;
+use super::info::{self, ask};
+use super::mem::{Backing, Mem, MemInner};
+use crate::error::{DriverError, MemoryError, Result};
+use crate::ffi::core::Core;
+use crate::ffi::image::ImageDesc;
+use crate::images::{Area, ChannelOrder, ChannelType, ImageFormat, ImageInfo, ImageKind, ImageShape};
+use crate::known;
+
+const CL_IMAGE_FORMAT: u32 = 0x1110;
+const CL_IMAGE_ROW_PITCH: u32 = 0x1112;
+const CL_IMAGE_SLICE_PITCH: u32 = 0x1113;
+const CL_IMAGE_WIDTH: u32 = 0x1114;
+const CL_IMAGE_HEIGHT: u32 = 0x1115;
+const CL_IMAGE_DEPTH: u32 = 0x1116;
+const CL_IMAGE_ARRAY_SIZE: u32 = 0x1117;
+const CL_MEM_ASSOCIATED_MEMOBJECT: u32 = 0x1107;
+const CL_MEM_KERNEL_READ_AND_WRITE: u64 = 1 << 12;
+
+/// An image. Cheap to clone: clones are the same image.
+///
+/// A graph and a queue take it as a kernel argument where they take a [`Buffer`], and in commands of its own. Nodes and
+/// submissions keep it alive.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{Finalize, Graph, Image, ImageFormat, ImageShape, Queue};
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// if queue.device().caps().images.is_none() {
+///     return Ok(());
+/// }
+/// let image = Image::new(&queue, ImageShape::image_2d(4, 2), ImageFormat::RGBA_U8)?;
+/// let graph = Graph::new(&queue)?;
+/// graph.fill_image(&image, [1_u32, 2, 3, 4]).add()?;
+/// let pixels = graph.read_image::<[u8; 4]>(&image).add()?;
+/// let run = graph.finalize(Finalize::new())?.submit(&queue)?;
+/// run.wait()?;
+/// assert_eq!(*run.get(&pixels)?, [[1, 2, 3, 4]; 8]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Image {
+    mem: Mem,
+    info: ImageInfo,
+    /// The buffer whose pixels it has, if it has no memory of its own.
+    buffer: Option<Mem>,
+}
+
+/// Layers of an array of images, of which a kernel uses no others. The argument is the whole image.
+#[derive(Clone, Debug)]
+pub struct ImageLayers {
+    pub(crate) region: Region,
+}
+
+/// How kernels are to use images of a format: the formats of a device differ by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageAccess {
+    /// Some read it (`read_only`).
+    Read,
+    /// Some write it (`write_only`).
+    Write,
+    /// Some read it, and others write it.
+    ReadWrite,
+    /// One kernel both reads and writes it (`read_write`).
+    ReadWriteInKernel,
+}
+
+impl ImageAccess {
+    /// To make an image with.
+    fn flags(self) -> u64 {
+        match self {
+            Self::Read => CL_MEM_READ_ONLY,
+            Self::Write => CL_MEM_WRITE_ONLY,
+            Self::ReadWrite | Self::ReadWriteInKernel => CL_MEM_READ_WRITE,
+        }
+    }
+
+    /// To ask for formats with: one flag is for that only.
+    fn query(self) -> u64 {
+        match self {
+            Self::ReadWriteInKernel => CL_MEM_KERNEL_READ_AND_WRITE,
+            _ => self.flags(),
+        }
+    }
+}
+
+/// The memory that an image is to have.
+enum Storage<'a> {
+    Own(ImageAccess),
+    Copied(&'a [u8]),
+    Of(&'a Region),
+}
+
+impl Image {
+    /// Makes an image with undefined content, which kernels may read and write.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoImages`]; [`MemoryError::ImageFormat`], which says what the device has; [`MemoryError::ImageSize`];
+    /// [`MemoryError::TooLarge`]; [`crate::DriverError`].
+    #[doc(alias = "clCreateImage")]
+    pub fn new(on: &impl OnDevice, shape: ImageShape, format: ImageFormat) -> Result<Self> {
+        Self::with_access(on, shape, format, ImageAccess::ReadWrite)
+    }
+
+    /// Makes an image with undefined content for what kernels are going to do with it. Devices have formats that kernels can
+    /// only read, for example. Commands may read and write each image.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new). A node whose kernel uses it otherwise is refused, with
+    /// [`BuildCause::AccessForbidden`](crate::BuildCause::AccessForbidden).
+    pub fn with_access(
+        on: &impl OnDevice,
+        shape: ImageShape,
+        format: ImageFormat,
+        access: ImageAccess,
+    ) -> Result<Self> {
+        let info = describe_own(on, shape, format, access)?;
+        Self::create(on.context(), info, &Storage::Own(access))
+    }
+
+    /// Makes an image with the pixels given, row by row, slice by slice or layer by layer.
+    ///
+    /// # Errors
+    /// [`MemoryError::PixelBytes`] when they are not as many; and those of [`new`](Self::new).
+    pub fn with_data<T: Element>(
+        on: &impl OnDevice,
+        shape: ImageShape,
+        format: ImageFormat,
+        data: &[T],
+    ) -> Result<Self> {
+        let info = describe_own(on, shape, format, ImageAccess::ReadWrite)?;
+        let (given, bytes) = (size_of_val(data), info.size().unwrap_or(usize::MAX));
+        if given != bytes {
+            return Err(MemoryError::PixelBytes { given, bytes, shape: shape.to_string(), format }.into());
+        }
+        Self::create(on.context(), info, &Storage::Copied(bytemuck::cast_slice(data)))
+    }
+
+    /// Makes a buffer, or a sub-buffer, an `image1d_buffer_t`: its bytes are the pixels, as many as fit.
+    ///
+    /// Nodes that use the image and nodes that use the buffer are ordered. A kernel that uses both and writes one of them is
+    /// refused, because OpenCL leaves undefined what it finds.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn from_buffer<T>(on: &impl OnDevice, buffer: &Buffer<T>, format: ImageFormat) -> Result<Self> {
+        let pixel = format.pixel_size().unwrap_or(1);
+        let shape = ImageShape::new(ImageKind::Image1dBuffer, [buffer.size() / pixel, 1, 1]);
+        let info = ImageInfo { of_buffer: true, ..describe(on, shape, format, ImageAccess::ReadWrite)? };
+        Self::create(on.context(), info, &Storage::Of(&buffer.region()))
+    }
+
+    /// Makes a buffer, or a sub-buffer, an image of two dimensions: its rows are `row_pitch` bytes apart, or close to each
+    /// other if that is 0.
+    ///
+    /// As for [`from_buffer`](Self::from_buffer), uses of both are ordered, and one kernel cannot use both and write one.
+    ///
+    /// # Errors
+    /// [`MemoryError::ImageOfBuffer`] where the device has no such images, or not with this pitch, or not of so small a
+    /// buffer; those of [`new`](Self::new).
+    pub fn from_buffer_2d<T>(
+        on: &impl OnDevice,
+        buffer: &Buffer<T>,
+        (width, height): (usize, usize),
+        format: ImageFormat,
+        row_pitch: usize,
+    ) -> Result<Self> {
+        let shape = ImageShape::image_2d(width, height);
+        let mut info = ImageInfo { of_buffer: true, ..describe(on, shape, format, ImageAccess::ReadWrite)? };
+        let wrong = |why: String| Err(MemoryError::ImageOfBuffer { why }.into());
+        let align = match on.device().caps().images.as_ref().map(|caps| caps.buffer_pitch) {
+            Some(Some(pixels)) => pixels.max(1).saturating_mul(info.pixel),
+            _ => return wrong(format!("device `{}` makes none of two dimensions", on.device().name())),
+        };
+        if row_pitch != 0 {
+            if row_pitch < info.row || !row_pitch.is_multiple_of(align) {
+                let row = info.row;
+                return wrong(format!(
+                    "rows of {row} bytes cannot be {row_pitch} bytes apart: use a multiple of {align}"
+                ));
+            }
+            info.row = row_pitch;
+        } else if !info.row.is_multiple_of(align) {
+            info.row = info.row.next_multiple_of(align);
+        }
+        info.slice = info.row.saturating_mul(height);
+        // All rows, with what lies between them.
+        let needed = info.slice;
+        if needed > buffer.size() {
+            return wrong(format!("it needs {needed} bytes, and the buffer has {}", buffer.size()));
+        }
+        Self::create(on.context(), info, &Storage::Of(&buffer.region()))
+    }
+
+    fn create(context: &Context, info: ImageInfo, storage: &Storage<'_>) -> Result<Self> {
+        let core = Core::get()?;
+        let Some(create) = core.clCreateImage else {
+            return Err(
+                MemoryError::NoImages { device: "the OpenCL library, which is older than 1.2".to_owned() }.into()
+            );
+        };
+        let [x, y, z] = info.shape.region();
+        let kind = info.shape.kind();
+        let mut desc = ImageDesc::new(kind.number(), x);
+        match kind {
+            ImageKind::Image1d | ImageKind::Image1dBuffer => {}
+            ImageKind::Image1dArray => desc.layers = y,
+            ImageKind::Image2d => desc.height = y,
+            ImageKind::Image2dArray => (desc.height, desc.layers) = (y, z),
+            ImageKind::Image3d => (desc.height, desc.depth) = (y, z),
+        }
+        let (mut flags, mut host) = (CL_MEM_READ_WRITE, std::ptr::null_mut::<c_void>());
+        let (mut parent, mut inherited) = (None, 0);
+        match storage {
+            Storage::Own(access) => flags = access.flags(),
+            Storage::Copied(bytes) => {
+                flags |= CL_MEM_COPY_HOST_PTR;
+                host = bytes.as_ptr().cast_mut().cast();
+            }
+            Storage::Of(region) => {
+                if region.mem.context() != context {
+                    return Err(MemoryError::OtherContext.into());
+                }
+                if region.mem.is_sub_buffer()
+                    && context.devices().iter().any(|of| known::makes_images_of_whole_buffers(of.caps()))
+                {
+                    let why = "this driver makes images of whole buffers only".to_owned();
+                    return Err(MemoryError::ImageOfBuffer { why }.into());
+                }
+                // It has all the flags of its buffer, of which drivers want to be told these.
+                flags = region.mem.flags() & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY);
+                inherited = region.mem.flags();
+                if kind == ImageKind::Image2d {
+                    desc.row_pitch = info.row;
+                }
+                let handle = region.mem.handle()?.try_clone()?;
+                desc.buffer = handle.raw();
+                parent = Some((handle, &region.mem));
+            }
+        }
+        let format = cl_image_format {
+            image_channel_order: info.format.order.number(),
+            image_channel_data_type: info.format.channel.number(),
+        };
+        let mut status = 0;
+        // SAFETY: **live** for context and buffer; with COPY_HOST_PTR the driver reads the packed pixels, which were counted.
+        let raw = unsafe { create(context.raw(), flags, &raw const format, &raw const desc, host, &raw mut status) };
+        check("clCreateImage", status).map_err(MemoryError::from)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle = unsafe { Handle::from_owned(raw) }?;
+        Self::of(context, handle, info, parent, flags | inherited)
+    }
+
+    fn of(
+        context: &Context,
+        handle: Handle<MemKind>,
+        info: ImageInfo,
+        parent: Option<(Handle<MemKind>, &Mem)>,
+        flags: u64,
+    ) -> Result<Self> {
+        let size = info.size().unwrap_or(usize::MAX);
+        let buffer = parent.as_ref().map(|(_, mem)| (*mem).clone());
+        let (root, root_size, offset) = match &parent {
+            None => (handle.raw().addr(), size, 0),
+            Some((_, mem)) => (mem.inner().root, mem.root_size(), mem.offset_in_root()),
+        };
+        let mem = Mem::new(MemInner {
+            backing: Backing::Buffer(handle),
+            context: context.clone(),
+            root,
+            root_size,
+            offset,
+            size,
+            parent: parent.map(|(handle, _)| handle),
+            image: Some(Box::new(info)),
+            flags,
+        });
+        Ok(Self { mem, info, buffer })
+    }
+
+    /// Wraps an `opencl3` image of a context, which may be dropped before this one.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAnImage`]; [`MemoryError::HostMemory`] when it lies over host memory, which nothing here could keep
+    /// alive; [`MemoryError::OtherContext`]; [`crate::DriverError`].
+    pub fn from_opencl3(context: &impl InContext, image: &opencl3::memory::Image) -> Result<Self> {
+        use opencl3::memory::ClMem;
+        // SAFETY: an `opencl3` image owns a reference.
+        unsafe { Self::from_raw(context, image.get()) }
+    }
+
+    /// Wraps and retains a raw image of a context.
+    ///
+    /// # Errors
+    /// As [`from_opencl3`](Self::from_opencl3); [`SetupError::NullHandle`](crate::SetupError::NullHandle).
+    ///
+    /// # Safety
+    /// `raw` is null or a live memory object.
+    pub unsafe fn from_raw(context: &impl InContext, raw: cl_mem) -> Result<Self> {
+        let context = context.context();
+        // SAFETY: the caller's promise.
+        let handle: Handle<MemKind> = unsafe { Handle::from_borrowed(raw) }?;
+        let core = Core::get()?;
+        let mem =
+            |raw: cl_mem, name| info::value::<usize>("clGetMemObjectInfo", ask!(core, clGetMemObjectInfo, raw, name));
+        let object_type: u32 = info::value("clGetMemObjectInfo", ask!(core, clGetMemObjectInfo, raw, CL_MEM_TYPE))?;
+        let kind = ImageKind::of(object_type).ok_or(MemoryError::NotAnImage { object_type })?;
+        if mem(raw, CL_MEM_CONTEXT)? != context.raw().addr() {
+            return Err(MemoryError::OtherContext.into());
+        }
+        let flags: u64 = info::value("clGetMemObjectInfo", ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
+        let parent = mem(raw, CL_MEM_ASSOCIATED_MEMOBJECT).unwrap_or(0);
+        if flags & CL_MEM_USE_HOST_PTR != 0 && parent == 0 {
+            return Err(MemoryError::HostMemory { flag: "CL_MEM_USE_HOST_PTR" }.into());
+        }
+        let size = |name| info::value::<usize>("clGetImageInfo", ask!(core, clGetImageInfo, raw, name));
+        let (width, height) = (size(CL_IMAGE_WIDTH)?, size(CL_IMAGE_HEIGHT)?);
+        let region = match kind {
+            ImageKind::Image1d | ImageKind::Image1dBuffer => [width, 1, 1],
+            ImageKind::Image1dArray => [width, size(CL_IMAGE_ARRAY_SIZE)?, 1],
+            ImageKind::Image2d => [width, height, 1],
+            ImageKind::Image2dArray => [width, height, size(CL_IMAGE_ARRAY_SIZE)?],
+            ImageKind::Image3d => [width, height, size(CL_IMAGE_DEPTH)?],
+        };
+        let format: [u32; 2] = info::value("clGetImageInfo", ask!(core, clGetImageInfo, raw, CL_IMAGE_FORMAT))?;
+        let format = ImageFormat::new(ChannelOrder::of(format[0]), ChannelType::of(format[1]));
+        let shape = ImageShape::new(kind, region);
+        let wrong = || MemoryError::NotAnImage { object_type };
+        let pixel = format.pixel_size().ok_or_else(wrong)?;
+        let mut info = ImageInfo::packed(shape, format, pixel).ok_or_else(wrong)?;
+        if parent == 0 {
+            return Self::of(context, handle, info, None, flags);
+        }
+        let parent_raw = std::ptr::with_exposed_provenance_mut::<c_void>(parent);
+        info.of_buffer = true;
+        info.row = size(CL_IMAGE_ROW_PITCH)?.max(info.row);
+        info.slice = size(CL_IMAGE_SLICE_PITCH)?.max(info.row * region[1]);
+        // It is looked at as every buffer of others is: host memory behind it is refused.
+        // SAFETY: an image keeps the buffer that it is made of.
+        let buffer = unsafe { Buffer::<u8>::from_raw(context, parent_raw) }?.region().mem;
+        let parent = buffer.handle()?.try_clone()?;
+        Self::of(context, handle, info, Some((parent, &buffer)), flags)
+    }
+
+    /// The same image for `opencl3`, with a reference of its own.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] when the driver refuses to retain it.
+    pub fn to_opencl3(&self) -> Result<opencl3::memory::Image> {
+        Ok(opencl3::memory::Image::new(self.mem.handle()?.retained_raw()?))
+    }
+
+    /// The C handle, valid while this object lives.
+    #[must_use]
+    pub fn raw(&self) -> cl_mem {
+        self.mem.handle().map_or(std::ptr::null_mut(), Handle::raw)
+    }
+
+    /// Its kind and sizes.
+    #[must_use]
+    pub fn shape(&self) -> ImageShape {
+        self.info.shape
+    }
+
+    /// What its pixels are.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.info.format
+    }
+
+    /// Bytes of a pixel.
+    #[must_use]
+    pub fn pixel_size(&self) -> usize {
+        self.info.pixel
+    }
+
+    /// Some layers of an array: as a kernel argument it is the whole image, of which the kernel uses these.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoLayers`] for an image that is no array; [`MemoryError::OutOfBounds`], [`MemoryError::Empty`].
+    pub fn layers(&self, range: impl RangeBounds<usize>) -> Result<ImageLayers> {
+        let kind = self.info.shape.kind();
+        if !kind.is_array() {
+            return Err(MemoryError::NoLayers { kind }.into());
+        }
+        let dim = if kind == ImageKind::Image1dArray { 1 } else { 2 };
+        let mut area = Area { origin: [0; 3], region: self.info.shape.region() };
+        let (start, end) = resolve(&range, area.region[dim])?;
+        if start == end {
+            return Err(MemoryError::Empty { what: "a range of layers" }.into());
+        }
+        (area.origin[dim], area.region[dim]) = (start, end - start);
+        Ok(ImageLayers { region: self.part(&area) })
+    }
+
+    /// The bytes of a part that lies inside.
+    pub(crate) fn part(&self, area: &Area) -> Region {
+        let range = if area.is_empty() { 0..0 } else { self.info.range(area) };
+        Region { mem: self.mem.clone(), offset: range.start, size: range.len() }
+    }
+
+    /// A part of an `image1d_buffer_t` as what it is of its buffer. Copies go there: some drivers crash over such images, copy
+    /// as many bytes as there are pixels, or say that they are no images.
+    pub(crate) fn buffer_part(&self, area: &Area) -> Option<Region> {
+        let mem = self.buffer.clone().filter(|_| self.info.shape.kind() == ImageKind::Image1dBuffer)?;
+        let (offset, size) = (area.origin[0] * self.info.pixel, area.region[0] * self.info.pixel);
+        Some(Region { mem, offset, size })
+    }
+
+    pub(crate) fn region(&self) -> Region {
+        Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
+    }
+
+    /// The formats that a device has for images of a kind.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoImages`]; [`crate::DriverError`].
+    #[doc(alias = "clGetSupportedImageFormats")]
+    pub fn formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Vec<ImageFormat>> {
+        check_images(on.device())?;
+        Ok(device_formats(on, kind, access)?)
+    }
+}
+
+fn device_formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Vec<ImageFormat>, DriverError> {
+    // The question is of OpenCL 2.0, and what devices without such images answer is not a list of none.
+    let none = on.device().caps().images.is_none_or(|caps| caps.max_read_write == 0);
+    if access == ImageAccess::ReadWriteInKernel && none {
+        return Ok(Vec::new());
+    }
+    formats(on.context(), kind, access)
+}
+
+pub(crate) fn formats(
+    context: &Context,
+    kind: ImageKind,
+    access: ImageAccess,
+) -> Result<Vec<ImageFormat>, DriverError> {
+    let call = "clGetSupportedImageFormats";
+    let Ok(core) = Core::get() else { return Ok(Vec::new()) };
+    let mut count = 0;
+    let ask = |room: u32, formats: *mut cl_image_format, count: *mut u32| {
+        // SAFETY: **live**; room for as many formats as are asked for.
+        check(call, unsafe {
+            (core.clGetSupportedImageFormats)(context.raw(), access.query(), kind.number(), room, formats, count)
+        })
+    };
+    ask(0, std::ptr::null_mut(), &raw mut count)?;
+    let mut list = vec![cl_image_format { image_channel_order: 0, image_channel_data_type: 0 }; count as usize];
+    if count > 0 {
+        ask(count, list.as_mut_ptr(), std::ptr::null_mut())?;
+    }
+    let format = |of: cl_image_format| {
+        ImageFormat::new(ChannelOrder::of(of.image_channel_order), ChannelType::of(of.image_channel_data_type))
+    };
+    Ok(list.into_iter().map(format).collect())
+}
+
+fn check_images(device: &Device) -> Result<(), MemoryError> {
+    match device.caps().images {
+        Some(_) => Ok(()),
+        None => Err(MemoryError::NoImages { device: device.name().to_owned() }),
+    }
+}
+
+/// What an image with memory of its own is going to be.
+fn describe_own(on: &impl OnDevice, shape: ImageShape, format: ImageFormat, access: ImageAccess) -> Result<ImageInfo> {
+    if shape.kind() == ImageKind::Image1dBuffer {
+        let why = "an image1d_buffer_t has no memory of its own: use `Image::from_buffer`".to_owned();
+        return Err(MemoryError::ImageOfBuffer { why }.into());
+    }
+    describe(on, shape, format, access)
+}
+
+/// What an image is going to be, if the device can have it: some drivers end the process over one that they cannot.
+fn describe(on: &impl OnDevice, shape: ImageShape, format: ImageFormat, access: ImageAccess) -> Result<ImageInfo> {
+    let device = on.device();
+    check_images(device)?;
+    let Some(caps) = &device.caps().images else { return Err(MemoryError::Empty { what: "an image" }.into()) };
+    let kind = shape.kind();
+    let limits = match kind {
+        ImageKind::Image1d => [caps.max_2d[0], 1, 1],
+        ImageKind::Image1dBuffer => [caps.max_buffer, 1, 1],
+        ImageKind::Image1dArray => [caps.max_2d[0], caps.max_layers, 1],
+        ImageKind::Image2d => [caps.max_2d[0], caps.max_2d[1], 1],
+        ImageKind::Image2dArray => [caps.max_2d[0], caps.max_2d[1], caps.max_layers],
+        ImageKind::Image3d => caps.max_3d,
+    };
+    let sizes = shape.region();
+    if sizes.iter().zip(&limits).any(|(size, limit)| *size == 0 || size > limit) {
+        let device = device.name().to_owned();
+        return Err(MemoryError::ImageSize { shape: shape.to_string(), limits, device }.into());
+    }
+    let has = device_formats(on, kind, access)?;
+    let Some(pixel) = format.pixel_size().filter(|_| has.contains(&format)) else {
+        let names: Vec<String> = has.iter().map(ToString::to_string).collect();
+        let device = device.name().to_owned();
+        return Err(MemoryError::ImageFormat { format, kind, device, has: names.join(", ") }.into());
+    };
+    let info = ImageInfo::packed(shape, format, pixel);
+    let size = info.and_then(|info| info.size());
+    let (_, limit) = on.context().buffer_limits();
+    match info.zip(size) {
+        Some((info, size)) if size <= limit => Ok(info),
+        _ => Err(super::buffer::too_large(size.map_or(u64::MAX, |size| size as u64), on.context()).into()),
+    }
+}
+
+impl PartialEq for Image {
+    /// The same image.
+    fn eq(&self, other: &Self) -> bool {
+        self.mem.id() == other.mem.id()
+    }
+}
+
+impl Eq for Image {}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({}, {}, {:p})", self.info.shape, self.info.format, self.raw())
+    }
+}

@@ -1,0 +1,200 @@
+//! Whether arguments fit a kernel's parameters: before a driver hears of them, as some crash over what does not fit.
+
+use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
+
+use super::kernel::Given;
+use super::request::Target;
+use super::transfer::forbid;
+use crate::caps::Caps;
+use crate::cl::buffer::Region;
+use crate::cl::context::InContext;
+use crate::cl::image::{ImageAccess, formats};
+use crate::cl::kernel::{ImageUse, Kernel, Param, Space, is_image};
+use crate::error::BuildCause;
+use crate::images::ImageInfo;
+use crate::ir::Mode;
+use crate::known;
+
+/// Whether arguments fit the parameters of a kernel, as far as the program tells.
+#[inline(always)] // See `ExecuteKernel::go`.
+pub(super) fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], caps: &Caps) -> Result<(), BuildCause> {
+    let params = kernel.params();
+    // First, because without the count nobody knows which argument belongs where.
+    if args.len() != kernel.num_args() as usize {
+        let names = params.map_or_else(String::new, |params| format!(": it is `{}`", signature(kernel.name(), params)));
+        return Err(BuildCause::ArgumentCount { expected: kernel.num_args(), given: args.len(), names });
+    }
+    for (index, arg) in args.iter().enumerate() {
+        if let Some(param) = params.map(|params| &params[index]) {
+            check_param(index, arg, param, caps)?;
+        }
+        match arg {
+            Given::Buffer(region, mode) => {
+                target.check_context(region, format_args!("argument {index}"))?;
+                // A kernel that reads what it must not, or writes it, is undefined (OpenCL 3.0, clCreateBuffer).
+                if mode.writes() {
+                    forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
+                }
+                if *mode != Mode::Write {
+                    forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
+                }
+                // Where the program does not tell its qualifiers, an argument may say both and mean one of them.
+                let both = params.is_some_and(|all| all[index].access == Some(ImageUse::ReadWrite));
+                if let (Some(info), true) = (region.mem.image(), both) {
+                    check_read_write(target, index, info, caps)?;
+                }
+            }
+            Given::Value(range) => {
+                // The limit is that of all arguments together; values lie one behind the other.
+                if range.is_empty() || range.end > caps.max_parameter_size {
+                    let (given, before, limit) = (range.len(), range.start, caps.max_parameter_size);
+                    return Err(BuildCause::ArgumentBytes { index, given, before, limit });
+                }
+            }
+            Given::Local(0) => return Err(BuildCause::NoLocalMemory { index }),
+            Given::Sampler(sampler) if sampler.context() != target.context => {
+                return Err(BuildCause::OtherContext { what: format!("argument {index}") });
+            }
+            Given::Null | Given::Local(_) | Given::Sampler(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
+    let unsupported = |what: &str| BuildCause::NotSupported {
+        what: format!("argument {index} `{}`, {what}", param.name),
+        why: "clgraph has no pipes: use a buffer".to_owned(),
+    };
+    let fits = match param.space {
+        Space::Buffer => {
+            matches!(arg, Given::Null) || matches!(arg, Given::Buffer(region, _) if region.mem.image().is_none())
+        }
+        Space::Local => matches!(arg, Given::Local(_)),
+        Space::Value => matches!(arg, Given::Value(_)),
+        Space::Image => return check_image(index, arg, param, caps),
+        Space::Sampler => matches!(arg, Given::Sampler(_)),
+        Space::Pipe => return Err(unsupported("a pipe")),
+    };
+    let name = format!(" `{}`", param.name);
+    if !fits {
+        let expected = match param.space {
+            Space::Buffer => format!("a buffer (`{}`)", param.type_name),
+            Space::Local => format!("local memory (`{}`)", param.type_name),
+            Space::Sampler => format!("a sampler (`{}`)", param.type_name),
+            _ => format!("a value (`{}`)", param.type_name),
+        };
+        return Err(BuildCause::ArgumentKind { index, name, expected, given: arg.what() });
+    }
+    if let (Given::Value(range), Some(expected)) = (arg, param.value_size)
+        && range.len() != expected
+    {
+        let type_name = format!("`{}`", param.type_name);
+        return Err(BuildCause::ArgumentSize { index, name, type_name, expected, given: range.len() });
+    }
+    Ok(())
+}
+
+/// Whether an image fits its parameter: drivers are known that take any, and crash.
+fn check_image(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
+    let name = || format!(" `{}`", param.name);
+    let image = match arg {
+        Given::Buffer(region, mode) => region.mem.image().map(|info| (info, *mode)),
+        _ => None,
+    };
+    let wrong = |given: &'static str| {
+        let expected = format!("an image (`{}`)", param.type_name);
+        Err(BuildCause::ArgumentKind { index, name: name(), expected, given })
+    };
+    let Some((info, mode)) = image else { return wrong(arg.what()) };
+    let type_name = info.shape.kind().type_name(info.format);
+    // Behind a name of the program's own is an image of a kind that nobody tells.
+    if type_name != param.type_name && is_image(&param.type_name) {
+        return wrong(type_name);
+    }
+    if !is_image(&param.type_name) && known::misses_named_images(caps) {
+        let what = format!("argument {index} `{}`, an image of type `{}`", param.name, param.type_name);
+        let why =
+            "this driver sees an image only where its type is written out, as in `read_only image2d_t`".to_owned();
+        return Err(BuildCause::NotSupported { what, why });
+    }
+    let (qualifier, fits) = match param.access {
+        Some(ImageUse::ReadOnly) => ("read_only", mode == Mode::Read),
+        Some(ImageUse::WriteOnly) => ("write_only", mode == Mode::Write),
+        Some(ImageUse::ReadWrite) | None => return Ok(()),
+    };
+    if fits {
+        return Ok(());
+    }
+    let declared = match mode {
+        Mode::Read => "read",
+        Mode::Write => "written",
+        Mode::ReadWrite => "read and written",
+    };
+    Err(BuildCause::ImageAccess { index, name: name(), qualifier, declared })
+}
+
+/// Whether a kernel can both read and write an image of this format.
+fn check_read_write(target: &Target<'_>, index: usize, info: &ImageInfo, caps: &Caps) -> Result<(), BuildCause> {
+    let (kind, format) = (info.shape.kind(), info.format);
+    let wrong = |why: String| {
+        let what = format!("argument {index}, an {kind} of format {format} that one kernel reads and writes");
+        Err(BuildCause::NotSupported { what, why })
+    };
+    if caps.images.is_none_or(|images| images.max_read_write == 0) {
+        return wrong("the device has no such images (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS is 0)".to_owned());
+    }
+    match formats(target.context, kind, ImageAccess::ReadWriteInKernel) {
+        Ok(has) if !has.contains(&format) => {
+            let has: Vec<String> = has.iter().map(ToString::to_string).collect();
+            wrong(format!("the device can do so with {}", has.join(", ")))
+        }
+        // If the driver cannot say, it cannot say no.
+        _ => Ok(()),
+    }
+}
+
+/// Memory as an argument.
+pub(super) struct ArgUse {
+    pub(super) index: usize,
+    pub(super) region: Region,
+    pub(super) mode: Mode,
+}
+
+/// Whether an image that other arguments have too, by itself or by its buffer, is only read: otherwise it is undefined what the
+/// kernel finds, also behind its own barriers (OpenCL 3.0, clCreateImage and the mapping of image formats).
+pub(super) fn check_shared_images(uses: &[ArgUse]) -> Result<(), BuildCause> {
+    let bytes = |region: &Region| {
+        let start = region.mem.offset_in_root() + region.offset;
+        start..start + region.size
+    };
+    for image in uses.iter().filter(|one| one.region.mem.image().is_some()) {
+        let shares = uses.iter().find(|other| {
+            let (mine, theirs) = (&image.region.mem, &other.region.mem);
+            // Between an image and its buffer, and of one image, ranges do not count.
+            let apart = mine.id() != theirs.id() && theirs.image().is_some() && {
+                let (a, b) = (bytes(&image.region), bytes(&other.region));
+                a.end <= b.start || b.end <= a.start
+            };
+            other.index != image.index
+                && mine.root() == theirs.root()
+                && !apart
+                && (image.mode.writes() || other.mode.writes())
+        });
+        if let Some(other) = shares {
+            return Err(BuildCause::ImageShared { image: image.index, other: other.index });
+        }
+    }
+    Ok(())
+}
+
+fn signature(name: &str, params: &[Param]) -> String {
+    let params: Vec<_> = params
+        .iter()
+        .map(|param| {
+            let space = if param.space == Space::Local { "local " } else { "" };
+            format!("{space}{} {}", param.type_name, param.name)
+        })
+        .collect();
+    format!("{name}({})", params.join(", "))
+}

@@ -1,0 +1,157 @@
+//! What kernels may do with images: read, write, or both.
+
+mod common;
+
+use clgraph::{
+    BuildCause, ChannelOrder, ChannelType, Finalize, Image, ImageAccess, ImageFormat, ImageKind, ImageShape, Path,
+    Program, ProgramBuilder,
+};
+use common::{Bench, Reason, cause, skip, text};
+
+const FORMAT: ImageFormat = ImageFormat::RGBA_U8;
+
+/// A device with images, or a test that is left out.
+#[track_caller]
+fn bench() -> Option<Bench> {
+    let bench = Bench::new();
+    if bench.queue.device().caps().images.is_none() {
+        skip(Reason::NoImages);
+        return None;
+    }
+    Some(bench)
+}
+
+fn pixels() -> Vec<[u8; 4]> {
+    (0..54).map(|at| [at, at + 1, at + 2, at + 3]).collect()
+}
+
+/// A kernel that reads and writes one image, where the device can; elsewhere it is an error before the driver is asked.
+#[test]
+fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let shape = ImageShape::image_2d(9, 6);
+    let formats = Image::formats(queue, ImageKind::Image2d, ImageAccess::ReadWriteInKernel).unwrap();
+    let image = Image::with_data(queue, shape, FORMAT, &pixels()).unwrap();
+    if !formats.contains(&FORMAT) {
+        // Whatever the program says of the kernel: this one would be built by every device.
+        let source = "kernel void f(global int *a, read_only image2d_t b) { a[0] = get_image_width(b); }";
+        let kernel = Program::from_source(queue, source).unwrap().kernel("f").unwrap();
+        // SAFETY: an error.
+        let wrong =
+            unsafe { bench.graph().kernel(&kernel).write(&bench.buffer(&[0])).read_write(&image).range(1).add() };
+        let wrong = text(wrong);
+        assert!(wrong.contains("that one kernel reads and writes") || wrong.contains("is read_only"), "{wrong}");
+        assert!(text(Image::with_access(queue, shape, FORMAT, ImageAccess::ReadWriteInKernel)).contains("has no"));
+        return;
+    }
+    let source = "kernel void raise(read_write image2d_t image, uint by) {
+        int2 at = (int2)(get_global_id(0), get_global_id(1));
+        write_imageui(image, at, read_imageui(image, at) + by);
+    }";
+    let options = if queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
+    let program = ProgramBuilder::new(queue).options(options).source(source).unwrap();
+    let kernel = program.kernel("raise").unwrap();
+    let image = Image::with_access(queue, shape, FORMAT, ImageAccess::ReadWriteInKernel).unwrap();
+    for path in [Path::Replay, Path::Native, Path::Auto] {
+        let graph = bench.graph();
+        graph.write_image(&image, pixels()).add().unwrap();
+        for by in [1_u32, 2] {
+            // SAFETY: a work-item reads and writes its own pixel.
+            unsafe { graph.kernel(&kernel).read_write(&image).arg(by).range([9, 6]).add() }.unwrap();
+        }
+        let read = graph.read_image::<[u8; 4]>(&image).add().unwrap();
+        let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap();
+        run.wait().unwrap();
+        let expected: Vec<_> = pixels().iter().map(|pixel| pixel.map(|channel| channel + 3)).collect();
+        assert_eq!(*run.get(&read).unwrap(), expected, "{path}");
+    }
+    // One of the formats that kernels can have in one direction at a time, if there is one.
+    let all = Image::formats(queue, ImageKind::Image2d, ImageAccess::ReadWrite).unwrap();
+    if let Some(format) = all.iter().find(|format| !formats.contains(format) && format.pixel_size().is_some()) {
+        let image = Image::new(queue, shape, *format).unwrap();
+        // SAFETY: an error.
+        let wrong = unsafe { bench.graph().kernel(&kernel).read_write(&image).arg(1_u32).range([9, 6]).add() };
+        let wrong = text(wrong);
+        assert!(wrong.contains("the device can do so with ") || wrong.contains("was given"), "{format}: {wrong}");
+    }
+}
+
+/// An image for one direction is used in that direction, and devices have more formats for reading.
+#[test]
+fn images_for_one_direction_are_not_used_in_the_other() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let source = "kernel void copy(read_only image2d_t in, write_only image2d_t out) {
+        int2 at = (int2)(get_global_id(0), get_global_id(1));
+        write_imageui(out, at, read_imageui(in, at));
+    }";
+    let kernel = Program::from_source(queue, source).unwrap().kernel("copy").unwrap();
+    let shape = ImageShape::image_2d(9, 6);
+    let make = |access| Image::with_access(queue, shape, FORMAT, access).unwrap();
+    let (from, into) = (make(ImageAccess::Read), make(ImageAccess::Write));
+    let graph = bench.graph();
+    for (a, b) in [(&into, &make(ImageAccess::Write)), (&from, &make(ImageAccess::Read))] {
+        // SAFETY: an error.
+        let wrong = unsafe { graph.kernel(&kernel).read(a).write(b).range([9, 6]).add() };
+        assert!(matches!(cause(wrong), BuildCause::AccessForbidden { .. }));
+    }
+    assert!(graph.is_empty());
+    graph.write_image(&from, pixels()).add().unwrap();
+    // SAFETY: a work-item writes its own pixel.
+    unsafe { graph.kernel(&kernel).read(&from).write(&into).range([9, 6]).add() }.unwrap();
+    let read = graph.read_image::<[u8; 4]>(&into).add().unwrap();
+    for path in [Path::Replay, Path::Native] {
+        let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&read).unwrap(), pixels(), "{path}");
+    }
+    // What kernels can only read is made by `with_access` alone.
+    let list = |access| Image::formats(queue, ImageKind::Image2d, access).unwrap();
+    let (readable, all) = (list(ImageAccess::Read), list(ImageAccess::ReadWrite));
+    for format in readable.into_iter().filter(|format| !all.contains(format) && format.pixel_size().is_some()) {
+        assert!(text(Image::new(queue, shape, format)).contains("has no image2d_t of format"), "{format}");
+        assert!(Image::with_access(queue, shape, format, ImageAccess::Read).is_ok(), "{format}");
+    }
+    let unknown = ImageFormat::new(ChannelOrder::Rgb, ChannelType::UnormInt8);
+    assert!(text(Image::with_access(queue, shape, unknown, ImageAccess::Read)).contains("it has"));
+}
+
+/// A program's own name for a type of image: what driver tells of it is a name that says nothing.
+#[test]
+fn images_have_types_of_the_programs_own_names() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let source = "typedef read_only image2d_t source;
+    typedef write_only image2d_t target;
+    kernel void copy(source in, target out) {
+        int2 at = (int2)(get_global_id(0), get_global_id(1));
+        write_imageui(out, at, read_imageui(in, at));
+    }";
+    let kernel = Program::from_source(queue, source).unwrap().kernel("copy").unwrap();
+    let shape = ImageShape::image_2d(9, 6);
+    let (from, into) = (
+        Image::with_data(queue, shape, FORMAT, &pixels()).unwrap(),
+        Image::with_data(queue, shape, FORMAT, &[0_u8; 216]).unwrap(),
+    );
+    let graph = bench.graph();
+    // SAFETY: errors.
+    unsafe {
+        let wrong = graph.kernel(&kernel).read(&bench.buffer(&[0])).write(&into).range([9, 6]).add();
+        assert!(text(wrong).contains("is an image"));
+        // PoCL does not know that it is one, runs the kernel, and changes nothing: in plain C as well.
+        if queue.device().caps().platform == "Portable Computing Language" {
+            let wrong = graph.kernel(&kernel).read(&from).write(&into).range([9, 6]).add();
+            assert!(text(wrong).contains("argument 0 `in`, an image of type `source`"));
+            return;
+        }
+        let wrong = graph.kernel(&kernel).write(&from).write(&into).range([9, 6]).add();
+        assert!(text(wrong).contains("is read_only"));
+    }
+    // SAFETY: a work-item writes its own pixel.
+    unsafe { graph.kernel(&kernel).read(&from).write(&into).range([9, 6]).add() }.unwrap();
+    let read = graph.read_image::<[u8; 4]>(&into).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+    run.wait().unwrap();
+    assert_eq!(*run.get(&read).unwrap(), pixels());
+}
