@@ -60,7 +60,7 @@ impl Sweep {
             before.iter_mut().for_each(|(_, references)| *references = 0);
         }
         layer.reset();
-        let results = (one.run)().unwrap();
+        let results = one.run().unwrap();
         if let Err(leak) = layer.wait_for(&before) {
             self.wrong.push(format!("{}: {leak}, without a failure", one.name));
             return;
@@ -83,7 +83,7 @@ impl Sweep {
                 let panics = PANICS.load(SeqCst);
                 layer.reset();
                 layer.fail(&function, skip, status);
-                let outcome = (one.run)();
+                let outcome = one.run();
                 let (failed, met) = (layer.has_failed(), uses::take_errors());
                 layer.reset();
                 if failed {
@@ -112,7 +112,7 @@ impl Sweep {
                 }
             }
         }
-        assert_eq!((one.run)().unwrap(), results, "{}: everything works afterwards", one.name);
+        assert_eq!(one.run().unwrap(), results, "{}: everything works afterwards", one.name);
         if !is_idle() {
             self.wrong.push(format!("{}: a thread never rests again", one.name));
         }
@@ -145,7 +145,7 @@ fn names_it(text: &str, function: &str, status: i32) -> bool {
 /// into a use sets the variable to its name, and OPENCL_LAYERS to the layer's file.
 #[test]
 fn the_child_fails_every_call_once() {
-    let everything: Vec<_> = USES.iter().map(|one| (one.run)().unwrap()).collect();
+    let everything: Vec<_> = USES.iter().map(|one| one.run().unwrap()).collect();
     let (forms, addresses) = (&everything[..8], &everything[23..25]);
     assert!(forms.iter().all(|results| *results == everything[0]), "all paths and queues give the same bytes");
     assert_eq!(addresses[0], addresses[1], "both paths give the same bytes");
@@ -159,7 +159,7 @@ fn the_child_fails_every_call_once() {
         hook(panic);
     }));
     let mut sweep = Sweep::default();
-    for one in USES.iter().filter(|one| only == "all" || only == one.name) {
+    for one in USES.iter().filter(|one| if only == "all" { one.is_swept() } else { only == one.name }) {
         sweep.sweep(&layer, one);
     }
     println!("RESULT {} {}; {} END", sweep.places, sweep.errors, sweep.wrong.join("\n"));
@@ -205,7 +205,8 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     }
     writeln!(out, "sweep: {} places, {} with an error, in {:?}", numbers[0], numbers[1], begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(numbers[0] > 1500 && numbers[1] > 1000, "{numbers:?} are too few: is the layer there?");
+    let swept = USES.iter().filter(|one| one.is_swept()).count();
+    assert!(numbers[0] > 80 * swept && numbers[1] > 50 * swept, "{numbers:?} are too few: is the layer there?");
 }
 
 /// What is asked for once in a process is failed in a process of its own, at its first calls.
@@ -244,12 +245,12 @@ fn the_child_fails_a_first_call() {
     let Ok(skip) = skip.parse() else { return };
     let layer = Layer::open();
     layer.fail(&std::ffi::CString::new(function).unwrap(), skip, -5);
-    let first = (USES[1].run)();
+    let first = USES[1].run();
     let errors = uses::take_errors();
     let reached = layer.has_failed();
     layer.reset();
     assert!(errors.second.is_empty(), "it fails once more: {errors:?}");
-    let results = (USES[1].run)().unwrap();
+    let results = USES[1].run().unwrap();
     assert!(first.is_err() || first.is_ok_and(|first| first == results), "wrong results");
     let nothing: Vec<_> = layer.live().into_iter().map(|(kind, _)| (kind, 0)).collect();
     layer.wait_for(&nothing).unwrap();

@@ -28,44 +28,67 @@ __kernel void stir(__global uint *a) {
 /// A program, and what to call it.
 pub struct Use {
     pub name: &'static str,
-    pub run: fn() -> Result<Vec<Vec<u32>>>,
+    /// The path that its graphs ask for: `Auto` is the environment's choice. A use of queues alone replays.
+    path: Path,
+    run: fn(Path) -> Result<Vec<Vec<u32>>>,
+}
+
+impl Use {
+    pub fn run(&self) -> Result<Vec<Vec<u32>>> {
+        (self.run)(self.path)
+    }
+
+    /// Whether the environment changes what it does: without a path of its own, everything is swept; with one, what
+    /// asks for another path does the same calls once more, unless more is assumed of the device.
+    pub fn is_swept(&self) -> bool {
+        let set = |variable| std::env::var_os(variable).is_some();
+        match self.path {
+            Path::Native => !set("CLGRAPH_PATH") || set("CLGRAPH_ASSUME"),
+            Path::Replay => !set("CLGRAPH_PATH"),
+            _ => true,
+        }
+    }
 }
 
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
 pub const USES: [Use; 31] = [
-    Use { name: "replay", run: || everything(Path::Replay, PLAIN, End::Wait) },
-    Use { name: "native", run: || everything(Path::Native, PLAIN, End::Wait) },
-    Use { name: "out of order", run: || everything(Path::Auto, OUT_OF_ORDER, End::Wait) },
-    Use { name: "native, profiling", run: || everything(Path::Native, PLAIN.profiling(true), End::Wait) },
-    Use { name: "deferred", run: || everything(Path::Replay, PLAIN, End::Defer) },
-    Use { name: "deferred, out of order", run: || everything(Path::Native, OUT_OF_ORDER, End::Defer) },
-    Use { name: "dropped", run: || everything(Path::Replay, PLAIN, End::Drop) },
-    Use { name: "dropped, native", run: || everything(Path::Native, PLAIN, End::Drop) },
-    Use { name: "failed dependency", run: failed_dependency },
-    Use { name: "several threads", run: several_threads },
-    Use { name: "several executables", run: several_executables },
-    Use { name: "results held", run: results_held },
-    Use { name: "mixed paths", run: mixed_paths },
-    Use { name: "small command buffers", run: small_command_buffers },
-    Use { name: "behind a gate", run: behind_a_gate },
-    Use { name: "nothing to do", run: nothing_to_do },
-    Use { name: "a binary", run: a_binary },
-    Use { name: "objects of opencl3", run: objects_of_opencl3 },
-    Use { name: "events and queues", run: events_and_queues },
-    Use { name: "recorded", run: recorded },
-    Use { name: "executed by the queue", run: executed },
-    Use { name: "updated", run: || updated(Path::Replay) },
-    Use { name: "updated, native", run: || updated(Path::Native) },
-    Use { name: "addresses", run: || addresses::in_a_graph(Path::Replay) },
-    Use { name: "addresses, native", run: || addresses::in_a_graph(Path::Native) },
-    Use { name: "addresses, executed", run: addresses::on_a_queue },
-    Use { name: "owned memory", run: || addresses::owned(Path::Replay) },
-    Use { name: "owned memory, native", run: || addresses::owned(Path::Native) },
-    Use { name: "images", run: || images::in_a_graph(Path::Replay) },
-    Use { name: "images, native", run: || images::in_a_graph(Path::Native) },
-    Use { name: "images, executed", run: images::on_a_queue },
+    Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
+    Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
+    Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
+    Use {
+        name: "native, profiling",
+        path: Path::Native,
+        run: |path| everything(path, PLAIN.profiling(true), End::Wait),
+    },
+    Use { name: "deferred", path: Path::Replay, run: |path| everything(path, PLAIN, End::Defer) },
+    Use { name: "deferred, out of order", path: Path::Native, run: |path| everything(path, OUT_OF_ORDER, End::Defer) },
+    Use { name: "dropped", path: Path::Replay, run: |path| everything(path, PLAIN, End::Drop) },
+    Use { name: "dropped, native", path: Path::Native, run: |path| everything(path, PLAIN, End::Drop) },
+    Use { name: "failed dependency", path: Path::Auto, run: |_| failed_dependency() },
+    Use { name: "several threads", path: Path::Auto, run: |_| several_threads() },
+    Use { name: "several executables", path: Path::Auto, run: |_| several_executables() },
+    Use { name: "results held", path: Path::Auto, run: |_| results_held() },
+    Use { name: "mixed paths", path: Path::Native, run: mixed_paths },
+    Use { name: "small command buffers", path: Path::Native, run: small_command_buffers },
+    Use { name: "behind a gate", path: Path::Auto, run: |_| behind_a_gate() },
+    Use { name: "nothing to do", path: Path::Auto, run: |_| nothing_to_do() },
+    Use { name: "a binary", path: Path::Auto, run: |_| a_binary() },
+    Use { name: "objects of opencl3", path: Path::Auto, run: |_| objects_of_opencl3() },
+    Use { name: "events and queues", path: Path::Auto, run: |_| events_and_queues() },
+    Use { name: "recorded", path: Path::Auto, run: |_| recorded() },
+    Use { name: "executed by the queue", path: Path::Replay, run: |_| executed() },
+    Use { name: "updated", path: Path::Replay, run: updated },
+    Use { name: "updated, native", path: Path::Native, run: updated },
+    Use { name: "addresses", path: Path::Replay, run: addresses::in_a_graph },
+    Use { name: "addresses, native", path: Path::Native, run: addresses::in_a_graph },
+    Use { name: "addresses, executed", path: Path::Replay, run: |_| addresses::on_a_queue() },
+    Use { name: "owned memory", path: Path::Replay, run: addresses::owned },
+    Use { name: "owned memory, native", path: Path::Native, run: addresses::owned },
+    Use { name: "images", path: Path::Replay, run: images::in_a_graph },
+    Use { name: "images, native", path: Path::Native, run: images::in_a_graph },
+    Use { name: "images, executed", path: Path::Replay, run: |_| images::on_a_queue() },
 ];
 
 /// How [`everything`] goes on when it has an executable.
@@ -305,7 +328,7 @@ pub fn results_held() -> Result<Vec<Vec<u32>>> {
 }
 
 /// Command buffers with a part between them that they cannot hold.
-fn mixed_paths() -> Result<Vec<Vec<u32>>> {
+fn mixed_paths(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
     let stir = again(|| program.kernel("stir"))?;
@@ -320,14 +343,14 @@ fn mixed_paths() -> Result<Vec<Vec<u32>>> {
         graph.copy(&a, &b).add()?;
         reads.push(graph.read(&b).add()?);
     }
-    let executable = again(|| graph.finalize(Finalize::new().path(Path::Native)))?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path)))?;
     let submit = || executable.submit(&queue);
     let run = again(submit)?;
     reads.iter().map(|read| result(&run, read, submit)).collect()
 }
 
 /// Many command buffers behind each other, on a second kind of queue too.
-fn small_command_buffers() -> Result<Vec<Vec<u32>>> {
+fn small_command_buffers(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let timed = beside(&queue, PLAIN.profiling(true))?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
@@ -340,7 +363,7 @@ fn small_command_buffers() -> Result<Vec<Vec<u32>>> {
         unsafe { graph.kernel(&stir).read_write(&a).range(64).add() }?;
     }
     let read = graph.read(&a).add()?;
-    let executable = again(|| graph.finalize(Finalize::new().path(Path::Native).commands_per_buffer(2)))?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).commands_per_buffer(2)))?;
     let submits = [&queue, &timed].map(|queue| {
         let executable = &executable;
         move || executable.submit(queue)
