@@ -75,3 +75,9 @@ pub(crate) fn refuses_rows(caps: &Caps) -> bool {
 pub(crate) fn dies_of_buffer_fills(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("3.")
 }
+
+/// Whether SVM that was mapped once is never given back, though it is unmapped, and the next allocation at its address ends the
+/// process (PoCL 7.1: "Overlapping BDA pointer"). The device is the host there, so its commands being complete is enough.
+pub(crate) fn keeps_mapped_svm(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
+}

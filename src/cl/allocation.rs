@@ -140,6 +140,10 @@ impl Allocation {
         self.api
     }
 
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
     pub(super) fn size(&self) -> usize {
         self.size
     }

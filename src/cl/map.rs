@@ -17,6 +17,7 @@ use super::mem::Address;
 use super::queue::DriverQueue;
 use crate::caps::MemoryKind;
 use crate::error::{DriverError, MemoryError, Result, Status};
+use crate::known;
 
 /// What the host is going to do with mapped memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,14 +86,14 @@ impl<T: Element> Mapped<T> {
             Address::Pointer(start, allocation) => {
                 pointer = start;
                 match (allocation.kind(), allocation.api()) {
-                    (MemoryKind::SvmCoarse, Api::Svm) => {
+                    (MemoryKind::SvmCoarse, Api::Svm) if !known::keeps_mapped_svm(allocation.device().caps()) => {
                         enqueue::enqueue("clEnqueueSVMMap", &to, |core, count, list, event| {
                             let Some(map) = core.clEnqueueSVMMap else { return CL_INVALID_OPERATION };
                             // SAFETY: **live**, **lists**; memory that `region` keeps.
                             unsafe { map(queue.raw(), 1, flags, start, size, count, list, event) }
                         })?
                     }
-                    (kind, _) if kind.is_host_accessible() => {
+                    (kind, api) if kind.is_host_accessible() || matches!(api, Api::Svm) => {
                         by_command = false;
                         Some(enqueue::marker(queue, &Waits::NONE)?)
                     }

@@ -1,6 +1,8 @@
 //! Programs of the sweep that use memory with addresses.
 
-use clgraph::{Buffer, ExecuteKernel, Finalize, Graph, Memory, MemoryKind, Parameter, Path, Program, Queue, Result};
+use clgraph::{
+    Buffer, ExecuteKernel, Finalize, Graph, MapMode, Memory, MemoryKind, Parameter, Path, Program, Queue, Result,
+};
 
 use crate::uses::{SOURCE, again, result, setup};
 
@@ -28,6 +30,7 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     // SAFETY: a work-item touches its own element.
     let node = unsafe { kernel.add()? };
     graph.prefetch(&a).add()?;
+    graph.prefetch_to_host(&a).add()?;
     graph.advise(&a, 0).add()?;
     again(|| graph.copy(&b, &buffer).add())?;
     again(|| graph.copy_rect(&a, &b).region([4, 4, 1]).src_pitch(16, 0).dst_pitch(8, 0).add())?;
@@ -68,6 +71,8 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
         // SAFETY: a work-item touches its own element.
         unsafe { launch.enqueue_nd_range(&queue) }
     })?;
+    let c = memory(&queue, &[MemoryKind::UsmHost])?;
+    again(|| queue.enqueue_write_buffer(&c, 0, &[4; 256], &[]))?;
     let pending = again(|| queue.enqueue_read_buffer_owned(&a, 0, 256, &[]))?;
     let first = again(|| pending.wait())?;
     drop(a);
@@ -77,6 +82,29 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
         Ok(content)
     })?;
     Ok(vec![first, second])
+}
+
+/// Memory of each kind that the host may map, behind an event.
+pub fn mapped() -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let mut results = Vec::new();
+    for kinds in [&[][..], &[MemoryKind::SvmCoarse], &[MemoryKind::UsmShared, MemoryKind::SvmFine]] {
+        let memory = memory(&queue, kinds)?;
+        let first = again(|| queue.enqueue_fill_buffer(&memory, &[5], 0, 1024, &[]))?;
+        again(|| {
+            // SAFETY: of both: nothing else uses the memory.
+            let mut mapped = unsafe { queue.map(&memory, MapMode::Write, &[&first]) }?;
+            mapped.as_mut_slice()?[7] = 9;
+            Ok(mapped.unmap()?)
+        })?;
+        // One that is dropped.
+        results.push(again(|| {
+            // SAFETY: as above.
+            let mapped = unsafe { queue.map(&memory.slice(..8)?, MapMode::Read, &[]) }?;
+            Ok(mapped.to_vec())
+        })?);
+    }
+    Ok(results)
 }
 
 /// Memory of the graph's own, with zeros in it, alone and in a parent.

@@ -1,8 +1,8 @@
 //! Programs of the sweep that use images and samplers.
 
 use clgraph::{
-    Addressing, Buffer, ExecuteKernel, Filter, Finalize, Graph, Image, ImageFormat, ImageShape, Path, Program, Queue,
-    Result, Sampler,
+    Addressing, Buffer, ExecuteKernel, Filter, Finalize, Graph, Image, ImageFormat, ImageShape, MapMode, Path, Program,
+    Queue, Result, Sampler,
 };
 
 use crate::uses::{again, result, setup};
@@ -101,4 +101,26 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
         Ok(content)
     })?;
     Ok(vec![first, second])
+}
+
+/// A part of an image that the host writes and reads.
+pub fn mapped() -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    if queue.device().caps().images.is_none() {
+        return Ok(Vec::new());
+    }
+    let a = image(&queue)?;
+    let first = again(|| queue.enqueue_fill_image(&a, [5_u32; 4], [0; 3], SIZE, &[]))?;
+    again(|| {
+        // SAFETY: of both: nothing else uses the image.
+        let mut mapped = unsafe { queue.map_image::<u32>(&a, [2, 1, 0], [3, 2, 1], MapMode::Write, &[&first]) }?;
+        mapped.row_mut(1, 0)?.fill(9);
+        Ok(mapped.unmap()?)
+    })?;
+    let row = again(|| {
+        // SAFETY: as above.
+        let mapped = unsafe { queue.map_image::<u32>(&a, [0, 2, 0], [8, 1, 1], MapMode::Read, &[]) }?;
+        Ok(mapped.row(0, 0).unwrap_or_default().to_vec())
+    })?;
+    Ok(vec![row])
 }

@@ -116,7 +116,11 @@ fn the_layer_passes_on_as_many_arguments_as_the_functions_have() {
         let name = line.split(' ').nth(1).unwrap().trim_end_matches(';');
         let alone = if section == "free" { 2 } else { 1 };
         let words = line.split_once('(').map_or(alone, |(_, words)| words.split_whitespace().count());
-        let last = usize::from(section == "create" || section == "enqueue");
+        let last = match section {
+            "create" | "enqueue" | "unmap" => 1,
+            "map" => 2,
+            _ => 0,
+        };
         if let Some(parameters) = parameters(name) {
             assert_eq!(words + last, parameters, "{line}");
             checked += 1;

@@ -53,7 +53,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 31] = [
+pub const USES: [Use; 33] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -84,11 +84,13 @@ pub const USES: [Use; 31] = [
     Use { name: "addresses", path: Path::Replay, run: addresses::in_a_graph },
     Use { name: "addresses, native", path: Path::Native, run: addresses::in_a_graph },
     Use { name: "addresses, executed", path: Path::Replay, run: |_| addresses::on_a_queue() },
+    Use { name: "mapped", path: Path::Replay, run: |_| addresses::mapped() },
     Use { name: "owned memory", path: Path::Replay, run: addresses::owned },
     Use { name: "owned memory, native", path: Path::Native, run: addresses::owned },
     Use { name: "images", path: Path::Replay, run: images::in_a_graph },
     Use { name: "images, native", path: Path::Native, run: images::in_a_graph },
     Use { name: "images, executed", path: Path::Replay, run: |_| images::on_a_queue() },
+    Use { name: "images, mapped", path: Path::Replay, run: |_| images::mapped() },
 ];
 
 /// How [`everything`] goes on when it has an executable.

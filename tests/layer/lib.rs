@@ -28,10 +28,11 @@ enum Kind {
     CommandBuffer,
     Memory,
     Sampler,
+    Mapping,
 }
 
 /// The names of the kinds, in their order.
-const KINDS: [&CStr; 10] = [
+const KINDS: [&CStr; 11] = [
     c"device",
     c"context",
     c"queue",
@@ -42,6 +43,7 @@ const KINDS: [&CStr; 10] = [
     c"command buffer",
     c"USM or SVM",
     c"sampler",
+    c"mapping",
 ];
 
 static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len()];
@@ -78,6 +80,8 @@ macro_rules! wrappers {
         create { $( $c_at:literal $c_name:ident $c_kind:ident ($($c_arg:ident)*); )* }
         call { $( $p_at:literal $p_name:ident ($($p_arg:ident)*); )* }
         enqueue { $( $e_at:literal $e_name:ident ($($e_arg:ident)*); )* }
+        map { $( $a_at:literal $a_name:ident ($($a_arg:ident)*); )* }
+        unmap { $( $u_at:literal $u_name:ident ($($u_arg:ident)*); )* }
         last { $( $l_at:literal $l_name:ident ($($l_arg:ident)*); )* }
         retain { $( $r_at:literal $r_name:ident $r_kind:ident; )* }
         release { $( $f_at:literal $f_name:ident $f_kind:ident; )* }
@@ -134,7 +138,52 @@ macro_rules! wrappers {
                     if status as i32 == 0 && event != 0 {
                         count(Kind::Event, 1);
                     }
+                    if status as i32 == 0 && $e_at == SVM_MAP {
+                        count(Kind::Mapping, 1);
+                    }
                     status
+                }
+            )*
+            $(
+                /// The last arguments are the places for an event and for the status.
+                pub(super) unsafe extern "C" fn $a_name($($a_arg: usize,)* event: usize, status: usize) -> usize {
+                    type Function =
+                        unsafe extern "C" fn($($a_arg: wrappers!(@word $a_arg),)* usize, usize) -> usize;
+                    if let Some(error) = enter($a_at) {
+                        if status != 0 {
+                            // SAFETY: the caller's place for the status.
+                            unsafe { *ptr::with_exposed_provenance_mut::<i32>(status) = error };
+                        }
+                        return 0;
+                    }
+                    // SAFETY: as above.
+                    let address = unsafe {
+                        let function = std::mem::transmute::<usize, Function>(TARGET[$a_at].load(SeqCst));
+                        function($($a_arg,)* event, status)
+                    };
+                    if address != 0 {
+                        count(Kind::Mapping, 1);
+                        count(Kind::Event, i64::from(event != 0));
+                    }
+                    address
+                }
+            )*
+            $(
+                /// Does its work also when it says that it failed: what is not unmapped would leak. Then it gives no event.
+                pub(super) unsafe extern "C" fn $u_name($($u_arg: usize,)* event: usize) -> usize {
+                    type Function = unsafe extern "C" fn($($u_arg: wrappers!(@word $u_arg),)* usize) -> usize;
+                    let failed = enter($u_at);
+                    let event = if failed.is_some() { 0 } else { event };
+                    // SAFETY: as above.
+                    let status = unsafe {
+                        let function = std::mem::transmute::<usize, Function>(TARGET[$u_at].load(SeqCst));
+                        function($($u_arg,)* event)
+                    };
+                    if status as i32 == 0 {
+                        count(Kind::Mapping, -1);
+                        count(Kind::Event, i64::from(event != 0));
+                    }
+                    failed.map_or(status, |error| error as usize)
                 }
             )*
             $(
@@ -198,6 +247,8 @@ macro_rules! wrappers {
                 $( ($c_at, stringify!($c_name), wrapped::$c_name as *const () as usize), )*
                 $( ($p_at, stringify!($p_name), wrapped::$p_name as *const () as usize), )*
                 $( ($e_at, stringify!($e_name), wrapped::$e_name as *const () as usize), )*
+                $( ($a_at, stringify!($a_name), wrapped::$a_name as *const () as usize), )*
+                $( ($u_at, stringify!($u_name), wrapped::$u_name as *const () as usize), )*
                 $( ($r_at, stringify!($r_name), wrapped::$r_name as *const () as usize), )*
                 $( ($l_at, stringify!($l_name), wrapped::$l_name as *const () as usize), )*
                 $( ($f_at, stringify!($f_name), wrapped::$f_name as *const () as usize), )*
@@ -306,12 +357,21 @@ wrappers! {
         106 clEnqueueBarrierWithWaitList (a b c);
         129 clEnqueueSVMMemcpy (a b c d e f g);
         130 clEnqueueSVMMemFill (a b c d e f g);
+        131 clEnqueueSVMMap (a b c d e f g);
         139 clEnqueueSVMMigrateMem (a b c d e f g);
         259 clEnqueueCommandBufferKHR (a b c d e);
         272 clEnqueueMemcpyINTEL (a b c d e f g);
         273 clEnqueueMemFillINTEL (a b c d e f g);
         274 clEnqueueMigrateMemINTEL (a b c d e f);
         275 clEnqueueMemAdviseINTEL (a b c d e f);
+    }
+    map {
+        56 clEnqueueMapBuffer (a b c d e f g h);
+        57 clEnqueueMapImage (a b c d e f g h i j);
+    }
+    unmap {
+        58 clEnqueueUnmapMemObject (a b c d e);
+        132 clEnqueueSVMUnmap (a b c d);
     }
     last {
         85 clSetUserEventStatus (a b);
@@ -342,6 +402,9 @@ wrappers! {
         269 clMemFreeINTEL;
     }
 }
+
+/// The place of `clEnqueueSVMMap` in the table.
+const SVM_MAP: usize = 131;
 
 /// The place of `clSVMAlloc` in the table.
 const SVM_ALLOC: usize = 126;
