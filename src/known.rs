@@ -43,9 +43,9 @@ pub(crate) fn tells_start(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
-/// Whether images stay unseen behind a type name of the program's own: PoCL (3.1 to 7.1) gives the kernel something else then,
-/// and says that all is well.
-pub(crate) fn misses_named_images(caps: &Caps) -> bool {
+/// Whether images and samplers stay unseen behind a type name of the program's own: PoCL (3.1 to 7.1) gives the kernel something
+/// else then, says that all is well, and crashes over samplers.
+pub(crate) fn misses_named_types(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 

@@ -393,7 +393,7 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
         graph.fill(&graph.alloc(2 * LEN).add().unwrap().slice(..LEN).unwrap(), 1_u32).add().unwrap();
     });
     for (to, from, why) in [
-        (&empty, &plain, "it is a empty node in one and a allocation in the other"),
+        (&empty, &plain, "it is an empty node in one and an allocation in the other"),
         (&plain, &zeroed, "its allocation is zero when it is finalized in one"),
         (&plain, &longer, "its allocation has 4096 bytes in one and 8192 in the other"),
     ] {

@@ -3,8 +3,8 @@
 mod common;
 
 use clgraph::{
-    BuildCause, ChannelOrder, ChannelType, Finalize, Image, ImageAccess, ImageFormat, ImageKind, ImageShape, Path,
-    Program, ProgramBuilder,
+    Addressing, BuildCause, ChannelOrder, ChannelType, ExecuteKernel, Filter, Finalize, Image, ImageAccess,
+    ImageFormat, ImageKind, ImageShape, Path, Program, ProgramBuilder, Sampler,
 };
 use common::{Bench, Reason, cause, skip, text};
 
@@ -66,6 +66,22 @@ fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
         let expected: Vec<_> = pixels().iter().map(|pixel| pixel.map(|channel| channel + 3)).collect();
         assert_eq!(*run.get(&read).unwrap(), expected, "{path}");
     }
+    // One that was made for one direction.
+    for access in [ImageAccess::Read, ImageAccess::Write] {
+        let image = Image::with_access(queue, shape, FORMAT, access).unwrap();
+        let graph = bench.graph();
+        let mut launch = ExecuteKernel::new(&kernel);
+        launch.set_arg(&image).set_arg(&1_u32).set_global_work_sizes(&[9, 6]);
+        // SAFETY: errors.
+        let wrong = unsafe {
+            [
+                cause(graph.kernel(&kernel).read_write(&image).arg(1_u32).range([9, 6]).add()),
+                cause(graph.kernel(&kernel).read(&image).arg(1_u32).range([9, 6]).add()),
+                cause(launch.enqueue_nd_range(queue)),
+            ]
+        };
+        assert!(wrong.iter().all(|cause| matches!(cause, BuildCause::AccessForbidden { .. })), "{wrong:?}");
+    }
     // One of the formats that kernels can have in one direction at a time, if there is one.
     let all = Image::formats(queue, ImageKind::Image2d, ImageAccess::ReadWrite).unwrap();
     if let Some(format) = all.iter().find(|format| !formats.contains(format) && format.pixel_size().is_some()) {
@@ -115,6 +131,40 @@ fn images_for_one_direction_are_not_used_in_the_other() {
     }
     let unknown = ImageFormat::new(ChannelOrder::Rgb, ChannelType::UnormInt8);
     assert!(text(Image::with_access(queue, shape, unknown, ImageAccess::Read)).contains("it has"));
+}
+
+/// A program's own name for the type of samplers, of which drivers tell no more than of any other type.
+#[test]
+fn samplers_have_types_of_the_programs_own_names() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let source = "typedef sampler_t edge;
+    kernel void copy(read_only image2d_t in, edge how, write_only image2d_t out) {
+        int2 at = (int2)(get_global_id(0), get_global_id(1));
+        write_imageui(out, at, read_imageui(in, how, at));
+    }";
+    let kernel = Program::from_source(queue, source).unwrap().kernel("copy").unwrap();
+    let shape = ImageShape::image_2d(9, 6);
+    let from = Image::with_data(queue, shape, FORMAT, &pixels()).unwrap();
+    let into = Image::with_data(queue, shape, FORMAT, &[0_u8; 216]).unwrap();
+    let edge = Sampler::new(queue, false, Addressing::ClampToEdge, Filter::Nearest).unwrap();
+    // PoCL crashes over it.
+    if queue.device().caps().platform == "Portable Computing Language" {
+        // SAFETY: an error.
+        let wrong = unsafe { bench.graph().kernel(&kernel).read(&from).arg(&edge).write(&into).range([9, 6]).add() };
+        assert!(text(wrong).contains("argument 1 `how`, a sampler of type `edge`"));
+        return;
+    }
+    for path in [Path::Replay, Path::Native] {
+        let graph = bench.graph();
+        graph.fill_image(&into, [0_u32; 4]).add().unwrap();
+        // SAFETY: a work-item writes its own pixel.
+        unsafe { graph.kernel(&kernel).read(&from).arg(&edge).write(&into).range([9, 6]).add() }.unwrap();
+        let read = graph.read_image::<[u8; 4]>(&into).add().unwrap();
+        let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&read).unwrap(), pixels(), "{path}");
+    }
 }
 
 /// A program's own name for a type of image: what driver tells of it is a name that says nothing.

@@ -399,7 +399,8 @@ fn samplers_are_arguments_and_outlive_their_launches() {
             // SAFETY: as above.
             let node = unsafe { node.add().unwrap() };
             let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
-            drop(graph.fill(&out, [0.0; 4]));
+            let forget = || queue.enqueue_fill_buffer(&out, &[[-1.0_f32; 4]], 0, 128, &[]).unwrap().wait().unwrap();
+            forget();
             run(&executable, queue);
             check(&out, &path.to_string());
             // Another sampler, and back.
@@ -409,10 +410,12 @@ fn samplers_are_arguments_and_outlive_their_launches() {
                 // SAFETY: as above.
                 unsafe { launch.replace(node).unwrap() };
                 executable.update(&node).unwrap();
+                forget();
                 run(&executable, queue);
                 check(&out, &format!("{path}, normalized {normalized}"));
             }
             // In flight when it is dropped.
+            forget();
             let gate = UserEvent::new(queue);
             let running = executable.submit_to(queue).after(&gate.0).submit().unwrap();
             drop((executable, graph));
@@ -521,9 +524,93 @@ fn pictures_are_made_of_buffers_where_the_device_can() {
         text(graph.copy_image_to_buffer(&picture, &buffer.slice(..4 * width * height).unwrap()).add())
             .contains("overlap")
     );
+    // Apart, and of one buffer all the same.
+    let long = Buffer::<u8>::new(queue, 2 * pitch * height).unwrap();
+    let picture_of_long = Image::from_buffer_2d(queue, &long, (width, height), FORMAT, pitch).unwrap();
+    let rest = long.slice(pitch * height..pitch * height + 4 * width * height).unwrap();
+    let apart = text(graph.copy_image_to_buffer(&picture_of_long, &rest).add());
+    assert!(apart.contains("an image and the buffer that it is made of"), "{apart}");
     assert!(text(Image::from_buffer_2d(queue, &buffer, (width, height), FORMAT, 4)).contains("bytes apart"));
+    // Rows are packed only where the device takes that.
+    let packed = Image::from_buffer_2d(queue, &buffer, (width, height), FORMAT, 0);
+    match (4 * width).is_multiple_of(4 * pixels) {
+        true => assert_eq!(packed.unwrap().shape(), picture.shape()),
+        false => assert!(text(packed).contains(&format!("use a multiple of {}", 4 * pixels))),
+    }
+    // A group whose parameter it becomes knows where its rows are.
+    let small = Image::new(queue, ImageShape::image_2d(width, height), FORMAT).unwrap();
+    let parameter = Parameter::image(&small);
+    let mirror = program.kernel("mirror").unwrap();
+    let launch = graph.kernel(&mirror).read(&parameter).write(&out).arg(1_u32).range([width, height]);
+    // SAFETY: a work-item writes its own pixel.
+    let group = unsafe { graph.command_group([launch]) }.unwrap();
+    parameter.set(&picture).unwrap();
+    let node = graph.group(&group).add().unwrap();
+    let rows = graph.fill(&buffer.slice((height - 1) * pitch..).unwrap(), 7_u8).add().unwrap();
+    assert_eq!(graph.predecessors(rows).unwrap(), [node]);
     let short = Buffer::<u8>::new(queue, pitch * height - 1).unwrap();
     assert!(text(Image::from_buffer_2d(queue, &short, (width, height), FORMAT, pitch)).contains("the buffer has"));
+}
+
+/// A copy of no pixels does nothing, whatever it is between.
+#[test]
+fn copies_of_no_pixels_do_nothing() {
+    let Some((bench, _)) = bench() else { return };
+    let queue = &bench.queue;
+    let bytes = Buffer::<u8>::new(queue, 64).unwrap();
+    for from in ImageKind::ALL {
+        for into in ImageKind::ALL {
+            let (a, b) = (image(&bench, from, 1), image(&bench, into, 2));
+            let graph = bench.graph();
+            let Ok(node) = graph.copy_image(&a, &b).region([4, 0, 1]).add() else {
+                // What goes wrong on the driver is refused whatever its size.
+                assert!(matches!(
+                    cause(graph.copy_image(&a, &b).region([4, 1, 1]).add()),
+                    BuildCause::NotSupported { .. }
+                ));
+                continue;
+            };
+            // It uses nothing, so nothing waits for it.
+            let next = graph.copy_image(&b, &a).region([4, 1, 0]).add();
+            assert!(next.is_err() || graph.predecessors(next.unwrap()).unwrap().is_empty(), "{from}, {into}, {node}");
+            let before = content(queue, &b);
+            queue.enqueue_copy_image(&a, &b, [0; 3], [0; 3], [4, 0, 1], &[]).unwrap().wait().unwrap();
+            run(&graph.finalize(Finalize::new()).unwrap(), queue);
+            assert_eq!(content(queue, &b), before, "{from} to {into}");
+        }
+        let a = image(&bench, from, 1);
+        let refused = |error: clgraph::Error| matches!(cause::<()>(Err(error)), BuildCause::NotSupported { .. });
+        let copied = queue.enqueue_copy_image_to_buffer(&a, &bytes, [0; 3], [4, 0, 1], 0, &[]);
+        assert!(copied.map_or_else(refused, |event| event.wait().is_ok()), "{from}");
+    }
+}
+
+/// Graphs and executables let go of samplers that updates have replaced.
+#[test]
+fn samplers_that_were_replaced_are_released() {
+    let Some((bench, program)) = bench() else { return };
+    let (queue, sampled) = (&bench.queue, program.kernel("sampled").unwrap());
+    let row = Image::with_data(queue, ImageShape::image_2d(4, 1), ImageFormat::RGBA_F32, &[[1.0_f32; 4]; 4]).unwrap();
+    let out = Buffer::<[f32; 4]>::new(queue, 8).unwrap();
+    let graph = bench.graph();
+    let new = || Sampler::new(queue, false, Addressing::ClampToEdge, Filter::Nearest).unwrap();
+    let launch = |sampler: &Sampler| graph.kernel(&sampled).read(&row).arg(sampler).write(&out).arg(0.5_f32).range(8);
+    // SAFETY: a work-item writes its own element.
+    let node = unsafe { launch(&new()).add().unwrap() };
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    // A reference each, which tells how many there are.
+    let mut watched = Vec::new();
+    for _ in 0..100 {
+        let sampler = new();
+        watched.push(sampler.to_opencl3().unwrap());
+        // SAFETY: as above.
+        unsafe { launch(&sampler).replace(node).unwrap() };
+        executable.update(&node).unwrap();
+        run(&executable, queue);
+    }
+    // Those of some changes are let go at once.
+    let held = watched.iter().filter(|sampler| sampler.reference_count().unwrap() > 1).count();
+    assert!((1..50).contains(&held), "{held}");
 }
 
 /// Copies between all pairs of kinds, of what both can have: some pixels of a row.
@@ -582,7 +669,7 @@ fn images_of_any_kind_are_copied_to_any_other() {
 /// The pixels of a sub-buffer: they lie where it does, and order what uses its buffer there.
 #[test]
 fn images_are_made_of_sub_buffers() {
-    let Some((bench, _)) = bench() else { return };
+    let Some((bench, program)) = bench() else { return };
     let queue = &bench.queue;
     let align = queue.device().caps().sub_buffer_align.max(4);
     let buffer = Buffer::<u8>::new(queue, 3 * align).unwrap();
@@ -600,6 +687,11 @@ fn images_are_made_of_sub_buffers() {
         let under = graph.fill(&part, 6_u8).add().unwrap();
         let pixel = graph.fill_image(&row, [9_u32; 4]).area([1, 0, 0], [1, 1, 1]).add().unwrap();
         assert_eq!(graph.predecessors(pixel).unwrap(), [under]);
+        // Other bytes of the sub-buffer, but the image is made of all of it.
+        let tail = bench.graph();
+        let last = tail.fill(&part.slice(align - 4..).unwrap(), 6_u8).add().unwrap();
+        let pixel = tail.fill_image(&row, [9_u32; 4]).area([1, 0, 0], [1, 1, 1]).add().unwrap();
+        assert_eq!(tail.predecessors(pixel).unwrap(), [last]);
         let all = graph.read(&buffer).add().unwrap();
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
         let run = executable.submit(queue).unwrap();
@@ -607,6 +699,17 @@ fn images_are_made_of_sub_buffers() {
         let mut expected = [[5; 1], [6; 1], [1; 1]].map(|byte| byte.repeat(align)).concat();
         expected[align + 4..align + 8].fill(9);
         assert_eq!(*run.get(&all).unwrap(), expected, "{path}");
+    }
+    // One kernel that has the image and bytes beside it.
+    let raise = program.kernel("both").unwrap();
+    let words = buffer.cast::<u32>().unwrap();
+    let slice = |range: std::ops::Range<usize>| words.slice(range.start / 4..range.end / 4).unwrap();
+    let graph = bench.graph();
+    // SAFETY: of both: a work-item writes its own element; the second is an error.
+    unsafe {
+        graph.kernel(&raise).read(&row).write(&slice(0..align)).range(1).add().unwrap();
+        let same = graph.kernel(&raise).read(&row).write(&slice(align..2 * align)).range(1).add();
+        assert_eq!(cause(same), BuildCause::ImageShared { image: 0, other: 1 });
     }
 }
 
@@ -738,7 +841,12 @@ fn images_are_mapped_as_rows() {
                 found.iter_mut().for_each(|pixel| pixel[3] ^= 0x55);
             }
         }
-        assert!(mapped.row(area.region[1], 0).is_none() && mapped.row_mut(0, area.region[2]).is_err());
+        assert!(mapped.row(area.region[1], 0).is_none() && mapped.row(usize::MAX, usize::MAX).is_none());
+        let (beyond, at) = (text(mapped.row_mut(0, area.region[2]).map(|_| ())), area.region[2]);
+        assert!(
+            beyond.contains(&format!("{at}..{}", at + 1)) && beyond.contains(&format!("there are {at}")),
+            "{beyond}"
+        );
         mapped.unmap().unwrap();
         places.iter().for_each(|at| expected[*at][3] ^= 0x55);
         assert_eq!(content(queue, &image), expected, "{kind}");
@@ -780,7 +888,9 @@ fn wrong_images_and_arguments_are_clear_errors() {
     let rgb = ImageFormat::new(clgraph::ChannelOrder::Rgb, clgraph::ChannelType::UnormInt8);
     let error = text(Image::new(queue, ImageShape::image_2d(4, 4), rgb));
     assert!(
-        error.contains("has no image2d_t of format RGB UNORM_INT8: it has ") && error.contains("RGBA UNSIGNED_INT8"),
+        error.contains(
+            "has no image2d_t of format RGB UNORM_INT8 for kernels that read it and kernels that write it: it has "
+        ) && error.contains("RGBA UNSIGNED_INT8"),
         "{error}"
     );
     let formats = Image::formats(queue, ImageKind::Image2d, ImageAccess::ReadWrite).unwrap();

@@ -127,8 +127,8 @@ fn images(ask: Ask, has: &dyn Fn(&str) -> bool, version: Version) -> Result<Opti
         return Ok(None);
     }
     // Queries of OpenCL 2.0.
-    let newer = |name| if version.major >= 2 { ask.number(name) } else { Ok(0) };
-    let pitch = newer(CL_DEVICE_IMAGE_PITCH_ALIGNMENT)? as usize;
+    let newer = |name| if version.major >= 2 { ask.number(name).unwrap_or(0) } else { 0 };
+    let pitch = newer(CL_DEVICE_IMAGE_PITCH_ALIGNMENT) as usize;
     Ok(Some(ImageCaps {
         max_2d: [ask.size(CL_DEVICE_IMAGE2D_MAX_WIDTH)?, ask.size(CL_DEVICE_IMAGE2D_MAX_HEIGHT)?],
         max_3d: [
@@ -140,7 +140,7 @@ fn images(ask: Ask, has: &dyn Fn(&str) -> bool, version: Version) -> Result<Opti
         max_buffer: ask.size(CL_DEVICE_IMAGE_MAX_BUFFER_SIZE)?,
         max_read: ask.number(CL_DEVICE_MAX_READ_IMAGE_ARGS)?,
         max_write: ask.number(CL_DEVICE_MAX_WRITE_IMAGE_ARGS)?,
-        max_read_write: newer(CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS)?,
+        max_read_write: newer(CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS),
         max_samplers: ask.number(CL_DEVICE_MAX_SAMPLERS)?,
         // OpenCL 2.0 has them, and 3.0 made them a question, which is answered by 0.
         buffer_pitch: (has("cl_khr_image2d_from_buffer") || version.major == 2)

@@ -1,5 +1,6 @@
 //! Contexts.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,9 +9,11 @@ use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 use super::check;
 use super::device::Device;
 use super::handle::{ContextKind, Handle, ProgramKind};
+use super::image::{Formats, ImageAccess};
 use super::info::{self, ask};
 use crate::error::{Result, SetupError};
 use crate::ffi::core::Core;
+use crate::images::ImageKind;
 
 /// An OpenCL context with its devices. Cheap to clone; equal when it is the same context.
 ///
@@ -27,6 +30,8 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     /// See [`copier`](super::copier).
     copier: Mutex<Option<Handle<ProgramKind>>>,
+    /// See [`image`](super::image).
+    image_formats: Mutex<HashMap<(ImageKind, ImageAccess), Formats>>,
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
 }
@@ -92,11 +97,15 @@ impl Context {
     }
 
     fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Self {
-        Self(Arc::new(Inner { handle, devices, copier: Mutex::default() }))
+        Self(Arc::new(Inner { handle, devices, copier: Mutex::default(), image_formats: Mutex::default() }))
     }
 
     pub(super) fn copier(&self) -> MutexGuard<'_, Option<Handle<ProgramKind>>> {
         self.0.copier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn image_formats(&self) -> MutexGuard<'_, HashMap<(ImageKind, ImageAccess), Formats>> {
+        self.0.image_formats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same context for `opencl3`, with a reference of its own.

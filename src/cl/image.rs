@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
 use opencl_sys::{
     CL_MEM_CONTEXT, CL_MEM_COPY_HOST_PTR, CL_MEM_FLAGS, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_TYPE,
@@ -17,7 +18,8 @@ use super::handle::{Handle, MemKind};
 use super::host::Element;
 use super::info::{self, ask};
 use super::mem::{Backing, Mem, MemInner};
-use crate::error::{DriverError, MemoryError, Result};
+use crate::caps::ImageCaps;
+use crate::error::{DriverError, MemoryError, Result, Status};
 use crate::ffi::core::Core;
 use crate::ffi::image::ImageDesc;
 use crate::images::{Area, ChannelOrder, ChannelType, ImageFormat, ImageInfo, ImageKind, ImageShape};
@@ -113,7 +115,7 @@ impl Image {
     ///
     /// # Errors
     /// [`MemoryError::NoImages`]; [`MemoryError::ImageFormat`], which says what the device has; [`MemoryError::ImageSize`];
-    /// [`MemoryError::TooLarge`]; [`crate::DriverError`].
+    /// [`MemoryError::TooLarge`]; [`MemoryError::ImageOfBuffer`] for an `image1d_buffer_t`; [`crate::DriverError`].
     #[doc(alias = "clCreateImage")]
     pub fn new(on: &impl OnDevice, shape: ImageShape, format: ImageFormat) -> Result<Self> {
         Self::with_access(on, shape, format, ImageAccess::ReadWrite)
@@ -159,7 +161,8 @@ impl Image {
     /// refused, because OpenCL leaves undefined what it finds.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// [`MemoryError::ImageOfBuffer`] of a sub-buffer where the driver makes none; [`MemoryError::OtherContext`]; and those of
+    /// [`new`](Self::new).
     pub fn from_buffer<T>(on: &impl OnDevice, buffer: &Buffer<T>, format: ImageFormat) -> Result<Self> {
         let pixel = format.pixel_size().unwrap_or(1);
         let shape = ImageShape::new(ImageKind::Image1dBuffer, [buffer.size() / pixel, 1, 1]);
@@ -167,14 +170,15 @@ impl Image {
         Self::create(on.context(), info, &Storage::Of(&buffer.region()))
     }
 
-    /// Makes a buffer, or a sub-buffer, an image of two dimensions: its rows are `row_pitch` bytes apart, or close to each
-    /// other if that is 0.
+    /// Makes a buffer, or a sub-buffer, an image of two dimensions, whose rows are `row_pitch` bytes apart: a multiple of what
+    /// the device wants ([`ImageCaps::buffer_pitch`](crate::ImageCaps::buffer_pitch), in pixels). With 0 they are packed, if the
+    /// device takes that.
     ///
     /// As for [`from_buffer`](Self::from_buffer), uses of both are ordered, and one kernel cannot use both and write one.
     ///
     /// # Errors
     /// [`MemoryError::ImageOfBuffer`] where the device has no such images, or not with this pitch, or not of so small a
-    /// buffer; those of [`new`](Self::new).
+    /// buffer; [`MemoryError::OtherContext`]; those of [`new`](Self::new).
     pub fn from_buffer_2d<T>(
         on: &impl OnDevice,
         buffer: &Buffer<T>,
@@ -189,16 +193,11 @@ impl Image {
             Some(Some(pixels)) => pixels.max(1).saturating_mul(info.pixel),
             _ => return wrong(format!("device `{}` makes none of two dimensions", on.device().name())),
         };
-        if row_pitch != 0 {
-            if row_pitch < info.row || !row_pitch.is_multiple_of(align) {
-                let row = info.row;
-                return wrong(format!(
-                    "rows of {row} bytes cannot be {row_pitch} bytes apart: use a multiple of {align}"
-                ));
-            }
-            info.row = row_pitch;
-        } else if !info.row.is_multiple_of(align) {
-            info.row = info.row.next_multiple_of(align);
+        let row = info.row;
+        info.row = if row_pitch == 0 { row } else { row_pitch };
+        if info.row < row || !info.row.is_multiple_of(align) {
+            let apart = info.row;
+            return wrong(format!("rows of {row} bytes cannot be {apart} bytes apart: use a multiple of {align}"));
         }
         info.slice = info.row.saturating_mul(height);
         // All rows, with what lies between them.
@@ -212,9 +211,8 @@ impl Image {
     fn create(context: &Context, info: ImageInfo, storage: &Storage<'_>) -> Result<Self> {
         let core = Core::get()?;
         let Some(create) = core.clCreateImage else {
-            return Err(
-                MemoryError::NoImages { device: "the OpenCL library, which is older than 1.2".to_owned() }.into()
-            );
+            // Of OpenCL 1.2, as everything that asks for images here.
+            return Err(DriverError::new("clCreateImage", Status(opencl_sys::CL_INVALID_OPERATION)).into());
         };
         let [x, y, z] = info.shape.region();
         let kind = info.shape.kind();
@@ -326,7 +324,7 @@ impl Image {
             return Err(MemoryError::OtherContext.into());
         }
         let flags: u64 = info::value("clGetMemObjectInfo", ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
-        let parent = mem(raw, CL_MEM_ASSOCIATED_MEMOBJECT).unwrap_or(0);
+        let parent = mem(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
         if flags & CL_MEM_USE_HOST_PTR != 0 && parent == 0 {
             return Err(MemoryError::HostMemory { flag: "CL_MEM_USE_HOST_PTR" }.into());
         }
@@ -412,7 +410,12 @@ impl Image {
 
     /// The bytes of a part that lies inside.
     pub(crate) fn part(&self, area: &Area) -> Region {
-        let range = if area.is_empty() { 0..0 } else { self.info.range(area) };
+        let range = match &self.buffer {
+            _ if area.is_empty() => 0..0,
+            // Uses of it and of its sub-buffer need an order, whatever the ranges.
+            Some(buffer) if buffer.is_sub_buffer() => 0..self.mem.size(),
+            _ => self.info.range(area),
+        };
         Region { mem: self.mem.clone(), offset: range.start, size: range.len() }
     }
 
@@ -420,41 +423,62 @@ impl Image {
     /// as many bytes as there are pixels, or say that they are no images.
     pub(crate) fn buffer_part(&self, area: &Area) -> Option<Region> {
         let mem = self.buffer.clone().filter(|_| self.info.shape.kind() == ImageKind::Image1dBuffer)?;
-        let (offset, size) = (area.origin[0] * self.info.pixel, area.region[0] * self.info.pixel);
-        Some(Region { mem, offset, size })
+        let pixels = if area.is_empty() { 0 } else { area.region[0] };
+        Some(Region { mem, offset: area.origin[0] * self.info.pixel, size: pixels * self.info.pixel })
     }
 
     pub(crate) fn region(&self) -> Region {
         Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
     }
 
-    /// The formats that a device has for images of a kind.
+    /// The formats that a device has for images of a kind, each once.
     ///
     /// # Errors
     /// [`MemoryError::NoImages`]; [`crate::DriverError`].
     #[doc(alias = "clGetSupportedImageFormats")]
     pub fn formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Vec<ImageFormat>> {
         check_images(on.device())?;
-        Ok(device_formats(on, kind, access)?)
+        Ok(device_formats(on, kind, access)?.to_vec())
     }
 }
 
-fn device_formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Vec<ImageFormat>, DriverError> {
+impl fmt::Display for ImageAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "kernels that read it",
+            Self::Write => "kernels that write it",
+            Self::ReadWrite => "kernels that read it and kernels that write it",
+            Self::ReadWriteInKernel => "one kernel that reads and writes it",
+        })
+    }
+}
+
+/// A list of formats, for error texts.
+pub(crate) fn names(formats: &[ImageFormat]) -> String {
+    if formats.is_empty() {
+        return "none".to_owned();
+    }
+    formats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn device_formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Formats, DriverError> {
     // The question is of OpenCL 2.0, and what devices without such images answer is not a list of none.
     let none = on.device().caps().images.is_none_or(|caps| caps.max_read_write == 0);
     if access == ImageAccess::ReadWriteInKernel && none {
-        return Ok(Vec::new());
+        return Ok(Formats::default());
     }
     formats(on.context(), kind, access)
 }
 
-pub(crate) fn formats(
-    context: &Context,
-    kind: ImageKind,
-    access: ImageAccess,
-) -> Result<Vec<ImageFormat>, DriverError> {
+/// What a driver has answered. It is asked once for each context.
+pub(crate) type Formats = Arc<[ImageFormat]>;
+
+pub(crate) fn formats(context: &Context, kind: ImageKind, access: ImageAccess) -> Result<Formats, DriverError> {
     let call = "clGetSupportedImageFormats";
-    let Ok(core) = Core::get() else { return Ok(Vec::new()) };
+    let Ok(core) = Core::get() else { return Ok(Formats::default()) };
+    if let Some(known) = context.image_formats().get(&(kind, access)) {
+        return Ok(Arc::clone(known));
+    }
     let mut count = 0;
     let ask = |room: u32, formats: *mut cl_image_format, count: *mut u32| {
         // SAFETY: **live**; room for as many formats as are asked for.
@@ -470,13 +494,34 @@ pub(crate) fn formats(
     let format = |of: cl_image_format| {
         ImageFormat::new(ChannelOrder::of(of.image_channel_order), ChannelType::of(of.image_channel_data_type))
     };
-    Ok(list.into_iter().map(format).collect())
+    let mut formats: Vec<ImageFormat> = Vec::with_capacity(list.len());
+    for format in list.into_iter().map(format) {
+        // Some drivers tell one several times.
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    let formats = Formats::from(formats);
+    context.image_formats().insert((kind, access), Arc::clone(&formats));
+    Ok(formats)
 }
 
 fn check_images(device: &Device) -> Result<(), MemoryError> {
     match device.caps().images {
         Some(_) => Ok(()),
         None => Err(MemoryError::NoImages { device: device.name().to_owned() }),
+    }
+}
+
+/// The largest sizes of a kind of image.
+pub(crate) fn limits(caps: &ImageCaps, kind: ImageKind) -> [usize; 3] {
+    match kind {
+        ImageKind::Image1d => [caps.max_2d[0], 1, 1],
+        ImageKind::Image1dBuffer => [caps.max_buffer, 1, 1],
+        ImageKind::Image1dArray => [caps.max_2d[0], caps.max_layers, 1],
+        ImageKind::Image2d => [caps.max_2d[0], caps.max_2d[1], 1],
+        ImageKind::Image2dArray => [caps.max_2d[0], caps.max_2d[1], caps.max_layers],
+        ImageKind::Image3d => caps.max_3d,
     }
 }
 
@@ -495,24 +540,16 @@ fn describe(on: &impl OnDevice, shape: ImageShape, format: ImageFormat, access: 
     check_images(device)?;
     let Some(caps) = &device.caps().images else { return Err(MemoryError::Empty { what: "an image" }.into()) };
     let kind = shape.kind();
-    let limits = match kind {
-        ImageKind::Image1d => [caps.max_2d[0], 1, 1],
-        ImageKind::Image1dBuffer => [caps.max_buffer, 1, 1],
-        ImageKind::Image1dArray => [caps.max_2d[0], caps.max_layers, 1],
-        ImageKind::Image2d => [caps.max_2d[0], caps.max_2d[1], 1],
-        ImageKind::Image2dArray => [caps.max_2d[0], caps.max_2d[1], caps.max_layers],
-        ImageKind::Image3d => caps.max_3d,
-    };
     let sizes = shape.region();
+    let limits = limits(caps, kind);
     if sizes.iter().zip(&limits).any(|(size, limit)| *size == 0 || size > limit) {
         let device = device.name().to_owned();
         return Err(MemoryError::ImageSize { shape: shape.to_string(), limits, device }.into());
     }
     let has = device_formats(on, kind, access)?;
     let Some(pixel) = format.pixel_size().filter(|_| has.contains(&format)) else {
-        let names: Vec<String> = has.iter().map(ToString::to_string).collect();
-        let device = device.name().to_owned();
-        return Err(MemoryError::ImageFormat { format, kind, device, has: names.join(", ") }.into());
+        let (device, has) = (device.name().to_owned(), names(&has));
+        return Err(MemoryError::ImageFormat { format, kind, access, device, has }.into());
     };
     let info = ImageInfo::packed(shape, format, pixel);
     let size = info.and_then(|info| info.size());

@@ -31,6 +31,16 @@ pub enum MapMode {
     WriteInvalidate,
 }
 
+impl MapMode {
+    pub(super) fn flags(self) -> u64 {
+        match self {
+            Self::Read => CL_MAP_READ,
+            Self::Write => CL_MAP_READ | CL_MAP_WRITE,
+            Self::WriteInvalidate => CL_MAP_WRITE_INVALIDATE_REGION,
+        }
+    }
+}
+
 /// Memory as a slice of the host, until it is unmapped or dropped.
 ///
 /// Made by [`Queue::map`](crate::Queue::map).
@@ -55,11 +65,7 @@ impl<T: Element> Mapped<T> {
     /// Until it is unmapped no command writes to the region, and none reads it unless the host only reads: the user promised
     /// that at [`Queue::map`](crate::Queue::map).
     pub(crate) fn new(queue: &DriverQueue, region: Region, mode: MapMode) -> Result<Self> {
-        let flags = match mode {
-            MapMode::Read => CL_MAP_READ,
-            MapMode::Write => CL_MAP_READ | CL_MAP_WRITE,
-            MapMode::WriteInvalidate => CL_MAP_WRITE_INVALIDATE_REGION,
-        };
+        let flags = mode.flags();
         let to = To { queue, waits: &Waits::NONE, event: true };
         let (size, mut by_command) = (region.size, true);
         let mut pointer = std::ptr::null_mut();

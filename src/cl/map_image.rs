@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use opencl_sys::{CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_SUCCESS};
+use opencl_sys::CL_SUCCESS;
 
 use super::enqueue::{self, To, Waits};
 use super::event::DriverEvent;
@@ -42,11 +42,6 @@ impl<T: Element> MappedImage<T> {
     /// Until it is unmapped no command writes to the part, and none reads it unless the host only reads: the user promised that
     /// at [`Queue::map_image`](crate::Queue::map_image).
     pub(crate) fn new(queue: &DriverQueue, image: &Image, area: &Area, mode: MapMode) -> Result<Self> {
-        let flags = match mode {
-            MapMode::Read => CL_MAP_READ,
-            MapMode::Write => CL_MAP_READ | CL_MAP_WRITE,
-            MapMode::WriteInvalidate => CL_MAP_WRITE_INVALIDATE_REGION,
-        };
         let to = To { queue, waits: &Waits::NONE, event: true };
         // PoCL does not write the pitches of an `image1d_buffer_t`, and other drivers tell 0 where there is one row.
         let (mut row_pitch, mut slice_pitch) = (0, 0);
@@ -59,7 +54,7 @@ impl<T: Element> MappedImage<T> {
                     queue.raw(),
                     image.raw(),
                     1,
-                    flags,
+                    mode.flags(),
                     area.origin.as_ptr(),
                     area.region.as_ptr(),
                     &raw mut row_pitch,
@@ -133,8 +128,7 @@ impl<T> MappedImage<T> {
     /// Where a row starts, counted from the region's origin.
     fn row_start(&self, y: usize, z: usize) -> Option<*mut T> {
         let is_inside = y < self.region[1] && z < self.region[2];
-        let offset = y * self.row_pitch + z * self.slice_pitch;
-        is_inside.then(|| self.start.as_ptr().wrapping_byte_add(offset).cast())
+        is_inside.then(|| self.start.as_ptr().wrapping_byte_add(y * self.row_pitch + z * self.slice_pitch).cast())
     }
 
     fn give_back(&mut self) -> Result<Option<DriverEvent>, DriverError> {
@@ -168,7 +162,8 @@ impl<T: Element> MappedImage<T> {
         if self.mode == MapMode::Read {
             return Err(MemoryError::MappedToRead.into());
         }
-        let outside = MemoryError::OutOfBounds { start: y, end: y.saturating_add(1), len: self.region[1] };
+        let (at, dim) = if y < self.region[1] { (z, 2) } else { (y, 1) };
+        let outside = MemoryError::OutOfBounds { start: at, end: at.saturating_add(1), len: self.region[dim] };
         let start = self.row_start(y, z).ok_or(outside)?;
         // SAFETY: as above, and nobody else reads it; rows do not overlap.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, self.row_bytes() / size_of::<T>()) })

@@ -61,6 +61,14 @@ impl Promise {
     }
 }
 
+impl Mem {
+    /// Whether it is an image whose pixels are those of this buffer or sub-buffer.
+    pub(crate) fn is_made_of(&self, buffer: &Self) -> bool {
+        let parent = self.0.parent.as_ref().filter(|_| self.image().is_some());
+        parent.is_some_and(|parent| buffer.handle().is_ok_and(|its| its.raw() == parent.raw()))
+    }
+}
+
 impl WeakMem {
     /// Whether it is this one, and not one that came later.
     pub(super) fn is(&self, mem: &Mem) -> bool {

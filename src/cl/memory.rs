@@ -348,8 +348,12 @@ impl<T> MemorySlice<T> {
     /// The same bytes as elements of another type.
     ///
     /// # Errors
-    /// [`MemoryError::ElementSize`] when they are no whole number of `U`.
+    /// [`MemoryError::ElementSize`] when they are no whole number of `U`; [`MemoryError::ElementAlign`] when they start where no
+    /// `U` may: kernels would find it there.
     pub fn cast<U: Element>(&self) -> Result<MemorySlice<U>> {
+        if self.as_ptr().is_some_and(|start| !start.addr().is_multiple_of(align_of::<U>())) {
+            return Err(MemoryError::ElementAlign { align: align_of::<U>() }.into());
+        }
         if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
             return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
         }

@@ -211,11 +211,11 @@ pub enum BuildCause {
         len: u64,
     },
     /// A copy whose source and destination share bytes.
-    #[error("source bytes {src} and destination bytes {dst} of one buffer or image overlap: a copy needs them apart")]
+    #[error("source {src} and destination {dst} of one buffer or image overlap: a copy needs them apart")]
     Overlap {
-        /// The source's range in the underlying buffer.
+        /// The source: bytes of the underlying buffer, or pixels.
         src: String,
-        /// The destination's range in the underlying buffer.
+        /// The destination.
         dst: String,
     },
     /// Two sides of a transfer with different sizes.

@@ -1,7 +1,7 @@
 //! Errors of everything that exists before a graph does: the library, devices, queues, buffers, programs.
 
 use super::{DriverError, ErrorKind};
-use crate::{ImageFormat, ImageKind, MemoryKind, PoolKind};
+use crate::{ImageAccess, ImageFormat, ImageKind, MemoryKind, PoolKind};
 
 /// Finding OpenCL, a platform, a device, a context or a queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -179,12 +179,14 @@ pub enum MemoryError {
         device: String,
     },
     /// A format that the device does not have for a kind of image.
-    #[error("device `{device}` has no {kind} of format {format}: it has {has}")]
+    #[error("device `{device}` has no {kind} of format {format} for {access}: it has {has}")]
     ImageFormat {
         /// The format asked for.
         format: ImageFormat,
         /// The kind of image.
         kind: ImageKind,
+        /// What it was to be for.
+        access: ImageAccess,
         /// The device.
         device: String,
         /// The formats that it has.

@@ -18,7 +18,7 @@ use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Result, UpdateError};
 use crate::graph::edit::{Changed, Edit};
 use crate::graph::request::Target;
-use crate::graph::{Flat, Graph, Index, Node, Nodes, Origins, StateRef, Tables, Writer};
+use crate::graph::{Flat, Graph, Index, Node, Nodes, Origins, Released, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
 use crate::ir::{Arg, NodeId, Op};
@@ -297,8 +297,10 @@ impl Inner {
     fn settle(&self, (outcome, dropped): (Result<()>, Dropped)) -> Result<()> {
         // Host memory that a write under way reads; and drivers do not keep what recorded kernels use, nor memory with an
         // address.
-        let pointers = dropped._mems.iter().any(|mem| mem.allocation().is_some());
-        if self.plan.is_native() || pointers || !dropped._data.is_empty() {
+        let Released { mems, samplers } = &dropped.objects;
+        let pointers = mems.iter().any(|mem| mem.allocation().is_some());
+        // PoCL does not keep samplers, either.
+        if self.plan.is_native() || pointers || !samplers.is_empty() || !dropped._data.is_empty() {
             self.turns.keep_until_idle(dropped);
         }
         outcome
@@ -320,7 +322,7 @@ struct Source<'a> {
 #[derive(Default)]
 struct Dropped {
     _data: Vec<HostBytes>,
-    _mems: Vec<Mem>,
+    objects: Released,
     _old: Vec<Old>,
 }
 
@@ -370,13 +372,13 @@ impl Lane {
             });
         }
         dropped._data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
+        dropped.objects = to.index.released(to.tables);
         if outcome.is_err() {
             // The values are the old ones again.
             self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
             self.restore(exec, &mut dropped._old);
         }
         dropped._old.extend(replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
-        dropped._mems = std::mem::take(&mut editing.index.dropped);
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
         if outcome.is_ok() && touched.iter().any(|one| one.changed.memory) {

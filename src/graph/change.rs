@@ -10,7 +10,7 @@ use super::fits::{ArgUse, check_shared_images};
 use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
-use super::tables::{Binding, Index, Tables, Writer};
+use super::tables::{Binding, Index, Released, Tables, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, NodeKind, State};
 use crate::cl::buffer::Region;
@@ -22,7 +22,7 @@ use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span, ViewKind};
 /// What was let go, to be dropped where no lock is held.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
-    _mems: Vec<Mem>,
+    _objects: Released,
     _data: Vec<HostBytes>,
     _bindings: Vec<Binding>,
 }
@@ -116,7 +116,7 @@ impl State {
         let mut to = Writer { tables, index };
         let outcome = edit.assign(&mut to, node, from, source);
         let data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
-        let mut dropped = Dropped { _mems: std::mem::take(&mut index.dropped), _data: data, _bindings: Vec::new() };
+        let mut dropped = Dropped { _objects: index.released(tables), _data: data, _bindings: Vec::new() };
         let changed = match outcome {
             Ok(changed) => changed,
             Err(why) => return (Err(why), dropped),
@@ -283,6 +283,8 @@ impl State {
                     let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
                     to.release(old.view);
                     to.tables.moved.insert(node);
+                } else {
+                    to.tables.set_use(args, slot, region.offset..region.offset + region.size);
                 }
             }
             if let (Value::Local(size), Arg::Local(place)) = (&now.value, &mut to.tables.ir.args_mut(args)[index]) {
@@ -299,9 +301,9 @@ impl State {
         self.refresh_nodes(target, &fed)
     }
 
-    /// Memory that changes have let go.
+    /// What changes have let go.
     pub(crate) fn dropped(&mut self) -> Dropped {
-        Dropped { _mems: std::mem::take(&mut self.index.dropped), ..Dropped::default() }
+        Dropped { _objects: self.index.released_of(&mut self.tables), ..Dropped::default() }
     }
 }
 

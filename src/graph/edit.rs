@@ -327,8 +327,7 @@ impl Edit {
                 }
             }
             (old, new) => {
-                let kind = super::NodeKind::of;
-                return Err(format!("it is a {} in one and a {} in the other", kind(old), kind(new)));
+                return Err(format!("it is {} in one and {} in the other", name(old), name(new)));
             }
         }
         self.accesses(to, node, from, source, &mut changed)?;
@@ -384,7 +383,7 @@ impl Edit {
                 }
                 (Arg::Null, Arg::Null) => false,
                 (Arg::Sampler(old), Arg::Sampler(new)) => {
-                    let (old, new) = (to.samplers.get(old.index()), from.samplers.get(new.index()));
+                    let (old, new) = (to.sampler_of(old), from.sampler_of(new));
                     let new = new.ok_or("its sampler is gone")?;
                     let differs = old != Some(new);
                     if differs {
@@ -446,6 +445,16 @@ fn other_launch(
         }
         _ => Err("it is not of the same command group".to_owned()),
     }
+}
+
+/// What a node is, for error texts.
+fn name(op: &Op) -> String {
+    if let Op::CopyImage(copy) = op {
+        let side = |side: &Pixels| if matches!(side, Pixels::Image(..)) { "an image" } else { "a buffer" };
+        return format!("a copy of pixels from {} to {}", side(&copy.src), side(&copy.dst));
+    }
+    let kind = super::NodeKind::of(op).to_string();
+    format!("{} {kind}", if kind.starts_with(['a', 'e']) { "an" } else { "a" })
 }
 
 fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {

@@ -8,10 +8,10 @@ use super::transfer::forbid;
 use crate::caps::Caps;
 use crate::cl::buffer::Region;
 use crate::cl::context::InContext;
-use crate::cl::image::{ImageAccess, formats};
+use crate::cl::image::{ImageAccess, formats, limits, names};
 use crate::cl::kernel::{ImageUse, Kernel, Param, Space, is_image};
 use crate::error::BuildCause;
-use crate::images::ImageInfo;
+use crate::images::{ImageInfo, ImageShape};
 use crate::ir::Mode;
 use crate::known;
 
@@ -40,8 +40,13 @@ pub(super) fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], c
                 }
                 // Where the program does not tell its qualifiers, an argument may say both and mean one of them.
                 let both = params.is_some_and(|all| all[index].access == Some(ImageUse::ReadWrite));
-                if let (Some(info), true) = (region.mem.image(), both) {
-                    check_read_write(target, index, info, caps)?;
+                if let Some(info) = region.mem.image() {
+                    check_on_device(target, info.shape)?;
+                    if both {
+                        forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's `read_write`")?;
+                        forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's `read_write`")?;
+                        check_read_write(target, index, info, caps)?;
+                    }
                 }
             }
             Given::Value(range) => {
@@ -71,11 +76,17 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
             matches!(arg, Given::Null) || matches!(arg, Given::Buffer(region, _) if region.mem.image().is_none())
         }
         Space::Local => matches!(arg, Given::Local(_)),
-        Space::Value => matches!(arg, Given::Value(_)),
+        // Behind a name of the program's own is a type that nobody tells, of samplers too.
+        Space::Value => {
+            matches!(arg, Given::Value(_)) || (matches!(arg, Given::Sampler(_)) && param.value_size.is_none())
+        }
         Space::Image => return check_image(index, arg, param, caps),
         Space::Sampler => matches!(arg, Given::Sampler(_)),
         Space::Pipe => return Err(unsupported("a pipe")),
     };
+    if matches!(arg, Given::Sampler(_)) && param.space == Space::Value && fits && known::misses_named_types(caps) {
+        return Err(named_type(index, param, "a sampler", "sampler_t"));
+    }
     let name = format!(" `{}`", param.name);
     if !fits {
         let expected = match param.space {
@@ -95,6 +106,22 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
     Ok(())
 }
 
+/// Whether the device can have such an image: those of a context may differ.
+pub(super) fn check_on_device(target: &Target<'_>, shape: ImageShape) -> Result<(), BuildCause> {
+    let why = match &target.device.caps().images {
+        None => "has none".to_owned(),
+        Some(caps) => {
+            let limits = limits(caps, shape.kind());
+            if shape.region().iter().zip(&limits).all(|(size, limit)| size <= limit) {
+                return Ok(());
+            }
+            format!("has them up to {limits:?}")
+        }
+    };
+    let (what, device) = (format!("an {shape}"), target.device.name());
+    Err(BuildCause::NotSupported { what, why: format!("device `{device}` {why}") })
+}
+
 /// Whether an image fits its parameter: drivers are known that take any, and crash.
 fn check_image(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
     let name = || format!(" `{}`", param.name);
@@ -112,11 +139,8 @@ fn check_image(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
     if type_name != param.type_name && is_image(&param.type_name) {
         return wrong(type_name);
     }
-    if !is_image(&param.type_name) && known::misses_named_images(caps) {
-        let what = format!("argument {index} `{}`, an image of type `{}`", param.name, param.type_name);
-        let why =
-            "this driver sees an image only where its type is written out, as in `read_only image2d_t`".to_owned();
-        return Err(BuildCause::NotSupported { what, why });
+    if !is_image(&param.type_name) && known::misses_named_types(caps) {
+        return Err(named_type(index, param, "an image", "read_only image2d_t"));
     }
     let (qualifier, fits) = match param.access {
         Some(ImageUse::ReadOnly) => ("read_only", mode == Mode::Read),
@@ -134,6 +158,14 @@ fn check_image(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
     Err(BuildCause::ImageAccess { index, name: name(), qualifier, declared })
 }
 
+/// A driver that takes what has a type of the program's own for something else.
+fn named_type(index: usize, param: &Param, kind: &str, written: &str) -> BuildCause {
+    BuildCause::NotSupported {
+        what: format!("argument {index} `{}`, {kind} of type `{}`", param.name, param.type_name),
+        why: format!("this driver sees {kind} only where its type is written out, as in `{written}`"),
+    }
+}
+
 /// Whether a kernel can both read and write an image of this format.
 fn check_read_write(target: &Target<'_>, index: usize, info: &ImageInfo, caps: &Caps) -> Result<(), BuildCause> {
     let (kind, format) = (info.shape.kind(), info.format);
@@ -145,10 +177,7 @@ fn check_read_write(target: &Target<'_>, index: usize, info: &ImageInfo, caps: &
         return wrong("the device has no such images (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS is 0)".to_owned());
     }
     match formats(target.context, kind, ImageAccess::ReadWriteInKernel) {
-        Ok(has) if !has.contains(&format) => {
-            let has: Vec<String> = has.iter().map(ToString::to_string).collect();
-            wrong(format!("the device can do so with {}", has.join(", ")))
-        }
+        Ok(has) if !has.contains(&format) => wrong(format!("the device can do so with {}", names(&has))),
         // If the driver cannot say, it cannot say no.
         _ => Ok(()),
     }
@@ -172,7 +201,7 @@ pub(super) fn check_shared_images(uses: &[ArgUse]) -> Result<(), BuildCause> {
         let shares = uses.iter().find(|other| {
             let (mine, theirs) = (&image.region.mem, &other.region.mem);
             // Between an image and its buffer, and of one image, ranges do not count.
-            let apart = mine.id() != theirs.id() && theirs.image().is_some() && {
+            let apart = mine.id() != theirs.id() && !mine.is_made_of(theirs) && !theirs.is_made_of(mine) && {
                 let (a, b) = (bytes(&image.region), bytes(&other.region));
                 a.end <= b.start || b.end <= a.start
             };

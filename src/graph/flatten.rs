@@ -364,7 +364,7 @@ impl Ids {
                 Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
                 Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
                 Arg::Null => Arg::Null,
-                Arg::Sampler(of) => Arg::Sampler(to.sampler(source.samplers.get(of.index())?)?),
+                Arg::Sampler(of) => Arg::Sampler(to.sampler(source.sampler_of(*of)?)?),
                 Arg::Local(size) => Arg::Local(*size),
                 Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),
             });

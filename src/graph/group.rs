@@ -410,6 +410,15 @@ impl Tables {
         alternative.uses.iter().zip(views).map(access).collect()
     }
 
+    /// The launch of a group with these arguments uses other bytes of one of its buffers.
+    pub(super) fn set_use(&mut self, args: Span, slot: usize, range: Range<usize>) {
+        let is = |of: &&mut Alternative| matches!(&of.op, Op::Kernel { args: its, .. } if *its == args);
+        let found = self.groups.iter_mut().flat_map(|group| &mut group.alternatives).find(is);
+        if let Some(of) = found.and_then(|found| found.uses.get_mut(slot)) {
+            of.range = range;
+        }
+    }
+
     /// How the launch of a group with these arguments uses its buffers.
     pub(super) fn modes_of(&self, args: Span) -> Vec<Mode> {
         let is = |of: &&Alternative| matches!(&of.op, Op::Kernel { args: its, .. } if *its == args);

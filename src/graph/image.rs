@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
+use super::fits::check_on_device;
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::transfer::{Copy, HostRead, HostWrite, forbid};
@@ -187,7 +188,7 @@ impl<T: Element> ImageWriteNode<'_, T> {
     ///
     /// # Errors
     /// [`BuildCause::ImageArea`], [`BuildCause::SizeMismatch`], [`BuildCause::AccessForbidden`],
-    /// [`BuildCause::OtherContext`], and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// [`BuildCause::OtherContext`], [`BuildCause::NotSupported`] on a device that cannot have the image, and those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<HostWrite<T>> {
         Ok(HostWrite::of(self.graph.insert(self.write, &self.after)?))
     }
@@ -241,15 +242,14 @@ impl<T: Element> ImageReadNode<'_, T> {
 }
 
 /// Whether a part lies in an image, of the context.
-fn check_area(target: &Target<'_>, what: &'static str, image: &Image, area: &Area) -> Result<(), BuildCause> {
+pub(crate) fn check_area(
+    target: &Target<'_>,
+    what: &'static str,
+    image: &Image,
+    area: &Area,
+) -> Result<(), BuildCause> {
     target.check_context(&image.region(), what)?;
-    if target.device.caps().images.is_none() {
-        let device = target.device.name();
-        return Err(BuildCause::NotSupported {
-            what: "an image".to_owned(),
-            why: format!("device `{device}` has none"),
-        });
-    }
+    check_on_device(target, image.shape())?;
     let sizes = image.shape().region();
     let inside = (0..3).all(|dim| area.origin[dim].checked_add(area.region[dim]).is_some_and(|end| end <= sizes[dim]));
     if inside {
@@ -348,9 +348,8 @@ impl ImageCopy {
     }
 
     fn check_pair(&self, target: &Target<'_>) -> Result<(), BuildCause> {
-        let (PixelSide::Image(src, from), PixelSide::Image(dst, into)) = (&self.src, &self.dst) else {
-            return self.check_rows(target);
-        };
+        self.check_rows(target)?;
+        let (PixelSide::Image(src, from), PixelSide::Image(dst, into)) = (&self.src, &self.dst) else { return Ok(()) };
         if src.format() != dst.format() {
             return Err(BuildCause::ImageFormats { src: src.format(), dst: dst.format() });
         }
@@ -362,7 +361,8 @@ impl ImageCopy {
         if src == dst {
             let apart = |dim: usize, size: usize| from[dim].abs_diff(into[dim]) >= size;
             if !(apart(0, x) || apart(1, y) || apart(2, z)) {
-                return Err(BuildCause::Overlap { src: format!("{from:?}"), dst: format!("{into:?}") });
+                let pixels = |origin: &[usize; 3]| format!("{:?} pixels from {origin:?} on", self.region);
+                return Err(BuildCause::Overlap { src: pixels(from), dst: pixels(into) });
             }
             let layer = if src.shape().kind() == ImageKind::Image1dArray { 1 } else { 2 };
             let is_moved = src.shape().kind().is_array() && from[layer] != into[layer];
@@ -382,13 +382,13 @@ impl ImageCopy {
         }
         Ok(())
     }
-}
 
-impl ImageCopy {
     fn check_rows(&self, target: &Target<'_>) -> Result<(), BuildCause> {
         let is_rows =
             |side: &PixelSide| matches!(side, PixelSide::Image(of, _) if of.shape().kind() == ImageKind::Image1dArray);
-        if (is_rows(&self.src) || is_rows(&self.dst)) && known::refuses_rows(target.device.caps()) {
+        let (src, dst) = self.sides();
+        let of_buffer = matches!(src, PixelSide::Buffer(_)) || matches!(dst, PixelSide::Buffer(_));
+        if of_buffer && (is_rows(&src) || is_rows(&dst)) && known::refuses_rows(target.device.caps()) {
             return Err(BuildCause::NotSupported {
                 what: "a copy between an image1d_array_t and a buffer".to_owned(),
                 why: "the driver refuses its layers: copy through an image2d_t".to_owned(),
@@ -422,10 +422,17 @@ impl Request for ImageCopy {
         let (from, into) = self.sides();
         let is_image = |side: &PixelSide| matches!(side, PixelSide::Image(..));
         let crosses = is_image(&from) != is_image(&into);
-        let meet = crosses || (a < b + dst.size && b < a + src.size);
-        if !is_one_image && src.mem.root() == dst.mem.root() && meet {
-            let range = |start: usize, of: &Region| format!("{:?}", start..start + of.size);
-            return Err(BuildCause::Overlap { src: range(a, &src), dst: range(b, &dst) });
+        if !is_one_image && src.mem.root() == dst.mem.root() {
+            if a < b + dst.size && b < a + src.size {
+                let range = |start: usize, of: &Region| format!("bytes {:?}", start..start + of.size);
+                return Err(BuildCause::Overlap { src: range(a, &src), dst: range(b, &dst) });
+            }
+            if crosses {
+                return Err(BuildCause::NotSupported {
+                    what: "a copy between an image and the buffer that it is made of".to_owned(),
+                    why: "OpenCL leaves it undefined: copy through another buffer".to_owned(),
+                });
+            }
         }
         self.as_buffers().map(|copy| copy.check(target)).transpose()
     }

@@ -163,7 +163,8 @@ impl Launch {
         match param.and_then(|param| param.access).filter(|_| region.mem.image().is_some()) {
             Some(ImageUse::ReadOnly) => return self.args.push(Given::Buffer(region, Mode::Read)),
             Some(ImageUse::WriteOnly) => return self.args.push(Given::Buffer(region, Mode::Write)),
-            Some(ImageUse::ReadWrite) | None => {}
+            Some(ImageUse::ReadWrite) => return self.args.push(Given::Buffer(region, Mode::ReadWrite)),
+            None => {}
         }
         if flags & CL_MEM_WRITE_ONLY != 0 {
             return self.args.push(Given::Buffer(region, Mode::Write));
@@ -346,7 +347,8 @@ impl KernelNode<'_> {
     /// [`BuildCause::NoLocalMemory`]; [`BuildCause::NoRange`],
     /// [`BuildCause::Dimensions`], [`BuildCause::WorkGroup`]; [`BuildCause::AccessForbidden`];
     /// [`BuildCause::OtherContext`] for the kernel, a buffer, an image or a sampler; [`BuildCause::ImageAccess`] and
-    /// [`BuildCause::ImageShared`] for images; [`BuildCause::NotSupported`] for a kernel that takes pipes; and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// [`BuildCause::ImageShared`] for images; [`BuildCause::NotSupported`] for a kernel that takes pipes, and for images that the
+    /// device cannot have, cannot have read and written by one kernel, or does not see; and those of [`EmptyNode::add`](super::EmptyNode::add).
     ///
     /// # Safety
     /// With these arguments and this range, and whatever it finds in memory, the kernel touches nothing outside the

@@ -40,7 +40,7 @@ pub use range::{Extent, NdRange};
 pub use rect::CopyRectNode;
 use request::{Request, Target};
 pub(crate) use tables::{Child, CurrentValues, Tables, Turns};
-pub(crate) use tables::{Index, Writer};
+pub(crate) use tables::{Index, Released, Writer};
 use tape::{Order, Recorder, Tape};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
 

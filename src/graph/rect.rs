@@ -282,7 +282,7 @@ fn check_apart(
     if overlap {
         let show = |side: &Side, layout: &Layout| {
             let base = in_root(side);
-            format!("{:?}", base + layout.start..base + layout.end)
+            format!("bytes {:?}", base + layout.start..base + layout.end)
         };
         return Err(BuildCause::Overlap { src: show(src, from), dst: show(dst, into) });
     }

@@ -28,7 +28,8 @@ pub(crate) struct Tables {
     pub(crate) views: Views,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) data: Vec<HostBytes>,
-    pub(crate) samplers: Vec<Sampler>,
+    /// None for an id that stands for nothing any more.
+    pub(crate) samplers: Vec<Option<Sampler>>,
     /// Bytes of each result.
     pub(crate) results: Vec<usize>,
     pub(crate) children: Vec<Child>,
@@ -47,8 +48,8 @@ pub(crate) struct Tables {
 
 /// Memory by view.
 ///
-/// It is released newest first: NVIDIA's driver (580, on an H200) crashes when sub-buffers that overlap were used, and the
-/// older one is released before the newer.
+/// It is released last view first, which without updates is newest first: NVIDIA's driver (580, on an H200) crashes when
+/// sub-buffers that overlap were used, and the older one is released before the newer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Views(Vec<Option<Mem>>);
 
@@ -78,6 +79,11 @@ impl Tables {
     /// Some memory. There is one for each id that a node has.
     pub(crate) fn mem(&self, view: ViewId) -> Option<&Mem> {
         self.views.get(view.index())?.as_ref()
+    }
+
+    /// A sampler. There is one for each id that a node has.
+    pub(crate) fn sampler_of(&self, id: SamplerId) -> Option<&Sampler> {
+        self.samplers.get(id.index())?.as_ref()
     }
 
     /// What an executable has put in the place of memory that a graph owns. None where it has none.
@@ -199,8 +205,19 @@ pub(crate) struct Index {
     /// By view: how many arguments and accesses name it.
     uses: Vec<u32>,
     free: Vec<ViewId>,
-    /// Memory that nothing names any more, to be dropped where no lock is held.
-    pub(crate) dropped: Vec<Mem>,
+    /// By C handle. Unique while `samplers` keeps them alive.
+    sampler_of: HashMap<usize, SamplerId>,
+    free_samplers: Vec<SamplerId>,
+    /// When to look which samplers nothing names any more, because there are so many.
+    many_samplers: usize,
+    released: Released,
+}
+
+/// What nothing names any more, to be dropped where no lock is held.
+#[derive(Debug, Default)]
+pub(crate) struct Released {
+    pub(crate) mems: Vec<Mem>,
+    pub(crate) samplers: Vec<Sampler>,
 }
 
 /// A buffer, as long as nodes use it, or somebody has it who may give it to a node again.
@@ -270,11 +287,45 @@ impl Index {
             index.root_of.entry(mem.root()).or_insert(Root { id: root, views: 0, last: None }).views += 1;
             index.view_of.insert(mem.id(), ViewId(at));
         }
+        for (at, sampler) in (0..).zip(&tables.samplers) {
+            match sampler {
+                Some(sampler) => drop(index.sampler_of.insert(sampler.raw().addr(), SamplerId(at))),
+                None => index.free_samplers.push(SamplerId(at)),
+            }
+        }
         // What was placed stays, whoever uses it.
         for view in tables.ir.all_views().chain(tables.placed.iter().flat_map(|placed| placed.values().copied())) {
             index.uses[view.index()] += 1;
         }
         index
+    }
+
+    /// What nothing names any more. To be called between changes: those under way may have samplers that no argument names yet.
+    pub(crate) fn released(&mut self, tables: &mut Tables) -> Released {
+        if self.sampler_of.len() > self.many_samplers.max(16) {
+            self.release_samplers(tables);
+        }
+        std::mem::take(&mut self.released)
+    }
+
+    /// As [`released`](Self::released), without a copy of shared tables that have nothing to release.
+    pub(crate) fn released_of(&mut self, tables: &mut Arc<Tables>) -> Released {
+        if self.sampler_of.len() > self.many_samplers.max(16) {
+            return self.released(Arc::make_mut(tables));
+        }
+        std::mem::take(&mut self.released)
+    }
+
+    fn release_samplers(&mut self, tables: &mut Tables) {
+        let mut named = vec![false; tables.samplers.len()];
+        tables.ir.all_samplers().for_each(|sampler| named[sampler.index()] = true);
+        for (at, sampler) in (0..).zip(&mut tables.samplers) {
+            let Some(sampler) = sampler.take_if(|_| !named[at as usize]) else { continue };
+            self.sampler_of.remove(&sampler.raw().addr());
+            self.free_samplers.push(SamplerId(at));
+            self.released.samplers.push(sampler);
+        }
+        self.many_samplers = 2 * self.sampler_of.len();
     }
 
     /// The id of a buffer, of which there is one view more.
@@ -376,7 +427,7 @@ impl Writer<'_> {
             root.last = Some(mem.weak_root());
         }
         index.free.push(view);
-        index.dropped.push(mem);
+        index.released.mems.push(mem);
     }
 
     /// The arguments of a launch name nothing any more.
@@ -391,13 +442,21 @@ impl Writer<'_> {
 
     /// The id of a sampler, new or known.
     pub(crate) fn sampler(&mut self, sampler: &Sampler) -> Option<SamplerId> {
-        // There are few.
-        let known = self.samplers.iter().position(|known| known == sampler);
-        let id = known.unwrap_or_else(|| {
-            self.tables.samplers.push(sampler.clone());
-            self.tables.samplers.len() - 1
-        });
-        u32::try_from(id).ok().map(SamplerId)
+        let Self { tables, index } = self;
+        let handle = sampler.raw().addr();
+        if let Some(known) = index.sampler_of.get(&handle) {
+            return Some(*known);
+        }
+        let id = match index.free_samplers.pop() {
+            Some(id) => id,
+            None => {
+                tables.samplers.push(None);
+                SamplerId(u32::try_from(tables.samplers.len() - 1).ok()?)
+            }
+        };
+        tables.samplers[id.index()] = Some(sampler.clone());
+        index.sampler_of.insert(handle, id);
+        Some(id)
     }
 
     /// The id of a region's memory, and the use of its bytes.

@@ -483,7 +483,7 @@ fn check_overlap(src: &Region, dst: &Region) -> Result<(), BuildCause> {
     };
     let (a, b) = (range(src), range(dst));
     if src.mem.root() == dst.mem.root() && a.start < b.end && b.start < a.end {
-        return Err(BuildCause::Overlap { src: format!("{a:?}"), dst: format!("{b:?}") });
+        return Err(BuildCause::Overlap { src: format!("bytes {a:?}"), dst: format!("bytes {b:?}") });
     }
     Ok(())
 }

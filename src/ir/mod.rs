@@ -454,6 +454,11 @@ impl Ir {
         args.chain(self.accesses.iter().map(|access| access.view))
     }
 
+    /// The sampler of each argument that is one.
+    pub(crate) fn all_samplers(&self) -> impl Iterator<Item = SamplerId> {
+        self.args.iter().filter_map(|arg| if let Arg::Sampler(id) = arg { Some(*id) } else { None })
+    }
+
     /// Keeps bytes and says where. `None` when the table is full.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Option<Span> {
         push(&mut self.bytes, bytes.iter().copied())

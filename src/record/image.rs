@@ -18,7 +18,7 @@ use crate::cl::map_image::MappedImage;
 use crate::cl::mem::Mem;
 use crate::cl::watch;
 use crate::error::{BuildCause, BuildError, MemoryError, RecordError, Result};
-use crate::graph::image::{ImageCopy, ImageFill, ImageRead, ImageWrite, PixelSide, check_image_write};
+use crate::graph::image::{ImageCopy, ImageFill, ImageRead, ImageWrite, PixelSide, check_area, check_image_write};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
 use crate::graph::transfer::check_map;
@@ -222,8 +222,7 @@ impl Queue {
         let instead = "use a host read or a host write, whose data belongs to each submission";
         self.check_executing("mapping an image", instead)?;
         let area = Area { origin, region };
-        let row = ImageRead { image: image.clone(), area, align: align_of::<T>(), element: 1 };
-        row.check(&self.target()).map_err(wrong)?;
+        check_area(&self.target(), "the part", image, &area).map_err(wrong)?;
         check_map(&self.target(), &image.region(), mode).map_err(wrong)?;
         if area.is_empty() {
             return Err(MemoryError::Empty { what: "a map" }.into());
