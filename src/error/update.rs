@@ -1,7 +1,7 @@
 //! Errors of parameters, and of updating executables.
 
 use super::{BuildCause, DriverError, ErrorKind};
-use crate::graph::Node;
+use crate::graph::{Node, NodeKind};
 
 /// A value that a parameter cannot have. It keeps the one that it has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,6 +102,14 @@ pub enum UpdateError {
         node: Node,
         /// Why not.
         why: &'static str,
+    },
+    /// A node that no update changes.
+    #[error("{node} is the {kind} of the graph's own memory, which no update changes: update the nodes that use it")]
+    Fixed {
+        /// The node.
+        node: Node,
+        /// What it is.
+        kind: NodeKind,
     },
     /// What a node is now cannot run.
     #[error("{node}: {cause}")]

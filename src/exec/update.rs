@@ -18,7 +18,7 @@ use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Result, UpdateError};
 use crate::graph::edit::{Changed, Edit};
 use crate::graph::request::Target;
-use crate::graph::{Flat, Graph, Index, Node, Nodes, Origins, Released, StateRef, Tables, Writer};
+use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Origins, Released, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
 use crate::ir::{Arg, NodeId, Op};
@@ -183,6 +183,10 @@ impl Executable {
         let ids: Vec<NodeId> = list.into_iter().map(Node::id).collect();
         let target = Target { context: &inner.context, device: &inner.device, graph: Some(inner.graph) };
         let mut state = updatable.state.lock();
+        if let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_))) {
+            let kind = NodeKind::of(state.ir.op(id));
+            return Err(UpdateError::Fixed { node: inner.node(id), kind }.into());
+        }
         let refreshed = state.refresh_nodes(&target, &ids);
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: inner.node(id), cause });
         let dropped = state.dropped();

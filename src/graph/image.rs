@@ -150,8 +150,8 @@ impl ImageFillNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::ImageArea`], [`BuildCause::ImageColor`], [`BuildCause::OtherContext`], and those of
-    /// [`EmptyNode::add`](super::EmptyNode::add).
+    /// [`BuildCause::ImageArea`], [`BuildCause::ImageColor`], [`BuildCause::OtherContext`]; [`BuildCause::NotSupported`] on a
+    /// device that cannot have the image, or crashes over the fill; and those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.fill, &self.after)?)
     }

@@ -1,0 +1,241 @@
+//! What becomes of a graph's own memory in executables: whose it is, how much, and in how many buffers.
+
+mod common;
+
+use clgraph::{
+    Error, ErrorKind, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, GraphMemory, HostRead, MapMode,
+    MemoryReport, Path, Queue, UpdateError,
+};
+use common::{Bench, text};
+
+const LEN: usize = 256;
+
+/// A graph that stirs what it keeps, zero at first, and reads it.
+fn counter(bench: &Bench) -> (Graph, HostRead<u32>) {
+    let graph = bench.graph();
+    let kept = graph.alloc::<u32>(LEN).zero_init().add().unwrap();
+    // SAFETY: a work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("stir")).read_write(&kept).range(LEN).add().unwrap() };
+    let read = graph.read(&kept).add().unwrap();
+    (graph, read)
+}
+
+/// What is in it after so many runs.
+fn stirred(times: usize) -> Vec<u32> {
+    let stir = |(at, value): (u32, u32)| value.wrapping_mul(5).wrapping_add(at);
+    (0..times).fold(vec![0; LEN], |all, _| (0..).zip(all).map(stir).collect())
+}
+
+fn result(executable: &Executable, queue: &Queue, read: &HostRead<u32>) -> Vec<u32> {
+    let run = executable.submit(queue).unwrap();
+    run.wait().unwrap();
+    run.get(read).unwrap().to_vec()
+}
+
+/// Rules M4, M5, M8: also while another executable of the graph lives.
+#[test]
+fn what_executables_of_one_graph_keep_is_apart() {
+    let bench = Bench::new();
+    let (graph, read) = counter(&bench);
+    for path in [Path::Replay, Path::Native] {
+        for options in [Finalize::new().path(path), Finalize::new().path(path).updatable()] {
+            let (first, second) = (graph.finalize(options).unwrap(), graph.finalize(options).unwrap());
+            for (executable, times) in [(&first, 1), (&first, 2), (&second, 1), (&first, 3), (&second, 2)] {
+                assert_eq!(result(executable, &bench.queue, &read), stirred(times), "{path}");
+            }
+            drop(first);
+            let third = graph.finalize(options).unwrap();
+            assert_eq!(result(&third, &bench.queue, &read), stirred(1), "{path}");
+            assert_eq!(result(&second, &bench.queue, &read), stirred(3), "{path}");
+        }
+    }
+}
+
+/// Rules M4, M5, N3: alone and in parents it is the same memory, and no parent makes it zero again.
+#[test]
+fn a_child_has_one_memory_in_all_its_parents() {
+    let bench = Bench::new();
+    let (graph, read) = counter(&bench);
+    for path in [Path::Replay, Path::Native] {
+        let options = Finalize::new().path(path);
+        let child = graph.finalize(options).unwrap();
+        assert_eq!(result(&child, &bench.queue, &read), stirred(1), "{path}");
+        let mut runs = 1;
+        for updatable in [false, true] {
+            let parent = bench.graph();
+            let uses = [0, 1].map(|_| parent.sub_graph(&child).add().unwrap());
+            let of_parent = parent.alloc::<u32>(LEN).zero_init().add().unwrap();
+            let zeros = parent.read(&of_parent).add().unwrap();
+            let options = if updatable { options.updatable() } else { options };
+            let executable = parent.finalize(options).unwrap();
+            for _ in 0..2 {
+                let run = executable.submit(&bench.queue).unwrap();
+                run.wait().unwrap();
+                for one in &uses {
+                    runs += 1;
+                    assert_eq!(*run.get(&one.read(&read).unwrap()).unwrap(), stirred(runs), "{path}");
+                }
+                assert_eq!(*run.get(&zeros).unwrap(), [0; LEN], "nobody writes to the parent's");
+            }
+            runs += 1;
+            assert_eq!(result(&child, &bench.queue, &read), stirred(runs), "{path}");
+        }
+    }
+}
+
+/// Rule M2: an order that a changed node has not is missed at finalize, and both nodes are named.
+#[test]
+fn a_use_without_an_order_is_named() {
+    let bench = Bench::new();
+    let other = bench.buffer(&[0; LEN]);
+    let graph = bench.graph();
+    let memory = graph.alloc::<u32>(LEN).add().unwrap();
+    let moved = graph.fill(&other, 1).add().unwrap();
+    let own = graph.fill(&memory, 2).add().unwrap();
+    let read = graph.read(&memory).add().unwrap();
+    let free = graph.free(&memory).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    graph.fill(&memory, 3).replace(moved).unwrap();
+    let Err(Error::Finalize(FinalizeError::Conflict { first, second })) = graph.finalize(Finalize::new()) else {
+        panic!("the fill has no order to the allocation")
+    };
+    assert_eq!((first, second), (memory.node(), moved));
+    assert!(matches!(executable.update(&moved), Err(Error::Update(UpdateError::Conflict { .. }))));
+    assert_eq!(result(&executable, &bench.queue, &read), [2; LEN]);
+    graph.add_edge(memory.node(), moved).unwrap();
+    let Err(Error::Finalize(FinalizeError::Conflict { first, second })) = graph.finalize(Finalize::new()) else {
+        panic!("the two fills have no order")
+    };
+    assert_eq!((first, second), (moved, own));
+    graph.add_edge(moved, own).unwrap();
+    let ordered = graph.finalize(Finalize::new()).unwrap();
+    assert_eq!(result(&ordered, &bench.queue, &read), [2; LEN]);
+    assert!(graph.predecessors(free).unwrap().contains(&read.node()));
+}
+
+/// Rule U7: the nodes by themselves.
+#[test]
+fn allocations_and_frees_are_not_updated() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let memory = graph.alloc::<u32>(LEN).add().unwrap();
+    graph.fill(&memory, 2).add().unwrap();
+    let read = graph.read(&memory).add().unwrap();
+    let free = graph.free(&memory).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    for node in [memory.node(), free] {
+        let error = executable.update(&node).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains(&format!("{node} is the ")), "{error}");
+        assert_eq!(result(&executable, &bench.queue, &read), [2; LEN]);
+    }
+}
+
+/// Rule M6: not in launches and maps of a queue, and not by address.
+#[test]
+fn a_graphs_memory_is_for_its_nodes_only() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let (graph, other) = (bench.graph(), bench.graph());
+    let memory = graph.alloc::<u32>(LEN).add().unwrap();
+    let stir = bench.kernel("stir");
+    let launch = || {
+        let mut launch = ExecuteKernel::new(&stir);
+        launch.set_arg(&memory).set_global_work_size(LEN);
+        // SAFETY: errors.
+        unsafe { launch.enqueue_nd_range(queue) }
+    };
+    assert!(text(launch()).contains("belongs to a graph and is used in an ordinary submission"));
+    // SAFETY: an error.
+    assert!(text(unsafe { queue.map(&memory, MapMode::Read, &[]) }).contains("in an ordinary submission"));
+    let recorded = text(other.record(queue, || launch().map(|_| ())));
+    assert!(recorded.contains("belongs to a graph and is used in another graph"), "{recorded}");
+    assert!(other.is_empty());
+    assert!(memory.slice(..LEN / 2).unwrap().as_ptr().is_none());
+    // SAFETY: an error.
+    let built = unsafe { other.kernel(&stir).read_write(&memory).range(LEN).add() };
+    assert!(text(built).contains("is used in another graph"));
+}
+
+/// Rule M9: together more than the device allocates at once, and each part at its place.
+#[test]
+fn what_is_too_much_for_one_buffer_is_in_several() {
+    let bench = Bench::new();
+    let most = bench.queue.device().caps().max_allocation as usize / 4;
+    let graph = bench.graph();
+    let ends = |memory: &GraphMemory<u32>| [memory.slice(..1).unwrap(), memory.slice(memory.len() - 32..).unwrap()];
+    let len = (most / 5 * 3).next_multiple_of(4096);
+    let (a, b) = (graph.alloc::<u32>(len).add().unwrap(), graph.alloc::<u32>(len).add().unwrap());
+    let mut at = 0;
+    for memory in [&a, &b] {
+        for end in ends(memory) {
+            at += 1;
+            graph.fill(&end, at).add().unwrap();
+        }
+    }
+    let sources = [&a, &b].map(ends);
+    let reads: Vec<_> = sources.iter().flatten().map(|end| graph.read(end).add().unwrap()).collect();
+    for path in [Path::Replay, Path::Native] {
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        let memory = &executable.report().memory;
+        assert_eq!(memory.arenas.len(), 2);
+        assert!(memory.bytes > most * 4 && memory.arenas.iter().all(|bytes| *bytes <= most * 4));
+        assert!(executable.report().to_string().contains("2 allocations in 2 buffers"), "{}", executable.report());
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait().unwrap();
+        let found: Vec<u32> = reads.iter().map(|read| run.get(read).unwrap()[0]).collect();
+        assert_eq!(found, [1, 2, 3, 4], "{path}");
+    }
+}
+
+/// The most bytes that live at once, each allocation rounded up to where the next may start.
+fn peak(memory: &MemoryReport, align: usize) -> usize {
+    let mut changes: Vec<(usize, isize)> = Vec::new();
+    for one in &memory.allocations {
+        let bytes = one.bytes.next_multiple_of(align) as isize;
+        changes.extend([(one.first, bytes), (one.last.unwrap() + 1, -bytes)]);
+    }
+    changes.sort_unstable();
+    let live = changes.iter().scan(0, |live, (_, change)| {
+        *live += change;
+        Some(*live)
+    });
+    live.max().unwrap() as usize
+}
+
+/// Rule M3: graphs of which every node reads some of those before, at random.
+#[test]
+fn random_graphs_are_packed_near_their_peak() {
+    let bench = Bench::new();
+    let align = bench.queue.device().caps().sub_buffer_align;
+    for (seed, count, reach) in [(1, 300, 8), (2, 1000, 20), (3, 1000, 60)] {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let graph = bench.graph();
+        let lens: Vec<usize> = (0..count).map(|_| random.usize(1..=1 << 14)).collect();
+        let reads: Vec<Vec<usize>> = (0..count)
+            .map(|at| (0..random.usize(0..3)).map(|_| at - random.usize(0..=reach.min(at))).collect())
+            .collect();
+        let mut last: Vec<usize> = (0..count).collect();
+        for (at, sources) in reads.iter().enumerate() {
+            sources.iter().for_each(|of| last[*of] = at);
+        }
+        let mut made: Vec<GraphMemory<u32>> = Vec::new();
+        for at in 0..count {
+            made.push(graph.alloc::<u32>(lens[at]).add().unwrap());
+            let first = |of: usize| made[of].slice(..1).unwrap();
+            graph.fill(&first(at), at as u32).add().unwrap();
+            for of in reads[at].iter().filter(|of| **of != at) {
+                graph.copy(&first(*of), &first(at)).add().unwrap();
+            }
+            for of in (0..=at).filter(|of| last[*of] == at) {
+                graph.free(&made[of]).add().unwrap();
+            }
+        }
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let memory = &executable.report().memory;
+        let (bytes, peak) = (memory.bytes, peak(memory, align));
+        assert_eq!(memory.allocations.len(), count);
+        // Behind the last one nothing has to start.
+        assert!(bytes + align > peak && bytes as f64 <= 1.1 * peak as f64, "{bytes} bytes, {peak} at once, seed {seed}");
+    }
+}
