@@ -236,6 +236,9 @@ fn random_graphs_are_packed_near_their_peak() {
         let (bytes, peak) = (memory.bytes, peak(memory, align));
         assert_eq!(memory.allocations.len(), count);
         // Behind the last one nothing has to start.
-        assert!(bytes + align > peak && bytes as f64 <= 1.1 * peak as f64, "{bytes} bytes, {peak} at once, seed {seed}");
+        assert!(
+            bytes + align > peak && bytes as f64 <= 1.1 * peak as f64,
+            "{bytes} bytes, {peak} at once, seed {seed}"
+        );
     }
 }

@@ -173,11 +173,9 @@ impl<T> Buffer<T> {
         let flags = info::value::<u64>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
         // OpenCL 2.0; a driver without the query has no SVM either.
         let svm = info::value::<u32>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_USES_SVM_POINTER)).unwrap_or(0);
-        if owner.is_none() && flags & CL_MEM_USE_HOST_PTR != 0 {
-            return Err(MemoryError::HostMemory { flag: "CL_MEM_USE_HOST_PTR" }.into());
-        }
-        if owner.is_none() && svm != 0 {
-            return Err(MemoryError::HostMemory { flag: "CL_MEM_USES_SVM_POINTER" }.into());
+        if owner.is_none() && (svm != 0 || flags & CL_MEM_USE_HOST_PTR != 0) {
+            let flag = if svm != 0 { "CL_MEM_USES_SVM_POINTER" } else { "CL_MEM_USE_HOST_PTR" };
+            return Err(MemoryError::HostMemory { flag }.into());
         }
         let size = number(raw, CL_MEM_SIZE)?;
         if size_of::<T>() == 0 || size % size_of::<T>() != 0 {

@@ -535,6 +535,23 @@ mod tests {
         (0..count).map(|at| life(at, &mut next)).collect()
     }
 
+    /// Four times as many take about four times as long, and not sixteen times. Both are timed here, in turns, the best of some.
+    #[test]
+    fn placing_takes_time_that_grows_with_the_number() {
+        let timed = |lives: &[Life]| {
+            let begin = Instant::now();
+            place(lives, 128, usize::MAX);
+            begin.elapsed()
+        };
+        let (few, many) = (random(5_000, 50, 1 << 24), random(20_000, 50, 1 << 24));
+        let times: Vec<_> = (0..3).map(|_| (timed(&few), timed(&many))).collect();
+        let best = |of: fn(&(std::time::Duration, std::time::Duration)) -> std::time::Duration| {
+            times.iter().map(of).min().unwrap().as_secs_f64()
+        };
+        let (few, many) = (best(|times| times.0), best(|times| times.1));
+        assert!(many < 9.0 * few, "{few} s for a quarter, {many} s for all");
+    }
+
     #[test]
     fn arenas_are_near_the_peak() {
         let life = |size: usize, steps: Range<usize>| Life { size, steps };

@@ -1,7 +1,8 @@
 //! Programs of the sweep that use memory with addresses.
 
 use clgraph::{
-    Buffer, ExecuteKernel, Finalize, Graph, MapMode, Memory, MemoryKind, Parameter, Path, Program, Queue, Result,
+    Buffer, Error, ExecuteKernel, Finalize, FinalizeError, Graph, MapMode, Memory, MemoryKind, Parameter, Path,
+    Program, Queue, Result,
 };
 
 use crate::uses::{SOURCE, again, result, setup};
@@ -124,7 +125,13 @@ pub fn owned(path: Path) -> Result<Vec<Vec<u32>>> {
         last = next;
     }
     let read = graph.read(&last).add()?;
-    let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
+    let executable = again(|| {
+        let outcome = graph.finalize(Finalize::new().path(path).updatable().result_slots(6));
+        outcome.inspect_err(|error| {
+            let of_memory = matches!(error, Error::Finalize(FinalizeError::Memory { bytes, .. }) if *bytes > 0);
+            assert_eq!(error.to_string().contains("clCreateBuffer"), of_memory, "{error}");
+        })
+    })?;
     let outer = Graph::new(&queue)?;
     let child = outer.sub_graph(&executable).add()?;
     let parent = again(|| outer.finalize(Finalize::new().path(path).result_slots(6)))?;
