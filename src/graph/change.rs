@@ -264,7 +264,8 @@ impl State {
                 _ => None,
             });
             let facts = self.kernels[kernel.index()].facts(target.device);
-            check_local(sizes, facts, target.device.caps())?;
+            let sum = sizes.fold(0, |sum: u64, size| sum.saturating_add(size as u64));
+            check_local(sum, facts, target.device.caps())?;
         }
         let Self { tables, index: known, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index: known };

@@ -15,9 +15,26 @@ use crate::images::{ImageInfo, ImageShape};
 use crate::ir::Mode;
 use crate::known;
 
+/// What there is among arguments, so that they are looked through once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Among {
+    /// Bytes of local memory.
+    pub(super) local: u64,
+    pub(super) images: bool,
+    pub(super) samplers: bool,
+    /// Memory with addresses.
+    pub(super) addresses: bool,
+}
+
 /// Whether arguments fit the parameters of a kernel, as far as the program tells.
 #[inline(always)] // See `ExecuteKernel::go`.
-pub(super) fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], caps: &Caps) -> Result<(), BuildCause> {
+pub(super) fn check_args(
+    target: &Target<'_>,
+    kernel: &Kernel,
+    args: &[Given],
+    caps: &Caps,
+) -> Result<Among, BuildCause> {
+    let mut among = Among::default();
     let params = kernel.params();
     // First, because without the count nobody knows which argument belongs where.
     if args.len() != kernel.num_args() as usize {
@@ -40,7 +57,9 @@ pub(super) fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], c
                 }
                 // Where the program does not tell its qualifiers, an argument may say both and mean one of them.
                 let both = params.is_some_and(|all| all[index].access == Some(ImageUse::ReadWrite));
+                among.addresses |= !region.mem.is_buffer();
                 if let Some(info) = region.mem.image() {
+                    among.images = true;
                     check_on_device(target, info.shape)?;
                     if both {
                         forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's `read_write`")?;
@@ -60,10 +79,12 @@ pub(super) fn check_args(target: &Target<'_>, kernel: &Kernel, args: &[Given], c
             Given::Sampler(sampler) if sampler.context() != target.context => {
                 return Err(BuildCause::OtherContext { what: format!("argument {index}") });
             }
-            Given::Null | Given::Local(_) | Given::Sampler(_) => {}
+            Given::Local(size) => among.local = among.local.saturating_add(*size as u64),
+            Given::Sampler(_) => among.samplers = true,
+            Given::Null => {}
         }
     }
-    Ok(())
+    Ok(among)
 }
 
 fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<(), BuildCause> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::argument::{BufferArg, LaunchRef, ValueArg};
-use super::fits::{ArgUse, check_args, check_shared_images};
+use super::fits::{Among, ArgUse, check_args, check_shared_images};
 use super::parameter::{Cell, Parameter, Value};
 use super::range::{Extent, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
@@ -137,8 +137,14 @@ impl Launch {
     }
 
     /// Gives the arguments that parameters feed the values that these have now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn resolve(&mut self) {
+        if !self.fed.is_empty() {
+            self.resolve_fed();
+        }
+    }
+
+    fn resolve_fed(&mut self) {
         for fed in &mut self.fed {
             let Some(cell) = fed.cells.iter().max_by_key(|cell| cell.time()) else { continue };
             let now = cell.snapshot();
@@ -175,12 +181,19 @@ impl Launch {
     }
 
     /// Forgets all but the kernel.
-    #[inline]
+    #[inline(always)] // See `ExecuteKernel::go`.
     pub(crate) fn clear(&mut self) {
-        self.args.clear();
         self.bytes.clear();
-        self.fed.clear();
-        self.indirect.clear();
+        // What has to be dropped is mostly not there.
+        if !self.args.is_empty() {
+            self.args.clear();
+        }
+        if !self.fed.is_empty() {
+            self.fed.clear();
+        }
+        if !self.indirect.is_empty() {
+            self.indirect.clear();
+        }
         (self.range, self.offset, self.work_group, self.bound, self.prints) = (None, None, None, None, false);
     }
 
@@ -204,10 +217,6 @@ pub(crate) enum Given {
 }
 
 impl Given {
-    fn is_image(&self) -> bool {
-        matches!(self, Self::Buffer(region, _) if region.mem.image().is_some())
-    }
-
     pub(super) fn what(&self) -> &'static str {
         match self {
             Self::Buffer(region, _) if region.mem.image().is_some() => "an image",
@@ -398,11 +407,6 @@ impl Launch {
         check_shared_images(&uses.collect::<Vec<_>>())
     }
 
-    #[inline]
-    pub(crate) fn has_samplers(&self) -> bool {
-        self.args.iter().any(|arg| matches!(arg, Given::Sampler(_)))
-    }
-
     pub(crate) fn samplers(&self) -> Vec<Sampler> {
         let samplers = self.args.iter().filter_map(|arg| match arg {
             Given::Sampler(sampler) => Some(sampler.clone()),
@@ -481,16 +485,15 @@ impl Request for Launch {
             return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
         }
         let caps = target.device.caps();
-        check_args(target, &self.kernel, &self.args, caps)?;
+        let Among { local, images, samplers, addresses } = check_args(target, &self.kernel, &self.args, caps)?;
         if !self.indirect.is_empty() {
             self.check_indirect(target)?;
         }
         let built = self.kernel.place_of(target.device);
         let facts = self.kernel.facts_at(built);
         check_range(self.range.as_ref(), self.offset.as_ref(), self.work_group.as_ref(), facts, caps)?;
-        let locals = self.args.iter().filter_map(|arg| if let Given::Local(size) = arg { Some(*size) } else { None });
-        check_local(locals, facts, caps)?;
-        if self.args.iter().any(Given::is_image) {
+        check_local(local, facts, caps)?;
+        if images {
             self.check_images()?;
         }
         if !self.fed.is_empty() {
@@ -499,7 +502,7 @@ impl Request for Launch {
         if self.bound.is_some() {
             check_bound(&self.sizes(built).grid(), self.bound)?;
         }
-        Ok(Checked { built })
+        Ok(Checked { built, samplers, addresses: addresses || !self.indirect.is_empty() })
     }
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
@@ -546,4 +549,8 @@ impl Request for Launch {
 pub(crate) struct Checked {
     /// Which of the devices that the program was built for it is, if it is one.
     pub(crate) built: Option<usize>,
+    /// Whether there are samplers among its arguments.
+    pub(crate) samplers: bool,
+    /// Whether it uses memory with addresses.
+    pub(crate) addresses: bool,
 }

@@ -166,7 +166,7 @@ impl<'a> Sizes<'a> {
 }
 
 /// Whether a device can run a kernel over a range.
-#[inline]
+#[inline(always)] // See `ExecuteKernel::go`.
 pub(super) fn check_range(
     range: Option<&Extent>,
     offset: Option<&Extent>,
@@ -298,14 +298,11 @@ fn check_work_group(
     Ok(())
 }
 
+/// Whether the device has local memory for the arguments together, and for what the kernel declares itself.
 #[inline]
-pub(super) fn check_local(
-    sizes: impl Iterator<Item = usize>,
-    facts: Option<&DeviceFacts>,
-    caps: &Caps,
-) -> Result<(), BuildCause> {
+pub(super) fn check_local(given: u64, facts: Option<&DeviceFacts>, caps: &Caps) -> Result<(), BuildCause> {
     let own = facts.map_or(0, |facts| facts.local_memory);
-    let needed = sizes.fold(own, |sum, size| sum.saturating_add(size as u64));
+    let needed = own.saturating_add(given);
     if needed > caps.local_memory {
         return Err(BuildCause::LocalMemory { needed, own, limit: caps.local_memory });
     }

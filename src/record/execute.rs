@@ -31,7 +31,7 @@ pub(crate) trait Run: Request + Clone {
 
     /// Whether drivers keep no count of some of it.
     #[inline]
-    fn is_followed(&self) -> bool {
+    fn is_followed(&self, _: &Self::Checked) -> bool {
         let mut is_followed = false;
         self.memory(&mut |mem| is_followed |= !mem.is_buffer());
         is_followed
@@ -153,14 +153,13 @@ impl Run for Launch {
     }
 
     #[inline]
-    fn is_followed(&self) -> bool {
-        let is_address = |arg: &Given| matches!(arg, Given::Buffer(region, _) if !region.mem.is_buffer());
-        !self.indirect.is_empty() || self.args.iter().any(is_address)
+    fn is_followed(&self, checked: &Checked) -> bool {
+        checked.addresses
     }
 
     #[inline(always)]
     fn run(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if self.has_samplers() { self.launch_with_samplers(checked, to) } else { self.launch(checked, to) }
+        if checked.samplers { self.launch_with_samplers(checked, to) } else { self.launch(checked, to) }
     }
 }
 
@@ -516,7 +515,9 @@ impl<'k> ExecuteKernel<'k> {
         };
         if outcome.is_ok() {
             self.launch.clear();
-            self.waits.clear();
+            if !self.waits.is_empty() {
+                self.waits.clear();
+            }
         }
         outcome
     }

@@ -343,7 +343,7 @@ impl Queue {
             &unfinished
         };
         let to = To { queue: &self.0.driver, waits, event: want };
-        if request.is_followed() {
+        if request.is_followed(&checked) {
             return self.follow(request, &checked, to);
         }
         Ok(request.run(&checked, &to)?.map(Event::from))
