@@ -81,3 +81,8 @@ pub(crate) fn dies_of_buffer_fills(caps: &Caps) -> bool {
 pub(crate) fn keeps_mapped_svm(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }
+
+/// Whether recording a kernel with a sampler, or anything with an image that is a buffer, ends the process (PoCL, 3.1 to 7.1).
+pub(crate) fn dies_of_recording(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}

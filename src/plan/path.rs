@@ -322,7 +322,7 @@ pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
 
 /// Why a driver is not asked to record what is known to end the process.
 fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<Why> {
-    if known::driver(caps) != Driver::Pocl {
+    if !known::dies_of_recording(caps) {
         return None;
     }
     let of_buffer = |access: &Access| ir.views[access.view.index()].kind == ViewKind::ImageOfBuffer;

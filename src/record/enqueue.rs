@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::detached::{Detached, commands};
 use super::event::Event;
 use super::execute::{no_event, nothing};
 use super::queue::Queue;
@@ -25,18 +26,8 @@ use crate::graph::tape::Order;
 use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_map, check_write};
 use crate::ir::Hint;
 
-/// A queue whose commands give no events, which is cheaper: see [`Queue::detached`].
-#[derive(Clone, Copy, Debug)]
-pub struct Detached<'q>(&'q Queue);
-
-impl<'q> Detached<'q> {
-    pub(super) fn queue(&self) -> &'q Queue {
-        self.0
-    }
-}
-
 /// Bytes of a buffer from `offset` on, or why they are not inside.
-fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Result<Region, BuildCause> {
+pub(super) fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Result<Region, BuildCause> {
     match offset.checked_add(size) {
         Some(end) if end <= whole.size => Ok(Region { mem: whole.mem, offset: whole.offset + offset, size }),
         end => Err(BuildCause::OutOfBounds {
@@ -49,21 +40,6 @@ fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Resu
 }
 
 impl Queue {
-    /// The same queue, whose commands give no events.
-    ///
-    /// ```
-    /// # fn main() -> clgraph::Result<()> {
-    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
-    /// # let buffer = clgraph::Buffer::<u32>::new(&queue, 4)?;
-    /// queue.detached().enqueue_fill_buffer(&buffer, &[0], 0, 16, &[])?;
-    /// queue.finish()?;
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn detached(&self) -> Detached<'_> {
-        Detached(self)
-    }
-
     fn copy_buffer(
         &self,
         want: bool,
@@ -397,39 +373,6 @@ pub(super) fn through(event: Option<&DriverEvent>) -> Result<()> {
     }
 }
 
-/// Declares the commands that give an event on a [`Queue`] and none on a [`Detached`] one.
-macro_rules! commands {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident < $T:ident $(: $bound:path)? > ( $($arg:ident: $ty:ty),* $(,)? )
-        $call:literal => $inner:ident ( $($given:expr),* $(,)? );
-    )*) => {
-        impl Queue {
-            $(
-                $(#[$doc])*
-                #[allow(clippy::too_many_arguments)] // As in OpenCL.
-                pub fn $name<$T $(: $bound)?>(&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<Event> {
-                    let event = self.$inner(true, $($given,)* event_wait_list)?;
-                    Ok(event.ok_or(no_event($call))?)
-                }
-            )*
-        }
-
-        impl Detached<'_> {
-            $(
-                #[doc = concat!("[`Queue::", stringify!($name), "`] without an event.")]
-                ///
-                /// # Errors
-                /// The same.
-                #[allow(clippy::too_many_arguments)] // As in OpenCL.
-                pub fn $name<$T $(: $bound)?>(&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<()> {
-                    self.0.$inner(false, $($given,)* event_wait_list).map(|_| ())
-                }
-            )*
-        }
-    };
-}
-
 commands! {
     /// Copies `size` bytes from buffer to buffer. Offsets are in bytes.
     ///
@@ -450,7 +393,9 @@ commands! {
         src_offset: usize,
         dst_offset: usize,
         size: usize,
-    ) "clEnqueueCopyBuffer" => copy_buffer((src_buffer.region(), dst_buffer.region()), (src_offset, dst_offset, size));
+    ) "clEnqueueCopyBuffer" => |queue, want, waits| {
+        queue.copy_buffer(want, (src_buffer.region(), dst_buffer.region()), (src_offset, dst_offset, size), waits)
+    };
 
     /// Copies a rectangle, or a box. Origins and `region` are in bytes, rows and slices, pitches in bytes; a pitch of 0 means
     /// as close as the region allows.
@@ -468,11 +413,11 @@ commands! {
         src_slice_pitch: usize,
         dst_row_pitch: usize,
         dst_slice_pitch: usize,
-    ) "clEnqueueCopyBufferRect" => copy_buffer_rect(
-        (src_buffer.region(), dst_buffer.region()),
-        (src_origin, dst_origin, region),
-        [src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch],
-    );
+    ) "clEnqueueCopyBufferRect" => |queue, want, waits| {
+        let regions = (src_buffer.region(), dst_buffer.region());
+        let pitches = [src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch];
+        queue.copy_buffer_rect(want, regions, (src_origin, dst_origin, region), pitches, waits)
+    };
 
     /// Fills `size` bytes from byte `offset` on with a pattern, whose size is 1, 2, 4, 8, 16, 32, 64 or 128 bytes.
     ///
@@ -485,7 +430,9 @@ commands! {
         pattern: &[T],
         offset: usize,
         size: usize,
-    ) "clEnqueueFillBuffer" => fill_buffer(buffer, pattern, (offset, size));
+    ) "clEnqueueFillBuffer" => |queue, want, waits| {
+        queue.fill_buffer(want, buffer, pattern, (offset, size), waits)
+    };
 
     /// Writes borrowed memory to a buffer, from byte `offset` on. On an executing queue it waits for the list on the
     /// host, and blocks until the data is there; recorded, the memory is copied.
@@ -497,7 +444,9 @@ commands! {
         buffer: &impl AsRegion<T>,
         offset: usize,
         data: &[T],
-    ) "clEnqueueWriteBuffer" => write_buffer(buffer, offset, data);
+    ) "clEnqueueWriteBuffer" => |queue, want, waits| {
+        queue.write_buffer(want, buffer, offset, data, waits)
+    };
 
     /// Writes memory that the queue takes over, and does not block.
     ///
@@ -507,7 +456,9 @@ commands! {
         buffer: &impl AsRegion<T>,
         offset: usize,
         data: impl Into<HostData<T>>,
-    ) "clEnqueueWriteBuffer" => write_buffer_owned(buffer, offset, data.into());
+    ) "clEnqueueWriteBuffer" => |queue, want, waits| {
+        queue.write_buffer_owned(want, buffer, offset, data.into(), waits)
+    };
 }
 
 /// A read that was enqueued, or recorded. See [`Queue::enqueue_read_buffer_owned`].

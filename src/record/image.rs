@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::enqueue::{Detached, PendingRead, through};
+use super::detached::{Detached, commands};
+use super::enqueue::{PendingRead, region, through};
 use super::event::Event;
 use super::execute::{Run, no_event, nothing};
 use super::queue::Queue;
@@ -97,33 +98,14 @@ impl Run for ImageWrite {
     }
 }
 
+/// As many bytes of a buffer, from an offset on, as the pixels have.
+fn packed(whole: Region, offset: usize, image: &Image, pixels: [usize; 3]) -> Result<PixelSide> {
+    let bytes = Area { origin: [0; 3], region: pixels }.len().and_then(|pixels| pixels.checked_mul(image.pixel_size()));
+    let region = region("the buffer", whole, offset, bytes.unwrap_or(usize::MAX));
+    Ok(PixelSide::Buffer(region.map_err(|cause| BuildError::new("copy of pixels", cause))?))
+}
+
 impl Queue {
-    fn copy_pixels(
-        &self,
-        want: bool,
-        (src, dst): (PixelSide, PixelSide),
-        region: [usize; 3],
-        waits: &[&Event],
-    ) -> Result<Option<Event>> {
-        self.submit(&ImageCopy { src, dst, region }, waits, want)
-    }
-
-    /// As many bytes of a buffer, from an offset on, as the pixels have.
-    fn packed(whole: Region, offset: usize, image: &Image, region: [usize; 3]) -> Result<PixelSide> {
-        let bytes = Area { origin: [0; 3], region }.len().and_then(|pixels| pixels.checked_mul(image.pixel_size()));
-        let size = bytes.unwrap_or(usize::MAX);
-        match offset.checked_add(size) {
-            Some(end) if end <= whole.size => {
-                Ok(PixelSide::Buffer(Region { mem: whole.mem, offset: whole.offset + offset, size }))
-            }
-            end => {
-                let (end, len) = (end.map_or(u64::MAX, |end| end as u64), whole.size as u64);
-                let cause = BuildCause::OutOfBounds { what: "the buffer", offset: offset as u64, end, len };
-                Err(BuildError::new("copy of pixels", cause).into())
-            }
-        }
-    }
-
     /// A write of borrowed memory: it blocks, or copies the memory where it is recorded.
     fn write_image<T: Element>(
         &self,
@@ -272,43 +254,7 @@ impl Queue {
     }
 }
 
-/// Declares the commands that give an event on a [`Queue`] and none on a [`Detached`] one.
-macro_rules! image_commands {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident $(< $T:ident $(: $bound:path)? >)? ( $($arg:ident: $ty:ty),* $(,)? )
-        $call:literal => |$queue:ident, $want:ident, $waits:ident| $made:expr;
-    )*) => {
-        impl Queue {
-            $(
-                $(#[$doc])*
-                #[allow(clippy::too_many_arguments)] // As in OpenCL.
-                pub fn $name $(<$T $(: $bound)?>)? (&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<Event> {
-                    let ($queue, $want, $waits) = (self, true, event_wait_list);
-                    let event: Option<Event> = $made?;
-                    Ok(event.ok_or(no_event($call))?)
-                }
-            )*
-        }
-
-        impl Detached<'_> {
-            $(
-                #[doc = concat!("[`Queue::", stringify!($name), "`] without an event.")]
-                ///
-                /// # Errors
-                /// The same.
-                #[allow(clippy::too_many_arguments)] // As in OpenCL.
-                pub fn $name $(<$T $(: $bound)?>)? (&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<()> {
-                    let ($queue, $want, $waits) = (self.queue(), false, event_wait_list);
-                    let event: Result<Option<Event>> = $made;
-                    event.map(|_| ())
-                }
-            )*
-        }
-    };
-}
-
-image_commands! {
+commands! {
     /// Copies pixels between images of one format.
     ///
     /// # Errors
@@ -322,8 +268,8 @@ image_commands! {
         dst_origin: [usize; 3],
         region: [usize; 3],
     ) "clEnqueueCopyImage" => |queue, want, waits| {
-        let sides = (PixelSide::Image(src_image.clone(), src_origin), PixelSide::Image(dst_image.clone(), dst_origin));
-        queue.copy_pixels(want, sides, region, waits)
+        let (src, dst) = (PixelSide::Image(src_image.clone(), src_origin), PixelSide::Image(dst_image.clone(), dst_origin));
+        queue.submit(&ImageCopy { src, dst, region }, waits, want)
     };
 
     /// Copies pixels of an image to a buffer, where they are packed, from byte `dst_offset` on.
@@ -338,8 +284,9 @@ image_commands! {
         region: [usize; 3],
         dst_offset: usize,
     ) "clEnqueueCopyImageToBuffer" => |queue, want, waits| {
-        Queue::packed(dst_buffer.region(), dst_offset, src_image, region).and_then(|buffer| {
-            queue.copy_pixels(want, (PixelSide::Image(src_image.clone(), src_origin), buffer), region, waits)
+        packed(dst_buffer.region(), dst_offset, src_image, region).and_then(|dst| {
+            let src = PixelSide::Image(src_image.clone(), src_origin);
+            queue.submit(&ImageCopy { src, dst, region }, waits, want)
         })
     };
 
@@ -355,8 +302,9 @@ image_commands! {
         dst_origin: [usize; 3],
         region: [usize; 3],
     ) "clEnqueueCopyBufferToImage" => |queue, want, waits| {
-        Queue::packed(src_buffer.region(), src_offset, dst_image, region).and_then(|buffer| {
-            queue.copy_pixels(want, (buffer, PixelSide::Image(dst_image.clone(), dst_origin)), region, waits)
+        packed(src_buffer.region(), src_offset, dst_image, region).and_then(|src| {
+            let dst = PixelSide::Image(dst_image.clone(), dst_origin);
+            queue.submit(&ImageCopy { src, dst, region }, waits, want)
         })
     };
 

@@ -3,6 +3,7 @@
 //! One direction: a [`Queue`] asks its [`machine`] whether it executes or records; then a [`Request`](crate::graph::request)
 //! is checked, and goes to the driver ([`execute`]) or into the graph ([`Graph::take_down`](crate::Graph)).
 
+mod detached;
 mod enqueue;
 mod event;
 mod execute;
@@ -12,7 +13,8 @@ mod memory;
 mod queue;
 mod session;
 
-pub use enqueue::{Detached, PendingRead};
+pub use detached::Detached;
+pub use enqueue::PendingRead;
 pub use event::{Event, ExecutionStatus};
 pub(crate) use event::{Kind, NodeEvent};
 pub use execute::{ExecuteKernel, KernelArg};

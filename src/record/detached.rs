@@ -1,0 +1,62 @@
+//! Commands without events, and how commands are declared with and without.
+
+use super::queue::Queue;
+
+/// A queue whose commands give no events, which is cheaper: see [`Queue::detached`].
+#[derive(Clone, Copy, Debug)]
+pub struct Detached<'q>(pub(super) &'q Queue);
+
+impl Queue {
+    /// The same queue, whose commands give no events.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = clgraph::Buffer::<u32>::new(&queue, 4)?;
+    /// queue.detached().enqueue_fill_buffer(&buffer, &[0], 0, 16, &[])?;
+    /// queue.finish()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn detached(&self) -> Detached<'_> {
+        Detached(self)
+    }
+}
+
+/// Declares the commands that give an event on a [`Queue`] and none on a [`Detached`] one.
+macro_rules! commands {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident $(< $T:ident $(: $bound:path)? >)? ( $($arg:ident: $ty:ty),* $(,)? )
+        $call:literal => |$queue:ident, $want:ident, $waits:ident| $made:expr;
+    )*) => {
+        impl Queue {
+            $(
+                $(#[$doc])*
+                #[allow(clippy::too_many_arguments)] // As in OpenCL.
+                pub fn $name $(<$T $(: $bound)?>)? (&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<Event> {
+                    let ($queue, $want, $waits) = (self, true, event_wait_list);
+                    let event: Option<Event> = $made?;
+                    Ok(event.ok_or(no_event($call))?)
+                }
+            )*
+        }
+
+        impl Detached<'_> {
+            $(
+                #[doc = concat!("[`Queue::", stringify!($name), "`] without an event.")]
+                ///
+                /// # Errors
+                /// The same.
+                #[allow(clippy::too_many_arguments)] // As in OpenCL.
+                pub fn $name $(<$T $(: $bound)?>)? (&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<()> {
+                    let ($queue, $want, $waits) = (self.0, false, event_wait_list);
+                    let event: Result<Option<Event>> = $made;
+                    event.map(|_| ())
+                }
+            )*
+        }
+    };
+}
+
+pub(super) use commands;
