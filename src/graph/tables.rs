@@ -347,11 +347,10 @@ impl Index {
 impl Writer<'_> {
     /// The id of some memory, new or known. Nothing uses it yet.
     pub(super) fn view(&mut self, mem: &Mem) -> ViewId {
-        let Self { tables, index } = self;
-        if let Some(&view) = index.view_of.get(&mem.id()) {
+        if let Some(&view) = self.index.view_of.get(&mem.id()) {
             return view;
         }
-        let root = index.root(mem);
+        let root = self.index.root(mem);
         let described = View {
             root,
             root_size: mem.root_size(),
@@ -359,19 +358,8 @@ impl Writer<'_> {
             size: mem.size(),
             kind: view_kind(mem),
         };
-        let view = match index.free.pop() {
-            Some(view) => {
-                (tables.ir.views[view.index()], tables.views[view.index()]) = (described, Some(mem.clone()));
-                view
-            }
-            None => {
-                tables.ir.views.push(described);
-                tables.views.push(Some(mem.clone()));
-                index.uses.push(0);
-                ViewId(tables.views.len() as u32 - 1)
-            }
-        };
-        index.view_of.insert(mem.id(), view);
+        let view = self.placed(mem, described);
+        self.index.view_of.insert(mem.id(), view);
         view
     }
 
@@ -384,6 +372,10 @@ impl Writer<'_> {
     /// An id for memory that is described already.
     pub(super) fn placed(&mut self, mem: &Mem, described: View) -> ViewId {
         let Self { tables, index } = self;
+        if let Some(view) = index.free.pop() {
+            (tables.ir.views[view.index()], tables.views[view.index()]) = (described, Some(mem.clone()));
+            return view;
+        }
         tables.ir.views.push(described);
         tables.views.push(Some(mem.clone()));
         index.uses.push(0);
