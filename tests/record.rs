@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, InContext, NodeKind, Queue,
-    QueueState, RecordError, Result,
+    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, InContext, Node, NodeKind,
+    Queue, QueueState, RecordError, Result,
 };
 use common::{Bench, Reason, UserEvent, elsewhere, skip, text};
 
@@ -319,7 +319,7 @@ fn a_recording_ends_with_its_graph_and_with_its_scope_however_that_is_left() {
     assert_eq!(field.bench.content(&field.a), [7; 64]);
 }
 
-/// Rule R11
+/// Rules R11, B2
 #[test]
 fn a_barrier_orders_later_work_of_its_queue_and_a_marker_does_not() {
     let field = Field::new();
@@ -338,6 +338,7 @@ fn a_barrier_orders_later_work_of_its_queue_and_a_marker_does_not() {
     assert_eq!(preds(&read(&queue, &[])), [], "nothing waits for a marker");
     let theirs = read(&other, &[]);
     let barrier = queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+    assert_eq!(graph.kind(node(&barrier)).unwrap(), NodeKind::Empty);
     assert!(!preds(&barrier).contains(&node(&theirs)), "other queues are none of its business");
     assert_eq!(preds(&barrier).len(), 2, "the marker, and what came after it");
     assert_eq!(preds(&read(&queue, &[])), [node(&barrier)]);
@@ -637,21 +638,25 @@ fn each_thread_finds_what_it_recorded_in_its_order() {
     let (graph, gone) = (field.bench.graph(), field.bench.graph());
     let queues: Vec<Queue> = (0..4).map(|index| field.bench.another_queue(index % 2 == 1)).collect();
     let buffers: Vec<Buffer<u32>> = queues.iter().map(|_| field.bench.buffer(&[0; 64])).collect();
-    let last: Vec<u32> = std::thread::scope(|scope| {
+    let shared = &field.a;
+    let ended: Vec<(u32, Vec<Node>)> = std::thread::scope(|scope| {
         let workers: Vec<_> = queues
             .iter()
             .zip(&buffers)
             .map(|(queue, buffer)| {
                 scope.spawn(move || {
-                    let mut last = 0;
+                    let (mut last, mut nodes) = (0, Vec::new());
                     for value in 1..=300 {
                         let event = queue.enqueue_fill_buffer(buffer, &[value], 0, BYTES, &[]).unwrap();
                         if value % 50 == 0 {
                             queue.enqueue_barrier_with_wait_list(&[]).unwrap();
                         }
                         last = if event.node().is_some() { value } else { last };
+                        // Of memory that all read, so that only their queue orders these.
+                        let read = queue.enqueue_read_buffer_owned(shared, 0, 64, &[]).unwrap();
+                        nodes.extend(read.event().node());
                     }
-                    last
+                    (last, nodes)
                 })
             })
             .collect();
@@ -665,10 +670,17 @@ fn each_thread_finds_what_it_recorded_in_its_order() {
         workers.into_iter().map(|worker| worker.join().unwrap()).collect()
     });
     queues.iter().for_each(|queue| queue.finish().unwrap());
+    for (queue, (_, nodes)) in queues.iter().zip(&ended) {
+        // Each waits for what its queue recorded before it, unless that is out of order.
+        let chained = nodes.iter().filter(|node| !graph.predecessors(**node).unwrap().is_empty()).count();
+        let in_order = !queue.properties().out_of_order;
+        assert!(!in_order || chained + 1 >= nodes.len(), "{chained} of {}", nodes.len());
+        assert!(nodes.is_sorted(), "in the order of enqueuing");
+    }
     let zeros = vec![0; 64];
     buffers.iter().for_each(|buffer| queues[0].enqueue_write_buffer(buffer, 0, &zeros, &[]).map(|_| ()).unwrap());
     field.bench.run(&graph);
-    for (buffer, last) in buffers.iter().zip(last) {
+    for (buffer, (last, _)) in buffers.iter().zip(ended) {
         assert_eq!(field.bench.content(buffer), [last; 64]);
     }
     // The last handle goes on one thread while others submit.
@@ -773,7 +785,7 @@ fn errors_say_what_was_wrong_and_what_to_do() {
         let said = text(outcome);
         assert!(said.starts_with(starts), "{said}");
     };
-    said(queue.recording_graph().map(|_| ()), "the queue executes: it records into no graph");
+    said(queue.recording_graph().map(|_| ()), "the queue executes, and records into no graph: begin a recording first");
     said(graph.begin_recording(&[queue, queue]), "queues 0 and 1 are the same: name each queue once");
     let foreign = &elsewhere().queue;
     let context = "queue 0 has another context than the graph: record queues of the graph's context and device";
@@ -791,11 +803,12 @@ fn errors_say_what_was_wrong_and_what_to_do() {
     said(graph.fill(&field.a, 1).add().map(|_| ()), explicit);
     let theirs = elsewhere().buffer(&[0; 64]);
     let join = foreign.enqueue_fill_buffer(&theirs, &[1], 0, BYTES, &[&event]);
-    let cannot = "event 0 of the wait list stands for node 0, and the queue cannot record into its graph: it has another \
-                  context";
+    let cannot = "event 0 of the wait list stands for node 0, and the queue cannot record into its graph, as it has \
+                  another context: use a queue of the graph's context and device";
     said(join.map(|_| ()), cannot);
     other.begin_recording(&second).unwrap();
-    let crossed = "event 0 of the wait list stands for node 0 of another graph, or of one that is gone";
+    let crossed = "event 0 of the wait list stands for node 0 of another graph, or of one that is gone: wait for events of \
+                   work that is recorded into the same graph";
     said(field.fill(&second, &field.a, &[&event]).map(|_| ()), crossed);
     // Forgetting to end: the executable is recorded, and says so when it is waited for.
     let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();

@@ -293,6 +293,16 @@ fn transfers_take_the_place_of_transfers() {
             })
             .collect();
         assert_eq!(seen, expected, "{path:?}");
+        // Other memory: what the write goes to, and what the read comes from.
+        let (other, whole) = (bench.buffer(&[4; LEN]), bench.buffer(&[5; LEN]));
+        graph.write(&other, vec![12_u32; LEN]).replace(&write).unwrap();
+        graph.read(&whole).replace(&read).unwrap();
+        executable.update(&[write.node(), read.node()]).unwrap();
+        assert_eq!(field.run(&executable, &read), [5; LEN], "{path:?}");
+        assert_eq!(bench.content(&other), [12; LEN], "{path:?}");
+        graph.write(&a, vec![11_u32; LEN]).replace(&write).unwrap();
+        graph.read(&c).replace(&read).unwrap();
+        executable.update(&[write.node(), read.node()]).unwrap();
         // Nothing to copy, and something again.
         graph.copy(&a.slice(..0).unwrap(), &c.slice(..0).unwrap()).replace(copy).unwrap();
         executable.update(&copy).unwrap();
@@ -417,13 +427,21 @@ fn what_is_not_in_an_executable_cannot_be_updated() {
     assert_eq!(refused(fixed.update_from(&graph)), UpdateError::NotUpdatable);
     let executable = graph.finalize(updatable(Path::Auto)).unwrap();
     let late = field.scale(&graph, &by);
+    // All or nothing: the first node of the list has another value.
+    by.set(2).unwrap();
     assert_eq!(
         text(executable.update(&[node, late])),
-        "node 1 is not in the executable: it was added to the graph after this was finalized"
+        "node 1 is not in the executable: it was added to the graph after this was finalized: finalize the graph \
+         again"
     );
+    executable.submit(&field.bench.queue).unwrap().wait().unwrap();
+    assert_eq!(field.bench.content(&field.c), each(|i| i * 3 + 1));
     let other = field.bench.graph();
     let foreign = field.scale(&other, &by);
-    assert_eq!(text(executable.update(&foreign)), "node 0 is not in the executable: it is of another graph");
+    assert_eq!(
+        text(executable.update(&foreign)),
+        "node 0 is not in the executable: it is of another graph: name nodes of the graph that was finalized"
+    );
     let event = field.bench.queue.enqueue_marker_with_wait_list(&[]).unwrap();
     assert_eq!(refused(executable.update(&event)), UpdateError::NotANode { index: 0 });
     executable.update(&Vec::<Node>::new()).unwrap();
@@ -878,8 +896,46 @@ fn launches_of_a_group_have_parameters_and_keep_their_ranges() {
         }
         other.read(&c).add().unwrap();
         let differs = text(executable.update_from(&other));
-        assert!(differs.ends_with("node 1: it is not of the same command group"), "{differs}");
+        assert!(differs.contains("node 1: it is not of the same command group;"), "{differs}");
         let _ = write;
+    }
+}
+
+/// Rule C4: launches of other numbers of dimensions, each with its range.
+#[test]
+fn launches_of_a_group_have_dimensions_of_their_own() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let source = "kernel void line(global uint *a) { a[get_global_id(0)] += 1; }
+    kernel void plane(global uint *a) { a[get_global_id(1) * 8 + get_global_id(0)] += 10; }";
+    let program = clgraph::Program::from_source(&bench.queue, source).unwrap();
+    let (line, plane) = (program.kernel("line").unwrap(), program.kernel("plane").unwrap());
+    for path in PATHS {
+        let c = bench.buffer(&[0; LEN]);
+        let graph = bench.graph();
+        graph.fill(&c, 0_u32).add().unwrap();
+        // SAFETY: a work-item touches its own element.
+        let group = unsafe {
+            let one = graph.kernel(&line).read_write(&c).range(LEN).range_up_to(LEN);
+            let two = graph.kernel(&plane).read_write(&c).range([8, 8]).range_up_to([8, 8]);
+            graph.command_group([one, two]).unwrap()
+        };
+        let node = graph.group(&group).add().unwrap();
+        let read = graph.read(&c).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        assert_eq!(field.run(&executable, &read), [1; LEN], "{path:?}");
+        group.set_active_index(1).unwrap();
+        assert!(text(graph.set_nd_range(node, 4)).contains("dimension"));
+        graph.set_nd_range(node, [4, 2]).unwrap();
+        executable.update(&node).unwrap();
+        let some = |i: u32| if i % 8 < 4 && i < 16 { 10 } else { 0 };
+        assert_eq!(field.run(&executable, &read), each(some), "{path:?}");
+        group.set_active_index(0).unwrap();
+        executable.update(&node).unwrap();
+        assert_eq!(field.run(&executable, &read), [1; LEN], "{path:?}, the range that it had");
+        group.set_active_index(1).unwrap();
+        executable.update(&node).unwrap();
+        assert_eq!(field.run(&executable, &read), each(some), "{path:?}");
     }
 }
 

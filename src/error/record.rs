@@ -38,7 +38,7 @@ pub enum RecordError {
         index: usize,
     },
     /// Asking an executing queue for its graph.
-    #[error("the queue executes: it records into no graph")]
+    #[error("the queue executes, and records into no graph: begin a recording first")]
     NotRecording,
     /// What has no form that can be recorded, or not in this form.
     #[error("{what} cannot be recorded: {instead}")]
@@ -69,7 +69,10 @@ pub enum RecordError {
         index: usize,
     },
     /// A recorded event of another graph, or of one that is gone.
-    #[error("event {index} of the wait list stands for {node} of another graph, or of one that is gone")]
+    #[error(
+        "event {index} of the wait list stands for {node} of another graph, or of one that is gone: wait for events of work that \
+             is recorded into the same graph"
+    )]
     OtherGraph {
         /// Which event, from 0.
         index: usize,
@@ -89,8 +92,8 @@ pub enum RecordError {
     },
     /// A queue that cannot join a recording, because it has another context or device than the graph.
     #[error(
-        "event {index} of the wait list stands for {node}, and the queue cannot record into its graph: it has another \
-             {what}"
+        "event {index} of the wait list stands for {node}, and the queue cannot record into its graph, as it has another \
+             {what}: use a queue of the graph's context and device"
     )]
     CannotJoin {
         /// Which event, from 0.

@@ -90,7 +90,9 @@ pub enum UpdateError {
         node: Node,
     },
     /// An event of work that runs, where a node is asked for.
-    #[error("entry {index} of the list is an event of work that runs, and stands for no node")]
+    #[error(
+        "entry {index} of the list is an event of work that runs, and stands for no node: give nodes, or events of recorded work"
+    )]
     NotANode {
         /// Which entry, from 0.
         index: usize,
@@ -131,7 +133,7 @@ pub enum UpdateError {
         second: Node,
     },
     /// A graph that does not match: the first difference.
-    #[error("the graph does not match the executable: {difference}")]
+    #[error("the graph does not match the executable: {difference}; an update takes a graph that was built alike")]
     Differs {
         /// The first difference, in the order of context, device, number of nodes, edges, and node by node kind, kernel and
         /// sizes.

@@ -172,9 +172,9 @@ impl Executable {
         }
         for &node in &list {
             let why = if node.graph() != inner.graph {
-                "it is of another graph"
+                "it is of another graph: name nodes of the graph that was finalized"
             } else if node.index() >= updatable.len() {
-                "it was added to the graph after this was finalized"
+                "it was added to the graph after this was finalized: finalize the graph again"
             } else {
                 continue;
             };
