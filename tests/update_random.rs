@@ -40,6 +40,9 @@ enum Step {
     Update(u8),
     UpdateFrom,
     Submit,
+    /// A node more, which executables do not have until the graph is finalized again.
+    Add(Kind, Values),
+    Finalize,
 }
 
 #[derive(Clone, Debug)]
@@ -55,11 +58,17 @@ impl Arbitrary for Case {
             b: usize::arbitrary(g) % BUFFERS,
             number: u32::arbitrary(g) % 1000,
             len: usize::arbitrary(g) % (LEN + 1),
-            active: usize::arbitrary(g) % 2,
+            active: 0,
         };
         let kinds = [Kind::Scale, Kind::Group, Kind::Fill, Kind::Copy];
-        let nodes = (0..1 + usize::arbitrary(g) % 6).map(|_| (g.choose(&kinds).unwrap().clone(), values(g))).collect();
-        let step = |g: &mut Gen| match u8::arbitrary(g) % 6 {
+        let node = |g: &mut Gen| (g.choose(&kinds).unwrap().clone(), values(g));
+        let nodes = (0..1 + usize::arbitrary(g) % 6).map(|_| node(g)).collect();
+        let step = |g: &mut Gen| match u8::arbitrary(g) % 8 {
+            6 => {
+                let (kind, values) = node(g);
+                Step::Add(kind, values)
+            }
+            7 => Step::Finalize,
             0..3 => Step::Change(usize::arbitrary(g), u8::arbitrary(g), u32::arbitrary(g)),
             3 => Step::Update(u8::arbitrary(g)),
             4 => {
@@ -100,6 +109,38 @@ struct World<'a> {
     nodes: Vec<(Node, Handle)>,
     /// What the graph is now.
     now: Vec<(Kind, Values)>,
+    /// What each node was when it was added, which made the edges.
+    added: Vec<(Kind, Values)>,
+}
+
+/// The bytes that a node uses: buffer, number of elements from the first on, whether it writes.
+fn uses((kind, values): &(Kind, Values)) -> Vec<(usize, usize, bool)> {
+    let (a, b) = (values.a, apart(values));
+    match kind {
+        Kind::Scale => vec![(a, LEN, false), (b, LEN, true)],
+        Kind::Group => vec![(a, LEN, true)],
+        Kind::Fill => vec![(a, values.len, true)],
+        Kind::Copy => vec![(a, values.len, false), (b, values.len, true)],
+    }
+}
+
+fn conflict(one: &(Kind, Values), other: &(Kind, Values)) -> bool {
+    let (ones, others) = (uses(one), uses(other));
+    let meet = |a: &(usize, usize, bool), b: &(usize, usize, bool)| a.0 == b.0 && a.1.min(b.1) > 0 && (a.2 || b.2);
+    ones.iter().any(|a| others.iter().any(|b| meet(a, b)))
+}
+
+/// Whether two of some nodes conflict that no path of edges orders; the edges are those of when they were added.
+fn conflicts_without_order(nodes: &[(Kind, Values)], added: &[(Kind, Values)]) -> bool {
+    let mut before = vec![vec![false; nodes.len()]; nodes.len()];
+    for at in 0..nodes.len() {
+        for earlier in (0..at).rev().filter(|earlier| conflict(&added[*earlier], &added[at])) {
+            let of_earlier = before[earlier].clone();
+            before[at][earlier] = true;
+            of_earlier.iter().zip(&mut before[at]).for_each(|(of, mine)| *mine |= of);
+        }
+    }
+    (0..nodes.len()).any(|at| (0..at).any(|earlier| !before[at][earlier] && conflict(&nodes[earlier], &nodes[at])))
 }
 
 /// One that the two buffers of a node are not, if they are the same.
@@ -116,42 +157,47 @@ impl<'a> World<'a> {
             graph: bench.graph(),
             buffers: buffers.collect(),
             nodes: Vec::new(),
-            now: case.nodes.clone(),
+            now: Vec::new(),
+            added: Vec::new(),
         };
-        for (kind, values) in &mut world.now {
-            values.active = 0;
-            let (graph, buffers) = (&world.graph, &world.buffers);
-            let (a, b) = (&buffers[values.a], &buffers[apart(values)]);
-            world.nodes.push(match kind {
-                Kind::Scale => {
-                    let (input, output) = (Parameter::buffer(a), Parameter::buffer(b));
-                    let by = Parameter::any(values.number);
-                    // SAFETY: a work-item touches its own element.
-                    let node = unsafe {
-                        graph.kernel(&bench.kernel("scale")).read(&input).write(&output).arg(&by).range(LEN).add()
-                    };
-                    (node.unwrap(), Handle::Scale { input, output, by })
-                }
-                Kind::Group => {
-                    let buffer = Parameter::buffer(a);
-                    let launches = [("stir", values.len), ("by_eight", LEN)].map(|(name, len)| {
-                        graph.kernel(&bench.kernel(name)).read_write(&buffer).range(len).range_up_to(LEN)
-                    });
-                    // SAFETY: as above.
-                    let group = unsafe { graph.command_group(launches) }.unwrap();
-                    (graph.group(&group).add().unwrap(), Handle::Group { buffer, group })
-                }
-                Kind::Fill => {
-                    let slice = a.slice(..values.len).unwrap();
-                    (graph.fill(&slice, values.number).add().unwrap(), Handle::Transfer)
-                }
-                Kind::Copy => {
-                    let (a, b) = (a.slice(..values.len).unwrap(), b.slice(..values.len).unwrap());
-                    (graph.copy(&a, &b).add().unwrap(), Handle::Transfer)
-                }
-            });
-        }
+        case.nodes.iter().for_each(|node| world.add(node));
         world
+    }
+
+    fn add(&mut self, node: &(Kind, Values)) {
+        let (graph, bench, (kind, values)) = (&self.graph, self.bench, node);
+        let (a, b) = (&self.buffers[values.a], &self.buffers[apart(values)]);
+        let made = match kind {
+            Kind::Scale => {
+                let (input, output) = (Parameter::buffer(a), Parameter::buffer(b));
+                let by = Parameter::any(values.number);
+                // SAFETY: a work-item touches its own element.
+                let node = unsafe {
+                    graph.kernel(&bench.kernel("scale")).read(&input).write(&output).arg(&by).range(LEN).add()
+                };
+                (node.unwrap(), Handle::Scale { input, output, by })
+            }
+            Kind::Group => {
+                let buffer = Parameter::buffer(a);
+                let launches = [("stir", values.len), ("by_eight", LEN)].map(|(name, len)| {
+                    graph.kernel(&bench.kernel(name)).read_write(&buffer).range(len).range_up_to(LEN)
+                });
+                // SAFETY: as above.
+                let group = unsafe { graph.command_group(launches) }.unwrap();
+                (graph.group(&group).add().unwrap(), Handle::Group { buffer, group })
+            }
+            Kind::Fill => {
+                let slice = a.slice(..values.len).unwrap();
+                (graph.fill(&slice, values.number).add().unwrap(), Handle::Transfer)
+            }
+            Kind::Copy => {
+                let (a, b) = (a.slice(..values.len).unwrap(), b.slice(..values.len).unwrap());
+                (graph.copy(&a, &b).add().unwrap(), Handle::Transfer)
+            }
+        };
+        self.nodes.push(made);
+        self.now.push(node.clone());
+        self.added.push(node.clone());
     }
 
     fn change(&mut self, at: usize, what: u8, value: u32) {
@@ -221,7 +267,7 @@ fn run(nodes: &[(Kind, Values)], memory: &mut [Vec<u32>]) {
     }
 }
 
-/// Rules P2, P5, P6, P7, C3, C4, U1, U2, U3, U4, U5
+/// Rules P2, P5, P6, P7, C3, C4, U1, U2, U3, U4, U5, U9
 #[test]
 fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
     fn property(case: Case) -> bool {
@@ -233,27 +279,51 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                 if conflicts {
                     options = options.allow_conflicts();
                 }
-                let executable: Executable = world.graph.finalize(options).unwrap();
+                let mut executable: Executable = world.graph.finalize(options).unwrap();
                 let mut inside = world.now.clone();
+                // A change of memory is refused for a conflict, for every conflict, and for nothing else.
+                let expect = |nodes: &[(Kind, Values)], added: &[(Kind, Values)], error: Option<String>| {
+                    let wrong = !conflicts && conflicts_without_order(nodes, added);
+                    let refused = error.as_ref().is_some_and(|error| error.contains("no edges order them"));
+                    assert!(refused == wrong && error.is_some() == wrong, "{error:?}");
+                };
                 let mut memory = world.content();
                 let mut submitted = 0;
                 for step in &case.steps {
                     match step {
                         Step::Change(at, what, value) => world.change(*at, *what, *value),
                         Step::Update(bits) => {
-                            let chosen: Vec<usize> = (0..world.nodes.len()).filter(|at| bits >> at & 1 == 1).collect();
+                            let count = world.nodes.len().min(8);
+                            let chosen: Vec<usize> = (0..count).filter(|at| bits >> at & 1 == 1).collect();
                             let nodes: Vec<Node> = chosen.iter().map(|at| world.nodes[*at].0).collect();
-                            match executable.update(&nodes) {
-                                Ok(()) => chosen.iter().for_each(|at| inside[*at] = world.now[*at].clone()),
-                                Err(error) if !conflicts && error.to_string().contains("no edges order them") => {}
-                                Err(error) => panic!("{error}"),
+                            let error = executable.update(&nodes).err().map(|error| error.to_string());
+                            if chosen.iter().any(|at| *at >= inside.len()) {
+                                assert!(error.unwrap().contains("added to the graph after this was finalized"));
+                                continue;
                             }
+                            let mut then = inside.clone();
+                            chosen.iter().for_each(|at| then[*at] = world.now[*at].clone());
+                            inside = if error.is_none() { then.clone() } else { inside };
+                            expect(&then, &world.added, error);
                         }
-                        Step::UpdateFrom => match executable.update_from(&world.graph) {
-                            Ok(()) => inside = world.now.clone(),
-                            Err(error) if !conflicts && error.to_string().contains("no edges order them") => {}
-                            Err(error) => panic!("{error}"),
-                        },
+                        Step::UpdateFrom => {
+                            let error = executable.update_from(&world.graph).err().map(|error| error.to_string());
+                            if world.now.len() > inside.len() {
+                                assert!(error.unwrap().contains("nodes, and the executable has"));
+                                continue;
+                            }
+                            inside = if error.is_none() { world.now.clone() } else { inside };
+                            expect(&world.now, &world.added, error);
+                        }
+                        Step::Add(kind, values) => world.add(&(kind.clone(), values.clone())),
+                        Step::Finalize => {
+                            let finalized = world.graph.finalize(options);
+                            let error = finalized.as_ref().err().map(ToString::to_string);
+                            if let Ok(finalized) = finalized {
+                                (executable, inside) = (finalized, world.now.clone());
+                            }
+                            expect(&world.now, &world.added, error);
+                        }
                         Step::Submit => {
                             executable.submit(&bench.queue).unwrap();
                             run(&inside, &mut memory);
