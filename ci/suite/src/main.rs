@@ -7,6 +7,7 @@ mod binaries;
 mod expectations;
 mod page;
 mod runs;
+mod with;
 
 use std::error::Error;
 use std::path::Path;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::binaries::Binaries;
 use crate::expectations::Driver;
-use crate::{Failure, command};
+use crate::{Failure, command, with};
 
 /// A program that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -53,6 +53,9 @@ pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Outcome {
             outcome.failed.push(error.to_string());
             return outcome;
         }
+    }
+    if let Err(error) = with::check(root, &driver.name) {
+        outcome.failed.push(format!("ci/with {}: {error}", driver.name));
     }
     let plain = Vec::new();
     for variables in std::iter::once(&plain).chain(&driver.runs) {
