@@ -1,8 +1,10 @@
 //! `tests/drivers.toml`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::Failure;
 use crate::runs::Outcome;
@@ -22,8 +24,78 @@ pub struct Driver {
     pub platform: String,
     /// How the driver's version begins.
     pub version: String,
-    /// The variables of each run besides the plain one.
-    pub runs: Vec<Vec<String>>,
+    /// What `clgraph devices` says of it, by what [`said`] calls it.
+    says: Said,
+    /// The runs besides the plain one.
+    #[serde(default)]
+    runs: Vec<Run>,
+}
+
+/// Of a device, what decides how graphs run on it.
+pub type Said = BTreeMap<String, Value>;
+
+/// A run of the suite.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Its variables.
+    #[serde(default)]
+    pub with: Vec<String>,
+    /// What `clgraph devices` says then. In the file: what it says otherwise than without variables.
+    #[serde(default)]
+    pub says: Said,
+}
+
+impl Run {
+    /// For messages, behind the name of what ran.
+    pub fn name(&self) -> String {
+        if self.with.is_empty() { String::new() } else { format!(" with {}", self.with.join(" ")) }
+    }
+}
+
+impl Driver {
+    /// All runs: first the plain one.
+    pub fn runs(&self) -> Vec<Run> {
+        let whole = |run: &Run| {
+            let mut says = self.says.clone();
+            says.extend(run.says.clone());
+            Run { with: run.with.clone(), says }
+        };
+        std::iter::once(&Run::default()).chain(&self.runs).map(whole).collect()
+    }
+}
+
+/// What is said of a device by `clgraph devices --json`, without what it does not have.
+pub fn said(device: &Value) -> Said {
+    let buffers = &device["caps"]["command_buffers"];
+    let list = |values: Vec<&str>| Value::from(values);
+    let fields = buffers["mutable"].as_object().map(|mutable| {
+        let mut fields: Vec<_> = mutable.iter().filter(|(_, has)| **has == true).map(|(name, _)| &**name).collect();
+        fields.sort_unstable();
+        list(fields)
+    });
+    let commands = device["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let cannot: Vec<_> =
+        commands.iter().filter(|one| one["native"] != true).filter_map(|one| one["command"].as_str()).collect();
+    let everything = cannot.len() == commands.len();
+    let all = [
+        ("path", device["path"].clone()),
+        ("claim", buffers["claim"].clone()),
+        ("revision", buffers["version"].clone()),
+        ("record", device["abi"]["record"].clone()),
+        ("update", device["abi"]["update"].clone()),
+        ("fields", fields.unwrap_or_default()),
+        ("cannot", list(if everything { vec!["everything"] } else { cannot })),
+    ];
+    all.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What is said and not expected, and what is expected and not said.
+pub fn unlike(expected: &Said, said: &Said) -> Vec<String> {
+    let names: std::collections::BTreeSet<_> = expected.keys().chain(said.keys()).collect();
+    let of = |all: &Said, name: &str| all.get(name).map_or("nothing".to_owned(), ToString::to_string);
+    let wrong = names.into_iter().filter(|name| expected.get(*name) != said.get(*name));
+    wrong.map(|name| format!("`{name}` is {}, not {}", of(said, name), of(expected, name))).collect()
 }
 
 /// A test that cannot run.
@@ -87,7 +159,10 @@ mod tests {
         name = "a"
         platform = "A"
         version = "1"
-        runs = [["X=1"]]
+        says = { path = "replay", cannot = ["everything"] }
+        [[driver.runs]]
+        with = ["X=1"]
+        says = { path = "native", claim = "assumed", cannot = ["read"] }
         [[skip]]
         drivers = ["a", "b"]
         test = "build::one"
@@ -108,5 +183,34 @@ mod tests {
         assert_eq!(two, ["build::two was left out (why) and is not listed"]);
         assert!(expectations.chosen(&["c".to_owned()], &[]).is_err());
         assert_eq!(expectations.chosen(&["all".to_owned()], &["a".to_owned()]).unwrap(), ["a"]);
+    }
+    #[test]
+    fn every_driver_that_can_be_installed_is_known() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let expectations = Expectations::read(&root.join("tests/drivers.toml")).unwrap();
+        let names = crate::installable(&root).unwrap();
+        assert_eq!(expectations.chosen(&["all".to_owned()], &names).unwrap(), names);
+    }
+
+    #[test]
+    fn what_a_device_says_is_compared_run_by_run() {
+        let expectations: Expectations = toml::from_str(FILE).unwrap();
+        let runs = expectations.driver("a").unwrap().runs();
+        assert_eq!(runs.iter().map(Run::name).collect::<Vec<_>>(), ["", " with X=1"]);
+        let device = |path: &str, native: bool| {
+            let commands =
+                serde_json::json!([{"command": "copy", "native": native}, {"command": "read", "native": false}]);
+            let buffers = if native { serde_json::json!({"claim": "assumed", "mutable": null}) } else { Value::Null };
+            serde_json::json!({"caps": {"command_buffers": buffers}, "abi": null, "path": path, "commands": commands})
+        };
+        let (replayed, native) = (said(&device("replay", false)), said(&device("native", true)));
+        assert_eq!((unlike(&runs[0].says, &replayed), unlike(&runs[1].says, &native)), (Vec::new(), Vec::new()));
+        // A run that is replayed though it should not be.
+        let expected = [
+            r#"`cannot` is ["everything"], not ["read"]"#,
+            r#"`claim` is nothing, not "assumed""#,
+            r#"`path` is "replay", not "native""#,
+        ];
+        assert_eq!(unlike(&runs[1].says, &replayed), expected);
     }
 }

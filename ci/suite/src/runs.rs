@@ -5,12 +5,12 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::binaries::Binaries;
-use crate::expectations::Driver;
+use crate::expectations::{Driver, Run, said, unlike};
 use crate::{Failure, command, with};
 
 /// A program that takes longer hangs.
@@ -47,23 +47,28 @@ impl Outcome {
 /// Runs everything: once as it is, and once for each set of variables. What cannot be run has failed.
 pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Outcome {
     let mut outcome = Outcome { driver: driver.name.clone(), ..Outcome::default() };
-    match devices(root, driver, binaries) {
-        Ok(devices) => outcome.devices = devices,
-        Err(error) => {
-            outcome.failed.push(error.to_string());
-            return outcome;
-        }
-    }
     if let Err(error) = with::check(root, &driver.name) {
         outcome.failed.push(format!("ci/with {}: {error}", driver.name));
     }
-    let plain = Vec::new();
-    for variables in std::iter::once(&plain).chain(&driver.runs) {
-        let run = if variables.is_empty() { String::new() } else { format!(" with {}", variables.join(" ")) };
+    for run in driver.runs() {
+        match devices(root, driver, &run, binaries) {
+            Ok(devices) => {
+                let wrong = unlike(&run.says, &said(&devices[0]["devices"][0]));
+                outcome.failed.extend(wrong.iter().map(|wrong| format!("clgraph devices{}: {wrong}", run.name())));
+                // The plain run's.
+                if outcome.devices.is_null() {
+                    outcome.devices = devices;
+                }
+            }
+            Err(error) => {
+                outcome.failed.push(error.to_string());
+                return outcome;
+            }
+        }
         for (at, (name, program)) in binaries.tests.iter().enumerate() {
-            println!("{}{run}: {name} ({} of {})", driver.name, at + 1, binaries.tests.len());
-            if let Err(error) = program_on(root, driver, variables, &run, name, program, &mut outcome) {
-                outcome.failed.push(format!("{name}{run}: {error}"));
+            println!("{}{}: {name} ({} of {})", driver.name, run.name(), at + 1, binaries.tests.len());
+            if let Err(error) = program_on(root, driver, &run, name, program, &mut outcome) {
+                outcome.failed.push(format!("{name}{}: {error}", run.name()));
             }
         }
     }
@@ -74,26 +79,22 @@ pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Outcome {
 fn program_on(
     root: &Path,
     driver: &Driver,
-    variables: &[String],
-    run: &str,
+    run: &Run,
     name: &str,
     program: &Path,
     outcome: &mut Outcome,
 ) -> Result<(), Failure> {
     let skips = root.join("target").join(format!("skips-{}-{}", driver.name, std::process::id()));
     let _ = fs::remove_file(&skips);
-    let mut with = command(root, "ci/with");
-    with.args([&driver.name, "--"]).arg(program).arg("--color=never");
-    // The caller's own are not part of a run.
-    with.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
-    with.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
+    let mut with = within(root, driver, run, program);
+    with.arg("--color=never");
     with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that what it starts ends with it.
     let (ended, text) = finish(with.process_group(0).spawn()?)?;
     let seen = read(&text);
     let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default());
     let _ = fs::remove_file(&skips);
-    let failed_before = outcome.failed.len();
+    let (failed_before, run) = (outcome.failed.len(), run.name());
     outcome.passed += seen.passed - left_out.len().min(seen.passed);
     outcome.skipped.extend(left_out);
     outcome.notes.extend(seen.notes.iter().map(|note| format!("{name}{run}: {note}")));
@@ -112,10 +113,18 @@ fn program_on(
     Ok(())
 }
 
-fn devices(root: &Path, driver: &Driver, binaries: &Binaries) -> Result<serde_json::Value, Failure> {
-    let arguments = [driver.name.as_str(), "--"];
-    let output =
-        command(root, "ci/with").args(arguments).arg(&binaries.clgraph).args(["devices", "--json"]).output()?;
+/// A program with a driver and the variables of a run.
+fn within(root: &Path, driver: &Driver, run: &Run, program: &Path) -> Command {
+    let mut with = command(root, "ci/with");
+    with.args([&driver.name, "--"]).arg(program);
+    // The caller's own are not part of a run.
+    with.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
+    with.envs(run.with.iter().filter_map(|variable| variable.split_once('=')));
+    with
+}
+
+fn devices(root: &Path, driver: &Driver, run: &Run, binaries: &Binaries) -> Result<serde_json::Value, Failure> {
+    let output = within(root, driver, run, &binaries.clgraph).args(["devices", "--json"]).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(format!("{}: no device: {said} (./ci/drivers {} installs it)", driver.name, driver.name).into());
