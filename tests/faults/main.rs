@@ -9,13 +9,16 @@ mod addresses;
 mod images;
 mod layer;
 mod uses;
+mod wrapped;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
+use clgraph::Caps;
 use layer::{Layer, layer_file};
 use uses::{USES, Use};
 
@@ -112,6 +115,9 @@ impl Sweep {
                 }
             }
         }
+        if self.places == first {
+            self.wrong.push(format!("{}: none of its calls has failed", one.name));
+        }
         assert_eq!(one.run().unwrap(), results, "{}: everything works afterwards", one.name);
         if !is_idle() {
             self.wrong.push(format!("{}: a thread never rests again", one.name));
@@ -141,6 +147,50 @@ fn names_it(text: &str, function: &str, status: i32) -> bool {
     text.contains(function) || text.contains(&format!("({status})"))
 }
 
+/// Functions that can be made to fail, and that nothing has called so far.
+fn not_called(layer: &Layer) -> BTreeSet<String> {
+    let functions = layer.functions().into_iter().filter(|function| layer.calls(function) == 0);
+    functions.map(|function| function.into_string().unwrap()).collect()
+}
+
+/// Functions that no use can call on a device.
+fn beyond_reach(layer: &Layer, caps: &Caps) -> BTreeSet<String> {
+    let buffers = caps.command_buffers.as_ref().filter(|_| caps.can_record(clgraph::Command::Kernel).is_ok());
+    let lacks = |function: &str| buffers.is_some_and(|buffers| buffers.missing_commands.contains(&function));
+    let (maps, il) =
+        (!caps.platform.starts_with("Portable") || !caps.driver_version.starts_with("7."), &caps.il_versions);
+    let svm = caps.has_memory(clgraph::MemoryKind::SvmCoarse);
+    let can = |name: &str| match name {
+        "clUpdateMutableCommandsKHR" => buffers.is_some_and(|buffers| buffers.mutable.is_some()),
+        name if name.ends_with("KHR") => buffers.is_some() && !lacks(name),
+        name if name.ends_with("INTEL") => caps.usm.is_some(),
+        // See `docs/drivers.md`: mapped by a command, it is never given back.
+        "clEnqueueSVMMap" | "clEnqueueSVMUnmap" => svm && maps,
+        name if name.contains("SVM") => svm,
+        name if name.contains("Image") || name.contains("Sampler") => caps.images.is_some(),
+        "clCreateProgramWithIL" => !il.is_empty(),
+        "clCreateProgramWithBuiltInKernels" => !caps.builtin_kernels.is_empty(),
+        _ => true,
+    };
+    layer.functions().into_iter().map(|name| name.into_string().unwrap()).filter(|name| !can(name)).collect()
+}
+
+/// Otherwise nothing would ever leak.
+fn the_layer_sees_what_is_held(layer: &Layer) {
+    let of = |kind: &str| layer.live().into_iter().find(|(name, _)| name == kind).unwrap().1;
+    let kinds = ["context", "queue", "mem", "program", "kernel"];
+    let before = kinds.map(of);
+    let queue = uses::setup().unwrap();
+    let buffer = clgraph::Buffer::<u32>::new(&queue, 1).unwrap();
+    let kernel =
+        clgraph::Program::from_source(&queue, uses::SOURCE).and_then(|program| program.kernel("stir")).unwrap();
+    for (kind, before) in kinds.into_iter().zip(before) {
+        assert!(of(kind) > before, "a {kind} is held");
+    }
+    drop((buffer, kernel, queue));
+    assert_eq!(kinds.map(of), before, "nothing is held any more");
+}
+
 /// The other half of the test below; by itself it does what is swept, once, with nothing that fails. A developer who looks
 /// into a use sets the variable to its name, and OPENCL_LAYERS to the layer's file.
 #[test]
@@ -157,6 +207,9 @@ fn the_child_fails_every_call_once() {
     let Ok(only) = std::env::var(CHILD) else { return };
     let layer = Layer::open();
     assert!(!layer.live().is_empty() && layer.calls(c"clGetDeviceInfo") > 0, "OPENCL_LAYERS does not name the layer");
+    let (not_called, beyond) = (not_called(&layer), beyond_reach(&layer, clgraph::best_device().unwrap().caps()));
+    assert_eq!(not_called, beyond, "functions of the layer that no use calls, and those that no use can call here");
+    the_layer_sees_what_is_held(&layer);
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, SeqCst);
@@ -206,6 +259,9 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     let mut out = std::io::stdout();
     for (_, time) in text.lines().filter_map(|line| line.split_once("TIME ")) {
         writeln!(out, "sweep: {time}").unwrap();
+    }
+    for one in USES.iter().filter(|one| !one.is_swept()) {
+        writeln!(out, "sweep: {} is left out: as without CLGRAPH_PATH", one.name).unwrap();
     }
     writeln!(out, "sweep: {} places, {} with an error, in {:?}", numbers[0], numbers[1], begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong}");
