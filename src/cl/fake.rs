@@ -31,6 +31,8 @@ pub(crate) enum Barrier {
     Silent,
     /// It succeeds, and does not look at whether what must be null is.
     Careless,
+    /// The same, and where a handle is wanted it writes one.
+    Generous,
     /// It fails.
     Fails(cl_int),
 }
@@ -351,7 +353,9 @@ macro_rules! with_signature {
                     Barrier::Silent => return CL_SUCCESS,
                     Barrier::Right if !waits.is_null() => return CL_INVALID_SYNC_POINT_WAIT_LIST_KHR,
                     Barrier::Right if !place.is_null() => return CL_INVALID_VALUE,
-                    Barrier::Right | Barrier::Careless => {}
+                    // SAFETY: the place for a handle.
+                    Barrier::Generous if !place.is_null() => unsafe { *place = handle },
+                    Barrier::Right | Barrier::Careless | Barrier::Generous => {}
                 }
                 if !sync_point.is_null() {
                     // SAFETY: the place for a sync point.
