@@ -141,7 +141,14 @@ mod tests {
     fn structs_have_the_layout_of_the_headers() {
         let wide = size_of::<usize>() == 8;
         let by = |wide_size: usize, narrow_size: usize| if wide { wide_size } else { narrow_size };
-        assert_eq!(align_of::<DispatchConfig>(), by(8, 4));
+        let aligned = [
+            align_of::<DispatchArg>(),
+            align_of::<DispatchExecInfo>(),
+            align_of::<DispatchConfig>(),
+            align_of::<LinkedConfig>(),
+            align_of::<BaseConfig>(),
+        ];
+        assert_eq!(aligned, [by(8, 4); 5]);
         assert_eq!(size_of::<DispatchArg>(), by(24, 12));
         assert_eq!(size_of::<DispatchExecInfo>(), by(24, 12));
         assert_eq!(size_of::<DispatchConfig>(), by(72, 44));
@@ -166,6 +173,12 @@ mod tests {
             [offset_of!(DispatchArg, index), offset_of!(DispatchArg, size), offset_of!(DispatchArg, value)],
             [0, by(8, 4), by(16, 8)]
         );
+        let exec_info = [
+            offset_of!(DispatchExecInfo, name),
+            offset_of!(DispatchExecInfo, size),
+            offset_of!(DispatchExecInfo, value),
+        ];
+        assert_eq!(exec_info, [0, by(8, 4), by(16, 8)]);
         assert_eq!(
             [offset_of!(LinkedConfig, kind), offset_of!(LinkedConfig, next), offset_of!(LinkedConfig, config)],
             [0, by(8, 4), by(16, 8)]
