@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::SeqCst;
 use opencl_sys::{CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
 
 use super::{Executable, Finalize};
-use crate::caps::{Claim, CommandBufferCaps, ExtensionVersion, QueueKinds, RecordAbi};
+use crate::caps::{Caps, Claim, CommandBufferCaps, ExtensionVersion, QueueKinds, RecordAbi, Version};
 use crate::cl::buffer::Buffer;
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::{Device, best_device};
 use crate::cl::fake::{Barrier, Fake, telling_buffer};
 use crate::cl::queue::QueueProperties;
-use crate::error::{Error, SetupError, SubmitError};
+use crate::error::{Error, ErrorKind, SetupError, SubmitError};
 use crate::graph::{Graph, HostRead};
 use crate::plan::{Path, Why};
 use crate::record::Queue;
@@ -218,6 +218,30 @@ fn a_refused_command_is_replayed_and_the_rest_is_recorded() {
         );
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.live(), 2, "what was recorded before the second plan is gone");
+    }
+}
+
+/// Rule F5: a node that no path can run is named at finalize, with the device and what it lacks.
+#[test]
+fn a_node_that_the_device_is_too_old_for_is_named_with_device_and_feature() {
+    let fake = Fake::new(WithProperties, &[]);
+    let old = |caps: &mut Caps, _: &mut CommandBufferCaps| {
+        caps.version = Version::new(1, 1);
+        caps.name = "An old device".to_owned();
+    };
+    let device = fake.device(&best_device().unwrap(), old);
+    let queue = Queue::new(&device).unwrap();
+    let graph = Graph::new(&queue).unwrap();
+    let buffer = Buffer::<u32>::new(&queue, 16).unwrap();
+    graph.write(&buffer, [0; 16]).add().unwrap();
+    let fill = graph.fill(&buffer, 7).add().unwrap();
+    graph.fill(&buffer, 8).add().unwrap();
+    for path in [Path::Native, Path::Replay, Path::Auto] {
+        let error = graph.finalize(Finalize::new().path(path)).unwrap_err();
+        let text = format!(
+            "{fill} (fill) cannot run on device `An old device`: a fill needs OpenCL 1.2, and the device has 1.1"
+        );
+        assert_eq!((error.to_string(), error.kind()), (text, ErrorKind::FeatureNotSupported), "{path}");
     }
 }
 
