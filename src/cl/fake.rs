@@ -1,12 +1,15 @@
 //! A driver of command buffers for tests, over any OpenCL device: it keeps the commands in a list and enqueues them one by
-//! one. It can have either signature, lack functions, lie, and refuse.
+//! one. It can have either signature, lack functions, lie, and refuse; and it changes recorded kernels, by the signature of
+//! updates that belongs to that of its record functions.
+
+mod launch;
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use opencl_sys::{
-    CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_SUCCESS, cl_command_queue, cl_event, cl_int, cl_kernel, cl_mem, cl_uint,
+    CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_SUCCESS, cl_command_queue, cl_event, cl_int, cl_mem, cl_uint,
 };
 
 use super::context::{Context, InContext};
@@ -14,10 +17,12 @@ use super::device::Device;
 use super::extensions::Extensions;
 use crate::caps::{Caps, CommandBufferCaps, RecordAbi};
 use crate::ffi::command_buffer::{
-    CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, cl_command_buffer_khr, cl_mutable_command_khr, cl_properties,
-    cl_sync_point_khr,
+    CL_COMMAND_BUFFER_MUTABLE_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, cl_command_buffer_khr,
+    cl_mutable_command_khr, cl_properties, cl_sync_point_khr,
 };
 use crate::ffi::core::Core;
+use launch::Launch;
+pub(crate) use launch::{KERNELS, inside};
 
 /// Of `cl_khr_command_buffer`.
 const CL_INVALID_SYNC_POINT_WAIT_LIST_KHR: cl_int = -1139;
@@ -49,7 +54,7 @@ pub(crate) struct Fake {
     pub(crate) enqueue_status: AtomicI32,
     /// How the barrier by which clgraph tries the signature answers.
     pub(crate) barrier: Mutex<Barrier>,
-    /// Whether there is a function to update commands.
+    /// Whether there is a function to update commands: the older signature goes with the older one of record functions.
     pub(crate) updates: AtomicBool,
     /// Creating succeeds and gives nothing.
     pub(crate) null_buffer: AtomicBool,
@@ -66,6 +71,12 @@ pub(crate) struct Fake {
     held: Mutex<Vec<usize>>,
     /// Fills of this size, in bytes, are refused.
     pub(crate) refused_fill: AtomicUsize,
+    /// Kernels of so many work-items in the first dimension are refused.
+    pub(crate) refused_kernel: AtomicUsize,
+    /// What `clUpdateMutableCommandsKHR` returns. If it is an error, only the first of its kernels is changed.
+    pub(crate) update_status: AtomicI32,
+    /// Kernels that were changed.
+    pub(crate) updated: AtomicUsize,
     /// Every command is refused.
     pub(crate) refuse_all: AtomicI32,
     /// Command buffers that were made, and those that are not released.
@@ -99,6 +110,9 @@ impl Fake {
             holds: Mutex::default(),
             held: Mutex::default(),
             refused_fill: AtomicUsize::new(usize::MAX),
+            refused_kernel: AtomicUsize::new(usize::MAX),
+            update_status: AtomicI32::new(0),
+            updated: AtomicUsize::new(0),
             refuse_all: AtomicI32::new(0),
             made: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
@@ -155,7 +169,7 @@ impl Fake {
             "clFinalizeCommandBufferKHR" => finalize as *mut c_void,
             "clReleaseCommandBufferKHR" => release as *mut c_void,
             "clEnqueueCommandBufferKHR" => enqueue as *mut c_void,
-            "clCommandNDRangeKernelKHR" => kernel as *mut c_void,
+            "clCommandNDRangeKernelKHR" => launch::kernel as *mut c_void,
             "clCommandBarrierWithWaitListKHR" if old => old::barrier as *mut c_void,
             "clCommandCopyBufferKHR" if old => old::copy as *mut c_void,
             "clCommandCopyBufferRectKHR" if old => old::copy_rect as *mut c_void,
@@ -164,8 +178,9 @@ impl Fake {
             "clCommandCopyBufferKHR" => new::copy as *mut c_void,
             "clCommandCopyBufferRectKHR" => new::copy_rect as *mut c_void,
             "clCommandFillBufferKHR" => new::fill as *mut c_void,
-            // It is looked for, and not called.
-            "clUpdateMutableCommandsKHR" if self.updates.load(Ordering::SeqCst) => finalize as *mut c_void,
+            "clUpdateMutableCommandsKHR" if !self.updates.load(Ordering::SeqCst) => std::ptr::null_mut(),
+            "clUpdateMutableCommandsKHR" if old => launch::update_by_list as *mut c_void,
+            "clUpdateMutableCommandsKHR" => launch::update_by_arrays as *mut c_void,
             _ => std::ptr::null_mut(),
         }
     }
@@ -192,6 +207,9 @@ type Command = Box<dyn Fn(&Core, cl_command_queue) -> cl_int>;
 struct Buffer {
     fake: Arc<Fake>,
     commands: Vec<Command>,
+    /// Kernels that can be changed. A handle is the address of one.
+    launches: Vec<Arc<Mutex<Launch>>>,
+    mutable: bool,
     finalized: bool,
     sulks: bool,
 }
@@ -215,7 +233,7 @@ unsafe extern "system" fn create(
     assert!(count == 1 && !queues.is_null());
     // SAFETY: a list of properties has a name, a value and the end.
     let flags = if properties.is_null() { 0 } else { unsafe { *properties.add(1) } };
-    assert!(flags & !CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR == 0);
+    assert!(flags & !(CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR | CL_COMMAND_BUFFER_MUTABLE_KHR) == 0);
     let error = fake.create_status.load(Ordering::SeqCst);
     // SAFETY: the place for the status.
     unsafe { *status = error };
@@ -225,7 +243,9 @@ unsafe extern "system" fn create(
     fake.flags.lock().unwrap().push(flags);
     fake.made.fetch_add(1, Ordering::SeqCst);
     fake.live.fetch_add(1, Ordering::SeqCst);
-    Box::into_raw(Box::new(Buffer { fake, commands: Vec::new(), finalized: false, sulks: false })).cast()
+    let mutable = flags & CL_COMMAND_BUFFER_MUTABLE_KHR != 0;
+    let (commands, launches) = (Vec::new(), Vec::new());
+    Box::into_raw(Box::new(Buffer { fake, commands, launches, mutable, finalized: false, sulks: false })).cast()
 }
 
 unsafe extern "system" fn finalize(handle: cl_command_buffer_khr) -> cl_int {
@@ -301,37 +321,6 @@ fn record(handle: cl_command_buffer_khr, command: Command) -> cl_int {
     buffer.fake.recorded.fetch_add(1, Ordering::SeqCst);
     buffer.commands.push(command);
     CL_SUCCESS
-}
-
-unsafe extern "system" fn kernel(
-    handle: cl_command_buffer_khr,
-    queue: cl_command_queue,
-    properties: *const cl_properties,
-    kernel: cl_kernel,
-    dims: cl_uint,
-    offset: *const usize,
-    global: *const usize,
-    local: *const usize,
-    num_waits: cl_uint,
-    waits: *const cl_sync_point_khr,
-    sync_point: *mut cl_sync_point_khr,
-    place: *mut cl_mutable_command_khr,
-) -> cl_int {
-    assert!(queue.is_null() && properties.is_null() && sync_point.is_null() && place.is_null());
-    assert!(num_waits == 0 && waits.is_null());
-    // SAFETY: three sizes, or null.
-    let sizes = |list: *const usize| (!list.is_null()).then(|| unsafe { *list.cast::<[usize; 3]>() });
-    let (offset, global, local) = (sizes(offset), sizes(global), sizes(local));
-    let at = |sizes: &Option<[usize; 3]>| sizes.as_ref().map_or(std::ptr::null(), |sizes| sizes.as_ptr());
-    record(
-        handle,
-        // SAFETY: clgraph keeps the kernel as long as the command buffer.
-        Box::new(move |core, queue| unsafe {
-            let none = std::ptr::null_mut();
-            let (offset, global, local) = (at(&offset), at(&global), at(&local));
-            (core.clEnqueueNDRangeKernel)(queue, kernel, dims, offset, global, local, 0, std::ptr::null(), none)
-        }),
-    )
 }
 
 /// The functions that have two signatures, by the properties that the newer one has.

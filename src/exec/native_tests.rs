@@ -1,5 +1,7 @@
 //! The native path on a driver that the tests make up, over the real device.
 
+mod kernels;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
