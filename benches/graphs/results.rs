@@ -7,6 +7,7 @@ use std::process::Command;
 use serde::Serialize;
 
 use crate::Failure;
+use crate::bounds::{self, Verdict};
 use crate::rounds::Measured;
 
 /// Everything that a run has measured.
@@ -38,6 +39,8 @@ pub struct Row {
     ratio_to_loop: Option<f64>,
     /// Rounds that were counted.
     rounds: usize,
+    /// Where there is a bound: what came of it.
+    verdict: Option<Verdict>,
 }
 
 impl Results {
@@ -77,10 +80,11 @@ impl Results {
                 total_p90_us: total(90),
                 ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),
                 rounds: way.rounds.len(),
+                verdict: bounds::verdict(way, n, measured).filter(|_| bounds::apply(driver, scenario)),
             };
             let us = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
             println!(
-                "{n:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}",
+                "{n:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}  {}",
                 row.variant,
                 us(row.record_us),
                 us(row.finalize_us),
@@ -89,19 +93,37 @@ impl Results {
                 us(row.total_p10_us),
                 us(row.total_p90_us),
                 row.ratio_to_loop.map_or("-".to_owned(), |ratio| format!("{ratio:.3}")),
-                row.rounds
+                row.rounds,
+                row.verdict.as_ref().map_or(String::new(), ToString::to_string)
             );
             self.rows.push(row);
         }
     }
 
-    /// Writes the file.
-    pub fn write(&self) -> Result<(), Failure> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench/results.json");
+    /// Says no if a row is beyond its bound, or if there was none to look at.
+    pub fn check(&self) -> Result<(), Failure> {
+        let judged = self.rows.iter().filter_map(|row| Some((row, row.verdict.as_ref()?)));
+        let slow = judged.clone().filter(|(_, verdict)| !verdict.good);
+        let slow = slow.map(|(row, verdict)| format!("{} {} {}: {verdict}", row.driver, row.n, row.variant));
+        let slow: Vec<String> = slow.collect();
+        match judged.count() {
+            0 => Err("no row has a bound: they are for the scenario `submit` on PoCL".into()),
+            all if !slow.is_empty() => {
+                Err(format!("{} of {all} rows are too slow:\n    {}", slow.len(), slow.join("\n    ")).into())
+            }
+            all => {
+                println!("\nall {all} rows with a bound are within it");
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a file, and the folders that it is in.
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::write(&path, serde_json::to_string_pretty(self)?)?;
+        fs::write(path, serde_json::to_string_pretty(self)?)?;
         println!("\nwritten: {}", path.display());
         Ok(())
     }

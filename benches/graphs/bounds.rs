@@ -1,0 +1,56 @@
+//! How good clgraph has to be, on PoCL and for the scenario `submit`.
+
+use serde::Serialize;
+
+use crate::rounds::Measured;
+
+/// What a row is compared with, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The row that this one is compared with.
+    of: &'static str,
+    /// The median of per-round ratios to it.
+    ratio: f64,
+    /// What the ratio may be. The distance of `loop_again` from 1 is in it.
+    at_most: f64,
+    pub good: bool,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { of, ratio, at_most, good } = self;
+        let word = if *good { "good" } else { "too slow" };
+        write!(f, "{word}: {ratio:.3} of {of}, at most {at_most:.3}")
+    }
+}
+
+/// Whether there are bounds for a scenario on a driver.
+pub fn apply(driver: &str, scenario: &str) -> bool {
+    driver.starts_with("pocl") && scenario == "submit"
+}
+
+/// Commands up to which one command buffer, as a program would record it by hand, is hard to beat: it takes a square of time.
+const ONE_BUFFER: usize = 100;
+
+/// The verdict on one way among all, if there is a bound for it.
+///
+/// - `replay`: 1.05 of the loop.
+/// - `native`: 1.05 of one command buffer, up to 100 commands; beyond that it has to be faster.
+/// - `auto`: 1.05 of the best other way.
+pub fn verdict(way: &Measured, n: usize, all: &[Measured]) -> Option<Verdict> {
+    let find = |variant: &str| all.iter().find(|way| way.variant == variant);
+    let plain = find("loop")?;
+    let noise = (find("loop_again")?.ratio_to(plain)? - 1.0).abs();
+    let (of, bound) = match way.variant {
+        "replay" => (plain, 1.05),
+        "native" => (find("command_buffer")?, if n <= ONE_BUFFER { 1.05 } else { 1.0 }),
+        "auto" => {
+            let others = all.iter().filter(|way| !["auto", "loop_again"].contains(&way.variant));
+            let ratios = others.filter_map(|way| Some((way.ratio_to(plain)?, way)));
+            (ratios.min_by(|one, other| one.0.total_cmp(&other.0))?.1, 1.05)
+        }
+        _ => return None,
+    };
+    let (ratio, at_most) = (way.ratio_to(of)?, bound + noise);
+    Some(Verdict { of: of.variant, ratio, at_most, good: ratio <= at_most })
+}

@@ -1,0 +1,106 @@
+//! What the bench makes of its measurements: the table's file, and the bounds.
+//!
+//! The bench itself is a program without tests, so its parts are taken in here.
+#![allow(dead_code)] // What the bench uses besides.
+
+#[path = "../benches/graphs/bounds.rs"]
+mod bounds;
+#[path = "../benches/graphs/results.rs"]
+mod results;
+#[path = "../benches/graphs/rounds.rs"]
+mod rounds;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use results::Results;
+use rounds::{Measured, Times};
+use serde_json::{Value, json};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A way whose rounds took so many microseconds.
+fn way(variant: &'static str, rounds: [u64; 3]) -> Measured {
+    let times = |us| {
+        let (submit, total) = (Some(Duration::from_micros(us / 2)), Duration::from_micros(us));
+        Times { submit, total, ..Times::default() }
+    };
+    Measured { variant, rounds: rounds.map(times).into() }
+}
+
+/// The rows of the file.
+fn written(results: &Results) -> Vec<Value> {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let (process, number) = (std::process::id(), NUMBER.fetch_add(1, SeqCst));
+    let path = std::env::temp_dir().join(format!("clgraph-bench-{process}-{number}/results.json"));
+    results.write(&path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert!(told["date"].is_string() && told["machine"].is_string(), "{told}");
+    assert!(told.get("commit").is_some(), "{told}");
+    told["rows"].as_array().unwrap().clone()
+}
+
+/// The file is what others read.
+#[test]
+fn the_file_has_every_field_of_every_row() {
+    let mut results = Results::new();
+    results.add("intel", "submit", 4, &[way("loop", [100, 200, 400]), way("native", [110, 240, 400])]);
+    let rows = written(&results);
+    let expected = json!({
+        "driver": "intel", "scenario": "submit", "n": 4, "queue": "in-order", "variant": "native",
+        "record_us": null, "finalize_us": null, "submit_us": 120.0, "total_us": 240.0, "update_us": null,
+        "total_p10_us": 110.0, "total_p90_us": 240.0, "ratio_to_loop": 1.1, "rounds": 3, "verdict": null,
+    });
+    assert_eq!((rows.len(), &rows[1]), (2, &expected));
+    assert_eq!(rows[0]["ratio_to_loop"], 1.0);
+    assert!(results.check().unwrap_err().to_string().contains("no row has a bound"));
+}
+
+/// The ratio of a row, to which other it is, and whether that is good enough.
+fn judged(n: usize, ways: &[(&'static str, u64)]) -> Vec<(String, String, bool)> {
+    let ways: Vec<_> = ways.iter().map(|(variant, us)| way(variant, [*us, 2 * us, 3 * us])).collect();
+    let mut results = Results::new();
+    results.add("pocl31", "submit", n, &ways);
+    let verdict = |row: &Value| {
+        let verdict = row["verdict"].as_object()?;
+        let of = verdict["of"].as_str().unwrap().to_owned();
+        Some((row["variant"].as_str().unwrap().to_owned(), of, verdict["good"].as_bool().unwrap()))
+    };
+    let judged: Vec<_> = written(&results).iter().filter_map(verdict).collect();
+    assert_eq!(results.check().is_ok(), !judged.is_empty() && judged.iter().all(|(.., good)| *good));
+    judged
+}
+
+#[test]
+fn rows_are_judged_by_what_they_are_compared_with() {
+    let rows = |again, gated, raw, replay, native, auto| {
+        [
+            ("loop", 1_000),
+            ("loop_again", again),
+            ("gated_loop", gated),
+            ("command_buffer", raw),
+            ("replay", replay),
+            ("native", native),
+            ("auto", auto),
+        ]
+    };
+    let verdicts = |n, rows: &[_]| judged(n, rows).into_iter().map(|(.., good)| good).collect::<Vec<_>>();
+    let rows_are = |n, best: &str, rows| {
+        let of: Vec<_> = judged(n, rows).into_iter().map(|(row, of, _)| (row, of)).collect();
+        let expected = [("replay", "loop"), ("native", "command_buffer"), ("auto", best)];
+        assert_eq!(of, expected.map(|(row, of)| (row.to_owned(), of.to_owned())));
+    };
+    rows_are(100, "gated_loop", &rows(1_000, 900, 1_200, 1_000, 1_200, 900));
+    assert_eq!(verdicts(100, &rows(1_000, 2_000, 1_200, 1_049, 1_250, 1_049)), [true; 3]);
+    assert_eq!(verdicts(100, &rows(1_000, 2_000, 1_200, 1_060, 1_270, 1_060)), [false; 3]);
+    // The noise is given to them, whichever way it goes.
+    assert_eq!(verdicts(100, &rows(980, 2_000, 1_200, 1_060, 1_270, 1_060)), [true; 3]);
+    // Many commands: one command buffer has to be beaten; the automatic path has the best of all.
+    assert_eq!(verdicts(929, &rows(1_000, 900, 1_200, 1_000, 1_190, 940)), [true; 3]);
+    assert_eq!(verdicts(929, &rows(1_000, 900, 1_200, 1_000, 1_210, 960)), [true, false, false]);
+    // Without command buffers there is nothing to beat.
+    assert_eq!(judged(4, &[("loop", 10), ("loop_again", 10), ("native", 90)]), []);
+}
