@@ -56,6 +56,10 @@ fn the_file_has_every_field_of_every_row() {
     });
     assert_eq!((rows.len(), &rows[1]), (2, &expected));
     assert_eq!(rows[0]["ratio_to_loop"], 1.0);
+    let update = Some(Duration::from_micros(3));
+    let updated = Times { update, total: Duration::from_micros(3), ..Times::default() };
+    results.add("intel", "update all", 4, &[Measured { variant: "native", rounds: vec![updated] }]);
+    assert_eq!(written(&results)[2]["update_us"], 3.0);
     assert!(results.check().unwrap_err().to_string().contains("no row has a bound"));
 }
 

@@ -32,6 +32,7 @@ pub struct Row {
     finalize_us: Option<f64>,
     submit_us: Option<f64>,
     total_us: Option<f64>,
+    /// Where a round is an update, which is the total then.
     update_us: Option<f64>,
     total_p10_us: Option<f64>,
     total_p90_us: Option<f64>,
@@ -75,7 +76,7 @@ impl Results {
                 finalize_us: way.phase(50, |times| times.finalize),
                 submit_us: way.phase(50, |times| times.submit),
                 total_us: total(50),
-                update_us: None,
+                update_us: way.phase(50, |times| times.update),
                 total_p10_us: total(10),
                 total_p90_us: total(90),
                 ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),

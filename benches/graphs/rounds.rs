@@ -35,6 +35,7 @@ pub struct Times {
     pub record: Option<Duration>,
     pub finalize: Option<Duration>,
     pub submit: Option<Duration>,
+    pub update: Option<Duration>,
     pub total: Duration,
 }
 
