@@ -135,16 +135,17 @@ impl Expectations {
         self.skip.iter().filter(move |skip| skip.drivers.iter().any(|name| name == driver))
     }
 
-    /// What was left out and is not listed, and what is listed and was not left out.
+    /// What was left out and is not listed, and what is listed and was not left out, in each run.
     pub fn differences(&self, outcome: &Outcome) -> Vec<String> {
         let listed: Vec<&Skip> = self.skips(&outcome.driver).collect();
         let is = |skip: &Skip, seen: &crate::runs::Skipped| skip.test == seen.test && skip.reason == seen.reason;
         let unexpected = outcome.skipped.iter().filter(|seen| !listed.iter().any(|skip| is(skip, seen)));
-        let unexpected =
-            unexpected.map(|seen| format!("{} was left out ({}) and is not listed", seen.test, seen.reason));
-        let missing =
-            listed.iter().filter(|skip| !skip.sometimes && !outcome.skipped.iter().any(|seen| is(skip, seen)));
-        let missing = missing.map(|skip| format!("{} is listed ({}) and ran", skip.test, skip.reason));
+        let unexpected = unexpected
+            .map(|seen| format!("{}{} was left out ({}) and is not listed", seen.test, seen.run, seen.reason));
+        let ran = |skip: &Skip, run: &str| !outcome.skipped.iter().any(|seen| is(skip, seen) && seen.run == run);
+        let missing = outcome.runs.iter().flat_map(|run| listed.iter().map(move |skip| (run, skip)));
+        let missing = missing.filter(|(run, skip)| !skip.sometimes && ran(skip, run));
+        let missing = missing.map(|(run, skip)| format!("{}{run} is listed ({}) and ran", skip.test, skip.reason));
         unexpected.chain(missing).collect()
     }
 }
@@ -173,14 +174,21 @@ mod tests {
     #[test]
     fn skips_must_be_listed_and_listed_ones_must_happen() {
         let expectations: Expectations = toml::from_str(FILE).unwrap();
-        let seen = |tests: &[&str]| {
-            let skipped = |test: &&str| Skipped { test: (*test).to_owned(), reason: "why".to_owned() };
-            Outcome { driver: "a".to_owned(), skipped: tests.iter().map(skipped).collect(), ..Outcome::default() }
+        let seen = |tests: &[(&str, &str)]| {
+            let skipped = |(test, run): &(&str, &str)| {
+                let [test, reason, run] = [test, "why", run].map(str::to_owned);
+                Skipped { test, reason, run }
+            };
+            let (driver, runs) = ("a".to_owned(), vec![String::new(), " with X=1".to_owned()]);
+            Outcome { driver, runs, skipped: tests.iter().map(skipped).collect(), ..Outcome::default() }
         };
-        assert!(expectations.differences(&seen(&["build::one"])).is_empty());
-        assert_eq!(expectations.differences(&seen(&[])), ["build::one is listed (why) and ran"]);
-        let two = expectations.differences(&seen(&["build::one", "build::two"]));
-        assert_eq!(two, ["build::two was left out (why) and is not listed"]);
+        let both = [("build::one", ""), ("build::one", " with X=1")];
+        assert!(expectations.differences(&seen(&both)).is_empty());
+        let one = expectations.differences(&seen(&both[..1]));
+        assert_eq!(one, ["build::one with X=1 is listed (why) and ran"]);
+        let more = [&both[..], &[("build::two", " with X=1")]].concat();
+        let more = expectations.differences(&seen(&more));
+        assert_eq!(more, ["build::two with X=1 was left out (why) and is not listed"]);
         assert!(expectations.chosen(&["c".to_owned()], &[]).is_err());
         assert_eq!(expectations.chosen(&["all".to_owned()], &["a".to_owned()]).unwrap(), ["a"]);
     }

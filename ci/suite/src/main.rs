@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use expectations::Expectations;
-use runs::Outcome;
+use runs::{Outcome, Skipped};
 
 type Failure = Box<dyn Error>;
 
@@ -60,7 +60,9 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     println!();
     let mut good = true;
     for outcome in &outcomes {
-        good &= told(outcome, &expectations);
+        let (lines, as_expected) = told(outcome, &expectations);
+        println!("{}", lines.join("\n"));
+        good &= as_expected;
     }
     if arguments.write {
         if !good || names != installable(&root)? {
@@ -82,25 +84,20 @@ fn installable(root: &Path) -> Result<Vec<String>, Failure> {
     Ok(list.lines().filter_map(name).collect())
 }
 
-/// Prints what came of a driver, and says whether it was as expected.
-fn told(outcome: &Outcome, expectations: &Expectations) -> bool {
-    let skipped: Vec<_> = expectations.skips(&outcome.driver).collect();
-    println!("{}", outcome.sum());
-    for line in &outcome.notes {
-        println!("    {line}");
-    }
-    for failure in &outcome.failed {
-        println!("    failed: {failure}");
-    }
-    for skip in &outcome.skipped {
-        let fact = skipped.iter().find(|listed| listed.test == skip.test).map_or("not listed", |listed| &listed.fact);
-        println!("    skipped: {} ({}): {fact}", skip.test, skip.reason);
-    }
+/// What came of a driver: a line, and one for each thing worth a look. And whether it was as expected.
+fn told(outcome: &Outcome, expectations: &Expectations) -> (Vec<String>, bool) {
+    let listed: Vec<_> = expectations.skips(&outcome.driver).collect();
     let wrong = expectations.differences(outcome);
-    for difference in &wrong {
-        println!("    unexpected: {difference}");
-    }
-    outcome.failed.is_empty() && wrong.is_empty()
+    let skip = |skip: &Skipped| {
+        let fact = listed.iter().find(|listed| listed.test == skip.test).map_or("not listed", |listed| &listed.fact);
+        format!("    skipped: {}{} ({}): {fact}", skip.test, skip.run, skip.reason)
+    };
+    let mut lines = vec![format!("{}: {}", outcome.driver, outcome.sum())];
+    lines.extend(outcome.notes.iter().map(|note| format!("    {note}")));
+    lines.extend(outcome.failed.iter().map(|failure| format!("    failed: {failure}")));
+    lines.extend(outcome.skipped.iter().map(skip));
+    lines.extend(wrong.iter().map(|difference| format!("    unexpected: {difference}")));
+    (lines, outcome.failed.is_empty() && wrong.is_empty())
 }
 
 /// A command in the project's folder.
@@ -108,4 +105,50 @@ fn command(root: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_is_told_in_one_line_and_its_skips_run_by_run() {
+        let file = r#"
+            driver = []
+            [[skip]]
+            drivers = ["pocl60"]
+            test = "build::a"
+            reason = "why"
+            fact = "because"
+        "#;
+        let expectations: Expectations = toml::from_str(file).unwrap();
+        let skipped = |run: &str| {
+            let [test, reason, run] = ["build::a", "why", run].map(str::to_owned);
+            Skipped { test, reason, run }
+        };
+        let mut outcome = Outcome {
+            driver: "pocl60".to_owned(),
+            passed: 312,
+            skipped: [skipped(""), skipped(" with X=1")].into(),
+            runs: vec![String::new(), " with X=1".to_owned()],
+            ..Outcome::default()
+        };
+        let (lines, good) = told(&outcome, &expectations);
+        let expected = [
+            "pocl60: 312 passed, 0 failed, 2 skipped",
+            "    skipped: build::a (why): because",
+            "    skipped: build::a with X=1 (why): because",
+        ];
+        assert_eq!((lines.as_slice(), good), (expected.map(str::to_owned).as_slice(), true));
+        outcome.failed.push("build::b with X=1".to_owned());
+        outcome.skipped.pop_first();
+        let (lines, good) = told(&outcome, &expectations);
+        let expected = [
+            "pocl60: 312 passed, 1 failed, 1 skipped",
+            "    failed: build::b with X=1",
+            "    skipped: build::a with X=1 (why): because",
+            "    unexpected: build::a is listed (why) and ran",
+        ];
+        assert_eq!((lines.as_slice(), good), (expected.map(str::to_owned).as_slice(), false));
+    }
 }

@@ -1,5 +1,6 @@
 //! The generated part of `docs/drivers.md`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -52,14 +53,12 @@ fn table(outcomes: &[Outcome]) -> Result<String, Failure> {
     for (name, value) in rows {
         line(&mut table, name, &devices.iter().map(|device| value(device)).collect::<Vec<_>>())?;
     }
-    let sums = outcomes.iter().map(|outcome| {
-        let (passed, failed, skipped) = (outcome.passed, outcome.failed.len(), outcome.skipped.len());
-        format!("{passed} passed, {failed} failed, {skipped} skipped")
-    });
-    line(&mut table, "tests", &sums.collect::<Vec<_>>())?;
+    line(&mut table, "tests", &outcomes.iter().map(Outcome::sum).collect::<Vec<_>>())?;
     for outcome in outcomes {
-        for skip in &outcome.skipped {
-            write!(table, "\n- `{}` leaves out `{}`: {}", outcome.driver, skip.test, skip.reason)?;
+        // As often as it runs, it is one line.
+        let skipped: BTreeSet<_> = outcome.skipped.iter().map(|skip| (&skip.test, &skip.reason)).collect();
+        for (test, reason) in skipped {
+            write!(table, "\n- `{}` leaves out `{test}`: {reason}", outcome.driver)?;
         }
     }
     table.push('\n');

@@ -24,23 +24,28 @@ pub struct Outcome {
     /// Program, test and run.
     pub failed: Vec<String>,
     pub skipped: BTreeSet<Skipped>,
+    /// The names of the runs that took place.
+    pub runs: Vec<String>,
     /// What tests tell of themselves in passing.
     pub notes: BTreeSet<String>,
     /// What `clgraph devices --json` says.
     pub devices: serde_json::Value,
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A test that left itself out of one run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
     pub test: String,
     pub reason: String,
+    /// As [`Run::name`] says.
+    pub run: String,
 }
 
 impl Outcome {
-    /// One line.
+    /// How many passed, failed and left themselves out. A test counts in each run.
     pub fn sum(&self) -> String {
         let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped.len());
-        format!("{}: {passed} passed, {failed} failed, {skipped} skipped", self.driver)
+        format!("{passed} passed, {failed} failed, {skipped} skipped")
     }
 }
 
@@ -65,6 +70,7 @@ pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Outcome {
                 return outcome;
             }
         }
+        outcome.runs.push(run.name());
         for (at, (name, program)) in binaries.tests.iter().enumerate() {
             println!("{}{}: {name} ({} of {})", driver.name, run.name(), at + 1, binaries.tests.len());
             if let Err(error) = program_on(root, driver, &run, name, program, &mut outcome) {
@@ -92,7 +98,7 @@ fn program_on(
     // A group of its own, so that what it starts ends with it.
     let (ended, text) = finish(with.process_group(0).spawn()?)?;
     let seen = read(&text);
-    let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default());
+    let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default(), &run.name());
     let _ = fs::remove_file(&skips);
     let (failed_before, run) = (outcome.failed.len(), run.name());
     outcome.passed += seen.passed - left_out.len().min(seen.passed);
@@ -208,10 +214,10 @@ fn read(text: &str) -> Seen {
 }
 
 /// The lines that tests write when they leave themselves out.
-fn left_out(text: &str) -> Vec<Skipped> {
+fn left_out(text: &str, run: &str) -> BTreeSet<Skipped> {
     let skip = |line: &str| {
         let (test, reason) = line.split_once(' ')?;
-        Some(Skipped { test: test.to_owned(), reason: reason.to_owned() })
+        Some(Skipped { test: test.to_owned(), reason: reason.to_owned(), run: run.to_owned() })
     };
     text.lines().filter_map(skip).collect()
 }
@@ -235,7 +241,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_read_line_by_line() {
-        let skipped = |test: &str| Skipped { test: test.to_owned(), reason: "why".to_owned() };
-        assert_eq!(left_out("build::a why\nbuild::b why\n"), [skipped("build::a"), skipped("build::b")]);
+        let run = " with X=1";
+        let skipped = |test: &str| Skipped { test: test.to_owned(), reason: "why".to_owned(), run: run.to_owned() };
+        assert_eq!(
+            left_out("build::a why\nbuild::b why\nbuild::a why\n", run),
+            [skipped("build::a"), skipped("build::b")].into()
+        );
     }
 }
