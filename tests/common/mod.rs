@@ -27,6 +27,10 @@ pub enum Reason {
     NoSharedMemory,
     /// The device has no images.
     NoImages,
+    /// The driver tells the types of all arguments, so none is left to its own check.
+    TypesAreTold,
+    /// The driver cannot be told to have no device.
+    AlwaysHasDevice,
 }
 
 impl Reason {
@@ -38,6 +42,8 @@ impl Reason {
             Self::StartNotTold => "start-not-told",
             Self::NoSharedMemory => "no-shared-memory",
             Self::NoImages => "no-images",
+            Self::TypesAreTold => "types-are-told",
+            Self::AlwaysHasDevice => "always-has-device",
         }
     }
 }
