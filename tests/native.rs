@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::process::Command as Process;
 use std::ptr;
 
-use clgraph::{Command, Executable, Finalize, Graph, HostRead, InContext, Path, Queue, QueueProperties, Why};
+use clgraph::{
+    Buffer, Command, Executable, Finalize, Graph, HostRead, InContext, Path, Program, Queue, QueueProperties, Why,
+};
 use common::{Bench, content, plain_queue};
 
 const PATHS: [Path; 3] = [Path::Native, Path::Replay, Path::Auto];
@@ -149,6 +151,37 @@ fn a_device_tells_what_it_does_natively_and_what_by_replay() {
     let fields = caps.command_buffers.as_ref().and_then(|buffers| buffers.mutable).map(|mutable| mutable.fields());
     let update = device.abi().unwrap().and_then(|abi| abi.update);
     assert!(update.is_none() || fields.is_some(), "what can be updated has fields");
+}
+
+/// Rule F4: functions of extensions belong to a platform. `./ci/test --drivers` runs this with two drivers in one process.
+#[test]
+fn every_device_runs_by_the_functions_of_its_platform() {
+    let devices = clgraph::devices().unwrap();
+    let made = devices.iter().map(|device| {
+        let queue = Queue::new(device).unwrap();
+        let program = Program::from_source(&queue, common::SOURCE).unwrap();
+        let a = Buffer::<u32>::from_slice(&queue, &[2; 64]).unwrap();
+        let graph = Graph::new(&queue).unwrap();
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&program.kernel("stir").unwrap()).read_write(&a).range(64).add() }.unwrap();
+        graph.fill(&a.slice(..8).unwrap(), 7).add().unwrap();
+        let read = graph.read(&a).add().unwrap();
+        (queue, finalize(&graph, Path::Native), read)
+    });
+    // All of them exist before the first one runs.
+    let made: Vec<_> = made.collect();
+    let mut expected = [2_u32; 64];
+    for _ in 0..3 {
+        expected.iter_mut().zip(0..).for_each(|(x, i)| *x = x.wrapping_mul(5).wrapping_add(i));
+        expected[..8].fill(7);
+        for (queue, executable, read) in &made {
+            let native = queue.device().caps().can_record(Command::Kernel).is_ok();
+            assert_eq!(executable.report().segments[0].path == Path::Native, native);
+            let run = executable.submit(queue).unwrap();
+            run.wait().unwrap();
+            assert_eq!(*run.get(read).unwrap(), expected, "{}", queue.device().name());
+        }
+    }
 }
 
 /// Rules S1, S3: many in a row, without waiting in between, keep their order although all use the same command buffers.

@@ -1,12 +1,14 @@
 //! Runs the whole test suite on several OpenCL drivers: `./ci/test --drivers all`.
 //!
 //! The tests are built once; each binary then runs under `ci/with DRIVER`, as often as `tests/drivers.toml` says. A test may
-//! leave itself out only where that file lists it, and what it lists must happen.
+//! leave itself out only where that file lists it, and what it lists must happen. At the end drivers share a process, two by
+//! two.
 
 mod binaries;
 mod expectations;
 mod page;
 mod runs;
+mod together;
 mod with;
 
 use std::error::Error;
@@ -57,8 +59,15 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         println!("{name}: {} s", begin.elapsed().as_secs());
         outcomes.push(outcome);
     }
-    println!();
     let mut good = true;
+    for (host, guest) in together::pairs(&root, &names) {
+        println!("{host} and {guest} in one process");
+        let wrong = together::check(&root, (&host, &guest), &expectations, &binaries);
+        let wrong = wrong.unwrap_or_else(|error| vec![error.to_string()]);
+        wrong.iter().for_each(|wrong| println!("    failed: {wrong}"));
+        good &= wrong.is_empty();
+    }
+    println!();
     for outcome in &outcomes {
         let (lines, as_expected) = told(outcome, &expectations);
         println!("{}", lines.join("\n"));

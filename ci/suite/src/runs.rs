@@ -123,10 +123,14 @@ fn program_on(
 fn within(root: &Path, driver: &Driver, run: &Run, program: &Path) -> Command {
     let mut with = command(root, "ci/with");
     with.args([&driver.name, "--"]).arg(program);
-    // The caller's own are not part of a run.
-    with.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
+    without_variables(&mut with);
     with.envs(run.with.iter().filter_map(|variable| variable.split_once('=')));
     with
+}
+
+/// The caller's own are not part of a run.
+pub fn without_variables(command: &mut Command) {
+    command.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
 }
 
 fn devices(root: &Path, driver: &Driver, run: &Run, binaries: &Binaries) -> Result<serde_json::Value, Failure> {
