@@ -6,11 +6,13 @@ mod images;
 
 use clgraph::{
     Addressing, Buffer, BuildCause, Error, Event, ExecuteKernel, Filter, Finalize, Graph, Image, ImageAccess,
-    ImageFormat, ImageKind, InContext, Kernel, Parameter, ParameterError, Path, Program, Queue, Sampler, SetupError,
-    UpdateError,
+    ImageFormat, ImageKind, InContext, Kernel, Parameter, ParameterError, Path, Program, ProgramBuilder, Queue,
+    Sampler, SetupError, UpdateError,
 };
 use common::{Bench, cause, elsewhere, text};
-use images::{FORMAT, PATHS, bench, content, image, len, mirror, mirrored, numbered, plain_image, run, shape};
+use images::{
+    FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored, numbered, place, plain_image, run, shape,
+};
 use opencl3::memory::{self as plain, ClMem};
 
 fn launch<'k>(kernel: &'k Kernel, from: &Image, into: &Image, by: u32) -> ExecuteKernel<'k> {
@@ -61,6 +63,51 @@ fn kernels_read_and_write_images_of_each_kind() {
                 assert_eq!(content(queue, &between), once, "{kind}, {path}, recorded {recorded}");
                 assert_eq!(content(queue, &into), twice, "{kind}, {path}, recorded {recorded}");
             }
+        }
+    }
+}
+
+/// Rules D1, I3: each kind with memory of its own that the device can read and write in one kernel.
+#[test]
+fn a_kernel_reads_and_writes_one_image_of_each_kind() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let options = if queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
+    for kind in ImageKind::ALL.into_iter().filter(|kind| *kind != ImageKind::Image1dBuffer) {
+        let has = Image::formats(queue, kind, ImageAccess::ReadWriteInKernel).unwrap();
+        let made = Image::with_access(queue, shape(kind), FORMAT, ImageAccess::ReadWriteInKernel);
+        assert_eq!(made.is_ok(), has.contains(&FORMAT), "{kind}: {made:?}");
+        if made.is_err() {
+            continue;
+        }
+        let place = place(kind);
+        let source = format!(
+            "kernel void raise(read_write {kind} image, uint by) {{
+                int x = get_global_id(0);
+                write_imageui(image, {place}, read_imageui(image, {place}) + by);
+            }}"
+        );
+        let program = ProgramBuilder::new(queue).options(options).source(&source).unwrap();
+        let (kernel, region) = (program.kernel("raise").unwrap(), shape(kind).region());
+        for path in PATHS {
+            let image = image(&bench, kind, 1);
+            let launch = |by: u32| {
+                let mut launch = ExecuteKernel::new(&kernel);
+                launch.set_arg(&image).set_arg(&by).set_global_work_sizes(&region);
+                // SAFETY: a work-item reads and writes its own pixel.
+                unsafe { launch.enqueue_nd_range(queue) }
+            };
+            launch(1).unwrap();
+            let graph = bench.graph();
+            // SAFETY: as above.
+            let first = unsafe { graph.kernel(&kernel).read_write(&image).arg(2_u32).range(region).add().unwrap() };
+            let second = graph.node_of(&graph.record(queue, || launch(3)).unwrap()).unwrap();
+            assert_eq!(graph.predecessors(second).unwrap(), [first]);
+            run(&graph.finalize(Finalize::new().path(path)).unwrap(), queue);
+            let raise = |pixel: Pixel, by: u8| pixel.map(|channel| channel.saturating_add(by));
+            let raised = |pixel| raise(raise(raise(pixel, 1), 2), 3);
+            let expected: Vec<Pixel> = numbered(len(kind), 1).into_iter().map(raised).collect();
+            assert_eq!(content(queue, &image), expected, "{kind}, {path}");
         }
     }
 }

@@ -4,9 +4,14 @@ mod common;
 #[path = "common/images.rs"]
 mod images;
 
-use clgraph::{Buffer, BuildCause, Command, Finalize, Graph, Image, ImageKind, Node, Path, Why};
+use clgraph::{
+    Buffer, BuildCause, ChannelOrder, ChannelType, Color, Command, ErrorKind, Finalize, Graph, Image, ImageAccess,
+    ImageFormat, ImageKind, Node, Path, Why,
+};
 use common::{cause, text};
 use images::{FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored, numbered, run, shape};
+
+const CL_IMAGE_ELEMENT_SIZE: u32 = 0x1111;
 
 /// Where a kind is cut into parts that have nothing to do with each other: rows, layers, slices.
 fn cut(kind: ImageKind) -> usize {
@@ -256,7 +261,11 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     }
     assert_eq!(content(queue, &other), mirrored(&numbered(23, 7), ImageKind::Image1dBuffer, 1));
 
-    let Some(pitch) = caps.images.unwrap().buffer_pitch else { return };
+    let Some(pitch) = caps.images.unwrap().buffer_pitch else {
+        let refused = Image::from_buffer_2d(queue, &buffer, (2, 2), FORMAT, 0);
+        assert!(text(refused).contains("makes none of two dimensions"));
+        return;
+    };
     let row_pitch = (4 * pitch).max(36).next_multiple_of(4 * pitch);
     let bytes = Buffer::from_slice(queue, &vec![9_u8; row_pitch * 6]).unwrap();
     let picture = Image::from_buffer_2d(queue, &bytes, (9, 6), FORMAT, row_pitch).unwrap();
@@ -270,4 +279,123 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
         assert_eq!(found.0, recorded);
     }
     assert_eq!(common::content(queue, &out), [[9; 4]; 54]);
+}
+
+/// Rule I3: every format that the device has and clgraph knows, in each kind: what is written is read, and a graph fills as a
+/// queue does, bit for bit.
+#[test]
+fn each_format_is_filled_as_by_an_eager_run() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let mut known = 0;
+    for kind in ImageKind::ALL {
+        let region = shape(kind).region();
+        for format in Image::formats(queue, kind, ImageAccess::ReadWrite).unwrap() {
+            let Some(size) = format.pixel_size() else { continue };
+            known += 1;
+            let bytes: Vec<u8> = (0..len(kind) * size).map(|at| (at % 61) as u8).collect();
+            let image = if kind == ImageKind::Image1dBuffer {
+                Image::from_buffer(queue, &Buffer::from_slice(queue, &bytes).unwrap(), format).unwrap()
+            } else {
+                Image::with_data(queue, shape(kind), format, &bytes).unwrap()
+            };
+            let told: usize = opencl3::memory::get_image_info(image.raw(), CL_IMAGE_ELEMENT_SIZE).unwrap().into();
+            assert_eq!(told, size, "{kind} of {format}");
+            let found = || {
+                let mut found = vec![0_u8; bytes.len()];
+                queue.enqueue_read_image(&image, [0; 3], region, &mut found, &[]).unwrap();
+                found
+            };
+            assert_eq!(found(), bytes, "{kind} of {format}");
+            // The one kind of numbers that the format has.
+            let colors = [Color::Float([0.25, 0.5, 0.75, 1.0]), Color::Int([-3, 4, -5, 6]), Color::Uint([3, 4, 5, 6])];
+            let fills =
+                |color: &Color| bench.graph().fill_image(&image, *color).add().map_err(|error| cause::<()>(Err(error)));
+            let outcomes = colors.map(|color| fills(&color).err());
+            let wrong =
+                outcomes.iter().filter(|outcome| matches!(outcome, Some(BuildCause::ImageColor { .. }))).count();
+            assert_eq!(wrong, 2, "{kind} of {format}: {outcomes:?}");
+            let Some(at) = outcomes.iter().position(Option::is_none) else {
+                // PoCL 3.1 crashes over it.
+                let refused = |outcome: &Option<BuildCause>| matches!(outcome, Some(BuildCause::NotSupported { .. }));
+                assert!(kind == ImageKind::Image1dBuffer && outcomes.iter().any(refused), "{outcomes:?}");
+                continue;
+            };
+            queue.enqueue_fill_image(&image, colors[at], [0; 3], region, &[]).unwrap();
+            let filled = found();
+            assert!(filled != bytes && filled.chunks(size).all(|pixel| *pixel == filled[..size]), "{kind} of {format}");
+            for path in [Path::Replay, Path::Native] {
+                let graph = bench.graph();
+                graph.write_image(&image, &bytes[..]).add().unwrap();
+                graph.fill_image(&image, colors[at]).add().unwrap();
+                run(&graph.finalize(Finalize::new().path(path)).unwrap(), queue);
+                assert_eq!(found(), filled, "{kind} of {format}, {path}");
+            }
+        }
+    }
+    assert!(known > 6 * 3, "every device has more formats than that");
+}
+
+/// Rules B2, I3: pixels of each size, a part of each kind: from image to image, and through a buffer, from an odd byte on.
+#[test]
+fn pixels_of_each_size_are_copied() {
+    let Some(bench) = bench() else { return };
+    let queue = &bench.queue;
+    let ways = [None, Some(Path::Replay), Some(Path::Native)];
+    let formats = [ImageFormat::R_U8_NORM, FORMAT, ImageFormat::RGBA_U32, ImageFormat::RGBA_F32];
+    for kind in ImageKind::ALL {
+        let has = Image::formats(queue, kind, ImageAccess::ReadWrite).unwrap();
+        let half = ImageFormat::new(ChannelOrder::Rgba, ChannelType::HalfFloat);
+        for (format, way) in
+            formats.into_iter().chain([half]).filter(|of| has.contains(of)).flat_map(|of| ways.map(|way| (of, way)))
+        {
+            let (size, region) = (format.pixel_size().unwrap(), shape(kind).region());
+            let make = |seed: u8| {
+                let bytes: Vec<u8> = (0..len(kind) * size).map(|at| (at % 61) as u8 + seed).collect();
+                let image = if kind == ImageKind::Image1dBuffer {
+                    Image::from_buffer(queue, &Buffer::from_slice(queue, &bytes).unwrap(), format).unwrap()
+                } else {
+                    Image::with_data(queue, shape(kind), format, &bytes).unwrap()
+                };
+                (image, bytes)
+            };
+            let ((from, pixels), (into, mut expected), (through, _)) = (make(1), make(2), make(2));
+            let part = region.map(|size| size.div_ceil(2));
+            let origin = [0, 1, 2].map(|dim| region[dim] - part[dim]);
+            let place = |[x, y, z]: [usize; 3]| ((z * region[1] + y) * region[0] + x) * size;
+            for (z, y) in (0..part[2]).flat_map(|z| (0..part[1]).map(move |y| (z, y))) {
+                let (at, row) = (place([0, y, z]), part[0] * size);
+                let taken = place([origin[0], origin[1] + y, origin[2] + z]);
+                expected[at..at + row].copy_from_slice(&pixels[taken..taken + row]);
+            }
+            let bytes = Buffer::from_slice(queue, &vec![0xEE_u8; len(kind) * size + 9]).unwrap();
+            let commands = || {
+                queue.enqueue_copy_image(&from, &into, origin, [0; 3], part, &[])?;
+                let taken = queue.enqueue_copy_image_to_buffer(&from, &bytes, origin, part, 5, &[]);
+                if kind == ImageKind::Image1dArray
+                    && matches!(&taken, Err(error) if error.kind() == ErrorKind::FeatureNotSupported)
+                {
+                    // What clgraph refuses for a driver that refuses it.
+                    return queue.enqueue_copy_image(&into, &through, [0; 3], [0; 3], part, &[]);
+                }
+                queue.enqueue_copy_buffer_to_image(&bytes, &through, 5, [0; 3], part, &[])
+            };
+            match way {
+                None => _ = commands().unwrap(),
+                Some(path) => {
+                    let graph = bench.graph();
+                    graph.record(queue, commands).unwrap();
+                    run(&graph.finalize(Finalize::new().path(path)).unwrap(), queue);
+                }
+            }
+            for image in [&into, &through] {
+                let mut found = vec![0_u8; expected.len()];
+                queue.enqueue_read_image(image, [0; 3], region, &mut found, &[]).unwrap();
+                assert!(found == expected, "{kind} of {format}, {way:?}");
+            }
+            let around = common::content(queue, &bytes);
+            let end = 5 + part.iter().product::<usize>() * size;
+            assert!(around[..5] == [0xEE; 5] && around[end..].iter().all(|byte| *byte == 0xEE), "{kind} of {format}");
+        }
+    }
 }

@@ -196,6 +196,15 @@ fn images_of_another_context_are_errors_wherever_they_are_given() {
         let mapped = unsafe { queue.map_image::<u8>(&theirs, all.0, all.1, MapMode::Read, &[]) };
         assert!(matches!(cause(mapped), BuildCause::OtherContext { .. }));
     }
+    let source = "kernel void sampled(read_only image2d_t in, sampler_t sampler, global float4 *out) {
+        out[get_global_id(0)] = read_imagef(in, sampler, (float2)(get_global_id(0), 0));
+    }";
+    let sampled = Program::from_source(queue, source).unwrap().kernel("sampled").unwrap();
+    let floats = Image::new(queue, ImageShape::image_2d(4, 1), ImageFormat::RGBA_F32).unwrap();
+    let (sampler, out) =
+        (Sampler::new(&far.queue, false, Addressing::Clamp, Filter::Nearest).unwrap(), bench.buffer(&[0; 16]));
+    let found = refused_launch(&bench, &sampled, |launch| _ = launch.set_arg(&floats).set_arg(&sampler).set_arg(&out));
+    assert_eq!(found, BuildCause::OtherContext { what: "argument 1".to_owned() });
     let away = Buffer::<u8>::new(&far.queue, 1 << 16).unwrap();
     let made = Image::from_buffer(queue, &away, FORMAT);
     assert!(matches!(made, Err(Error::Memory(MemoryError::OtherContext))), "{made:?}");
@@ -269,6 +278,12 @@ fn writing_an_image_and_reading_its_buffer_in_one_kernel_is_refused() {
     ];
     assert!(found.iter().all(|found| *found == shared), "{found:?}");
     assert_eq!(common::content(queue, &buffer), numbered(16, 1));
+    // Nor are layers of one image apart.
+    let kind = ImageKind::Image2dArray;
+    let (layered, array) = (mirror(&bench, kind), image(&bench, kind, 1));
+    let [top, bottom] = [0, 2].map(|layer| array.layers(layer..=layer).unwrap());
+    let layers = refused_launch(&bench, &layered, |launch| _ = launch.set_arg(&top).set_arg(&bottom).set_arg(&1_u32));
+    assert_eq!(layers, shared);
     // Both may be read.
     let (seen, out) = (program.kernel("seen").unwrap(), bench.buffer(&[0; 16]));
     // SAFETY: a work-item writes its own element.

@@ -61,14 +61,19 @@ pub fn content(queue: &Queue, image: &Image) -> Vec<Pixel> {
     pixels
 }
 
-/// `mirror(in, out, by)` for a kind: each row the other way around, and `by` more in each channel.
-/// Its range is the image: PoCL 3.1 has no `get_image_width` for an `image1d_buffer_t`, and ends the process over it.
-pub fn mirror(bench: &Bench, kind: ImageKind) -> Kernel {
-    let place = match kind {
+/// Where a work-item of a kernel over a kind has its pixel, in OpenCL C, by `x`.
+pub fn place(kind: ImageKind) -> &'static str {
+    match kind {
         ImageKind::Image1dArray | ImageKind::Image2d => "(int2)(x, get_global_id(1))",
         ImageKind::Image2dArray | ImageKind::Image3d => "(int4)(x, get_global_id(1), get_global_id(2), 0)",
         _ => "x",
-    };
+    }
+}
+
+/// `mirror(in, out, by)` for a kind: each row the other way around, and `by` more in each channel.
+/// Its range is the image: PoCL 3.1 has no `get_image_width` for an `image1d_buffer_t`, and ends the process over it.
+pub fn mirror(bench: &Bench, kind: ImageKind) -> Kernel {
+    let place = place(kind);
     let blocks =
         if kind == ImageKind::Image3d { "#pragma OPENCL EXTENSION cl_khr_3d_image_writes : enable" } else { "" };
     let source = format!(
