@@ -82,6 +82,17 @@ pub(crate) fn keeps_mapped_svm(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }
 
+/// Whether a kernel that reads and writes an `image1d_buffer_t` ends the process (PoCL 3.1 and 6.0).
+pub(crate) fn dies_of_read_write_rows(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && ["3.", "6."].iter().any(|version| caps.driver_version.starts_with(version))
+}
+
+/// Whether copies to images of two dimensions that are made of buffers, and from one to another image, copy other pixels when they
+/// have several rows (Mesa's rusticl, 26).
+pub(crate) fn miscopies_pictures(caps: &Caps) -> bool {
+    caps.platform == "rusticl"
+}
+
 /// Whether recording a kernel with a sampler, or anything with an image that is a buffer, ends the process (PoCL, 3.1 to 7.1).
 pub(crate) fn dies_of_recording(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl

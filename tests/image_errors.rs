@@ -208,8 +208,9 @@ fn images_of_another_context_are_errors_wherever_they_are_given() {
     let away = Buffer::<u8>::new(&far.queue, 1 << 16).unwrap();
     let made = Image::from_buffer(queue, &away, FORMAT);
     assert!(matches!(made, Err(Error::Memory(MemoryError::OtherContext))), "{made:?}");
-    if queue.device().caps().images.unwrap().buffer_pitch.is_some() {
-        let made = Image::from_buffer_2d(queue, &away, (4, 4), FORMAT, 0);
+    if let Some(pixels) = queue.device().caps().images.unwrap().buffer_pitch {
+        let row = 16_usize.next_multiple_of(4 * pixels);
+        let made = Image::from_buffer_2d(queue, &away, (4, 4), FORMAT, row);
         assert!(matches!(made, Err(Error::Memory(MemoryError::OtherContext))), "{made:?}");
     }
 }
@@ -527,8 +528,13 @@ fn sizes_and_formats_that_a_device_lacks_are_told_with_those_that_it_has() {
                 kind => Image::new(queue, shape(kind), format),
             };
             let error = text(made);
-            assert!(error.contains(&format!("has no {kind} of format {format}: it has ")), "{error}");
-            assert!(has.iter().all(|format| error.contains(&format.to_string())), "{error}");
+            assert!(
+                error.contains(&format!("has no {kind} of format {format} for kernels that read it and ")),
+                "{error}"
+            );
+            // Those that it knows.
+            let known = has.iter().filter(|format| format.pixel_size().is_some());
+            assert!(known.into_iter().all(|format| error.contains(&format.to_string())), "{error}");
         }
     }
 }

@@ -427,6 +427,10 @@ impl Image {
         Some(Region { mem, offset: area.origin[0] * self.info.pixel, size: pixels * self.info.pixel })
     }
 
+    pub(crate) fn is_of_buffer(&self) -> bool {
+        self.buffer.is_some()
+    }
+
     pub(crate) fn region(&self) -> Region {
         Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
     }
@@ -453,12 +457,13 @@ impl fmt::Display for ImageAccess {
     }
 }
 
-/// A list of formats, for error texts.
+/// A list of formats, for error texts: those that clgraph knows.
 pub(crate) fn names(formats: &[ImageFormat]) -> String {
     if formats.is_empty() {
         return "none".to_owned();
     }
-    formats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let known = formats.iter().filter(|format| format.pixel_size().is_some());
+    known.map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn device_formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Formats, DriverError> {

@@ -29,6 +29,12 @@ fn raw(mem: &Mem) -> opencl_sys::cl_mem {
     }
 }
 
+/// Bytes of a buffer as a copy of pixels names them: as a place in the buffer itself. Over a sub-buffer PoCL 3.1 and 6.0 crash
+/// here, and rusticl copies from where the buffer starts.
+fn place(mem: &Mem, offset: usize) -> (opencl_sys::cl_mem, usize) {
+    (mem.root_raw(), mem.offset_in_root() + offset)
+}
+
 /// Bytes of a packed row. The step between layers of rows is this one too, whatever the slice pitch says.
 fn row(mem: &Mem, area: &Area) -> usize {
     area.region[0] * mem.image().map_or(1, |info| info.pixel)
@@ -137,14 +143,14 @@ pub(crate) fn copy(
         }
         (PixelsAt::Image(src, from), PixelsAt::Buffer(dst, offset)) => {
             enqueue("clEnqueueCopyImageToBuffer", to, |core, count, list, event| {
-                let (src, dst, from) = (raw(src), raw(dst), from.as_ptr());
+                let (src, (dst, offset), from) = (raw(src), place(dst, offset), from.as_ptr());
                 // SAFETY: **live**, **lists**; three sizes each.
                 unsafe { (core.clEnqueueCopyImageToBuffer)(queue, src, dst, from, region, offset, count, list, event) }
             })
         }
         (PixelsAt::Buffer(src, offset), PixelsAt::Image(dst, into)) => {
             enqueue("clEnqueueCopyBufferToImage", to, |core, count, list, event| {
-                let (src, dst, into) = (raw(src), raw(dst), into.as_ptr());
+                let ((src, offset), dst, into) = (place(src, offset), raw(dst), into.as_ptr());
                 // SAFETY: **live**, **lists**; three sizes each.
                 unsafe { (core.clEnqueueCopyBufferToImage)(queue, src, dst, offset, into, region, count, list, event) }
             })
@@ -184,13 +190,13 @@ impl Recording {
                 recorded("clCommandCopyImageKHR", status)
             }
             (PixelsAt::Image(src, from), PixelsAt::Buffer(dst, offset)) => {
-                let (src, dst, from) = (raw(src), raw(dst), from.as_ptr());
+                let (src, (dst, offset), from) = (raw(src), place(dst, offset), from.as_ptr());
                 // SAFETY: as above.
                 let status = unsafe { fns.image_to_buffer(abi, buffer, src, dst, from, region, offset, Tail::NONE) };
                 recorded("clCommandCopyImageToBufferKHR", status)
             }
             (PixelsAt::Buffer(src, offset), PixelsAt::Image(dst, into)) => {
-                let (src, dst, into) = (raw(src), raw(dst), into.as_ptr());
+                let ((src, offset), dst, into) = (place(src, offset), raw(dst), into.as_ptr());
                 // SAFETY: as above.
                 let status = unsafe { fns.buffer_to_image(abi, buffer, src, dst, offset, into, region, Tail::NONE) };
                 recorded("clCommandCopyBufferToImageKHR", status)

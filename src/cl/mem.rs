@@ -62,6 +62,11 @@ impl Promise {
 }
 
 impl Mem {
+    /// Whether it is an image whose pixels are those of a buffer. Drivers are known that do not keep it while a launch waits.
+    pub(crate) fn is_image_of_buffer(&self) -> bool {
+        self.image().is_some_and(|info| info.of_buffer)
+    }
+
     /// Whether it is an image whose pixels are those of this buffer or sub-buffer.
     pub(crate) fn is_made_of(&self, buffer: &Self) -> bool {
         let parent = self.0.parent.as_ref().filter(|_| self.image().is_some());

@@ -52,7 +52,9 @@ pub enum ParameterError {
         offset: usize,
     },
     /// A buffer of another context.
-    #[error("the buffer belongs to another OpenCL context than the parameter's buffer before")]
+    #[error(
+        "the memory belongs to another OpenCL context than what the parameter was before: use memory of that context"
+    )]
     OtherContext,
 }
 

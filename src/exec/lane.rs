@@ -18,6 +18,7 @@ use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
 use crate::cl::host::Slot;
+use crate::cl::mem::Mem;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
 use crate::graph::{Origin, Part};
@@ -488,8 +489,9 @@ impl Lane {
         let recorded = std::mem::take(&mut self.recorded);
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
-        // Some drivers do not keep samplers even while a launch with one runs.
-        let data = !self.values.tables.data.is_empty() || !self.values.tables.samplers.is_empty();
+        // Some drivers do not keep samplers even while a launch with one runs, nor images that are made of buffers.
+        let loose = self.values.tables.views.iter().flatten().any(Mem::is_image_of_buffer);
+        let data = loose || !self.values.tables.data.is_empty() || !self.values.tables.samplers.is_empty();
         if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
             return;
         }

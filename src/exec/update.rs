@@ -302,9 +302,9 @@ impl Inner {
         // Host memory that a write under way reads; and drivers do not keep what recorded kernels use, nor memory with an
         // address.
         let Released { mems, samplers } = &dropped.objects;
-        let pointers = mems.iter().any(|mem| mem.allocation().is_some());
-        // PoCL does not keep samplers, either.
-        if self.plan.is_native() || pointers || !samplers.is_empty() || !dropped._data.is_empty() {
+        // PoCL does not keep samplers, either, nor images that are made of buffers.
+        let loose = mems.iter().any(|mem| mem.allocation().is_some() || mem.is_image_of_buffer());
+        if self.plan.is_native() || loose || !samplers.is_empty() || !dropped._data.is_empty() {
             self.turns.keep_until_idle(dropped);
         }
         outcome

@@ -11,7 +11,7 @@ use crate::cl::context::InContext;
 use crate::cl::image::{ImageAccess, formats, limits, names};
 use crate::cl::kernel::{ImageUse, Kernel, Param, Space, is_image};
 use crate::error::BuildCause;
-use crate::images::{ImageInfo, ImageShape};
+use crate::images::{ImageInfo, ImageKind, ImageShape};
 use crate::ir::Mode;
 use crate::known;
 
@@ -21,7 +21,8 @@ pub(super) struct Among {
     /// Bytes of local memory.
     pub(super) local: u64,
     pub(super) images: bool,
-    pub(super) samplers: bool,
+    /// What drivers are known not to keep while a launch waits: samplers, and images that are made of buffers.
+    pub(super) loose: bool,
     /// Memory with addresses.
     pub(super) addresses: bool,
 }
@@ -59,7 +60,7 @@ pub(super) fn check_args(
                 let both = params.is_some_and(|all| all[index].access == Some(ImageUse::ReadWrite));
                 among.addresses |= !region.mem.is_buffer();
                 if let Some(info) = region.mem.image() {
-                    among.images = true;
+                    (among.images, among.loose) = (true, among.loose || info.of_buffer);
                     check_on_device(target, info.shape)?;
                     if both {
                         forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's `read_write`")?;
@@ -80,7 +81,7 @@ pub(super) fn check_args(
                 return Err(BuildCause::OtherContext { what: format!("argument {index}") });
             }
             Given::Local(size) => among.local = among.local.saturating_add(*size as u64),
-            Given::Sampler(_) => among.samplers = true,
+            Given::Sampler(_) => among.loose = true,
             Given::Null => {}
         }
     }
@@ -194,6 +195,9 @@ fn check_read_write(target: &Target<'_>, index: usize, info: &ImageInfo, caps: &
         let what = format!("argument {index}, an {kind} of format {format} that one kernel reads and writes");
         Err(BuildCause::NotSupported { what, why })
     };
+    if kind == ImageKind::Image1dBuffer && known::dies_of_read_write_rows(caps) {
+        return wrong("this driver crashes over it: use the buffer".to_owned());
+    }
     if caps.images.is_none_or(|images| images.max_read_write == 0) {
         return wrong("the device has no such images (CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS is 0)".to_owned());
     }

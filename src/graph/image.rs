@@ -349,6 +349,7 @@ impl ImageCopy {
 
     fn check_pair(&self, target: &Target<'_>) -> Result<(), BuildCause> {
         self.check_rows(target)?;
+        self.check_pictures(target)?;
         let (PixelSide::Image(src, from), PixelSide::Image(dst, into)) = (&self.src, &self.dst) else { return Ok(()) };
         if src.format() != dst.format() {
             return Err(BuildCause::ImageFormats { src: src.format(), dst: dst.format() });
@@ -379,6 +380,19 @@ impl ImageCopy {
                 "a copy from an image1d_array_t to an image of another kind",
                 "the driver copies other pixels",
             );
+        }
+        Ok(())
+    }
+
+    fn check_pictures(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        let is_picture = |side: &PixelSide| matches!(side, PixelSide::Image(of, _) if of.shape().kind() == ImageKind::Image2d && of.is_of_buffer());
+        let to_buffer = matches!(self.dst, PixelSide::Buffer(_));
+        let picture = (is_picture(&self.src) && !to_buffer) || is_picture(&self.dst);
+        if picture && self.region[1] > 1 && known::miscopies_pictures(target.device.caps()) {
+            return Err(BuildCause::NotSupported {
+                what: "a copy of several rows between an image2d_t that is made of a buffer and an image".to_owned(),
+                why: "the driver copies other pixels: copy its buffer, or row by row".to_owned(),
+            });
         }
         Ok(())
     }

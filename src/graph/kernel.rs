@@ -407,14 +407,6 @@ impl Launch {
         check_shared_images(&uses.collect::<Vec<_>>())
     }
 
-    pub(crate) fn samplers(&self) -> Vec<Sampler> {
-        let samplers = self.args.iter().filter_map(|arg| match arg {
-            Given::Sampler(sampler) => Some(sampler.clone()),
-            _ => None,
-        });
-        samplers.collect()
-    }
-
     /// Its range as drivers take it, once it was checked.
     #[inline]
     pub(crate) fn sizes(&self, built: Option<usize>) -> Sizes<'_> {
@@ -485,7 +477,7 @@ impl Request for Launch {
             return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
         }
         let caps = target.device.caps();
-        let Among { local, images, samplers, addresses } = check_args(target, &self.kernel, &self.args, caps)?;
+        let Among { local, images, loose, addresses } = check_args(target, &self.kernel, &self.args, caps)?;
         if !self.indirect.is_empty() {
             self.check_indirect(target)?;
         }
@@ -502,7 +494,7 @@ impl Request for Launch {
         if self.bound.is_some() {
             check_bound(&self.sizes(built).grid(), self.bound)?;
         }
-        Ok(Checked { built, samplers, addresses: addresses || !self.indirect.is_empty() })
+        Ok(Checked { built, loose, addresses: addresses || !self.indirect.is_empty() })
     }
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
@@ -549,8 +541,8 @@ impl Request for Launch {
 pub(crate) struct Checked {
     /// Which of the devices that the program was built for it is, if it is one.
     pub(crate) built: Option<usize>,
-    /// Whether there are samplers among its arguments.
-    pub(crate) samplers: bool,
+    /// Whether it uses what drivers are known not to keep while it waits.
+    pub(crate) loose: bool,
     /// Whether it uses memory with addresses.
     pub(crate) addresses: bool,
 }

@@ -159,7 +159,7 @@ impl Run for Launch {
 
     #[inline(always)]
     fn run(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if checked.samplers { self.launch_with_samplers(checked, to) } else { self.launch(checked, to) }
+        if checked.loose { self.launch_and_keep(checked, to) } else { self.launch(checked, to) }
     }
 }
 
@@ -203,14 +203,15 @@ impl Launch {
         }
     }
 
-    /// Keeps the samplers until the kernel is through: PoCL 6.0 and 7.1 do not.
+    /// Keeps the arguments until the kernel is through: PoCL (3.1 to 7.1) does not keep samplers, nor images that are made of
+    /// buffers.
     #[cold]
-    fn launch_with_samplers(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn launch_and_keep(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         let event = self.launch(checked, &To { event: true, ..*to })?;
         match &event {
-            Some(event) => watch::keep_until(event.clone(), self.samplers()),
+            Some(event) => watch::keep_until(event.clone(), self.args.clone()),
             // The driver gave none, so nobody can tell when it is done with them.
-            None => std::mem::forget(self.samplers()),
+            None => std::mem::forget(self.args.clone()),
         }
         Ok(event)
     }
