@@ -13,6 +13,7 @@ mod flatten;
 pub(crate) mod group;
 pub(crate) mod hint;
 pub(crate) mod image;
+pub(crate) mod image_copy;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 mod parameter;
