@@ -3,8 +3,8 @@
 mod common;
 
 use clgraph::{
-    Error, ErrorKind, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, GraphMemory, HostRead, MapMode,
-    MemoryReport, Path, Queue, UpdateError,
+    AllocationReport, Error, ErrorKind, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, GraphMemory,
+    HostRead, MapMode, MemoryReport, Path, Queue, UpdateError,
 };
 use common::{Bench, text};
 
@@ -152,6 +152,12 @@ fn a_graphs_memory_is_for_its_nodes_only() {
     assert!(recorded.contains("belongs to a graph and is used in another graph"), "{recorded}");
     assert!(other.is_empty());
     assert!(memory.slice(..LEN / 2).unwrap().as_ptr().is_none());
+    // Nor for a graph that has its graph's executable as a node.
+    graph.fill(&memory, 1).add().unwrap();
+    let parent = bench.graph();
+    parent.sub_graph(&graph.finalize(Finalize::new()).unwrap()).add().unwrap();
+    assert!(text(parent.fill(&memory, 1).add()).contains("is used in another graph"));
+    assert_eq!(parent.len(), 1);
     // SAFETY: an error.
     let built = unsafe { other.kernel(&stir).read_write(&memory).range(LEN).add() };
     assert!(text(built).contains("is used in another graph"));
@@ -185,6 +191,51 @@ fn what_is_too_much_for_one_buffer_is_in_several() {
         run.wait().unwrap();
         let found: Vec<u32> = reads.iter().map(|read| run.get(read).unwrap()[0]).collect();
         assert_eq!(found, [1, 2, 3, 4], "{path}");
+    }
+}
+
+/// Rule M3: memory that is used again makes nobody wait, and the report says who has whose bytes.
+#[test]
+fn packing_adds_no_edges_and_the_report_tells_who_shares_bytes() {
+    let bench = Bench::new();
+    let out = [0, 1].map(|_| bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    // Two chains that have nothing to do with each other.
+    for (chain, out) in (0..).zip(&out) {
+        let mut last = graph.alloc::<u32>(LEN).add().unwrap();
+        graph.fill(&last, chain).add().unwrap();
+        for _ in 0..4 {
+            let next = graph.alloc::<u32>(LEN).add().unwrap();
+            graph.copy(&last, &next).add().unwrap();
+            graph.free(&last).add().unwrap();
+            last = next;
+        }
+        graph.copy(&last, out).add().unwrap();
+        graph.free(&last).add().unwrap();
+    }
+    for path in [Path::Replay, Path::Native] {
+        let options = Finalize::new().path(path);
+        let (packed, apart) = (graph.finalize(options).unwrap(), graph.finalize(options.separate_memory()).unwrap());
+        assert_eq!(packed.report().edges, apart.report().edges, "{path}");
+        let memory = &packed.report().memory;
+        let (mut shared, mut at_once) = (0, 0);
+        for (at, one) in memory.allocations.iter().enumerate() {
+            for other in &memory.allocations[..at] {
+                let meet = |a: (usize, usize), b: (usize, usize)| a.0 < b.1 && b.0 < a.1;
+                let bytes = |one: &AllocationReport| (one.offset, one.offset + one.bytes);
+                let life = |one: &AllocationReport| (one.first, one.last.unwrap() + 1);
+                let same_bytes = one.arena == other.arena && meet(bytes(one), bytes(other));
+                shared += usize::from(same_bytes);
+                at_once += usize::from(same_bytes && meet(life(one), life(other)));
+            }
+        }
+        assert!(shared > 10 && at_once == 0, "{shared} pairs share bytes, {at_once} at the same time");
+        assert!(apart.report().memory.bytes > 2 * memory.bytes);
+        for executable in [&packed, &apart] {
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            let found = [0, 1].map(|chain| bench.content(&out[chain]));
+            assert_eq!(found, [vec![0; LEN], vec![1; LEN]], "{path}");
+        }
     }
 }
 

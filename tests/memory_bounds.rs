@@ -4,7 +4,7 @@ mod common;
 
 use clgraph::{
     Buffer, BuildCause, Error, Event, Executable, Finalize, InContext, MapMode, Memory, MemoryError, MemoryKind,
-    MemorySlice, Path, Queue,
+    MemorySlice, NodeKind, Path, Queue,
 };
 use common::{Bench, UserEvent, cause, text};
 use opencl3::memory::ClMem;
@@ -133,6 +133,16 @@ fn elements_are_aligned() {
     for kind in kinds(queue).filter(|kind| kind.is_pointer()) {
         let memory = Memory::<u32>::with_kind(queue, kind, LEN).unwrap();
         let odd = memory.slice(1..3).unwrap();
+        // What somebody else has allocated may start anywhere.
+        let bytes = memory.cast::<u8>().unwrap().as_ptr().unwrap();
+        // SAFETY: of both: `memory` lives, and nothing else uses it.
+        let wrapped = unsafe { Memory::<u64>::from_raw(queue, kind, bytes.wrapping_add(4).cast(), 4) }.unwrap();
+        let mapped = unsafe { queue.map(&wrapped, MapMode::Read, &[]) };
+        if kind == MemoryKind::UsmDevice {
+            assert!(matches!(mapped, Err(Error::Memory(MemoryError::NotHostAccessible { .. }))));
+        } else {
+            assert!(matches!(mapped, Err(Error::Memory(MemoryError::ElementAlign { align: 8 }))), "{kind}");
+        }
         let cast: clgraph::Result<MemorySlice<u64>> = odd.cast();
         assert!(matches!(cast, Err(Error::Memory(MemoryError::ElementAlign { align: 8 }))), "{kind}");
         assert_eq!(odd.cast::<[u32; 2]>().unwrap().len(), 1);
@@ -191,7 +201,10 @@ fn hints_and_rectangles_are_recorded() {
             queue.enqueue_copy_buffer_rect(&a, &b, [4, 1, 0], [8, 0, 1], [16, 3, 2], 32, 128, 24, 120, &[])?;
             queue.enqueue_prefetch_to_host(&b, &[])
         });
-        outcome.unwrap();
+        let last = graph.node_of(&outcome.unwrap()).unwrap();
+        let kinds: Vec<NodeKind> = graph.nodes().iter().map(|node| graph.kind(*node).unwrap()).collect();
+        assert_eq!((graph.len(), graph.kind(last).unwrap()), (4, NodeKind::Prefetch));
+        assert_eq!((kinds[0], kinds[1]), (NodeKind::Prefetch, NodeKind::Advise));
         // As words: 8 and 32, 6 and 30 of them.
         let mut expected = vec![0; LEN];
         for (z, y, x) in (0..2).flat_map(|z| (0..3).flat_map(move |y| (0..4).map(move |x| (z, y, x)))) {
