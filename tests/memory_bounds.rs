@@ -135,8 +135,9 @@ fn elements_are_aligned() {
         let odd = memory.slice(1..3).unwrap();
         // What somebody else has allocated may start anywhere.
         let bytes = memory.cast::<u8>().unwrap().as_ptr().unwrap();
-        // SAFETY: of both: `memory` lives, and nothing else uses it.
+        // SAFETY: `memory` lives, and nothing else uses it.
         let wrapped = unsafe { Memory::<u64>::from_raw(queue, kind, bytes.wrapping_add(4).cast(), 4) }.unwrap();
+        // SAFETY: errors.
         let mapped = unsafe { queue.map(&wrapped, MapMode::Read, &[]) };
         if kind == MemoryKind::UsmDevice {
             assert!(matches!(mapped, Err(Error::Memory(MemoryError::NotHostAccessible { .. }))));
