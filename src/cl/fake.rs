@@ -22,7 +22,7 @@ use crate::ffi::command_buffer::{
 };
 use crate::ffi::core::Core;
 use launch::Launch;
-pub(crate) use launch::{KERNELS, inside};
+pub(crate) use launch::{KERNELS, all_inside, inside};
 
 /// Of `cl_khr_command_buffer`.
 const CL_INVALID_SYNC_POINT_WAIT_LIST_KHR: cl_int = -1139;

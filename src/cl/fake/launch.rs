@@ -18,6 +18,12 @@ pub(crate) fn inside<N, R>(add: unsafe fn(N) -> R, node: N) -> R {
     unsafe { add(node) }
 }
 
+/// The same for a list of launches of something.
+pub(crate) fn all_inside<G, N, R>(add: unsafe fn(G, N) -> R, to: G, nodes: N) -> R {
+    // SAFETY: as above.
+    unsafe { add(to, nodes) }
+}
+
 /// Kernels to be launched.
 pub(crate) const KERNELS: &str = "
 __kernel void scale(__global const uint *in, __global uint *out, uint by) {

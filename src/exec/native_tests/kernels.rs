@@ -7,11 +7,11 @@ use opencl_sys::CL_OUT_OF_RESOURCES;
 use super::{BOTH, Setting, WithProperties, WithoutProperties, paths};
 use crate::caps::{ExtensionVersion, MutableCaps, UpdateAbi};
 use crate::cl::buffer::Buffer;
-use crate::cl::fake::{Fake, KERNELS, inside};
+use crate::cl::fake::{Fake, KERNELS, all_inside, inside};
 use crate::cl::program::Program;
 use crate::exec::{Executable, Finalize};
 use crate::graph::{Graph, HostRead, KernelNode, Node, Parameter};
-use crate::plan::Path;
+use crate::plan::{Path, Why};
 
 /// Three launches, each of the values of the one before and a number of its own, and a read of the last.
 struct Chain {
@@ -30,7 +30,7 @@ impl Chain {
         let numbers = [(); 3].map(|()| Parameter::any(1_u32));
         let launch = |at: usize| {
             let node = graph.kernel(&kernel).read(&buffers[at]).write(&buffers[at + 1]).arg(&numbers[at]);
-            inside(KernelNode::add, node.range(ranges[at])).unwrap()
+            inside(KernelNode::add, node.range(ranges[at]).range_up_to(ranges[at])).unwrap()
         };
         let nodes = (0..3).map(launch).collect();
         let read = graph.read(&buffers[3]).add().unwrap();
@@ -97,6 +97,120 @@ fn an_update_reaches_recorded_kernels_by_either_signature() {
         chain.assert_runs(&executable, &setting, [16; 3], [6, 8, 7]);
         drop((executable, chain));
         assert_eq!(setting.live(), 0, "every command buffer is released");
+    }
+}
+
+/// A setting whose driver changes recorded kernels, by what its device says of the fields.
+fn that_updates(fields: MutableCaps) -> Setting {
+    let fake = Fake::new(WithProperties, &[]);
+    fake.updates.store(true, SeqCst);
+    Setting::with(fake, |says| {
+        says.mutable = Some(MutableCaps { version: Some(ExtensionVersion::new(0, 9, 3)), ..fields });
+    })
+}
+
+/// Rule U4: an update that fails half-way, and cannot be answered by recording again, has changed nothing.
+#[test]
+fn an_update_that_fails_half_way_is_taken_back() {
+    let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+    let chain = Chain::new(&setting, [16, 8, 4]);
+    let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(1);
+    let executable = chain.graph.finalize(options).unwrap();
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [1, 1, 1]);
+    // No command buffer is changed in place, and that of the second launch cannot be recorded again.
+    setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
+    setting.fake.refused_kernel.store(8, SeqCst);
+    for (number, value) in chain.numbers.iter().zip([5, 6, 7]) {
+        number.set(value).unwrap();
+    }
+    let error = executable.update(&chain.nodes).unwrap_err().to_string();
+    assert!(error.contains("node 2 could not be updated: clCommandNDRangeKernelKHR failed"), "{error}");
+    assert_eq!(setting.fake.updated.load(SeqCst), 2, "both had been changed when the second failed");
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [1, 1, 1]);
+    // The same update when the driver is well again.
+    setting.fake.update_status.store(opencl_sys::CL_SUCCESS, SeqCst);
+    setting.fake.refused_kernel.store(0, SeqCst);
+    executable.update(&chain.nodes).unwrap();
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [5, 6, 7]);
+    drop((executable, chain));
+    assert_eq!(setting.live(), 0, "every command buffer is released");
+}
+
+/// Rule U6: only what the device says that it can change is changed in place.
+#[test]
+fn fields_that_the_device_does_not_change_are_recorded_again() {
+    for (arguments, global_size) in [(true, true), (true, false), (false, true), (false, false)] {
+        let setting = that_updates(MutableCaps { arguments, global_size, ..MutableCaps::default() });
+        let chain = Chain::new(&setting, [16; 3]);
+        let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
+        let (before, updated) = (executable.command_buffers(), || setting.fake.updated.load(SeqCst));
+        chain.numbers[1].set(9).unwrap();
+        executable.update(&chain.nodes).unwrap();
+        let after = executable.command_buffers();
+        assert_eq!((after == before, updated()), (arguments, usize::from(arguments)), "{arguments}");
+        chain.graph.set_nd_range(chain.nodes[2], 4).unwrap();
+        executable.update(&chain.nodes[2]).unwrap();
+        assert_eq!(executable.command_buffers() == after, global_size, "{arguments}, {global_size}");
+        assert_eq!(updated(), usize::from(arguments) + usize::from(global_size));
+        chain.assert_runs(&executable, &setting, [16, 16, 4], [1, 9, 1]);
+    }
+}
+
+/// Rules C3, U6: the other launch of a group takes its place in its command buffer, and the others stay.
+#[test]
+fn another_launch_of_a_group_records_its_command_buffer_only() {
+    let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+    let kernel = Program::from_source(&setting.queue, KERNELS).unwrap().kernel("scale").unwrap();
+    let graph = Graph::new(&setting.queue).unwrap();
+    let buffers = [(); 2].map(|()| Buffer::<u32>::new(&setting.queue, 16).unwrap());
+    for _ in 0..3 {
+        graph.fill(&buffers[0], 2).add().unwrap();
+    }
+    let launch = |number: u32| graph.kernel(&kernel).read(&buffers[0]).write(&buffers[1]).arg(number).range(16);
+    let group = all_inside(Graph::command_group, &graph, vec![launch(1), launch(5)]).unwrap();
+    let node = graph.group(&group).add().unwrap();
+    let read = graph.read(&buffers[1]).add().unwrap();
+    let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(2);
+    let executable = graph.finalize(options).unwrap();
+    let buffers_of = || executable.command_buffers();
+    let result = || {
+        let run = executable.submit(&setting.queue).unwrap();
+        run.wait().unwrap();
+        run.get(&read).unwrap().to_vec()
+    };
+    assert_eq!(result(), [7; 16]);
+    let before = buffers_of();
+    group.set_active_index(1).unwrap();
+    executable.update(&node).unwrap();
+    let after = buffers_of();
+    assert_eq!((before.len(), before.len()), (2, after.len()));
+    assert!(before[0] == after[0] && before[1] != after[1], "the second command buffer has the launch");
+    assert_eq!(result(), [11; 16]);
+}
+
+/// Rule U6: launches with parameters are replayed where every update would have to record them again, if the path is left open.
+#[test]
+fn launches_that_are_going_to_change_are_not_recorded_where_they_cannot_be_changed() {
+    if std::env::var_os("CLGRAPH_PATH").is_some() {
+        return; // It is the path's choice that is looked at.
+    }
+    for (arguments, path) in [(false, Path::Replay), (true, Path::Native)] {
+        let setting = that_updates(MutableCaps { arguments, ..MutableCaps::default() });
+        let chain = Chain::new(&setting, [16; 3]);
+        let launches = |executable: &Executable| {
+            let segments = executable.report().segments.iter();
+            let of = segments.filter(|segment| segment.commands >= 3).map(|segment| (segment.path, segment.why));
+            of.collect::<Vec<_>>()
+        };
+        let changing = chain.graph.finalize(Finalize::new().updatable()).unwrap();
+        let expected = if arguments { Why::Available } else { Why::Parameters };
+        assert_eq!(launches(&changing), [(path, expected)], "{arguments}");
+        chain.assert_runs(&changing, &setting, [16; 3], [1, 1, 1]);
+        // What is pinned, or not to be updated, is recorded all the same.
+        let pinned = chain.graph.finalize(Finalize::new().updatable().path(Path::Native)).unwrap();
+        assert_eq!(launches(&pinned)[0].0, Path::Native);
+        let fixed = chain.graph.finalize(Finalize::new()).unwrap();
+        assert_eq!(launches(&fixed), [(Path::Native, Why::Available)]);
     }
 }
 
