@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clgraph::{Buffer, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue};
+use clgraph::{Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue};
 
 use crate::Failure;
 use crate::packing::patterns;
@@ -279,17 +279,23 @@ impl Setting {
         ])
     }
 
-    /// A chain of empty kernels, and the same made of ten executables.
+    /// A chain of empty kernels, and the same made of ten executables; by replay, and by command buffers where there are some.
     fn sub_graphs(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
         let queue = &self.queue;
-        let flat = self.empty_kernels(n)?.finalize(Finalize::new().path(Path::Replay))?;
+        let flat = self.empty_kernels(n)?;
         let part = self.empty_kernels(n / 10)?.finalize(Finalize::new())?;
         let graph = Graph::new(queue)?;
         for _ in 0..10 {
             graph.sub_graph(&part).add()?;
         }
-        let nested = graph.finalize(Finalize::new().path(Path::Replay))?;
-        let ways = [("loop", flat.clone()), ("loop_again", flat), ("sub_graphs", nested)];
+        let by = |graph: &Graph, path| graph.finalize(Finalize::new().path(path));
+        let replayed = by(&flat, Path::Replay)?;
+        let nested = by(&graph, Path::Replay)?;
+        let mut ways = vec![("loop", replayed.clone()), ("loop_again", replayed), ("sub_graphs", nested)];
+        if self.queue.device().caps().can_record(Command::Kernel).is_ok() {
+            ways.push(("native", by(&flat, Path::Native)?));
+            ways.push(("native_sub_graphs", by(&graph, Path::Native)?));
+        }
         let way = |(variant, executable): (&'static str, Executable)| {
             let run = move || {
                 let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
