@@ -97,3 +97,8 @@ pub(crate) fn miscopies_pictures(caps: &Caps) -> bool {
 pub(crate) fn dies_of_recording(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
+
+/// Whether SVM and USM are to be freed a while after their last command says that it is complete (PoCL 7.1): see `cl/freed.rs`.
+pub(crate) fn frees_late(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
+}

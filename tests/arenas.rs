@@ -169,7 +169,8 @@ fn what_is_too_much_for_one_buffer_is_in_several() {
     let bench = Bench::new();
     let most = bench.queue.device().caps().max_allocation as usize / 4;
     let graph = bench.graph();
-    let ends = |memory: &GraphMemory<u32>| [memory.slice(..1).unwrap(), memory.slice(memory.len() - 32..).unwrap()];
+    let step = bench.queue.device().caps().sub_buffer_align.div_ceil(4);
+    let ends = |memory: &GraphMemory<u32>| [memory.slice(..1).unwrap(), memory.slice(memory.len() - step..).unwrap()];
     let len = (most / 5 * 3).next_multiple_of(4096);
     let (a, b) = (graph.alloc::<u32>(len).add().unwrap(), graph.alloc::<u32>(len).add().unwrap());
     let mut at = 0;

@@ -178,6 +178,11 @@ fn images_have_types_of_the_programs_own_names() {
         int2 at = (int2)(get_global_id(0), get_global_id(1));
         write_imageui(out, at, read_imageui(in, at));
     }";
+    // NVIDIA's compiler does not take such an image to be written.
+    if queue.device().caps().platform == "NVIDIA CUDA" {
+        assert!(text(Program::from_source(queue, source).map(|_| ())).contains("does not build"));
+        return;
+    }
     let kernel = Program::from_source(queue, source).unwrap().kernel("copy").unwrap();
     let shape = ImageShape::image_2d(9, 6);
     let (from, into) = (

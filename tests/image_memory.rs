@@ -23,6 +23,15 @@ fn go(bench: &Bench, way: Option<Path>, commands: impl Fn() -> Result<Event>) {
     run(&graph.finalize(Finalize::new().path(path)).unwrap(), &bench.queue);
 }
 
+/// Whether the driver copies between this kind of image and buffers: NVIDIA's refuses arrays of rows, and so does clgraph then.
+fn is_copied(bench: &Bench, kind: ImageKind) -> bool {
+    let buffer = Buffer::<Pixel>::new(&bench.queue, len(kind)).unwrap();
+    let copied = bench.graph().copy_image_to_buffer(&image(bench, kind, 1), &buffer).add();
+    let refused = copied.as_ref().err().map(clgraph::Error::kind);
+    assert!(refused.is_none() || (refused == Some(ErrorKind::FeatureNotSupported) && kind == ImageKind::Image1dArray));
+    refused.is_none()
+}
+
 /// Images that may come to lie where others were.
 fn others(bench: &Bench, kind: ImageKind) -> Vec<Image> {
     (0..20).map(|seed| image(bench, kind, 100 + seed)).collect()
@@ -108,7 +117,7 @@ fn pixels_are_copied_to_and_from_parts_of_buffers() {
     let Some(bench) = bench() else { return };
     let queue = &bench.queue;
     let align = queue.device().caps().sub_buffer_align.max(4);
-    for kind in ImageKind::ALL {
+    for kind in ImageKind::ALL.into_iter().filter(|kind| is_copied(&bench, *kind)) {
         let (region, bytes) = (shape(kind).region(), 4 * len(kind));
         let from = image(&bench, kind, 1);
         for way in WAYS {
@@ -250,7 +259,7 @@ fn the_pixels_of_a_sub_buffer_are_copied() {
 fn a_part_of_no_pixels_changes_nothing() {
     let Some(bench) = bench() else { return };
     let queue = &bench.queue;
-    for kind in ImageKind::ALL {
+    for kind in ImageKind::ALL.into_iter().filter(|kind| is_copied(&bench, *kind)) {
         let [a, b] = [1, 2].map(|seed| image(&bench, kind, seed));
         let buffer = Buffer::<Pixel>::new(queue, len(kind)).unwrap();
         for (dim, way) in (0..3).flat_map(|dim| WAYS.map(|way| (dim, way))) {

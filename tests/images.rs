@@ -598,6 +598,10 @@ fn samplers_that_were_replaced_are_released() {
     // SAFETY: a work-item writes its own element.
     let node = unsafe { launch(&new()).add().unwrap() };
     let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    // A driver may keep those of its own for good.
+    if queue.device().caps().platform == "NVIDIA CUDA" {
+        return common::skip(Reason::KeepsSamplers);
+    }
     // A reference each, which tells how many there are.
     let mut watched = Vec::new();
     for _ in 0..100 {

@@ -13,6 +13,7 @@ use super::context::Context;
 use super::device::Device;
 use super::enqueue;
 use super::event::{DriverEvent, Progress};
+use super::freed::Memory;
 use super::mem::Mem;
 use super::queue::DriverQueue;
 use super::watch;
@@ -22,6 +23,7 @@ use crate::ffi::core::Core;
 use crate::ffi::usm::{
     CL_MEM_ALLOC_BASE_PTR_INTEL, CL_MEM_ALLOC_SIZE_INTEL, CL_MEM_ALLOC_TYPE_INTEL, CL_MEM_TYPE_UNKNOWN_INTEL, UsmFns,
 };
+use crate::known;
 
 /// Memory behind a pointer.
 pub(crate) struct Allocation {
@@ -82,31 +84,42 @@ impl Allocation {
         check_kind(device, kind)?;
         let api = api(device, kind)?;
         let core = Core::get()?;
-        let mut status = CL_SUCCESS;
-        let (none, place) = (std::ptr::null(), &raw mut status);
-        // SAFETY: **live**; no properties, and the alignment that the driver chooses.
-        let (call, pointer) = unsafe {
-            match (api, kind) {
-                (Api::Usm(fns), MemoryKind::UsmHost) => {
-                    ("clHostMemAllocINTEL", (fns.alloc_host)(context.raw(), none, size, 0, place))
+        let allocate = || {
+            let mut status = CL_SUCCESS;
+            let (none, place) = (std::ptr::null(), &raw mut status);
+            // SAFETY: **live**; no properties, and the alignment that the driver chooses.
+            let (call, pointer) = unsafe {
+                match (api, kind) {
+                    (Api::Usm(fns), MemoryKind::UsmHost) => {
+                        ("clHostMemAllocINTEL", (fns.alloc_host)(context.raw(), none, size, 0, place))
+                    }
+                    (Api::Usm(fns), MemoryKind::UsmShared) => {
+                        ("clSharedMemAllocINTEL", (fns.alloc_shared)(context.raw(), device.raw(), none, size, 0, place))
+                    }
+                    (Api::Usm(fns), _) => {
+                        ("clDeviceMemAllocINTEL", (fns.alloc_device)(context.raw(), device.raw(), none, size, 0, place))
+                    }
+                    (Api::Svm, kind) => {
+                        let fine = if kind == MemoryKind::SvmFine { CL_MEM_SVM_FINE_GRAIN_BUFFER } else { 0 };
+                        let alloc = core.clSVMAlloc.ok_or_else(|| lacks("clSVMAlloc"))?;
+                        ("clSVMAlloc", alloc(context.raw(), CL_MEM_READ_WRITE | fine, size, 0))
+                    }
                 }
-                (Api::Usm(fns), MemoryKind::UsmShared) => {
-                    ("clSharedMemAllocINTEL", (fns.alloc_shared)(context.raw(), device.raw(), none, size, 0, place))
-                }
-                (Api::Usm(fns), _) => {
-                    ("clDeviceMemAllocINTEL", (fns.alloc_device)(context.raw(), device.raw(), none, size, 0, place))
-                }
-                (Api::Svm, kind) => {
-                    let fine = if kind == MemoryKind::SvmFine { CL_MEM_SVM_FINE_GRAIN_BUFFER } else { 0 };
-                    let alloc = core.clSVMAlloc.ok_or_else(|| lacks("clSVMAlloc"))?;
-                    ("clSVMAlloc", alloc(context.raw(), CL_MEM_READ_WRITE | fine, size, 0))
-                }
-            }
+            };
+            check(call, status).map_err(MemoryError::from)?;
+            // SVM's says no more than this.
+            let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
+            NonNull::new(pointer).ok_or(MemoryError::Driver(failed))
         };
-        check(call, status).map_err(MemoryError::from)?;
-        // SVM's says no more than this.
-        let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
-        let pointer = NonNull::new(pointer).ok_or(MemoryError::Driver(failed))?;
+        let mut freed = context.freed();
+        // SAFETY: of both: the context's own.
+        unsafe { freed.settle(false, context.raw()) };
+        // What is yet to be given back may be what is missing.
+        let pointer = allocate().or_else(|error| {
+            // SAFETY: as above.
+            if unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
+        })?;
+        drop(freed);
         Ok(Self::of(context, device, kind, api, pointer, size, false))
     }
 
@@ -339,22 +352,12 @@ unsafe impl Sync for Free {}
 
 impl Drop for Free {
     fn drop(&mut self) {
-        let pointer = self.pointer.as_ptr();
-        match self.api {
-            Api::Svm => {
-                let Ok(core) = Core::get() else { return };
-                if let Some(free) = core.clSVMFree {
-                    // SAFETY: **live**; the memory came from `clSVMAlloc` of this context, and is given back once.
-                    unsafe { free(self.context.raw(), pointer) };
-                }
-            }
-            Api::Usm(fns) => {
-                // SAFETY: **live**; the memory came from an allocation of this context, and is given back once.
-                let status = unsafe { (fns.free)(self.context.raw(), pointer) };
-                if status != CL_SUCCESS {
-                    log::error!("clMemFreeINTEL failed with {}", Status(status));
-                }
-            }
+        let late = self.context.devices().iter().any(|device| known::frees_late(device.caps()));
+        let mut freed = self.context.freed();
+        // SAFETY: **live**; the memory came from an allocation of this context, no command uses it, and it is given back once.
+        unsafe {
+            freed.add(Memory::new(self.pointer, self.api), late, self.context.raw());
+            freed.settle(false, self.context.raw());
         }
     }
 }

@@ -8,6 +8,7 @@ use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 
 use super::check;
 use super::device::Device;
+use super::freed::Freed;
 use super::handle::{ContextKind, Handle, ProgramKind};
 use super::image::{Formats, ImageAccess};
 use super::info::{self, ask};
@@ -32,8 +33,17 @@ struct Inner {
     copier: Mutex<Option<Handle<ProgramKind>>>,
     /// See [`image`](super::image).
     image_formats: Mutex<HashMap<(ImageKind, ImageAccess), Formats>>,
+    freed: Mutex<Freed>,
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let freed = self.freed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: this context's own, which is alive still.
+        unsafe { freed.settle(true, self.handle.raw()) };
+    }
 }
 
 impl Context {
@@ -97,11 +107,22 @@ impl Context {
     }
 
     fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Self {
-        Self(Arc::new(Inner { handle, devices, copier: Mutex::default(), image_formats: Mutex::default() }))
+        Self(Arc::new(Inner {
+            handle,
+            devices,
+            copier: Mutex::default(),
+            image_formats: Mutex::default(),
+            freed: Mutex::default(),
+        }))
     }
 
     pub(super) fn copier(&self) -> MutexGuard<'_, Option<Handle<ProgramKind>>> {
         self.0.copier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock under which memory with an address is allocated and given back.
+    pub(super) fn freed(&self) -> MutexGuard<'_, Freed> {
+        self.0.freed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn image_formats(&self) -> MutexGuard<'_, HashMap<(ImageKind, ImageAccess), Formats>> {

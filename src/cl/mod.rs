@@ -37,6 +37,7 @@ pub(crate) mod event;
 pub(crate) mod extensions;
 #[cfg(test)]
 pub(crate) mod fake;
+mod freed;
 mod gates;
 pub(crate) mod handle;
 pub(crate) mod host;

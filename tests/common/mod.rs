@@ -27,6 +27,8 @@ pub enum Reason {
     NoSharedMemory,
     /// The device has no images.
     NoImages,
+    /// The driver does not give back samplers that launches had.
+    KeepsSamplers,
     /// The driver tells the types of all arguments, so none is left to its own check.
     TypesAreTold,
     /// The driver cannot be told to have no device.
@@ -42,6 +44,7 @@ impl Reason {
             Self::StartNotTold => "start-not-told",
             Self::NoSharedMemory => "no-shared-memory",
             Self::NoImages => "no-images",
+            Self::KeepsSamplers => "keeps-samplers",
             Self::TypesAreTold => "types-are-told",
             Self::AlwaysHasDevice => "always-has-device",
         }

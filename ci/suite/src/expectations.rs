@@ -26,6 +26,8 @@ pub struct Driver {
     pub version: String,
     /// What `clgraph devices` says of it, by what [`said`] calls it.
     says: Said,
+    /// A fault that ends the process now and then.
+    dies: Option<Dies>,
     /// The runs besides the plain one.
     #[serde(default)]
     runs: Vec<Run>,
@@ -53,7 +55,23 @@ impl Run {
     }
 }
 
+/// How a driver ends the process now and then, whatever the test.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dies {
+    /// What it says then: one of these.
+    says: Vec<String>,
+    /// What is known of it.
+    fact: String,
+}
+
 impl Driver {
+    /// What is known of how a program ended that said this, if it is a fault of the driver's that is listed.
+    pub fn died_of(&self, text: &str) -> Option<&str> {
+        let dies = self.dies.as_ref()?;
+        dies.says.iter().any(|said| text.contains(said)).then_some(&*dies.fact)
+    }
+
     /// All runs: first the plain one.
     pub fn runs(&self) -> Vec<Run> {
         let whole = |run: &Run| {

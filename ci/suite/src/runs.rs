@@ -16,6 +16,9 @@ use crate::{Failure, command, with};
 /// A program that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(600);
 
+/// How often a program is tried that a driver ends by a fault of its own.
+const ATTEMPTS: usize = 5;
+
 /// What came of all runs on a driver.
 #[derive(Default)]
 pub struct Outcome {
@@ -96,7 +99,15 @@ fn program_on(
     with.arg("--color=never");
     with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that what it starts ends with it.
-    let (ended, text) = finish(with.process_group(0).spawn()?)?;
+    with.process_group(0);
+    let (mut ended, mut text) = finish(with.spawn()?)?;
+    // A program that the driver ends in a way that is listed runs again, and that is told. One that fails does not.
+    for _ in 1..ATTEMPTS {
+        let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err()) else { break };
+        outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));
+        let _ = fs::remove_file(&skips);
+        (ended, text) = finish(with.spawn()?)?;
+    }
     let seen = read(&text);
     let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default(), &run.name());
     let _ = fs::remove_file(&skips);
