@@ -446,12 +446,6 @@ pub struct Abi {
 }
 
 impl Caps {
-    /// Whether arguments of recorded kernels can be changed in place.
-    pub(crate) fn changes_arguments(&self) -> bool {
-        let mutable = self.command_buffers.as_ref().and_then(|caps| caps.mutable);
-        mutable.is_some_and(|fields| fields.arguments)
-    }
-
     /// Whether the device lists an extension, for example `cl_khr_fp64`.
     #[must_use]
     pub fn has_extension(&self, name: &str) -> bool {

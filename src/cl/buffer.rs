@@ -171,8 +171,12 @@ impl<T> Buffer<T> {
             return Err(MemoryError::OtherContext.into());
         }
         let flags = info::value::<u64>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
-        // OpenCL 2.0; a driver without the query has no SVM either.
-        let svm = info::value::<u32>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_USES_SVM_POINTER)).unwrap_or(0);
+        // A question of OpenCL 2.0, and only where there is SVM.
+        let has_svm = context.devices().iter().any(|device| device.caps().svm.coarse_grain_buffer);
+        let svm = match has_svm {
+            true => info::value::<u32>(CALL, ask!(core, clGetMemObjectInfo, raw, CL_MEM_USES_SVM_POINTER))?,
+            false => 0,
+        };
         if owner.is_none() && (svm != 0 || flags & CL_MEM_USE_HOST_PTR != 0) {
             let flag = if svm != 0 { "CL_MEM_USES_SVM_POINTER" } else { "CL_MEM_USE_HOST_PTR" };
             return Err(MemoryError::HostMemory { flag }.into());

@@ -12,7 +12,7 @@ use super::check;
 use super::extensions::Extensions;
 use super::handle::{DeviceKind, Handle};
 use super::info::{self, ask};
-use crate::caps::{Abi, Caps, Claim, CommandBufferCaps, UpdateAbi};
+use crate::caps::{Abi, Caps, Claim, CommandBufferCaps, MutableCaps, UpdateAbi};
 use crate::env;
 use crate::error::{DriverError, Error, Result, SetupError};
 use crate::ffi::core::Core;
@@ -103,6 +103,12 @@ impl Device {
         let mutable = caps.mutable.filter(|_| self.0.extensions.mutable_dispatch.is_some());
         let update = mutable.and_then(|mutable| UpdateAbi::credible(mutable.version, record));
         Ok(Some(Abi { record, update }))
+    }
+
+    /// What can be changed in place in recorded kernels: none without a signature to call by.
+    pub(crate) fn mutable(&self) -> Option<MutableCaps> {
+        self.abi().ok()??.update?;
+        self.caps().command_buffers.as_ref()?.mutable
     }
 
     /// What is known of the command buffers that may be used.

@@ -188,7 +188,7 @@ impl Graph {
         let flat = Flat::new(&graph).ok_or_else(full)?;
         // An update would have to record their command buffers again and again.
         let mut denied = BTreeMap::new();
-        if options.updatable && path == Path::Auto && !self.device().caps().changes_arguments() {
+        if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
             denied.extend(flat.origins.of_nodes(&graph.fed).map(|node| (node, Why::Parameters)));
         }
         let asked = Options {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::Inner;
 use super::lane::Lane;
 use super::native::{self, Chunk, Recorded, Refusal};
-use super::update::Touched;
+use super::update::{Touched, Updatable};
 use super::values::{Replaced, Values, set_arg};
-use crate::caps::{Caps, MutableCaps};
+use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::error::{DriverError, Error, Result};
 use crate::ir::{Arg, Op};
@@ -125,7 +125,7 @@ impl Lane {
     }
 
     fn can_change(&self, exec: &Inner, one: &Behind<'_>) -> bool {
-        let Some(fields) = mutable(exec.device.caps()) else { return false };
+        let Some(fields) = exec.updatable.as_ref().and_then(Updatable::mutable) else { return false };
         let Some((_, Some(recorded))) = self.recorded.get(one.set) else { return false };
         let Some(chunk) = recorded.chunks().get(one.at) else { return false };
         // A submission that is not enqueued yet has it too.
@@ -180,10 +180,6 @@ impl Lane {
             Err(Refusal::All(error)) => Err(error),
         }
     }
-}
-
-fn mutable(caps: &Caps) -> Option<MutableCaps> {
-    caps.command_buffers.as_ref()?.mutable
 }
 
 /// Whether the device can change in a recorded kernel what an update has changed.

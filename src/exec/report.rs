@@ -98,10 +98,10 @@ pub struct UpdateReport {
 }
 
 impl UpdateReport {
-    fn new(caps: &Caps, plan: &Plan) -> Self {
+    fn new(device: &crate::Device, plan: &Plan) -> Self {
         let native = |segment: &&Segment| segment.path == Path::Native;
         let recorded = plan.segments.iter().filter(native).map(|segment| segment.steps.len()).sum();
-        let fields = caps.command_buffers.as_ref().and_then(|caps| caps.mutable).map(|fields| fields.fields());
+        let fields = device.mutable().map(|fields| fields.fields());
         let in_place = if recorded == 0 { Vec::new() } else { fields.unwrap_or_default() };
         Self { replayed: plan.steps.len() - recorded, recorded, in_place }
     }
@@ -190,7 +190,7 @@ impl Report {
                 })
                 .collect(),
             gated: plan.gated,
-            updates: plan.updatable.then(|| UpdateReport::new(caps, plan)),
+            updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
             memory: MemoryReport::default(),

@@ -12,6 +12,7 @@ use super::follow::Old;
 use super::lane::Lane;
 use super::values::{Replaced, Values, set_arg};
 use super::{Executable, Inner};
+use crate::caps::MutableCaps;
 use crate::cl::context::InContext;
 use crate::cl::host::HostBytes;
 use crate::cl::mem::Mem;
@@ -38,6 +39,8 @@ pub(super) struct Updatable {
     step_of: Vec<Option<u32>>,
     /// The steps of all command buffers, in order.
     chunks: Vec<Range<usize>>,
+    /// What the driver can change of recorded kernels.
+    mutable: Option<MutableCaps>,
     own_memory: OwnMemory,
     allow_conflicts: bool,
 }
@@ -78,6 +81,7 @@ impl Updatable {
             children: tables.ir.ids().filter_map(child).collect(),
             step_of,
             chunks,
+            mutable: graph.device().mutable(),
             own_memory,
             allow_conflicts,
         }
@@ -246,6 +250,10 @@ impl Executable {
 }
 
 impl Updatable {
+    pub(super) fn mutable(&self) -> Option<MutableCaps> {
+        self.mutable
+    }
+
     /// Whether a graph has as many nodes and the same edges.
     fn check_edges(&self, tables: &Tables) -> Result<(), String> {
         let (here, there) = (&*self.topology, &*tables.ir.topology);

@@ -226,6 +226,7 @@ fn kernels_are_recorded_again_where_the_signature_of_updates_is_not_known() {
     assert_eq!(setting.device.abi().unwrap().unwrap().update, None);
     let chain = Chain::new(&setting, [16; 3]);
     let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
+    assert!(executable.report().updates.as_ref().unwrap().in_place.is_empty(), "nothing is promised");
     let before = executable.command_buffers();
     chain.numbers[1].set(9).unwrap();
     executable.update(&chain.nodes).unwrap();
