@@ -18,7 +18,7 @@ use super::mem::Mem;
 use super::queue::DriverQueue;
 use super::watch;
 use crate::caps::MemoryKind;
-use crate::error::{DriverError, MemoryError, Result, Status};
+use crate::error::{DriverError, ErrorKind, MemoryError, Result, Status};
 use crate::ffi::core::Core;
 use crate::ffi::usm::{
     CL_MEM_ALLOC_BASE_PTR_INTEL, CL_MEM_ALLOC_SIZE_INTEL, CL_MEM_ALLOC_TYPE_INTEL, CL_MEM_TYPE_UNKNOWN_INTEL, UsmFns,
@@ -111,15 +111,19 @@ impl Allocation {
             let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
             NonNull::new(pointer).ok_or(MemoryError::Driver(failed))
         };
-        let mut freed = context.freed();
-        // SAFETY: of both: the context's own.
-        unsafe { freed.settle(false, context.raw()) };
-        // What is yet to be given back may be what is missing.
-        let pointer = allocate().or_else(|error| {
-            // SAFETY: as above.
-            if unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
-        })?;
-        drop(freed);
+        let pointer = if known::frees_late(device.caps()) {
+            let mut freed = context.freed();
+            // SAFETY: **live**; the context's own, as below.
+            unsafe { freed.settle(false, context.raw()) };
+            // What is yet to be given back may be what is missing.
+            allocate().or_else(|error| {
+                let is_lack = error.kind() == ErrorKind::OutOfMemory;
+                // SAFETY: **live**; as above.
+                if is_lack && unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
+            })?
+        } else {
+            allocate()?
+        };
         Ok(Self::of(context, device, kind, api, pointer, size, false))
     }
 
@@ -352,12 +356,14 @@ unsafe impl Sync for Free {}
 
 impl Drop for Free {
     fn drop(&mut self) {
-        let late = self.context.devices().iter().any(|device| known::frees_late(device.caps()));
-        let mut freed = self.context.freed();
         // SAFETY: **live**; the memory came from an allocation of this context, no command uses it, and it is given back once.
         unsafe {
-            freed.add(Memory::new(self.pointer, self.api), late, self.context.raw());
-            freed.settle(false, self.context.raw());
+            let memory = Memory::new(self.pointer, self.api);
+            if self.context.devices().iter().any(|device| known::frees_late(device.caps())) {
+                self.context.freed().add(memory, self.context.raw());
+            } else {
+                memory.give_back(self.context.raw());
+            }
         }
     }
 }

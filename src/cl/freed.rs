@@ -1,8 +1,9 @@
-//! Memory with an address that is given back: at once, or a little later where a driver needs that.
+//! Memory with an address that is given back: at once, or later where a driver needs that.
 //!
 //! PoCL 7.1 lets go of a command's memory after its event says complete, and does not keep its threads apart then: memory that is
 //! freed at that moment ends the process ("Overlapping BDA pointer", "refcount > 0"), when something else gets its address or is
-//! enqueued meanwhile. There what is freed waits for a while, and until then nothing gets its address.
+//! enqueued meanwhile. There what is freed waits: for the first that is allocated or freed half a second later, for a lack of
+//! memory, or for the end of the context. Until then nothing gets its address.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -41,7 +42,7 @@ impl Memory {
 
     /// # Safety
     /// The context is the one that it was allocated in.
-    unsafe fn give_back(self, context: cl_context) {
+    pub(super) unsafe fn give_back(self, context: cl_context) {
         let pointer = self.pointer.as_ptr();
         match self.api {
             Api::Svm => {
@@ -63,17 +64,14 @@ impl Memory {
 }
 
 impl Freed {
-    /// Gives memory back, now or in a while.
+    /// Gives memory back in a while, and what was added a while ago now.
     ///
     /// # Safety
     /// The context is the one that it was allocated in, which is the one that has these.
-    pub(super) unsafe fn add(&mut self, memory: Memory, later: bool, context: cl_context) {
-        if later {
-            self.0.push_back((Instant::now(), memory));
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { memory.give_back(context) };
-        }
+    pub(super) unsafe fn add(&mut self, memory: Memory, context: cl_context) {
+        self.0.push_back((Instant::now(), memory));
+        // SAFETY: the caller's promise.
+        unsafe { self.settle(false, context) };
     }
 
     /// Gives back what has waited long enough, or all of it. Says whether that was anything.

@@ -427,10 +427,6 @@ impl Image {
         Some(Region { mem, offset: area.origin[0] * self.info.pixel, size: pixels * self.info.pixel })
     }
 
-    pub(crate) fn is_of_buffer(&self) -> bool {
-        self.buffer.is_some()
-    }
-
     pub(crate) fn region(&self) -> Region {
         Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
     }
@@ -459,11 +455,9 @@ impl fmt::Display for ImageAccess {
 
 /// A list of formats, for error texts: those that clgraph knows.
 pub(crate) fn names(formats: &[ImageFormat]) -> String {
-    if formats.is_empty() {
-        return "none".to_owned();
-    }
     let known = formats.iter().filter(|format| format.pixel_size().is_some());
-    known.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let names: Vec<_> = known.map(ToString::to_string).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 fn device_formats(on: &impl OnDevice, kind: ImageKind, access: ImageAccess) -> Result<Formats, DriverError> {

@@ -491,7 +491,8 @@ impl Lane {
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
         // Some drivers do not keep samplers even while a launch with one runs, nor images that are made of buffers.
         let loose = self.values.tables.views.iter().flatten().any(Mem::is_image_of_buffer);
-        let data = loose || !self.values.tables.data.is_empty() || !self.values.tables.samplers.is_empty();
+        let loose = loose || self.values.tables.samplers.iter().any(Option::is_some);
+        let data = loose || !self.values.tables.data.is_empty();
         if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
             return;
         }

@@ -133,12 +133,16 @@ impl ImageCopy {
     }
 
     fn check_pictures(&self, target: &Target<'_>) -> Result<(), BuildCause> {
-        let is_picture = |side: &PixelSide| matches!(side, PixelSide::Image(of, _) if of.shape().kind() == ImageKind::Image2d && of.is_of_buffer());
-        let to_buffer = matches!(self.dst, PixelSide::Buffer(_));
-        let picture = (is_picture(&self.src) && !to_buffer) || is_picture(&self.dst);
+        let is_picture = |side: &PixelSide| match side {
+            PixelSide::Image(of, _) => of.shape().kind() == ImageKind::Image2d && of.region().mem.is_image_of_buffer(),
+            PixelSide::Buffer(_) => false,
+        };
+        let (src, dst) = self.sides();
+        let picture = is_picture(&dst) || (is_picture(&src) && !matches!(dst, PixelSide::Buffer(_)));
         if picture && self.region[1] > 1 && known::miscopies_pictures(target.device.caps()) {
             return Err(BuildCause::NotSupported {
-                what: "a copy of several rows between an image2d_t that is made of a buffer and an image".to_owned(),
+                what: "a copy of several rows to an image2d_t that is made of a buffer, or from one to an image"
+                    .to_owned(),
                 why: "the driver copies other pixels: copy its buffer, or row by row".to_owned(),
             });
         }

@@ -203,8 +203,8 @@ impl Launch {
         }
     }
 
-    /// Keeps the arguments until the kernel is through: PoCL (3.1 to 7.1) does not keep samplers, nor images that are made of
-    /// buffers.
+    /// Keeps the arguments until the kernel is through: PoCL does not keep samplers (6.0, 7.1), nor images
+    /// that are made of buffers (3.1 to 7.1).
     #[cold]
     fn launch_and_keep(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         let event = self.launch(checked, &To { event: true, ..*to })?;

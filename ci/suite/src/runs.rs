@@ -103,7 +103,7 @@ fn program_on(
     let (mut ended, mut text) = finish(with.spawn()?)?;
     // A program that the driver ends in a way that is listed runs again, and that is told. One that fails does not.
     for _ in 1..ATTEMPTS {
-        let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err()) else { break };
+        let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
         outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));
         let _ = fs::remove_file(&skips);
         (ended, text) = finish(with.spawn()?)?;
@@ -194,6 +194,12 @@ fn finish(mut child: Child) -> Result<(Result<(), String>, String), Failure> {
     };
     let text = said.into_iter().map(|said| String::from_utf8_lossy(&said.join().unwrap_or_default()).into_owned());
     Ok((ended, text.collect::<Vec<_>>().join("\n")))
+}
+
+/// Whether a program was ended before it could say what came of its tests, or ended because a program of its own was.
+fn was_ended(text: &str) -> bool {
+    let seen = read(text);
+    (!seen.ended && seen.failed.is_empty()) || (seen.failed.len() == 1 && text.contains("signal: 6 (SIGABRT)"))
 }
 
 /// What a test program said.
