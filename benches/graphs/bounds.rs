@@ -13,13 +13,22 @@ pub struct Verdict {
     ratio: f64,
     /// What the ratio may be. The distance of `loop_again` from 1 is in it.
     at_most: f64,
+    /// The distance of `loop_again` from 1. What is measured beside so much says nothing: see [`MOST_NOISE`].
+    noise: f64,
     pub good: bool,
 }
 
+/// Beyond this a bound would mean nothing.
+const MOST_NOISE: f64 = 0.1;
+
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { of, ratio, at_most, good } = self;
-        let word = if *good { "good" } else { "too slow" };
+        let Self { of, ratio, at_most, noise, good } = self;
+        let word = match good {
+            true => "good",
+            false if *noise > MOST_NOISE => "too noisy to tell",
+            false => "too slow",
+        };
         write!(f, "{word}: {ratio:.3} of {of}, at most {at_most:.3}")
     }
 }
@@ -52,5 +61,5 @@ pub fn verdict(way: &Measured, n: usize, all: &[Measured]) -> Option<Verdict> {
         _ => return None,
     };
     let (ratio, at_most) = (way.ratio_to(of)?, bound + noise);
-    Some(Verdict { of: of.variant, ratio, at_most, good: ratio <= at_most })
+    Some(Verdict { of: of.variant, ratio, at_most, noise, good: ratio <= at_most && noise <= MOST_NOISE })
 }
