@@ -121,6 +121,12 @@ fn addresses_of_freed_memory_are_refused_where_the_driver_knows() {
         }
         // SAFETY: as above.
         let freed = unsafe { Memory::from_raw(queue, kind, pointer, LEN) };
+        // There it is freed a while later, and nothing else gets the address before.
+        let caps = queue.device().caps();
+        if caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.") {
+            assert!(freed.is_ok());
+            continue;
+        }
         assert!(matches!(freed, Err(Error::Memory(MemoryError::UnknownPointer))), "{kind}: {freed:?}");
     }
 }

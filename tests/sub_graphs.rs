@@ -179,6 +179,8 @@ fn uses_of_an_executable_follow_each_other_alone_and_inside_parents() {
         run.wait_for(LONG).unwrap();
     }
     assert_eq!(*inside.get(&output).unwrap(), stirred(7, 1, 16));
+    // Their result slots are for the threads.
+    drop((alone, inside, again));
     // From many threads: each run reads what it wrote itself, which it does not when two of them overlap.
     std::thread::scope(|scope| {
         for (index, queue) in queues.iter().enumerate() {
