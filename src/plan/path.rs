@@ -395,7 +395,7 @@ impl Segment {
 }
 
 /// Commands from which on a gate pays, on drivers where it does.
-const GATED: usize = 256;
+const GATED: usize = 100;
 
 /// Whether a marker has to tell when the first command starts: no driver tells it of a command buffer.
 pub(super) fn marked(segments: &[Segment], caps: &Caps) -> bool {
