@@ -59,7 +59,7 @@ fn a_scope_records_several_queues_and_ends_them_all() {
     assert_eq!((bench.content(&a), bench.content(&b)), (vec![4; LEN], vec![3; LEN]));
 }
 
-/// Rule Q4 of an ordinary event: what the driver's clock says, where the queue profiles.
+/// An ordinary event tells what the driver's clock says, where the queue profiles.
 #[test]
 fn an_executing_queue_profiles_if_it_was_made_so() {
     let bench = Bench::new();
