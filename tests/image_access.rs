@@ -1,25 +1,15 @@
 //! What kernels may do with images: read, write, or both.
 
 mod common;
+#[path = "common/images.rs"]
+mod images;
 
 use clgraph::{
     Addressing, BuildCause, ChannelOrder, ChannelType, ExecuteKernel, Filter, Finalize, Image, ImageAccess,
     ImageFormat, ImageKind, ImageShape, Path, Program, ProgramBuilder, Sampler,
 };
-use common::{Bench, Reason, cause, skip, text};
-
-const FORMAT: ImageFormat = ImageFormat::RGBA_U8;
-
-/// A device with images, or a test that is left out.
-#[track_caller]
-fn bench() -> Option<Bench> {
-    let bench = Bench::new();
-    if bench.queue.device().caps().images.is_none() {
-        skip(Reason::NoImages);
-        return None;
-    }
-    Some(bench)
-}
+use common::{cause, text};
+use images::{FORMAT, bench};
 
 fn pixels() -> Vec<[u8; 4]> {
     (0..54).map(|at| [at, at + 1, at + 2, at + 3]).collect()

@@ -1,66 +1,26 @@
 //! Images and samplers: on queues and in graphs, by every path.
 
 mod common;
+#[path = "common/images.rs"]
+mod images;
 
 use clgraph::{
-    Addressing, Buffer, BuildCause, Color, Error, ErrorKind, Executable, ExecuteKernel, Filter, Finalize, Graph,
-    HostRead, Image, ImageAccess, ImageFormat, ImageKind, ImageShape, Kernel, MapMode, MemoryError, NodeKind,
-    Parameter, Path, Program, Queue, Sampler, Why,
+    Addressing, Buffer, BuildCause, Color, Error, ErrorKind, ExecuteKernel, Filter, Finalize, Graph, HostRead, Image,
+    ImageAccess, ImageFormat, ImageKind, ImageShape, Kernel, MapMode, MemoryError, NodeKind, Parameter, Path, Program,
+    Queue, Sampler, Why,
 };
-use common::{Bench, Reason, UserEvent, cause, elsewhere, skip, text};
+use common::{Bench, Reason, UserEvent, cause, elsewhere, text};
+use images::{FORMAT, Pixel, content, image, numbered, run, shape};
 use quickcheck::{Arbitrary, Gen};
 
 const SOURCE: &str = include_str!("../kernels-cl/images.cl");
-const FORMAT: ImageFormat = ImageFormat::RGBA_U8;
 
-type Pixel = [u8; 4];
-
-/// A device with images, or a test that is left out.
+/// A device with images and the kernels for them, or a test that is left out.
 #[track_caller]
 fn bench() -> Option<(Bench, Program)> {
-    let bench = Bench::new();
-    if bench.queue.device().caps().images.is_none() {
-        skip(Reason::NoImages);
-        return None;
-    }
+    let bench = images::bench()?;
     let program = Program::from_source(&bench.queue, SOURCE).unwrap();
     Some((bench, program))
-}
-
-fn run(executable: &Executable, queue: &Queue) {
-    executable.submit(queue).unwrap().wait().unwrap();
-}
-
-fn content(queue: &Queue, image: &Image) -> Vec<Pixel> {
-    let region = image.shape().region();
-    let mut pixels = vec![[0; 4]; region.iter().product()];
-    queue.enqueue_read_image(image, [0; 3], region, &mut pixels, &[]).unwrap();
-    pixels
-}
-
-fn numbered(count: usize, seed: u8) -> Vec<Pixel> {
-    (0..count).map(|at| [at as u8, (at >> 8) as u8, seed, seed ^ at as u8]).collect()
-}
-
-/// One of the kinds, small, in a way that has all sizes different.
-fn shape(kind: ImageKind) -> ImageShape {
-    match kind {
-        ImageKind::Image1dArray => ImageShape::array_1d(9, 4),
-        ImageKind::Image2d => ImageShape::image_2d(9, 6),
-        ImageKind::Image2dArray => ImageShape::array_2d(7, 5, 3),
-        ImageKind::Image3d => ImageShape::image_3d(7, 5, 4),
-        _ => ImageShape::image_1d(23),
-    }
-}
-
-fn image(bench: &Bench, kind: ImageKind, seed: u8) -> Image {
-    let shape = shape(kind);
-    let pixels = numbered(shape.region().iter().product(), seed);
-    if kind == ImageKind::Image1dBuffer {
-        let buffer = Buffer::from_slice(&bench.queue, &pixels).unwrap();
-        return Image::from_buffer(&bench.queue, &buffer, FORMAT).unwrap();
-    }
-    Image::with_data(&bench.queue, shape, FORMAT, &pixels).unwrap()
 }
 
 #[derive(Clone, Debug)]
