@@ -211,6 +211,56 @@ pub struct Usm {
     pub system: bool,
 }
 
+/// How kernels get to device globals ([`DeviceGlobal`](crate::DeviceGlobal)): to the memory that all programs share, or that is
+/// one program's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum GlobalWay {
+    /// The program has a pointer, which is written by its name (`cl_intel_global_variable_access`). What is one program's own is
+    /// a variable of the program, where the driver tells its address.
+    NamedWrite,
+    /// The program has a pointer, which a small kernel sets when the program was built.
+    Kernel,
+    /// Kernels have an argument more, which users do not see.
+    Argument,
+}
+
+impl fmt::Display for GlobalWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NamedWrite => "a pointer that is written by name",
+            Self::Kernel => "a pointer that a kernel sets",
+            Self::Argument => "a hidden argument",
+        })
+    }
+}
+
+impl Caps {
+    /// The ways by which kernels can get to device globals, best first. The first is taken, unless
+    /// [`ProgramBuilder::globals_by`](crate::ProgramBuilder::globals_by) or the environment variable `CLGRAPH_GLOBALS` says
+    /// another, or the program is built for a version of OpenCL C without variables.
+    #[must_use]
+    pub fn global_ways(&self) -> Vec<GlobalWay> {
+        let mut ways = Vec::new();
+        let has_pointers = self.max_global_variable_size >= size_of::<u64>() && self.own_memory_kind().is_pointer();
+        if has_pointers && self.named_global_access {
+            ways.push(GlobalWay::NamedWrite);
+        }
+        if has_pointers {
+            ways.push(GlobalWay::Kernel);
+        }
+        ways.push(GlobalWay::Argument);
+        ways
+    }
+
+    /// What the device has for its own use: memory with an address, where there is such.
+    pub(crate) fn own_memory_kind(&self) -> MemoryKind {
+        let kinds = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse];
+        kinds.into_iter().find(|kind| self.has_memory(*kind)).unwrap_or(MemoryKind::Buffer)
+    }
+}
+
 /// Kinds of memory that kernels take as a global pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]

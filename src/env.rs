@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `CLGRAPH_PATH` | at finalize | `auto`, `native` or `replay`: the path, where the program leaves it to clgraph |
 //! | `CLGRAPH_DUMP` | at finalize | a folder, into which each finalize writes its report and its graph |
+//! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels get to them, where the program leaves it to clgraph |
 //! | `CLGRAPH_ASSUME` | when a device is wrapped | a list of what a driver does not tell and has: see [`Assume`] |
 //!
 //! `OPENCL_DYLIB_PATH` is the OpenCL library to load, as for `opencl3`.
@@ -56,6 +57,11 @@ fn read_assume(text: &str) -> Result<Assume, SetupError> {
 /// `CLGRAPH_PATH`, as it is written.
 pub(crate) fn path() -> Option<String> {
     variable("CLGRAPH_PATH")
+}
+
+/// `CLGRAPH_GLOBALS`, as it is written.
+pub(crate) fn globals() -> Option<String> {
+    variable("CLGRAPH_GLOBALS")
 }
 
 /// `CLGRAPH_DUMP`.

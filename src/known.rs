@@ -98,6 +98,12 @@ pub(crate) fn dies_of_recording(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
+/// Whether the devices of a program share its variables (PoCL 6.0: those of one device that was divided). OpenCL gives each its
+/// own.
+pub(crate) fn shares_variables(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
 /// Whether SVM and USM are to be freed a while after their last command says that it is complete (PoCL 7.1): see `cl/freed.rs`.
 pub(crate) fn frees_late(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")

@@ -73,6 +73,7 @@
 
 mod caps;
 mod cl;
+mod device_global;
 mod env;
 mod error;
 mod exec;
@@ -85,24 +86,28 @@ mod plan;
 mod record;
 
 pub use caps::{
-    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, ImageCaps, MemoryKind, MutableCaps, QueueKinds, RecordAbi,
-    Svm, UpdateAbi, Usm, Version,
+    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, GlobalWay, ImageCaps, MemoryKind, MutableCaps, QueueKinds,
+    RecordAbi, Svm, UpdateAbi, Usm, Version,
 };
-pub use cl::buffer::{AsRegion, Buffer, BufferSlice, Region};
+pub use cl::buffer::{AsDestination, AsRegion, AsSource, Buffer, BufferSlice, Region};
 pub use cl::context::{Context, InContext, OnDevice};
 pub use cl::device::{Device, Platform, best_device, devices, platforms};
+pub use cl::globals::GlobalSlice;
 pub use cl::host::{Element, HostData};
 pub use cl::image::{Image, ImageAccess, ImageLayers};
 pub use cl::kernel::Kernel;
 pub use cl::map::{MapMode, Mapped};
 pub use cl::map_image::MappedImage;
 pub use cl::memory::{HostGuard, HostGuardMut, Memory, MemorySlice};
-pub use cl::program::{Program, ProgramBuilder};
+pub use cl::program::Program;
+pub use cl::program_builder::ProgramBuilder;
+pub use cl::program_globals::GlobalBinding;
 pub use cl::queue::QueueProperties;
 pub use cl::sampler::Sampler;
+pub use device_global::{DeviceGlobal, Elements, HostAccess, InitMode, host_access, scope};
 pub use error::{
-    BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, MemoryError, ParameterError, ProgramError,
-    RecordError, Result, SetupError, Status, SubmitError, UpdateError,
+    BuildCause, BuildError, DriverError, Error, ErrorKind, FinalizeError, GlobalError, MemoryError, ParameterError,
+    ProgramError, RecordError, Result, SetupError, Status, SubmitError, UpdateError,
 };
 pub use exec::{
     AllocationReport, Completion, Dependency, Executable, Finalize, MemoryReport, Progress, Report, ResultGuard,

@@ -14,6 +14,7 @@ use super::device::Device;
 use super::enqueue;
 use super::event::{DriverEvent, Progress};
 use super::freed::Memory;
+use super::handle::{Handle, ProgramKind};
 use super::mem::Mem;
 use super::queue::DriverQueue;
 use super::watch;
@@ -33,8 +34,7 @@ pub(crate) struct Allocation {
     context: Context,
     device: Device,
     api: Api,
-    /// Somebody else's: it is neither freed nor followed.
-    foreign: bool,
+    owner: Owner,
     use_: Mutex<Use>,
     /// Who may have commands under way that use it.
     users: Mutex<Vec<Weak<dyn User>>>,
@@ -49,6 +49,18 @@ impl fmt::Debug for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:p}", self.kind, self.pointer)
     }
+}
+
+/// Who gives memory back.
+pub(super) enum Owner {
+    /// The allocation.
+    Itself,
+    /// The context, at its end.
+    Context,
+    /// A program, of which it is a variable. It is kept.
+    Program(Arc<Handle<ProgramKind>>),
+    /// Somebody else: it is not followed either.
+    Foreign,
 }
 
 /// The functions that take such pointers.
@@ -81,50 +93,8 @@ struct Use {
 
 impl Allocation {
     pub(super) fn new(context: &Context, device: &Device, kind: MemoryKind, size: usize) -> Result<Self> {
-        check_kind(device, kind)?;
-        let api = api(device, kind)?;
-        let core = Core::get()?;
-        let allocate = || {
-            let mut status = CL_SUCCESS;
-            let (none, place) = (std::ptr::null(), &raw mut status);
-            // SAFETY: **live**; no properties, and the alignment that the driver chooses.
-            let (call, pointer) = unsafe {
-                match (api, kind) {
-                    (Api::Usm(fns), MemoryKind::UsmHost) => {
-                        ("clHostMemAllocINTEL", (fns.alloc_host)(context.raw(), none, size, 0, place))
-                    }
-                    (Api::Usm(fns), MemoryKind::UsmShared) => {
-                        ("clSharedMemAllocINTEL", (fns.alloc_shared)(context.raw(), device.raw(), none, size, 0, place))
-                    }
-                    (Api::Usm(fns), _) => {
-                        ("clDeviceMemAllocINTEL", (fns.alloc_device)(context.raw(), device.raw(), none, size, 0, place))
-                    }
-                    (Api::Svm, kind) => {
-                        let fine = if kind == MemoryKind::SvmFine { CL_MEM_SVM_FINE_GRAIN_BUFFER } else { 0 };
-                        let alloc = core.clSVMAlloc.ok_or_else(|| lacks("clSVMAlloc"))?;
-                        ("clSVMAlloc", alloc(context.raw(), CL_MEM_READ_WRITE | fine, size, 0))
-                    }
-                }
-            };
-            check(call, status).map_err(MemoryError::from)?;
-            // SVM's says no more than this.
-            let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
-            NonNull::new(pointer).ok_or(MemoryError::Driver(failed))
-        };
-        let pointer = if known::frees_late(device.caps()) {
-            let mut freed = context.freed();
-            // SAFETY: **live**; the context's own, as below.
-            unsafe { freed.settle(false, context.raw()) };
-            // What is yet to be given back may be what is missing.
-            allocate().or_else(|error| {
-                let is_lack = error.kind() == ErrorKind::OutOfMemory;
-                // SAFETY: **live**; as above.
-                if is_lack && unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
-            })?
-        } else {
-            allocate()?
-        };
-        Ok(Self::of(context, device, kind, api, pointer, size, false))
+        let (pointer, api) = allocate(context, device, kind, size)?;
+        Ok(Self::of(context, device, kind, api, pointer, size, Owner::Itself))
     }
 
     pub(super) fn of(
@@ -134,10 +104,10 @@ impl Allocation {
         api: Api,
         pointer: NonNull<c_void>,
         size: usize,
-        foreign: bool,
+        owner: Owner,
     ) -> Self {
         let (use_, users, context, device) = (Mutex::default(), Mutex::default(), context.clone(), device.clone());
-        Self { pointer, size, kind, context, device, api, foreign, use_, users }
+        Self { pointer, size, kind, context, device, api, owner, use_, users }
     }
 
     /// Whether commands of a device may use it, and if not, why.
@@ -166,7 +136,7 @@ impl Allocation {
     }
 
     pub(crate) fn is_foreign(&self) -> bool {
-        self.foreign
+        matches!(self.owner, Owner::Foreign)
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -179,7 +149,7 @@ impl Allocation {
 
     /// Whether the host can reach it safely at all.
     pub(crate) fn may_have_guards(&self) -> bool {
-        self.kind.is_host_accessible() && !self.foreign
+        self.kind.is_host_accessible() && !self.is_foreign()
     }
 
     /// Where it starts.
@@ -328,16 +298,19 @@ fn may_run(event: &DriverEvent) -> bool {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if self.foreign {
-            return;
-        }
+        // What is to be there until no command uses it.
+        let context = self.context.clone();
+        let kept: Arc<dyn Send + Sync> = match &self.owner {
+            Owner::Foreign => return,
+            Owner::Itself => Arc::new(Free { pointer: self.pointer, api: self.api, context }),
+            Owner::Context => Arc::new(context),
+            Owner::Program(program) => Arc::new((Arc::clone(program), context)),
+        };
         let mut uses = std::mem::take(&mut *self.uses());
         uses.commands.retain(|(_, event)| may_run(event));
-        let free = Free { pointer: self.pointer, api: self.api, context: self.context.clone() };
-        let free = Arc::new(free);
         for (_, event) in uses.commands {
             // Commands of an executing queue. (Executables keep what they use.)
-            watch::keep_until(event, Arc::clone(&free));
+            watch::keep_until(event, Arc::clone(&kept));
         }
     }
 }
@@ -366,6 +339,63 @@ impl Drop for Free {
             }
         }
     }
+}
+
+/// Allocates memory of a kind, with undefined content, which nobody gives back yet.
+pub(super) fn allocate(
+    context: &Context,
+    device: &Device,
+    kind: MemoryKind,
+    size: usize,
+) -> Result<(NonNull<c_void>, Api)> {
+    check_kind(device, kind)?;
+    let limit = device.caps().max_allocation;
+    if size as u64 > limit {
+        return Err(MemoryError::TooLarge { asked: size as u64, limit, device: device.name().to_owned() }.into());
+    }
+    let api = api(device, kind)?;
+    let core = Core::get()?;
+    let allocate = || {
+        let mut status = CL_SUCCESS;
+        let (none, place) = (std::ptr::null(), &raw mut status);
+        // SAFETY: **live**; no properties, and the alignment that the driver chooses.
+        let (call, pointer) = unsafe {
+            match (api, kind) {
+                (Api::Usm(fns), MemoryKind::UsmHost) => {
+                    ("clHostMemAllocINTEL", (fns.alloc_host)(context.raw(), none, size, 0, place))
+                }
+                (Api::Usm(fns), MemoryKind::UsmShared) => {
+                    ("clSharedMemAllocINTEL", (fns.alloc_shared)(context.raw(), device.raw(), none, size, 0, place))
+                }
+                (Api::Usm(fns), _) => {
+                    ("clDeviceMemAllocINTEL", (fns.alloc_device)(context.raw(), device.raw(), none, size, 0, place))
+                }
+                (Api::Svm, kind) => {
+                    let fine = if kind == MemoryKind::SvmFine { CL_MEM_SVM_FINE_GRAIN_BUFFER } else { 0 };
+                    let alloc = core.clSVMAlloc.ok_or_else(|| lacks("clSVMAlloc"))?;
+                    ("clSVMAlloc", alloc(context.raw(), CL_MEM_READ_WRITE | fine, size, 0))
+                }
+            }
+        };
+        check(call, status).map_err(MemoryError::from)?;
+        // SVM's says no more than this.
+        let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
+        NonNull::new(pointer).ok_or(MemoryError::Driver(failed))
+    };
+    let pointer = if known::frees_late(device.caps()) {
+        let mut freed = context.freed();
+        // SAFETY: **live**; the context's own, as below.
+        unsafe { freed.settle(false, context.raw()) };
+        // What is yet to be given back may be what is missing.
+        allocate().or_else(|error| {
+            let is_lack = error.kind() == ErrorKind::OutOfMemory;
+            // SAFETY: **live**; as above.
+            if is_lack && unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
+        })?
+    } else {
+        allocate()?
+    };
+    Ok((pointer, api))
 }
 
 fn lacks(call: &'static str) -> MemoryError {

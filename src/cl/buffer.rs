@@ -425,13 +425,24 @@ pub struct Region {
 }
 
 /// What names memory of elements of type `T`: a [`Buffer`] or a [`Memory`](crate::Memory), which mean all of it, or a
-/// [`BufferSlice`] or [`MemorySlice`](crate::MemorySlice).
+/// [`BufferSlice`], a [`MemorySlice`](crate::MemorySlice), or a [`GlobalSlice`](crate::GlobalSlice).
 ///
 /// It cannot be implemented elsewhere: graphs rely on a region being whole elements of `T`.
 pub trait AsRegion<T>: sealed::Sealed<T> {
     /// The range of bytes.
     fn region(&self) -> Region;
 }
+
+/// Memory that commands may read: all but device globals of which the host may not copy.
+pub trait AsSource<T>: AsRegion<T> {}
+
+/// Memory that commands may write: all but device globals to which the host may not copy.
+pub trait AsDestination<T>: AsRegion<T> {}
+
+impl<T> AsSource<T> for Buffer<T> {}
+impl<T> AsDestination<T> for Buffer<T> {}
+impl<T> AsSource<T> for BufferSlice<T> {}
+impl<T> AsDestination<T> for BufferSlice<T> {}
 
 pub(crate) mod sealed {
     pub trait Sealed<T> {}

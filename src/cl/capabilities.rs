@@ -115,7 +115,7 @@ pub(super) fn read(
         svm: if newer { svm(ask) } else { Svm::default() },
         usm: (has("cl_intel_unified_shared_memory") && extensions.usm.is_some()).then(|| usm(ask)),
         max_global_variable_size: if newer { ask.size(CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE).unwrap_or(0) } else { 0 },
-        named_global_access: extensions.named_global_access,
+        named_global_access: extensions.global_variables.is_some(),
         images: images(ask, &has, version)?,
         command_buffers: command_buffers(&has, &versions, Answers::of(ask), extensions, assume),
         extensions: listed,

@@ -13,7 +13,7 @@ use super::check;
 use super::enqueue::{To, enqueue};
 use super::event::DriverEvent;
 use super::gates::{self, Release};
-use super::kernel::{KernelObject, SetArg};
+use super::kernel_object::{KernelObject, SetArg};
 use super::mem::{Address, Mem};
 use super::places::{self, CopyPlaces};
 use super::queue::DriverQueue;
@@ -321,7 +321,7 @@ impl CommandBuffer {
         let mems: Vec<*mut c_void> = changes.args.iter().map(|(_, arg)| raw(arg)).collect();
         let arg = |((index, arg), mem): (&(u32, SetArg<'_>), &*mut c_void)| {
             let (size, value) = match arg {
-                SetArg::Mem(_) | SetArg::Null | SetArg::Indirect(_) => {
+                SetArg::Mem(_) | SetArg::Null | SetArg::Indirect(_) | SetArg::Kept => {
                     (size_of_val(mem), std::ptr::from_ref(mem).cast())
                 }
                 SetArg::Sampler(_) => (size_of_val(mem), std::ptr::from_ref(mem).cast()),

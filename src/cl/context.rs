@@ -9,6 +9,7 @@ use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 use super::check;
 use super::device::Device;
 use super::freed::Freed;
+use super::globals::Registry;
 use super::handle::{ContextKind, Handle, ProgramKind};
 use super::image::{Formats, ImageAccess};
 use super::info::{self, ask};
@@ -34,6 +35,8 @@ struct Inner {
     /// See [`image`](super::image).
     image_formats: Mutex<HashMap<(ImageKind, ImageAccess), Formats>>,
     freed: Mutex<Freed>,
+    /// See [`globals`](super::globals).
+    globals: Arc<Registry>,
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
 }
@@ -74,7 +77,7 @@ impl Context {
         check("clCreateContext", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
-        Ok(Self::of(handle, devices.to_vec()))
+        Self::of(handle, devices.to_vec())
     }
 
     /// Wraps an `opencl3` context, which may be dropped before this one.
@@ -103,17 +106,17 @@ impl Context {
             // SAFETY: the driver has just listed it.
             .map(|id| unsafe { Device::from_raw(std::ptr::with_exposed_provenance_mut(id)) })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self::of(handle, devices))
+        Self::of(handle, devices)
     }
 
-    fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Self {
-        Self(Arc::new(Inner {
-            handle,
-            devices,
-            copier: Mutex::default(),
-            image_formats: Mutex::default(),
-            freed: Mutex::default(),
-        }))
+    fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Result<Self> {
+        let globals = Registry::of(&handle)?;
+        let (copier, image_formats, freed) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self(Arc::new(Inner { copier, image_formats, freed, globals, handle, devices })))
+    }
+
+    pub(super) fn globals(&self) -> &Registry {
+        &self.0.globals
     }
 
     pub(super) fn copier(&self) -> MutexGuard<'_, Option<Handle<ProgramKind>>> {

@@ -11,7 +11,7 @@ use super::allocation::Api;
 use super::check;
 use super::event::DriverEvent;
 use super::host::{HostBytes, Slot};
-use super::kernel::KernelObject;
+use super::kernel_object::KernelObject;
 use super::mem::{Address, Mem};
 use super::places::{self, CopyPlaces};
 use super::queue::DriverQueue;

@@ -17,6 +17,7 @@ use crate::error::{Result, SetupError, Status};
 use crate::ffi::Lookup;
 use crate::ffi::command_buffer::{CommandBufferFns, Missing};
 use crate::ffi::core::Core;
+use crate::ffi::global_variable::GlobalVariableFns;
 use crate::ffi::mutable_dispatch::MutableDispatchFns;
 use crate::ffi::usm::UsmFns;
 
@@ -28,8 +29,8 @@ pub(crate) struct Extensions {
     pub(super) mutable_dispatch: Option<MutableDispatchFns>,
     /// `cl_intel_unified_shared_memory`.
     pub(super) usm: Option<UsmFns>,
-    /// Whether the functions of `cl_intel_global_variable_access` are there.
-    pub(super) named_global_access: bool,
+    /// `cl_intel_global_variable_access`.
+    pub(super) global_variables: Option<GlobalVariableFns>,
     /// Found by trying, at the first need.
     record_abi: Mutex<Option<Result<RecordAbi, SetupError>>>,
 }
@@ -37,12 +38,11 @@ pub(crate) struct Extensions {
 impl Extensions {
     /// Asks for every function.
     pub(super) fn load(lookup: Lookup<'_>) -> Self {
-        let has = |name| !lookup(name).is_null();
         Self {
             command_buffer: CommandBufferFns::load(lookup),
             mutable_dispatch: MutableDispatchFns::load(lookup),
             usm: UsmFns::load(lookup),
-            named_global_access: has(c"clEnqueueReadGlobalVariableINTEL") && has(c"clEnqueueWriteGlobalVariableINTEL"),
+            global_variables: GlobalVariableFns::load(lookup),
             record_abi: Mutex::new(None),
         }
     }

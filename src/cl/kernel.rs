@@ -1,6 +1,6 @@
-//! Kernels, what is known of their parameters, and kernel objects with their arguments set.
+//! Kernels, and what is known of their parameters.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,23 +9,22 @@ use opencl_sys::{
     CL_KERNEL_ARG_ACCESS_WRITE_ONLY, CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL,
     CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST,
     CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_PIPE, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-    CL_KERNEL_CONTEXT, CL_KERNEL_EXEC_INFO_SVM_PTRS, CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE,
-    CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
+    CL_KERNEL_CONTEXT, CL_KERNEL_FUNCTION_NAME, CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM,
+    CL_KERNEL_WORK_GROUP_SIZE, cl_kernel,
 };
 
-use super::allocation::Api;
 use super::check;
 use super::context::InContext;
 use super::device::Device;
 use super::handle::{Handle, KernelKind};
 use super::info::{self, ask};
-use super::mem::{Address, Mem, WeakMem};
+use super::kernel_object::{KernelObject, KernelObjectError, Launcher, SetArg};
+use super::mem::Mem;
 use super::program::{Program, c_string};
-use super::sampler::Sampler;
-use crate::caps::{MemoryKind, Version};
-use crate::error::{DriverError, ProgramError, Result, SetupError, Status};
+use crate::caps::Version;
+use crate::device_global::Declared;
+use crate::error::{DriverError, ProgramError, Result, SetupError};
 use crate::ffi::core::Core;
-use crate::ffi::usm::USM_ACCESS;
 
 /// A kernel function of a program. Cheap to clone.
 ///
@@ -46,14 +45,23 @@ pub struct Kernel(Arc<Inner>);
 struct Inner {
     /// Arguments are never set on it. The lock is for clCloneKernel, which is not thread-safe on its source.
     prototype: Mutex<Handle<KernelKind>>,
-    /// For launches outside of graphs, made when first needed.
-    launcher: Mutex<Option<Launcher>>,
     program: Program,
     name: CString,
     shared_name: Arc<str>,
+    /// Of those that users see.
     num_args: u32,
+    /// The globals of the program that are arguments behind them.
+    hidden: Vec<usize>,
     params: Option<Vec<Param>>,
-    by_device: Vec<(Device, DeviceFacts)>,
+    by_device: Vec<ForDevice>,
+}
+
+/// What there is of a kernel for a device that its program was built for.
+struct ForDevice {
+    device: Device,
+    facts: DeviceFacts,
+    /// For launches outside of graphs, made when first needed.
+    launcher: Mutex<Option<Launcher>>,
 }
 
 /// A parameter of a kernel, as far as the program tells.
@@ -118,16 +126,20 @@ impl Kernel {
         let handle: Handle<KernelKind> = unsafe { Handle::from_owned(raw) }?;
         let raw = handle.raw();
         let num_args = info::value::<u32>("clGetKernelInfo", ask!(core, clGetKernelInfo, raw, CL_KERNEL_NUM_ARGS))?;
-        let params = read_params(core, &handle, num_args);
+        let mut params = read_params(core, &handle, num_args);
+        let names = params.as_ref().map(|params| params.iter().map(|param| param.name.as_str()));
+        let (num_args, hidden) = program.bound_globals().hidden(&name.to_string_lossy(), names, num_args)?;
+        params.iter_mut().for_each(|params| params.truncate(num_args as usize));
         let mut by_device = Vec::new();
         for device in program.context().devices() {
             if program.is_built_for(device)? {
-                by_device.push((device.clone(), read_facts(core, &handle, program, device)?));
+                let facts = read_facts(core, &handle, program, device)?;
+                by_device.push(ForDevice { device: device.clone(), facts, launcher: Mutex::new(None) });
             }
         }
-        let (prototype, launcher, shared_name) = (Mutex::new(handle), Mutex::new(None), name.to_string_lossy().into());
+        let (prototype, shared_name) = (Mutex::new(handle), name.to_string_lossy().into());
         let program = program.clone();
-        Ok(Self(Arc::new(Inner { prototype, launcher, program, name, shared_name, num_args, params, by_device })))
+        Ok(Self(Arc::new(Inner { prototype, program, name, shared_name, num_args, hidden, params, by_device })))
     }
 
     /// The kernel function of an `opencl3` kernel of a context. The arguments set on that kernel object play no part.
@@ -163,13 +175,29 @@ impl Kernel {
         Self::of_program(&program, &name)
     }
 
-    /// A new `opencl3` kernel object of the same function, without arguments.
+    /// A new `opencl3` kernel object of the same function, without arguments; those that are hidden, for
+    /// [device globals](crate::ProgramBuilder::global), are set, for the first device that the program was built for.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver makes none.
     pub fn to_opencl3(&self) -> Result<opencl3::kernel::Kernel> {
-        let handle = self.create()?;
-        Ok(opencl3::kernel::Kernel::new(handle.retained_raw()?))
+        let mut object = KernelObject::of(self.create()?);
+        if let Some(of) = self.0.by_device.first() {
+            self.bind_globals(&mut object, &of.device)?;
+        }
+        Ok(opencl3::kernel::Kernel::new(object.handle().retained_raw()?))
+    }
+
+    /// Gives a new kernel object what it needs to get to the globals of its program: hidden arguments, and the driver's knowledge
+    /// of what pointers in the program lead to.
+    fn bind_globals(&self, object: &mut KernelObject, device: &Device) -> Result<(), DriverError> {
+        let globals = self.0.program.bound_globals();
+        for (index, global) in (self.0.num_args as usize..).zip(&self.0.hidden) {
+            if let Some(mem) = globals.list()[*global].mem(device) {
+                object.set(index, SetArg::Mem(mem))?;
+            }
+        }
+        object.set_all(globals.reached(device)).map_err(|(_, source)| source)
     }
 
     /// The function's name.
@@ -214,13 +242,26 @@ impl Kernel {
     /// Which of the devices that the program was built for a device is.
     #[inline]
     pub(crate) fn place_of(&self, device: &Device) -> Option<usize> {
-        self.0.by_device.iter().position(|(of, _)| of == device)
+        self.0.by_device.iter().position(|of| of.device == *device)
     }
 
     /// What is known for one of them.
     #[inline]
     pub(crate) fn facts_at(&self, place: Option<usize>) -> Option<&DeviceFacts> {
-        self.0.by_device.get(place?).map(|(_, facts)| facts)
+        self.0.by_device.get(place?).map(|of| &of.facts)
+    }
+
+    /// Whether its program has any globals.
+    #[inline]
+    pub(crate) fn has_globals(&self) -> bool {
+        !self.0.program.bound_globals().list().is_empty()
+    }
+
+    /// The memory of the globals of its program on one of them.
+    pub(crate) fn globals_at(&self, place: Option<usize>) -> impl Iterator<Item = (&Declared, &Mem)> {
+        let device = place.and_then(|place| self.0.by_device.get(place)).map(|of| &of.device);
+        let globals = self.0.program.bound_globals().list().iter();
+        globals.filter_map(move |global| Some((&global.declared, global.mem(device?)?)))
     }
 
     fn create(&self) -> Result<Handle<KernelKind>> {
@@ -238,94 +279,57 @@ impl Kernel {
         let core = Core::get()?;
         let clone = core
             .clCloneKernel
-            .filter(|_| self.0.by_device.iter().all(|(device, _)| device.caps().version >= Version::new(2, 1)));
-        let Some(clone) = clone else { return Ok(KernelObject(self.create()?)) };
+            .filter(|_| self.0.by_device.iter().all(|of| of.device.caps().version >= Version::new(2, 1)));
+        let Some(clone) = clone else { return Ok(KernelObject::of(self.create()?)) };
         let prototype = self.0.prototype.lock().unwrap_or_else(PoisonError::into_inner);
         let mut status = 0;
         // SAFETY: **live**, and **threads**: the lock is held.
         let raw = unsafe { clone(prototype.raw(), &raw mut status) };
         check("clCloneKernel", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        Ok(KernelObject(unsafe { Handle::from_owned(raw) }?))
+        Ok(KernelObject::of(unsafe { Handle::from_owned(raw) }?))
     }
 
-    /// A new kernel object with its arguments set, which nobody changes from then on.
+    /// A new kernel object for a device with its arguments set, which nobody changes from then on.
     pub(crate) fn with_args<'a>(
-        &self,
+        &'a self,
+        device: &'a Device,
         args: impl Iterator<Item = SetArg<'a>>,
     ) -> Result<KernelObject, KernelObjectError> {
         let mut object = self.object().map_err(KernelObjectError::Create)?;
-        object.set_all(args).map_err(|(index, source)| KernelObjectError::Argument { index, source })?;
+        let globals = self.0.program.bound_globals();
+        if globals.list().is_empty() {
+            object.set_all(args).map_err(|(index, source)| KernelObjectError::Argument { index, source })?;
+        } else {
+            self.bind_globals(&mut object, device).map_err(|error| KernelObjectError::Create(error.into()))?;
+            // A list of what is reached takes the place of the one before.
+            let args = args.chain(globals.reached(device));
+            object.set_all(args).map_err(|(index, source)| KernelObjectError::Argument { index, source })?;
+        }
         Ok(object)
     }
 
-    /// Calls `launch` with an object that has these arguments, and that nobody else has meanwhile: arguments are state of
+    /// Calls `launch` with an object for a [place](Self::place_of) that has these arguments, and that nobody else has meanwhile: arguments are state of
     /// the object, and an enqueue takes them as they are then.
     #[inline(always)]
     pub(crate) fn launch<'a, R>(
         &self,
+        place: usize,
         args: impl Iterator<Item = SetArg<'a>>,
         launch: impl FnOnce(&KernelObject) -> R,
     ) -> Result<R, KernelObjectError> {
-        let mut launcher = self.0.launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = || KernelObjectError::Create(ProgramError::NotBuilt.into());
+        let of = self.0.by_device.get(place).ok_or_else(none)?;
+        let mut launcher = of.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let launcher = match &mut *launcher {
             Some(launcher) => launcher,
-            none => none.insert(Launcher {
-                object: self.object().map_err(KernelObjectError::Create)?,
-                args: vec![Remembered::Nothing; self.0.num_args as usize],
-            }),
-        };
-        for (index, (arg, known)) in args.zip(&mut launcher.args).enumerate() {
-            if known.is(&arg) {
-                continue;
+            none => {
+                let mut object = self.object().map_err(KernelObjectError::Create)?;
+                self.bind_globals(&mut object, &of.device).map_err(|error| KernelObjectError::Create(error.into()))?;
+                none.insert(Launcher::new(object, self.0.num_args as usize))
             }
-            *known = Remembered::Nothing;
-            launcher.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
-            known.remember(&arg);
-        }
-        Ok(launch(&launcher.object))
-    }
-}
-
-/// A kernel object that is launched with one set of arguments after the other.
-struct Launcher {
-    object: KernelObject,
-    /// Those that are set, so that only what differs is set anew.
-    args: Vec<Remembered>,
-}
-
-#[derive(Clone)]
-enum Remembered {
-    Nothing,
-    /// Does not keep the buffer, but keeps its address from being another one's.
-    Mem(WeakMem),
-    Null,
-    Local(usize),
-    Value(Vec<u8>),
-}
-
-impl Remembered {
-    fn is(&self, arg: &SetArg<'_>) -> bool {
-        match (self, arg) {
-            (Self::Mem(known), SetArg::Mem(mem)) => known.is(mem),
-            (Self::Null, SetArg::Null) => true,
-            (Self::Local(known), SetArg::Local(size)) => known == size,
-            (Self::Value(known), SetArg::Value(bytes)) => known == bytes,
-            _ => false,
-        }
-    }
-
-    fn remember(&mut self, arg: &SetArg<'_>) {
-        *self = match arg {
-            SetArg::Mem(mem) => Self::Mem(mem.downgrade()),
-            SetArg::Null => Self::Null,
-            SetArg::Local(size) => Self::Local(*size),
-            SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
-            // Launches with these have objects of their own.
-            SetArg::Indirect(_) => Self::Nothing,
-            // There may be another one with this handle later.
-            SetArg::Sampler(_) => Self::Nothing,
         };
+        launcher.set(args).map(launch)
     }
 }
 
@@ -341,122 +345,6 @@ impl Eq for Kernel {}
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kernel({:?}, {} arguments)", self.name(), self.num_args())
-    }
-}
-
-/// A value for one argument.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SetArg<'a> {
-    Mem(&'a Mem),
-    /// A null pointer where a buffer belongs.
-    Null,
-    /// Bytes of local memory.
-    Local(usize),
-    Value(&'a [u8]),
-    /// Memory with an address that the kernel finds in memory. These stand behind the kernel's own arguments.
-    Indirect(&'a Mem),
-    Sampler(&'a Sampler),
-}
-
-/// Why there is no kernel object.
-#[derive(Debug)]
-pub(crate) enum KernelObjectError {
-    Create(crate::Error),
-    Argument { index: usize, source: DriverError },
-}
-
-/// A `cl_kernel` with its arguments.
-#[derive(Debug)]
-pub(crate) struct KernelObject(Handle<KernelKind>);
-
-impl KernelObject {
-    /// Sets all arguments. An error tells which it was.
-    pub(crate) fn set_all<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), (usize, DriverError)> {
-        let (mut svm, mut usm) = (Vec::new(), [false; 3]);
-        let mut first = 0;
-        for (index, arg) in args.enumerate() {
-            match arg {
-                SetArg::Indirect(mem) => match mem.kind() {
-                    MemoryKind::UsmHost => usm[0] = true,
-                    MemoryKind::UsmDevice => usm[1] = true,
-                    MemoryKind::UsmShared => usm[2] = true,
-                    // No buffer: the checks of a launch let none through.
-                    _ => svm.extend(mem.allocation().map(|allocation| allocation.at(0))),
-                },
-                arg => {
-                    self.set(index, arg).map_err(|source| (index, source))?;
-                    first = index + 1;
-                }
-            }
-        }
-        if !svm.is_empty() {
-            self.set_exec_info(CL_KERNEL_EXEC_INFO_SVM_PTRS, &svm).map_err(|source| (first, source))?;
-        }
-        // By kind, and not one by one: a kernel with a list of USM cannot be enqueued on Intel's CPU runtime (-59).
-        for (name, _) in USM_ACCESS.into_iter().zip(usm).filter(|(_, reached)| *reached) {
-            self.set_exec_info(name, &[1_u32]).map_err(|source| (first, source))?;
-        }
-        Ok(())
-    }
-
-    fn set_exec_info<T>(&mut self, name: u32, value: &[T]) -> Result<(), DriverError> {
-        let call = "clSetKernelExecInfo";
-        let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
-        let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
-        // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the size given.
-        check(call, unsafe { set(self.0.raw(), name, size_of_val(value), value.as_ptr().cast()) })
-    }
-
-    /// Sets an argument. Launches that are enqueued have taken theirs with them.
-    pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
-        let call = "clSetKernelArg";
-        let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_KERNEL) })?;
-        let null: *mut c_void = std::ptr::null_mut();
-        let raw;
-        let (size, value) = match arg {
-            SetArg::Mem(mem) => match mem.address(0) {
-                Address::Buffer(handle, _) => {
-                    raw = handle;
-                    (size_of_val(&raw), (&raw const raw).cast::<c_void>())
-                }
-                Address::Pointer(pointer, allocation) => {
-                    return self.set_pointer(core, index, pointer, allocation.api());
-                }
-            },
-            // Set with all of them only: it is a list.
-            SetArg::Indirect(_) => return Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_ARG_INDEX) }),
-            SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
-            SetArg::Sampler(sampler) => {
-                raw = sampler.raw();
-                (size_of_val(&raw), (&raw const raw).cast())
-            }
-            SetArg::Local(size) => (size, std::ptr::null()),
-            SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-        };
-        // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the size given, or is the
-        // size of local memory.
-        check(call, unsafe { (core.clSetKernelArg)(self.0.raw(), index as u32, size, value) })
-    }
-
-    fn set_pointer(&mut self, core: &Core, index: usize, pointer: *mut c_void, api: Api) -> Result<(), DriverError> {
-        match api {
-            Api::Svm => {
-                let call = "clSetKernelArgSVMPointer";
-                let set = core.clSetKernelArgSVMPointer;
-                let set = set.ok_or(DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION)))?;
-                // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
-                check(call, unsafe { set(self.0.raw(), index as u32, pointer) })
-            }
-            Api::Usm(fns) => {
-                // SAFETY: as above.
-                let status = unsafe { (fns.set_arg)(self.0.raw(), index as u32, pointer) };
-                check("clSetKernelArgMemPointerINTEL", status)
-            }
-        }
-    }
-
-    pub(super) fn raw(&self) -> cl_kernel {
-        self.0.raw()
     }
 }
 

@@ -8,8 +8,8 @@ use std::ops::{Deref, DerefMut, RangeBounds};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::allocation::{self, Allocation};
-use super::buffer::{AsRegion, Buffer, Region, resolve, sealed, too_large};
+use super::allocation::{self, Allocation, Owner};
+use super::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, sealed, too_large};
 use super::context::OnDevice;
 use super::host::Element;
 use super::mem::Mem;
@@ -58,10 +58,7 @@ impl<T> Memory<T> {
     where
         T: Element,
     {
-        let caps = on.device().caps();
-        let kinds = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse];
-        let kind = kinds.into_iter().find(|kind| caps.has_memory(*kind)).unwrap_or(MemoryKind::Buffer);
-        Self::with_kind(on, kind, len)
+        Self::with_kind(on, on.device().caps().own_memory_kind(), len)
     }
 
     /// Makes `len` elements of what the host reaches by address too: USM shared memory, or else fine-grain SVM, or else USM
@@ -111,10 +108,6 @@ impl<T> Memory<T> {
         if size == 0 {
             return Err(MemoryError::Empty { what: "an allocation" }.into());
         }
-        if size as u64 > device.caps().max_allocation {
-            let (limit, device) = (device.caps().max_allocation, device.name().to_owned());
-            return Err(MemoryError::TooLarge { asked: size as u64, limit, device }.into());
-        }
         let allocation = Allocation::new(context, device, kind, size)?;
         Ok(Self { mem: Mem::of_allocation(Arc::new(allocation)), element: PhantomData })
     }
@@ -147,7 +140,7 @@ impl<T> Memory<T> {
         allocation::check_kind(device, kind)?;
         let api = allocation::api(device, kind)?;
         allocation::check_pointer(on.context(), device, api, pointer, size)?;
-        let allocation = Allocation::of(on.context(), device, kind, api, pointer, size, true);
+        let allocation = Allocation::of(on.context(), device, kind, api, pointer, size, Owner::Foreign);
         Ok(Self { mem: Mem::of_allocation(Arc::new(allocation)), element: PhantomData })
     }
 
@@ -391,6 +384,11 @@ impl<T> AsRegion<T> for Memory<T> {
         Region { mem: self.mem.clone(), offset: 0, size: self.mem.size() }
     }
 }
+
+impl<T> AsSource<T> for Memory<T> {}
+impl<T> AsDestination<T> for Memory<T> {}
+impl<T> AsSource<T> for MemorySlice<T> {}
+impl<T> AsDestination<T> for MemorySlice<T> {}
 
 impl<T> AsRegion<T> for MemorySlice<T> {
     fn region(&self) -> Region {

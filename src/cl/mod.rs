@@ -10,7 +10,7 @@
 //!   so its raw pointer is valid for as long as the handle is borrowed.
 //! - **threads**: "All OpenCL API calls are thread-safe except those that modify the state of cl_kernel objects:
 //!   clSetKernelArg, clSetKernelArgSVMPointer, clSetKernelExecInfo and clCloneKernel" (OpenCL 3.0, appendix A.2).
-//!   Arguments are set only while a [`KernelObject`](kernel::KernelObject) is being made, when nothing else has it, or
+//!   Arguments are set only while a [`KernelObject`](kernel_object::KernelObject) is being made, when nothing else has it, or
 //!   under the lock of the object that a [`Kernel`](kernel::Kernel) has for launches outside of graphs; cloning a kernel
 //!   holds the lock of the [`Kernel`](kernel::Kernel) that is cloned.
 //! - **query**: a value read with a `clGet*Info` call is plain data of exactly the size that the same call asked for.
@@ -39,18 +39,22 @@ pub(crate) mod extensions;
 pub(crate) mod fake;
 mod freed;
 mod gates;
+pub(crate) mod globals;
 pub(crate) mod handle;
 pub(crate) mod host;
 pub(crate) mod image;
 pub(crate) mod image_commands;
 mod info;
 pub(crate) mod kernel;
+pub(crate) mod kernel_object;
 pub(crate) mod map;
 pub(crate) mod map_image;
 pub(crate) mod mem;
 pub(crate) mod memory;
 pub(crate) mod places;
 pub(crate) mod program;
+pub(crate) mod program_builder;
+pub(crate) mod program_globals;
 pub(crate) mod queue;
 mod raw;
 pub(crate) mod sampler;

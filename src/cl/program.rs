@@ -2,13 +2,11 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Weak};
 
-use bytemuck::Pod;
 use opencl_sys::{
-    CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_BUILD_OPTIONS,
-    CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES, CL_PROGRAM_SOURCE,
-    cl_int, cl_program,
+    CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_BUILD_STATUS,
+    CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES, CL_PROGRAM_SOURCE, cl_int, cl_program,
 };
 
 use super::check;
@@ -17,12 +15,12 @@ use super::device::Device;
 use super::handle::{Handle, ProgramKind};
 use super::info::{self, ask};
 use super::kernel::Kernel;
-use crate::caps::Version;
-use crate::error::{ProgramError, Result, SetupError, Status};
+use super::mem::Mem;
+use super::program_builder::ProgramBuilder;
+use super::program_globals::{GlobalBinding, ProgramGlobals};
+use crate::device_global::{Declared, text};
+use crate::error::{GlobalError, ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
-
-/// Added to what clgraph builds from source: it lets arguments be checked before a driver sees them.
-const ARG_INFO: &str = "-cl-kernel-arg-info";
 
 /// A built program. Cheap to clone: clones are the same program.
 ///
@@ -42,12 +40,60 @@ struct Inner {
     context: Context,
     /// Made of built-in kernels: there is nothing to build, and drivers differ in what they call the state of it.
     built_in: bool,
+    globals: ProgramGlobals,
+}
+
+/// A program that may be gone.
+pub(super) struct WeakProgram(Weak<Inner>);
+
+impl WeakProgram {
+    pub(super) fn upgrade(&self) -> Option<Program> {
+        self.0.upgrade().map(Program)
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
 }
 
 impl Program {
     /// A program that was built for every device of its context.
     pub(super) fn of_handle(context: &Context, handle: Handle<ProgramKind>) -> Self {
-        Self(Arc::new(Inner { handle, context: context.clone(), built_in: false }))
+        Self::wrap(handle, context)
+    }
+
+    /// The same program with globals that were bound to it.
+    pub(super) fn with_globals(self, globals: ProgramGlobals) -> Result<Self> {
+        let Inner { handle, context, built_in, .. } = &*self.0;
+        let (handle, context) = (handle.try_clone()?, context.clone());
+        Ok(Self(Arc::new(Inner { handle, context, built_in: *built_in, globals })))
+    }
+
+    pub(super) fn downgrade(&self) -> WeakProgram {
+        WeakProgram(Arc::downgrade(&self.0))
+    }
+
+    pub(crate) fn bound_globals(&self) -> &ProgramGlobals {
+        &self.0.globals
+    }
+
+    /// The memory on a device of a global that belongs to this program.
+    pub(super) fn memory_of(&self, global: &Declared, device: &Device) -> Result<Mem> {
+        self.0.context.check_device(device)?;
+        let none = |why| GlobalError::NoProgram { name: global.name, why };
+        // Intel's CPU runtime refuses to name the kernels where there are none.
+        if self.kernel_names().map_or(true, |names| names.is_empty()) {
+            return Err(none("the program that has it has no kernel").into());
+        }
+        let found = self.0.globals.list().iter().find(|known| known.declared.is(global));
+        Ok(found.and_then(|found| found.mem(device)).cloned().ok_or(none("no program has it"))?)
+    }
+
+    /// The device globals that it uses, in the order of [`ProgramBuilder::global`](crate::ProgramBuilder::global), and how its
+    /// kernels get to them.
+    #[must_use]
+    pub fn globals(&self) -> Vec<GlobalBinding> {
+        self.0.globals.bindings(None)
     }
 
     pub(super) fn handle(&self) -> &Handle<ProgramKind> {
@@ -116,7 +162,12 @@ impl Program {
         check("clCreateProgramWithBuiltInKernels", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
-        let program = Self(Arc::new(Inner { handle, context: context.clone(), built_in: true }));
+        let program = Self(Arc::new(Inner {
+            handle,
+            context: context.clone(),
+            built_in: true,
+            globals: ProgramGlobals::default(),
+        }));
         // There is nothing to build, and still some drivers (PoCL) have no kernels before they were told to.
         // SAFETY: **live**; as in `ProgramBuilder::build`.
         let status = unsafe {
@@ -166,8 +217,8 @@ impl Program {
         Err(ProgramError::NotBuilt.into())
     }
 
-    fn wrap(handle: Handle<ProgramKind>, context: &Context) -> Self {
-        Self(Arc::new(Inner { handle, context: context.clone(), built_in: false }))
+    pub(super) fn wrap(handle: Handle<ProgramKind>, context: &Context) -> Self {
+        Self(Arc::new(Inner { handle, context: context.clone(), built_in: false, globals: ProgramGlobals::default() }))
     }
 
     /// The C handle, valid while this object lives.
@@ -192,7 +243,7 @@ impl Program {
     pub fn kernel_names(&self) -> Result<Vec<String>> {
         let core = Core::get()?;
         let names = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_KERNEL_NAMES))?;
-        Ok(names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+        Ok(names.split(';').filter(|name| !name.is_empty() && !text::is_own(name)).map(str::to_owned).collect())
     }
 
     /// The binary for a device, to be kept and given to [`Self::from_binary`].
@@ -272,226 +323,14 @@ impl fmt::Debug for Program {
     }
 }
 
-/// Builds a program with options and specialization constants.
-///
-/// ```
-/// # fn main() -> clgraph::Result<()> {
-/// use clgraph::{ProgramBuilder, Queue};
-/// let queue = Queue::new(&clgraph::best_device()?)?;
-/// let program = ProgramBuilder::new(&queue)
-///     .options("-DSTEP=4")
-///     .source("kernel void add(global int *a) { a[get_global_id(0)] += STEP; }")?;
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until `source`, `il` or `binary` is called"]
-pub struct ProgramBuilder {
-    context: Context,
-    options: String,
-    constants: Vec<(u32, Vec<u8>)>,
-}
-
-impl ProgramBuilder {
-    /// Builds for every device of a context.
-    pub fn new(context: &impl InContext) -> Self {
-        Self { context: context.context().clone(), options: String::new(), constants: Vec::new() }
-    }
-
-    /// Adds compiler options, for example `-cl-std=CL3.0 -DWIDTH=64`.
-    pub fn options(mut self, options: &str) -> Self {
-        if !self.options.is_empty() {
-            self.options.push(' ');
-        }
-        self.options.push_str(options);
-        self
-    }
-
-    /// Sets a specialization constant of a SPIR-V module, by its `SpecId`.
-    #[doc(alias = "clSetProgramSpecializationConstant")]
-    pub fn specialize<T: Pod>(mut self, id: u32, value: T) -> Self {
-        self.constants.push((id, bytemuck::bytes_of(&value).to_vec()));
-        self
-    }
-
-    /// Builds OpenCL C source. `-cl-kernel-arg-info` is added to the options, unless the program builds only without it.
-    ///
-    /// # Errors
-    /// [`ProgramError::BuildFailed`] with the build log; [`ProgramError::FormNotSupported`] on a device without a
-    /// compiler, or with specialization constants, which source does not have; [`ProgramError::Empty`],
-    /// [`ProgramError::ZeroByte`]; [`crate::DriverError`].
-    pub fn source(self, source: &str) -> Result<Program> {
-        if source.is_empty() {
-            return Err(ProgramError::Empty { what: "the source" }.into());
-        }
-        self.no_constants("source with specialization constants")?;
-        for device in self.context.devices() {
-            if !device.caps().compiler {
-                return Err(form_not_supported(device, "source".to_owned(), "no compiler".to_owned()).into());
-            }
-        }
-        let text = c_string("the source", source)?;
-        if self.options.contains(ARG_INFO) {
-            return self.build_source(&text);
-        }
-        let checked = self.clone().options(ARG_INFO).build_source(&text);
-        if let Err(crate::Error::Program(ProgramError::BuildFailed { .. })) = &checked {
-            // NVIDIA's compiler (580) stumbles over a kernel without parameters then. Without argument information
-            // clgraph checks less, and the report says so.
-            if let Ok(program) = self.build_source(&text) {
-                log::info!("a program does not build with {ARG_INFO}, and builds without it");
-                return Ok(program);
-            }
-        }
-        checked
-    }
-
-    fn build_source(&self, text: &CString) -> Result<Program> {
-        let core = Core::get()?;
-        let (strings, lengths) = ([text.as_ptr()], [text.as_bytes().len()]);
-        let mut status = 0;
-        // SAFETY: **live**; one string of the length given.
-        let raw = unsafe {
-            (core.clCreateProgramWithSource)(self.context.raw(), 1, strings.as_ptr(), lengths.as_ptr(), &raw mut status)
-        };
-        check("clCreateProgramWithSource", status)?;
-        // SAFETY: the call succeeded and gives its reference away.
-        self.build(core, unsafe { Handle::from_owned(raw) }?)
-    }
-
-    /// Builds a program of an intermediate language, such as SPIR-V.
-    ///
-    /// # Errors
-    /// [`ProgramError::FormNotSupported`] on a device that takes none; [`ProgramError::BuildFailed`],
-    /// [`ProgramError::Empty`]; [`crate::DriverError`].
-    pub fn il(self, il: &[u8]) -> Result<Program> {
-        if il.is_empty() {
-            return Err(ProgramError::Empty { what: "the intermediate language" }.into());
-        }
-        for device in self.context.devices() {
-            let caps = device.caps();
-            if caps.il_versions.is_empty() || caps.version < Version::new(2, 1) {
-                let has = list_or_none(&caps.il_versions, "intermediate languages");
-                return Err(form_not_supported(device, "SPIR-V".to_owned(), has).into());
-            }
-        }
-        let core = Core::get()?;
-        let Some(create) = core.clCreateProgramWithIL else {
-            return Err(SetupError::MissingFunction {
-                library: "in use".to_owned(),
-                function: "clCreateProgramWithIL",
-            }
-            .into());
-        };
-        let mut status = 0;
-        // SAFETY: **live**; `il` has the length given.
-        let raw = unsafe { create(self.context.raw(), il.as_ptr().cast(), il.len(), &raw mut status) };
-        check("clCreateProgramWithIL", status)?;
-        // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
-        if !self.constants.is_empty() {
-            let newer = self.context.devices().iter().all(|device| device.caps().version >= Version::new(2, 2));
-            let Some(set) = core.clSetProgramSpecializationConstant.filter(|_| newer) else {
-                return Err(self.constants_not_supported("specialization constants (OpenCL 2.2)"));
-            };
-            for (id, value) in &self.constants {
-                // SAFETY: **live**; the value has the size given.
-                let status = unsafe { set(handle.raw(), *id, value.len(), value.as_ptr().cast()) };
-                check("clSetProgramSpecializationConstant", status)?;
-            }
-        }
-        self.build(core, handle)
-    }
-
-    /// Builds a program of a binary made by [`Program::binary`], for the first device of the context.
-    ///
-    /// # Errors
-    /// [`ProgramError::BinaryRefused`], [`ProgramError::BuildFailed`], [`ProgramError::Empty`];
-    /// [`ProgramError::FormNotSupported`] with specialization constants; [`crate::DriverError`].
-    pub fn binary(self, binary: &[u8]) -> Result<Program> {
-        if binary.is_empty() {
-            return Err(ProgramError::Empty { what: "the binary" }.into());
-        }
-        self.no_constants("a binary with specialization constants")?;
-        let Some(device) = self.context.devices().first().cloned() else {
-            return Err(SetupError::NullHandle { what: "device" }.into());
-        };
-        let core = Core::get()?;
-        let (ids, lengths, binaries) = ([device.raw()], [binary.len()], [binary.as_ptr()]);
-        let (mut binary_status, mut status) = (0, 0);
-        // SAFETY: **live**; three lists of one entry, the binary of the length given.
-        let raw = unsafe {
-            (core.clCreateProgramWithBinary)(
-                self.context.raw(),
-                1,
-                ids.as_ptr(),
-                lengths.as_ptr(),
-                binaries.as_ptr(),
-                &raw mut binary_status,
-                &raw mut status,
-            )
-        };
-        if status == opencl_sys::CL_INVALID_BINARY || (status == 0 && binary_status != 0) {
-            // SAFETY: a program may have been made all the same; its reference is ours.
-            drop(unsafe { Handle::<ProgramKind>::from_owned(raw) });
-            return Err(ProgramError::BinaryRefused { device: device.name().to_owned() }.into());
-        }
-        check("clCreateProgramWithBinary", status)?;
-        // SAFETY: the call succeeded and gives its reference away.
-        self.build(core, unsafe { Handle::from_owned(raw) }?)
-    }
-
-    fn no_constants(&self, form: &str) -> Result<()> {
-        if self.constants.is_empty() { Ok(()) } else { Err(self.constants_not_supported(form)) }
-    }
-
-    fn constants_not_supported(&self, form: &str) -> crate::Error {
-        let device = self.context.devices().first().map_or("", Device::name).to_owned();
-        let has = "them for SPIR-V only, from OpenCL 2.2 on".to_owned();
-        ProgramError::FormNotSupported { device, form: form.to_owned(), has }.into()
-    }
-
-    fn build(&self, core: &'static Core, handle: Handle<ProgramKind>) -> Result<Program> {
-        let options = c_string("the build options", &self.options)?;
-        let _turn = self.turn();
-        // SAFETY: **live**; NULL and 0 mean every device of the program; no callback, so the call returns when done.
-        let status = unsafe {
-            (core.clBuildProgram)(handle.raw(), 0, std::ptr::null(), options.as_ptr(), None, std::ptr::null_mut())
-        };
-        let program = Program::wrap(handle, &self.context);
-        let Err(error) = check("clBuildProgram", status) else { return Ok(program) };
-        let culprit = self.context.devices().iter().find(|device| !program.is_built_for(device).unwrap_or(false));
-        let Some(device) = culprit else { return Err(error.into()) };
-        Err(ProgramError::BuildFailed {
-            device: device.name().to_owned(),
-            options: self.options.clone(),
-            status: error.status,
-            log: self.log(core, &program, device),
-        }
-        .into())
-    }
-
-    /// Intel's CPU runtime builds one program at a time in any case, and among threads that try at once one can come into a
-    /// loop that never ends: so they wait here.
-    fn turn(&self) -> Option<MutexGuard<'static, ()>> {
-        static BUILDING: Mutex<()> = Mutex::new(());
-        let loops = |device: &Device| device.caps().platform.starts_with("Intel(R)") && !device.caps().gpu;
-        self.context.devices().iter().any(loops).then(|| BUILDING.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn log(&self, core: &'static Core, program: &Program, device: &Device) -> String {
-        let query = ask!(core, clGetProgramBuildInfo, program.raw(), device.raw(), CL_PROGRAM_BUILD_LOG);
-        info::text("clGetProgramBuildInfo", query).unwrap_or_default()
-    }
-}
-
 pub(super) fn c_string(what: &'static str, text: &str) -> Result<CString, ProgramError> {
     CString::new(text).map_err(|error| ProgramError::ZeroByte { what, position: error.nul_position() })
 }
 
-fn list_or_none(names: &[String], what: &str) -> String {
+pub(super) fn list_or_none(names: &[String], what: &str) -> String {
     if names.is_empty() { format!("no {what}") } else { names.join(", ") }
 }
 
-fn form_not_supported(device: &Device, form: String, has: String) -> ProgramError {
+pub(super) fn form_not_supported(device: &Device, form: String, has: String) -> ProgramError {
     ProgramError::FormNotSupported { device: device.name().to_owned(), form, has }
 }

@@ -1,6 +1,6 @@
 //! Errors of building: which node, and what is wrong with it.
 
-use super::{DriverError, ErrorKind};
+use super::{DriverError, ErrorKind, GlobalError};
 use crate::ImageFormat;
 use crate::graph::Node;
 
@@ -38,6 +38,7 @@ impl BuildCause {
             Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Memory(error) => error.kind(),
             Self::Copier(error) => error.kind(),
+            Self::Global(error) => error.kind(),
             Self::Driver(error) => error.kind(),
             _ => ErrorKind::Invalid,
         }
@@ -384,6 +385,9 @@ pub enum BuildCause {
     /// The kernel that copies where OpenCL has no command could not be built.
     #[error("OpenCL has no command for this copy, and the kernel that does it instead could not be built: {0}")]
     Copier(super::ProgramError),
+    /// A device global.
+    #[error(transparent)]
+    Global(#[from] GlobalError),
     /// A part of a buffer could not be named.
     #[error(transparent)]
     Memory(#[from] super::MemoryError),

@@ -4,12 +4,14 @@
 //! [`Error::kind`] or the enum of the phase; all of them are non-exhaustive.
 
 mod build;
+mod global;
 mod record;
 mod run;
 mod setup;
 mod update;
 
 pub use build::{BuildCause, BuildError};
+pub use global::GlobalError;
 pub use record::RecordError;
 pub use run::{FinalizeError, SubmitError};
 pub use setup::{MemoryError, ProgramError, SetupError};
@@ -44,6 +46,9 @@ pub enum Error {
     /// Making a program or a kernel.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// Declaring, listing or using a device global.
+    #[error(transparent)]
+    Global(#[from] GlobalError),
     /// Adding a node or an edge to a graph, or asking a graph about one.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -82,6 +87,7 @@ impl Error {
             Self::Setup(error) => error.kind(),
             Self::Memory(error) => error.kind(),
             Self::Program(error) => error.kind(),
+            Self::Global(error) => error.kind(),
             Self::Build(error) => error.kind(),
             Self::Finalize(error) => error.kind(),
             Self::Record(error) => error.kind(),

@@ -15,7 +15,7 @@ use super::values::{Objects, Stale, Values, set_args};
 use super::{Executable, Inner, dump};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
-use crate::cl::kernel::KernelObjectError;
+use crate::cl::kernel_object::KernelObjectError;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::env;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
@@ -312,12 +312,13 @@ impl Graph {
         for spec in &plan.objects {
             let kernel = &state.kernels[spec.kernel.index()];
             let object = kernel
-                .with_args(set_args(state, spec.args))
+                .with_args(self.device(), set_args(state, spec.args))
                 .map_err(|error| self.object_error(flat.origins.of(spec.first).node, kernel.name().to_owned(), error));
             made.0.push(Some(Arc::new(object?)));
         }
         let objects = plan.steps.iter().map(|step| step.object.and_then(|object| made.0[object.index()].clone()));
-        Ok(Values { tables: Arc::clone(&tables), objects: Objects(objects.collect()), stale: Stale::default() })
+        let (objects, stale) = (Objects(objects.collect()), Stale::default());
+        Ok(Values { device: self.device().clone(), tables: Arc::clone(&tables), objects, stale })
     }
 
     fn object_error(&self, first: NodeId, kernel: String, error: KernelObjectError) -> Error {

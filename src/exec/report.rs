@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::caps::Caps;
+use crate::cl::device::Device;
+use crate::cl::program_globals::GlobalBinding;
 use crate::graph::{Flat, Tables};
 use crate::ir::{NodeId, Op, Warning};
 use crate::known::{self, Driver};
@@ -47,6 +49,8 @@ pub struct Report {
     pub unchecked_kernels: Vec<String>,
     /// The memory that belongs to the graph.
     pub memory: MemoryReport,
+    /// The device globals of all programs that have a kernel in the graph, and how kernels get to them.
+    pub globals: Vec<GlobalBinding>,
     /// What is allowed and perhaps not meant.
     pub warnings: Vec<String>,
 }
@@ -98,7 +102,7 @@ pub struct UpdateReport {
 }
 
 impl UpdateReport {
-    fn new(device: &crate::Device, plan: &Plan) -> Self {
+    fn new(device: &Device, plan: &Plan) -> Self {
         let native = |segment: &&Segment| segment.path == Path::Native;
         let recorded = plan.segments.iter().filter(native).map(|segment| segment.steps.len()).sum();
         let fields = device.mutable().map(|fields| fields.fields());
@@ -159,7 +163,7 @@ pub struct SegmentReport {
 }
 
 impl Report {
-    pub(super) fn new(device: &crate::Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
+    pub(super) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
         let caps = device.caps();
         let ir = &flat.tables.ir;
         let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());
@@ -194,9 +198,23 @@ impl Report {
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
             memory: MemoryReport::default(),
+            globals: globals(device, &flat.tables),
             warnings: warnings.chain(native_warnings(caps, plan)).collect(),
         }
     }
+}
+
+/// The device globals of programs, each of which is told once for each way.
+fn globals(device: &Device, tables: &Tables) -> Vec<GlobalBinding> {
+    let mut all = Vec::new();
+    for kernel in &tables.kernels {
+        for global in kernel.program().bound_globals().bindings(Some(device)) {
+            if !all.contains(&global) {
+                all.push(global);
+            }
+        }
+    }
+    all
 }
 
 /// What is to be said of command buffers, where there are some.
@@ -270,6 +288,12 @@ impl fmt::Display for Report {
         if !allocations.is_empty() {
             let (all, buffers) = (count(allocations.len(), "allocation"), count(arenas.len(), "buffer"));
             writeln!(f, "memory   {bytes} bytes for {all} in {buffers}, without sharing {bytes_apart}")?;
+        }
+        for global in self.globals.iter().take(SHOWN) {
+            writeln!(f, "global   {global}")?;
+        }
+        if let Some(rest) = self.globals.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            writeln!(f, "         and {} more", rest.len())?;
         }
         if self.gated {
             writeln!(f, "gate     a submission is held until all of it is enqueued, which is faster on this driver")?;

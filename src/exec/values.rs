@@ -4,9 +4,10 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use super::follow::Old;
+use crate::cl::device::Device;
 use crate::cl::host::HostBytes;
 use crate::cl::image_commands::PixelsAt;
-use crate::cl::kernel::{KernelObject, KernelObjectError, SetArg};
+use crate::cl::kernel_object::{KernelObject, KernelObjectError, SetArg};
 use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Status};
 use crate::graph::Tables;
@@ -16,6 +17,7 @@ use crate::plan::{Plan, Step};
 /// What the commands do. A submission that is enqueued later keeps the values that it was submitted with.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
+    pub(super) device: Device,
     pub(super) tables: Arc<Tables>,
     /// By step: the kernel object of a launch, with its arguments set. Steps with the same values may share one.
     pub(super) objects: Objects,
@@ -56,6 +58,7 @@ pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
         Arg::Sampler(id) => tables.sampler_of(*id).map_or(SetArg::Null, SetArg::Sampler),
         Arg::Local(size) => SetArg::Local(*size),
         Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),
+        Arg::Global(_) => SetArg::Kept,
         // Without its memory it names no byte: null would be an argument behind the kernel's.
         Arg::Indirect(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Indirect),
     }
@@ -79,7 +82,7 @@ impl Values {
     /// Makes a kernel object with arguments of the tables.
     #[cold]
     fn make(&self, kernel: KernelId, args: Span) -> Result<KernelObject, DriverError> {
-        let made = self.tables.kernels[kernel.index()].with_args(set_args(&self.tables, args));
+        let made = self.tables.kernels[kernel.index()].with_args(&self.device, set_args(&self.tables, args));
         made.map_err(|error| match error {
             KernelObjectError::Argument { source, .. } | KernelObjectError::Create(Error::Driver(source)) => source,
             KernelObjectError::Create(_) => DriverError::new("clCreateKernel", Status(opencl_sys::CL_OUT_OF_RESOURCES)),

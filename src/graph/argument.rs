@@ -2,16 +2,17 @@
 
 use bytemuck::Pod;
 
-use super::kernel::{Given, Launch};
+use super::launch::{Given, Launch};
 use super::parameter::{LocalMemory, Parameter};
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::globals::GlobalSlice;
 use crate::cl::image::{Image, ImageLayers};
 use crate::cl::memory::{Memory, MemorySlice};
 use crate::cl::sampler::Sampler;
 use crate::ir::Mode;
 
 /// Memory as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], a [`Memory`], a [`MemorySlice`], an
-/// [`Image`], its [layers](Image::layers), or a [`Parameter`] that is one.
+/// [`Image`], its [layers](Image::layers), a [`GlobalSlice`], or a [`Parameter`] that is one.
 pub trait BufferArg<T> {
     #[doc(hidden)]
     fn give_buffer(&self, to: &mut LaunchRef<'_>);
@@ -67,6 +68,12 @@ impl ValueArg for &Sampler {
 }
 
 impl<T> BufferArg<T> for BufferSlice<T> {
+    fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.region(self.region(), to.mode);
+    }
+}
+
+impl<T, A> BufferArg<T> for GlobalSlice<T, A> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
         to.launch.region(self.region(), to.mode);
     }

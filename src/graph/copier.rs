@@ -1,7 +1,7 @@
 //! Copies for which OpenCL has no command, as launches of a kernel: rectangles between addresses, and everything between an
 //! address and a buffer.
 
-use super::kernel::Launch;
+use super::launch::Launch;
 use super::range::Extent;
 use super::request::Target;
 use crate::cl::buffer::Region;

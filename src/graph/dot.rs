@@ -118,13 +118,17 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             let mut uses = state.ir.accesses(id).iter();
             for (index, arg) in state.ir.args(*args).iter().enumerate() {
                 let text = match arg {
-                    Arg::Buffer(of) | Arg::Indirect(of) => {
+                    Arg::Buffer(of) | Arg::Indirect(of) | Arg::Global(of) => {
                         let mode = uses.next().map_or("", |access| match access.mode {
                             Mode::Read => "read ",
                             Mode::Write => "write ",
                             Mode::ReadWrite => "read-write ",
                         });
-                        let way = if matches!(arg, Arg::Indirect(_)) { "indirect " } else { "" };
+                        let way = match arg {
+                            Arg::Indirect(_) => "indirect ",
+                            Arg::Global(_) => "device global ",
+                            _ => "",
+                        };
                         format!("{way}{mode}{}", view(of))
                     }
                     Arg::Null => "null".to_owned(),

@@ -343,7 +343,7 @@ impl Edit {
         changed: &mut Changed,
     ) -> Result<(), Mismatch> {
         if args.len() != args2.len() {
-            return Err("it reaches another number of allocations indirectly".to_owned());
+            return Err("it reaches another number of allocations indirectly, or of device globals".to_owned());
         }
         for index in 0..args.len() {
             let (old, new) = (to.ir.args(args)[index], from.ir.args(args2)[index]);
@@ -366,6 +366,12 @@ impl Edit {
                         self.arg(to, args, index, Arg::Buffer(view));
                     }
                     differs
+                }
+                (Arg::Global(view), Arg::Global(view2)) => {
+                    if !same_mem(to, view, from, view2) {
+                        return Err("its launches use other device globals".to_owned());
+                    }
+                    false
                 }
                 (Arg::Indirect(view), Arg::Indirect(view2)) => {
                     let differs = !same_mem(to, view, from, view2);

@@ -2,7 +2,7 @@
 
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
-use super::kernel::Given;
+use super::launch::Given;
 use super::request::Target;
 use super::transfer::forbid;
 use crate::caps::Caps;

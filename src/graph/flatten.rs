@@ -363,6 +363,7 @@ impl Ids {
             copied.push(match arg {
                 Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
                 Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
+                Arg::Global(of) => Arg::Global(self.view(source, *of, to)?),
                 Arg::Null => Arg::Null,
                 Arg::Sampler(of) => Arg::Sampler(to.sampler(source.sampler_of(*of)?)?),
                 Arg::Local(size) => Arg::Local(*size),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::change::other_kind;
-use super::kernel::{KernelNode, Launch};
+use super::kernel::KernelNode;
+use super::launch::Launch;
 use super::request::{Request, Target};
 use super::tables::{Tables, Writer};
 use super::{After, Graph, GraphRef, Node, State, after_methods};

@@ -10,7 +10,7 @@ use super::request::{Request, Target};
 use super::tables::Writer;
 use super::transfer::{HostRead, HostWrite, forbid};
 use super::{After, Graph, Node, after_methods};
-use crate::cl::buffer::AsRegion;
+use crate::cl::buffer::{AsDestination, AsSource};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::image::Image;
 use crate::error::{BuildCause, Result};
@@ -33,7 +33,7 @@ impl Graph {
 
     /// Starts a copy of an image's pixels to a buffer, where they are packed.
     #[doc(alias = "clEnqueueCopyImageToBuffer")]
-    pub fn copy_image_to_buffer<T>(&self, src: &Image, dst: &impl AsRegion<T>) -> ImageCopyNode<'_> {
+    pub fn copy_image_to_buffer<T>(&self, src: &Image, dst: &impl AsDestination<T>) -> ImageCopyNode<'_> {
         let copy = ImageCopy {
             src: PixelSide::Image(src.clone(), [0; 3]),
             dst: PixelSide::Buffer(dst.region()),
@@ -44,7 +44,7 @@ impl Graph {
 
     /// Starts a copy of packed pixels from a buffer to an image.
     #[doc(alias = "clEnqueueCopyBufferToImage")]
-    pub fn copy_buffer_to_image<T>(&self, src: &impl AsRegion<T>, dst: &Image) -> ImageCopyNode<'_> {
+    pub fn copy_buffer_to_image<T>(&self, src: &impl AsSource<T>, dst: &Image) -> ImageCopyNode<'_> {
         let copy = ImageCopy {
             src: PixelSide::Buffer(src.region()),
             dst: PixelSide::Image(dst.clone(), [0; 3]),

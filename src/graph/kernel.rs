@@ -1,22 +1,19 @@
-//! Kernel nodes: arguments, ranges, and everything that can be checked about them before a driver sees them.
+//! Kernel nodes: building them.
 
-use std::sync::Arc;
-
-use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
+use bytemuck::Pod;
 
 use super::argument::{BufferArg, LaunchRef, ValueArg};
-use super::fits::{Among, ArgUse, check_args, check_shared_images};
-use super::parameter::{Cell, Parameter, Value};
-use super::range::{Extent, Sizes, check_bound, check_local, check_range};
-use super::request::{Request, Target};
-use super::tables::{Binding, Cells, Writer};
+use super::launch::{Given, Launch};
+use super::parameter::Parameter;
+use super::range::Extent;
 use super::{After, Graph, Node, after_methods};
 use crate::cl::buffer::{AsRegion, Region};
-use crate::cl::context::InContext;
-use crate::cl::kernel::{ImageUse, Kernel};
-use crate::cl::sampler::Sampler;
-use crate::error::{BuildCause, Result};
-use crate::ir::{Access, Arg, Mode, NodeId, Op, Warning};
+use crate::cl::kernel::Kernel;
+use crate::device_global::{Declared, DeviceGlobal, host_access, scope};
+use crate::error::Result;
+#[allow(unused_imports)] // The documentation names them.
+use crate::error::{BuildCause, GlobalError};
+use crate::ir::Mode;
 
 impl Graph {
     /// Starts a kernel node.
@@ -51,182 +48,6 @@ pub struct KernelNode<'g> {
     graph: &'g Graph,
     after: After,
     launch: Launch,
-}
-
-/// A kernel with its arguments and its range.
-#[derive(Clone, Debug)]
-pub(crate) struct Launch {
-    pub(crate) kernel: Kernel,
-    pub(crate) args: Vec<Given>,
-    /// The by-value arguments, one behind the other.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) range: Option<Extent>,
-    pub(crate) offset: Option<Extent>,
-    pub(crate) work_group: Option<Extent>,
-    /// Up to which ranges the promise holds, where it holds for others than the one given.
-    pub(crate) bound: Option<Extent>,
-    pub(crate) prints: bool,
-    /// Memory that the kernel reaches by what it finds in memory.
-    pub(crate) indirect: Vec<(Region, Mode)>,
-    /// The arguments that parameters feed, in order.
-    pub(crate) fed: Vec<Fed>,
-}
-
-/// An argument and its parameters.
-#[derive(Clone, Debug)]
-pub(crate) struct Fed {
-    arg: usize,
-    cells: Cells,
-    /// When the value was set that the argument has.
-    time: u64,
-}
-
-impl Launch {
-    pub(crate) fn new(kernel: &Kernel) -> Self {
-        Self {
-            kernel: kernel.clone(),
-            args: Vec::with_capacity(kernel.num_args() as usize),
-            bytes: Vec::new(),
-            range: None,
-            offset: None,
-            work_group: None,
-            bound: None,
-            prints: false,
-            indirect: Vec::new(),
-            fed: Vec::new(),
-        }
-    }
-
-    /// Gives the next argument, of a parameter that is no buffer.
-    pub(crate) fn parameter(&mut self, cell: &Arc<Cell>) {
-        let arg = self.args.len();
-        let time = cell.now(|value, time| {
-            match value {
-                Value::Bytes(bytes) => self.value(bytes),
-                Value::Local(size) => self.args.push(Given::Local(*size)),
-                Value::Buffer(_) => {}
-            }
-            time
-        });
-        self.fed.push(Fed { arg, cells: Cells::from_elem(Arc::clone(cell), 1), time });
-    }
-
-    /// Gives the next argument, of a parameter that is a buffer.
-    pub(crate) fn buffer_parameter(&mut self, region: Region, mode: Option<Mode>, cell: &Arc<Cell>) {
-        self.fed.push(Fed { arg: self.args.len(), cells: Cells::from_elem(Arc::clone(cell), 1), time: 0 });
-        self.region(region, mode);
-    }
-
-    /// Gives the next argument, a buffer used as is said, or as it can be.
-    pub(crate) fn region(&mut self, region: Region, mode: Option<Mode>) {
-        match mode {
-            Some(mode) => self.args.push(Given::Buffer(region, mode)),
-            None => self.buffer(region),
-        }
-    }
-
-    /// Registers a parameter with the argument that was given last.
-    pub(crate) fn also(&mut self, cell: &Arc<Cell>) {
-        // Without an argument it belongs to none, which the checks find.
-        let arg = self.args.len().checked_sub(1).unwrap_or(usize::MAX);
-        match self.fed.last_mut().filter(|fed| fed.arg == arg) {
-            Some(fed) => fed.cells.push(Arc::clone(cell)),
-            // Time 0: whatever the parameter is comes before what was given.
-            None => self.fed.push(Fed { arg, cells: Cells::from_elem(Arc::clone(cell), 1), time: 0 }),
-        }
-    }
-
-    /// Gives the arguments that parameters feed the values that these have now.
-    #[inline(always)]
-    pub(crate) fn resolve(&mut self) {
-        if !self.fed.is_empty() {
-            self.resolve_fed();
-        }
-    }
-
-    fn resolve_fed(&mut self) {
-        for fed in &mut self.fed {
-            let Some(cell) = fed.cells.iter().max_by_key(|cell| cell.time()) else { continue };
-            let now = cell.snapshot();
-            fed.time = now.time;
-            match (self.args.get_mut(fed.arg), now.value, now.region) {
-                (Some(Given::Value(range)), Value::Bytes(bytes), _) if range.len() == bytes.len() => {
-                    self.bytes[range.clone()].copy_from_slice(&bytes);
-                }
-                (Some(Given::Local(size)), Value::Local(now), _) => *size = now,
-                (Some(Given::Buffer(of, _)), _, Some(region)) => *of = region,
-                // Found by the checks.
-                _ => {}
-            }
-        }
-    }
-
-    /// Gives the next argument, a buffer: read or written where it can be nothing else, by its flags or because its
-    /// parameter points to constant memory; otherwise read and written.
-    pub(crate) fn buffer(&mut self, region: Region) {
-        let flags = region.mem.flags();
-        let param = self.kernel.params().and_then(|params| params.get(self.args.len()));
-        match param.and_then(|param| param.access).filter(|_| region.mem.image().is_some()) {
-            Some(ImageUse::ReadOnly) => return self.args.push(Given::Buffer(region, Mode::Read)),
-            Some(ImageUse::WriteOnly) => return self.args.push(Given::Buffer(region, Mode::Write)),
-            Some(ImageUse::ReadWrite) => return self.args.push(Given::Buffer(region, Mode::ReadWrite)),
-            None => {}
-        }
-        if flags & CL_MEM_WRITE_ONLY != 0 {
-            return self.args.push(Given::Buffer(region, Mode::Write));
-        }
-        let reads = flags & CL_MEM_READ_ONLY != 0
-            || self.kernel.params().and_then(|params| params.get(self.args.len())).is_some_and(|param| param.is_const);
-        self.args.push(Given::Buffer(region, if reads { Mode::Read } else { Mode::ReadWrite }));
-    }
-
-    /// Forgets all but the kernel.
-    #[inline(always)] // See `ExecuteKernel::go`.
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        // What has to be dropped is mostly not there.
-        if !self.args.is_empty() {
-            self.args.clear();
-        }
-        if !self.fed.is_empty() {
-            self.fed.clear();
-        }
-        if !self.indirect.is_empty() {
-            self.indirect.clear();
-        }
-        (self.range, self.offset, self.work_group, self.bound, self.prints) = (None, None, None, None, false);
-    }
-
-    /// Gives the next argument, a value.
-    pub(crate) fn value(&mut self, value: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        self.args.push(Given::Value(start..self.bytes.len()));
-    }
-}
-
-/// An argument as it was given.
-#[derive(Clone, Debug)]
-pub(crate) enum Given {
-    Buffer(Region, Mode),
-    Null,
-    Local(usize),
-    /// A range of the builder's bytes.
-    Value(std::ops::Range<usize>),
-    Sampler(Sampler),
-}
-
-impl Given {
-    pub(super) fn what(&self) -> &'static str {
-        match self {
-            Self::Buffer(region, _) if region.mem.image().is_some() => "an image",
-            Self::Buffer(..) => "a buffer",
-            Self::Sampler(_) => "a sampler",
-            Self::Null => "a null buffer",
-            Self::Local(_) => "a size of local memory",
-            Self::Value(_) => "a value",
-        }
-    }
 }
 
 impl KernelNode<'_> {
@@ -273,6 +94,41 @@ impl KernelNode<'_> {
 
     fn reached(mut self, region: Region, mode: Mode) -> Self {
         self.launch.indirect.push((region, mode));
+        self
+    }
+
+    /// Says that the kernel only reads a [`DeviceGlobal`] of its program. Of those about which nothing is said it then uses none;
+    /// without a word about any it counts as reading and writing all that its program lists.
+    pub fn global_read<T: Pod, A: host_access::Property, S: scope::Property>(
+        self,
+        global: &'static DeviceGlobal<T, A, S>,
+    ) -> Self {
+        self.global(Some((global.declared(), Mode::Read)))
+    }
+
+    /// As [`global_read`](Self::global_read), for one that the kernel writes without reading what was in it.
+    pub fn global_write<T: Pod, A: host_access::Property, S: scope::Property>(
+        self,
+        global: &'static DeviceGlobal<T, A, S>,
+    ) -> Self {
+        self.global(Some((global.declared(), Mode::Write)))
+    }
+
+    /// As [`global_read`](Self::global_read), for one that the kernel reads and writes.
+    pub fn global_read_write<T: Pod, A: host_access::Property, S: scope::Property>(
+        self,
+        global: &'static DeviceGlobal<T, A, S>,
+    ) -> Self {
+        self.global(Some((global.declared(), Mode::ReadWrite)))
+    }
+
+    /// Says that the kernel uses no device global.
+    pub fn no_globals(self) -> Self {
+        self.global(None)
+    }
+
+    fn global(mut self, global: Option<(Declared, Mode)>) -> Self {
+        self.launch.uses_global(global);
         self
     }
 
@@ -356,7 +212,7 @@ impl KernelNode<'_> {
     /// [`BuildCause::NoLocalMemory`]; [`BuildCause::NoRange`],
     /// [`BuildCause::Dimensions`], [`BuildCause::WorkGroup`]; [`BuildCause::AccessForbidden`];
     /// [`BuildCause::OtherContext`] for the kernel, a buffer, an image or a sampler; [`BuildCause::ImageAccess`] and
-    /// [`BuildCause::ImageShared`] for images; [`BuildCause::NotSupported`] for a kernel that takes pipes, and for images that the
+    /// [`BuildCause::ImageShared`] for images; [`GlobalError::NotListed`], in [`BuildCause::Global`]; [`BuildCause::NotSupported`] for a kernel that takes pipes, and for images that the
     /// device cannot have, cannot have read and written by one kernel, or does not see; and those of [`EmptyNode::add`](super::EmptyNode::add).
     ///
     /// # Safety
@@ -390,159 +246,4 @@ impl KernelNode<'_> {
         self.launch.resolve();
         self.graph.replace(node, self.launch, &self.after)
     }
-}
-
-impl Launch {
-    /// The first argument that a parameter feeds.
-    pub(crate) fn first_fed(&self) -> Option<usize> {
-        self.fed.first().map(|fed| fed.arg)
-    }
-
-    #[cold]
-    fn check_images(&self) -> Result<(), BuildCause> {
-        let uses = self.args.iter().enumerate().filter_map(|(index, arg)| match arg {
-            Given::Buffer(region, mode) => Some(ArgUse { index, region: region.clone(), mode: *mode }),
-            _ => None,
-        });
-        check_shared_images(&uses.collect::<Vec<_>>())
-    }
-
-    /// Its range as drivers take it, once it was checked.
-    #[inline]
-    pub(crate) fn sizes(&self, built: Option<usize>) -> Sizes<'_> {
-        let facts = self.kernel.facts_at(built);
-        Sizes::of(self.range.as_ref(), self.offset.as_ref(), self.work_group.as_ref(), facts)
-    }
-
-    /// Whether what is reached indirectly has addresses.
-    fn check_indirect(&self, target: &Target<'_>) -> Result<(), BuildCause> {
-        for (region, _) in &self.indirect {
-            target.check_context(region, "memory that is reached indirectly")?;
-            if !region.mem.kind().is_pointer() {
-                return Err(BuildCause::NotSupported {
-                    what: "reaching a buffer indirectly".to_owned(),
-                    why: "it has no address: use memory of another kind (`Memory::with_kind`)".to_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether parameters fit the arguments that they are registered with.
-    fn check_fed(&self) -> Result<(), BuildCause> {
-        for Fed { arg, cells, .. } in &self.fed {
-            let index = *arg;
-            let Some(given) = self.args.get(index) else {
-                let (parameter, argument) =
-                    (cells.first().map_or_else(String::new, |cell| cell.what()), "not given yet");
-                return Err(BuildCause::Parameter { index: 0, parameter, argument: argument.to_owned() });
-            };
-            for cell in cells {
-                let now = cell.snapshot();
-                let fits = match (given, &now.value, &now.region) {
-                    (Given::Value(range), Value::Bytes(bytes), _) => range.len() == bytes.len(),
-                    (Given::Local(_), Value::Local(_), _) => true,
-                    (Given::Buffer(of, _), _, Some(region)) => match (of.mem.image(), region.mem.image()) {
-                        (None, None) => (region.offset, region.size) == (of.offset, of.size),
-                        (Some(one), Some(other)) => (one.shape, one.format) == (other.shape, other.format),
-                        _ => false,
-                    },
-                    _ => false,
-                };
-                if !fits {
-                    let argument = match given {
-                        Given::Value(range) => format!("a value of {} bytes", range.len()),
-                        Given::Buffer(of, _) if of.mem.image().is_some() => given.what().to_owned(),
-                        Given::Buffer(of, _) => format!("bytes {}..{} of a buffer", of.offset, of.offset + of.size),
-                        given => given.what().to_owned(),
-                    };
-                    return Err(BuildCause::Parameter { index, parameter: cell.what(), argument });
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Request for Launch {
-    type Checked = Checked;
-
-    fn subject(&self) -> String {
-        format!("kernel `{}`", self.kernel.name())
-    }
-
-    #[inline(always)] // See `ExecuteKernel::go`.
-    fn check(&self, target: &Target<'_>) -> Result<Checked, BuildCause> {
-        if self.kernel.program().context() != target.context {
-            return Err(BuildCause::OtherContext { what: "the kernel's program".to_owned() });
-        }
-        let caps = target.device.caps();
-        let Among { local, images, loose, addresses } = check_args(target, &self.kernel, &self.args, caps)?;
-        if !self.indirect.is_empty() {
-            self.check_indirect(target)?;
-        }
-        let built = self.kernel.place_of(target.device);
-        let facts = self.kernel.facts_at(built);
-        check_range(self.range.as_ref(), self.offset.as_ref(), self.work_group.as_ref(), facts, caps)?;
-        check_local(local, facts, caps)?;
-        if images {
-            self.check_images()?;
-        }
-        if !self.fed.is_empty() {
-            self.check_fed()?;
-        }
-        if self.bound.is_some() {
-            check_bound(&self.sizes(built).grid(), self.bound)?;
-        }
-        Ok(Checked { built, loose, addresses: addresses || !self.indirect.is_empty() })
-    }
-
-    fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let grid = self.sizes(checked.built).grid();
-        let Self { kernel, args, bytes, prints, fed, bound, indirect, .. } = self;
-        let id = state.kernel(&kernel, checked.built.is_some());
-        let base = state.ir.push_bytes(&bytes)?;
-        let node = NodeId(state.ir.len() as u32);
-        let mut lowered = Vec::with_capacity(args.len());
-        for (index, arg) in args.into_iter().enumerate() {
-            lowered.push(match arg {
-                Given::Buffer(region, mode) => {
-                    let access = state.access(&region, mode);
-                    let view = access.view;
-                    state.keep(view);
-                    accesses.push(access);
-                    if mode.writes() && kernel.params().is_some_and(|params| params[index].is_const) {
-                        state.ir.warnings.push(Warning::WritesConst { node, index });
-                    }
-                    Arg::Buffer(view)
-                }
-                Given::Null => Arg::Null,
-                Given::Sampler(sampler) => Arg::Sampler(state.sampler(&sampler)?),
-                Given::Local(size) => Arg::Local(size),
-                Given::Value(range) => Arg::Value(base.part(range)),
-            });
-        }
-        for (region, mode) in indirect {
-            let access = state.access(&region, mode);
-            state.keep(access.view);
-            lowered.push(Arg::Indirect(access.view));
-            accesses.push(access);
-        }
-        let args = state.ir.push_args(lowered.into_iter())?;
-        let place = |arg: usize| args.ends().0 + arg as u32;
-        state.bindings.extend(fed.into_iter().map(|Fed { arg, cells, time }| Binding { arg: place(arg), cells, time }));
-        let bound = bound.map(|bound| Box::new(bound.sizes));
-        Some(Op::Kernel { kernel: id, args, grid, bound, prints })
-    }
-}
-
-/// What the checks of a launch found out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Checked {
-    /// Which of the devices that the program was built for it is, if it is one.
-    pub(crate) built: Option<usize>,
-    /// Whether it uses what drivers are known not to keep while it waits.
-    pub(crate) loose: bool,
-    /// Whether it uses memory with addresses.
-    pub(crate) addresses: bool,
 }

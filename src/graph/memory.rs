@@ -8,7 +8,7 @@ use super::argument::{BufferArg, LaunchRef};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, State, after_methods};
-use crate::cl::buffer::{AsRegion, Region, sealed, too_large};
+use crate::cl::buffer::{AsDestination, AsRegion, AsSource, Region, sealed, too_large};
 use crate::cl::host::Element;
 use crate::cl::mem::Mem;
 use crate::cl::memory::MemorySlice;
@@ -265,6 +265,9 @@ impl<T> fmt::Debug for GraphMemory<T> {
 }
 
 impl<T> sealed::Sealed<T> for GraphMemory<T> {}
+
+impl<T> AsSource<T> for GraphMemory<T> {}
+impl<T> AsDestination<T> for GraphMemory<T> {}
 
 impl<T> AsRegion<T> for GraphMemory<T> {
     fn region(&self) -> Region {

@@ -15,6 +15,7 @@ pub(crate) mod hint;
 pub(crate) mod image;
 pub(crate) mod image_copy;
 pub(crate) mod kernel;
+pub(crate) mod launch;
 pub(crate) mod memory;
 mod parameter;
 mod query;

@@ -1,11 +1,11 @@
 //! Rectangular copies.
 
 use super::copier;
-use super::kernel::{Checked, Launch};
+use super::launch::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, after_methods};
-use crate::cl::buffer::{AsRegion, Region};
+use crate::cl::buffer::{AsDestination, AsSource, Region};
 use crate::cl::host::Element;
 use crate::cl::places::rect_origin;
 use crate::error::{BuildCause, Result};
@@ -29,7 +29,7 @@ impl Graph {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "clEnqueueCopyBufferRect")]
-    pub fn copy_rect<T: Element>(&self, src: &impl AsRegion<T>, dst: &impl AsRegion<T>) -> CopyRectNode<'_> {
+    pub fn copy_rect<T: Element>(&self, src: &impl AsSource<T>, dst: &impl AsDestination<T>) -> CopyRectNode<'_> {
         let side = |region| Side { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
         let rect = Rect { element: size_of::<T>(), region: None, src: side(src.region()), dst: side(dst.region()) };
         CopyRectNode { graph: self, after: After::default(), rect }

@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
 use super::copier;
-use super::kernel::{Checked, Launch};
+use super::launch::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, Nodes, after_methods};
-use crate::cl::buffer::{AsRegion, Region};
+use crate::cl::buffer::{AsDestination, AsSource, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::map::MapMode;
 use crate::error::{BuildCause, Result};
@@ -26,7 +26,7 @@ impl Graph {
     #[doc(alias = "clEnqueueCopyBuffer")]
     #[doc(alias = "clEnqueueSVMMemcpy")]
     #[doc(alias = "clEnqueueMemcpyINTEL")]
-    pub fn copy<T>(&self, src: &impl AsRegion<T>, dst: &impl AsRegion<T>) -> CopyNode<'_> {
+    pub fn copy<T>(&self, src: &impl AsSource<T>, dst: &impl AsDestination<T>) -> CopyNode<'_> {
         CopyNode { graph: self, after: After::default(), copy: Copy { src: src.region(), dst: dst.region() } }
     }
 
@@ -35,7 +35,7 @@ impl Graph {
     #[doc(alias = "clEnqueueFillBuffer")]
     #[doc(alias = "clEnqueueSVMMemFill")]
     #[doc(alias = "clEnqueueMemFillINTEL")]
-    pub fn fill<T: Element>(&self, dst: &impl AsRegion<T>, value: T) -> FillNode<'_> {
+    pub fn fill<T: Element>(&self, dst: &impl AsDestination<T>, value: T) -> FillNode<'_> {
         let pattern = bytemuck::bytes_of(&value).to_vec();
         FillNode { graph: self, after: After::default(), fill: Fill { dst: dst.region(), pattern } }
     }
@@ -45,7 +45,7 @@ impl Graph {
     /// The graph keeps the data. A `Vec`, a `Box` of a slice or an `Arc` is taken over, a borrowed slice is copied.
     /// Other data for one submission: [`Submit::with`](crate::Submit::with).
     #[doc(alias = "clEnqueueWriteBuffer")]
-    pub fn write<T: Element>(&self, dst: &impl AsRegion<T>, data: impl Into<HostData<T>>) -> WriteNode<'_, T> {
+    pub fn write<T: Element>(&self, dst: &impl AsDestination<T>, data: impl Into<HostData<T>>) -> WriteNode<'_, T> {
         let write = Write { dst: dst.region(), data: data.into().into_bytes() };
         WriteNode { graph: self, after: After::default(), write, element: PhantomData }
     }
@@ -53,7 +53,7 @@ impl Graph {
     /// Starts a host read of the whole source. Each submission has a result of its own:
     /// [`Submission::get`](crate::Submission::get).
     #[doc(alias = "clEnqueueReadBuffer")]
-    pub fn read<T: Element>(&self, src: &impl AsRegion<T>) -> ReadNode<'_, T> {
+    pub fn read<T: Element>(&self, src: &impl AsSource<T>) -> ReadNode<'_, T> {
         let read = Read { src: src.region(), align: align_of::<T>() };
         ReadNode { graph: self, after: After::default(), read, element: PhantomData }
     }

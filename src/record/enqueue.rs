@@ -9,7 +9,7 @@ use super::event::Event;
 use super::execute::{no_event, nothing};
 use super::queue::Queue;
 use crate::cl::allocation::Entering;
-use crate::cl::buffer::{AsRegion, Region};
+use crate::cl::buffer::{AsDestination, AsRegion, AsSource, Region};
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Completed, Element, HostData, Slot};
@@ -77,7 +77,7 @@ impl Queue {
     fn fill_buffer<T: Element>(
         &self,
         want: bool,
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsDestination<T>,
         pattern: &[T],
         (offset, size): (usize, usize),
         waits: &[&Event],
@@ -91,7 +91,7 @@ impl Queue {
     fn write_buffer_owned<T: Element>(
         &self,
         want: bool,
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsDestination<T>,
         offset: usize,
         data: HostData<T>,
         waits: &[&Event],
@@ -106,7 +106,7 @@ impl Queue {
     fn write_buffer<T: Element>(
         &self,
         want: bool,
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsDestination<T>,
         offset: usize,
         data: &[T],
         waits: &[&Event],
@@ -147,7 +147,7 @@ impl Queue {
     #[doc(alias = "clEnqueueReadBuffer")]
     pub fn enqueue_read_buffer<T: Element>(
         &self,
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsSource<T>,
         offset: usize,
         data: &mut [T],
         event_wait_list: &[&Event],
@@ -193,7 +193,7 @@ impl Queue {
     /// ```
     pub fn enqueue_read_buffer_owned<T: Element>(
         &self,
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsSource<T>,
         offset: usize,
         len: usize,
         event_wait_list: &[&Event],
@@ -259,7 +259,7 @@ impl Queue {
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn map<T: Element>(
         &self,
-        memory: &impl AsRegion<T>,
+        memory: &(impl AsSource<T> + AsDestination<T>),
         mode: MapMode,
         event_wait_list: &[&Event],
     ) -> Result<Mapped<T>> {
@@ -388,8 +388,8 @@ commands! {
     /// [`crate::DriverError`] when the driver refuses.
     #[doc(alias = "clEnqueueCopyBuffer")]
     fn enqueue_copy_buffer<T>(
-        src_buffer: &impl AsRegion<T>,
-        dst_buffer: &impl AsRegion<T>,
+        src_buffer: &impl AsSource<T>,
+        dst_buffer: &impl AsDestination<T>,
         src_offset: usize,
         dst_offset: usize,
         size: usize,
@@ -404,8 +404,8 @@ commands! {
     /// [`BuildCause::Rect`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueCopyBufferRect")]
     fn enqueue_copy_buffer_rect<T>(
-        src_buffer: &impl AsRegion<T>,
-        dst_buffer: &impl AsRegion<T>,
+        src_buffer: &impl AsSource<T>,
+        dst_buffer: &impl AsDestination<T>,
         src_origin: [usize; 3],
         dst_origin: [usize; 3],
         region: [usize; 3],
@@ -426,7 +426,7 @@ commands! {
     /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueFillBuffer")]
     fn enqueue_fill_buffer<T: Element>(
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsDestination<T>,
         pattern: &[T],
         offset: usize,
         size: usize,
@@ -441,7 +441,7 @@ commands! {
     /// [`BuildCause::AccessForbidden`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueWriteBuffer")]
     fn enqueue_write_buffer<T: Element>(
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsDestination<T>,
         offset: usize,
         data: &[T],
     ) "clEnqueueWriteBuffer" => |queue, want, waits| {
@@ -453,7 +453,7 @@ commands! {
     /// # Errors
     /// As [`enqueue_write_buffer`](Self::enqueue_write_buffer).
     fn enqueue_write_buffer_owned<T: Element>(
-        buffer: &impl AsRegion<T>,
+        buffer: &impl AsDestination<T>,
         offset: usize,
         data: impl Into<HostData<T>>,
     ) "clEnqueueWriteBuffer" => |queue, want, waits| {

@@ -9,15 +9,18 @@ use super::queue::Queue;
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
+use crate::cl::globals::GlobalSlice;
 use crate::cl::image::{Image, ImageLayers};
-use crate::cl::kernel::{Kernel, KernelObject, KernelObjectError, SetArg};
+use crate::cl::kernel::Kernel;
+use crate::cl::kernel_object::{KernelObject, KernelObjectError, SetArg};
 use crate::cl::mem::Mem;
 use crate::cl::memory::{Memory, MemorySlice};
 use crate::cl::sampler::Sampler;
 use crate::cl::watch;
+use crate::device_global::{DeviceGlobal, host_access, scope};
 use crate::error::{BuildCause, BuildError, DriverError, ProgramError, Result, Status};
 use crate::graph::hint::Given as Hinted;
-use crate::graph::kernel::{Checked, Given, Launch};
+use crate::graph::launch::{Checked, Given, Launch};
 use crate::graph::rect::{Laid, Rect};
 use crate::graph::request::Request;
 use crate::graph::transfer::{Copy, Fill, Write};
@@ -150,6 +153,7 @@ impl Run for Launch {
             }
         }
         self.indirect.iter().for_each(|(region, _)| each(&region.mem));
+        self.kernel.program().bound_globals().mems().for_each(each);
     }
 
     #[inline]
@@ -170,10 +174,10 @@ impl Launch {
             return Err(BuildError::new(self.subject(), BuildCause::ParameterExecuted { index }).into());
         }
         let Self { kernel, args, bytes, .. } = self;
-        if checked.built.is_none() {
+        let Some(place) = checked.built else {
             let device = to.queue.device().name().to_owned();
             return Err(ProgramError::NotBuiltFor { kernel: kernel.name().to_owned(), device }.into());
-        }
+        };
         let sizes = self.sizes(checked.built);
         if sizes.global.contains(&0) {
             return nothing(to);
@@ -188,11 +192,11 @@ impl Launch {
         let launch =
             |object: &KernelObject| enqueue::kernel(to, object, sizes.dims, sizes.offset, sizes.global, sizes.local);
         let launched = if self.indirect.is_empty() {
-            kernel.launch(args, launch)
+            kernel.launch(place, args, launch)
         } else {
             // What a launch reaches indirectly cannot be taken from a kernel object again.
             let indirect = self.indirect.iter().map(|(region, _)| SetArg::Indirect(&region.mem));
-            kernel.with_args(args.chain(indirect)).map(|object| launch(&object))
+            kernel.with_args(to.queue.device(), args.chain(indirect)).map(|object| launch(&object))
         };
         match launched {
             Ok(event) => Ok(event?),
@@ -244,6 +248,12 @@ impl<T> KernelArg for BufferSlice<T> {
 }
 
 impl<T> KernelArg for Memory<T> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        self.give_buffer(to);
+    }
+}
+
+impl<T, A> KernelArg for GlobalSlice<T, A> {
     fn give(&self, to: &mut LaunchRef<'_>) {
         self.give_buffer(to);
     }
@@ -390,6 +400,39 @@ impl<'k> ExecuteKernel<'k> {
     /// The same, memory that the kernel writes without reading what was in it.
     pub fn set_indirect_write<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
         self.launch.indirect.push((memory.region(), Mode::Write));
+        self
+    }
+
+    /// Says that the kernel only reads a [`DeviceGlobal`] of its program: see [`KernelNode::global_read`](crate::KernelNode::global_read).
+    pub fn set_global_read<T: Pod, A: host_access::Property, S: scope::Property>(
+        &mut self,
+        global: &'static DeviceGlobal<T, A, S>,
+    ) -> &mut Self {
+        self.launch.uses_global(Some((global.declared(), Mode::Read)));
+        self
+    }
+
+    /// The same, one that the kernel writes without reading what was in it.
+    pub fn set_global_write<T: Pod, A: host_access::Property, S: scope::Property>(
+        &mut self,
+        global: &'static DeviceGlobal<T, A, S>,
+    ) -> &mut Self {
+        self.launch.uses_global(Some((global.declared(), Mode::Write)));
+        self
+    }
+
+    /// The same, one that the kernel reads and writes.
+    pub fn set_global_read_write<T: Pod, A: host_access::Property, S: scope::Property>(
+        &mut self,
+        global: &'static DeviceGlobal<T, A, S>,
+    ) -> &mut Self {
+        self.launch.uses_global(Some((global.declared(), Mode::ReadWrite)));
+        self
+    }
+
+    /// Says that the kernel uses no device global.
+    pub fn set_no_globals(&mut self) -> &mut Self {
+        self.launch.uses_global(None);
         self
     }
 

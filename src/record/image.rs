@@ -8,7 +8,7 @@ use super::enqueue::{PendingRead, region, through};
 use super::event::Event;
 use super::execute::{Run, no_event, nothing};
 use super::queue::Queue;
-use crate::cl::buffer::{AsRegion, Region};
+use crate::cl::buffer::{AsDestination, AsSource, Region};
 use crate::cl::enqueue::{To, Waits};
 use crate::cl::event::DriverEvent;
 use crate::cl::host::{Element, HostData, Slot};
@@ -280,7 +280,7 @@ commands! {
     #[doc(alias = "clEnqueueCopyImageToBuffer")]
     fn enqueue_copy_image_to_buffer<T>(
         src_image: &Image,
-        dst_buffer: &impl AsRegion<T>,
+        dst_buffer: &impl AsDestination<T>,
         src_origin: [usize; 3],
         region: [usize; 3],
         dst_offset: usize,
@@ -297,7 +297,7 @@ commands! {
     /// As [`enqueue_copy_image`](Self::enqueue_copy_image), and [`BuildCause::OutOfBounds`].
     #[doc(alias = "clEnqueueCopyBufferToImage")]
     fn enqueue_copy_buffer_to_image<T>(
-        src_buffer: &impl AsRegion<T>,
+        src_buffer: &impl AsSource<T>,
         dst_image: &Image,
         src_offset: usize,
         dst_origin: [usize; 3],

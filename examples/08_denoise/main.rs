@@ -1,7 +1,7 @@
 //! Takes noise out of a photograph by non-local means: by a graph of images and a sampler, and by one of buffers. The
 //! pictures agree within rounding, and come nearer to the photograph without noise.
 //!
-//! `cargo run --release --example 05_denoise [PICTURE]`
+//! `cargo run --release --example 08_denoise [PICTURE]`
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     match run(picture) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("05_denoise: {error}");
+            eprintln!("08_denoise: {error}");
             ExitCode::FAILURE
         }
     }
@@ -71,7 +71,7 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
     let mut both = RgbImage::new(2 * photograph.width(), photograph.height());
     both.copy_from(&to_picture(size, &noisy), 0, 0)?;
     both.copy_from(&to_picture(size, &denoised), photograph.width(), 0)?;
-    let file = root.join("target/05_denoise.png");
+    let file = root.join("target/08_denoise.png");
     both.save(&file)?;
     println!("written    {}, before and after", file.display());
     if after < before + 3.0 { Err("there is about as much noise as before".into()) } else { Ok(()) }

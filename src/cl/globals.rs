@@ -1,0 +1,401 @@
+//! Device globals on devices: what a context has of them, and their memory as commands name it.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytemuck::Pod;
+use opencl_sys::{CL_MEM_READ_WRITE, cl_context};
+
+use super::allocation::{self, Allocation, Api, Owner};
+use super::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, sealed};
+use super::context::{Context, OnDevice};
+use super::device::Device;
+use super::enqueue::{self, To, Waits};
+use super::freed;
+use super::handle::{ContextKind, Handle, MemKind};
+use super::host::{Element, HostBytes, HostData};
+use super::mem::{Backing, Mem, MemInner};
+use super::program::{Program, WeakProgram};
+use super::queue::{DriverQueue, QueueProperties};
+use crate::caps::MemoryKind;
+use crate::device_global::host_access::{Property as Access, Readable, Writable};
+use crate::device_global::scope::Property as Scope;
+use crate::device_global::{Declared, DeviceGlobal, Elements};
+use crate::error::{GlobalError, MemoryError, Result};
+
+/// What a `cl_context` has of device globals, however many [`Context`]s wrap it. Their memory is given back with the last of
+/// these: every use of it keeps one.
+pub(super) struct Registry {
+    known: Mutex<Known>,
+    /// The memory belongs to it.
+    context: Handle<ContextKind>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The first declaration of each name.
+    declared: HashMap<&'static str, Declared>,
+    /// The memory of each, by name and device.
+    shared: HashMap<(&'static str, usize), Shared>,
+    /// The program that has it to itself.
+    programs: HashMap<&'static str, WeakProgram>,
+}
+
+/// The memory of a global, without the context that it keeps alive as long as somebody uses it.
+enum Shared {
+    Buffer { handle: Handle<MemKind>, size: usize },
+    Pointer { pointer: NonNull<c_void>, api: Api, kind: MemoryKind, size: usize, last: Weak<Allocation> },
+}
+
+// SAFETY: **threads**; the address is used by commands only, whose order is the user's affair.
+unsafe impl Send for Shared {}
+
+impl Registry {
+    /// That of a context.
+    pub(super) fn of(context: &Handle<ContextKind>) -> Result<Arc<Self>> {
+        static ALL: Mutex<Option<HashMap<usize, Weak<Registry>>>> = Mutex::new(None);
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = all.get_or_insert_default();
+        let address = context.raw().addr();
+        if let Some(known) = all.get(&address).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        all.retain(|_, registry| registry.strong_count() > 0);
+        let registry = Arc::new(Self { known: Mutex::default(), context: context.try_clone()? });
+        all.insert(address, Arc::downgrade(&registry));
+        Ok(registry)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says no to a second variable of one name.
+    pub(super) fn declare(&self, global: &Declared) -> Result<(), GlobalError> {
+        self.lock().declare(global)
+    }
+
+    /// Says no to a second program with a global that belongs to one.
+    pub(super) fn check_place(&self, global: &Declared) -> Result<(), GlobalError> {
+        let other = self.lock().programs.get(global.name).and_then(WeakProgram::upgrade);
+        if other.is_some() { Err(GlobalError::OtherProgram { name: global.name }) } else { Ok(()) }
+    }
+
+    /// Gives globals to a program, or none of them.
+    pub(super) fn take_places(&self, globals: &[&'static str], program: &Program) -> Result<(), GlobalError> {
+        let mut known = self.lock();
+        let taken = |name: &&&'static str| known.programs.get(**name).is_some_and(WeakProgram::is_alive);
+        if let Some(name) = globals.iter().find(taken) {
+            return Err(GlobalError::OtherProgram { name });
+        }
+        known.programs.extend(globals.iter().map(|name| (*name, program.downgrade())));
+        Ok(())
+    }
+
+    /// The program that has a global to itself.
+    fn program_of(&self, global: &Declared) -> Result<Program, GlobalError> {
+        self.declare(global)?;
+        let program = self.lock().programs.get(global.name).and_then(WeakProgram::upgrade);
+        program.ok_or(GlobalError::NoProgram { name: global.name, why: "no program has it" })
+    }
+}
+
+impl Known {
+    fn declare(&mut self, global: &Declared) -> Result<(), GlobalError> {
+        let first = self.declared.entry(global.name).or_insert(*global);
+        if first.is(global) {
+            return Ok(());
+        }
+        Err(GlobalError::NameClash {
+            name: global.name,
+            first: first.location,
+            first_type: first.type_name,
+            second: global.location,
+            second_type: global.type_name,
+        })
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, shared) in known.shared.drain() {
+            // SAFETY: **live** for the context; whoever used the memory kept a `Context`, which keeps this.
+            unsafe { shared.give_back(self.context.raw()) };
+        }
+    }
+}
+
+impl Shared {
+    /// Memory for a global, with its initial value.
+    fn new(context: &Context, device: &Device, global: &Declared) -> Result<Self> {
+        let kind = device.caps().own_memory_kind();
+        if kind == MemoryKind::Buffer {
+            let mem = Buffer::<u8>::new(context, global.size)?.region().mem;
+            initialize(context, device, &mem, global)?;
+            return Ok(Self::Buffer { handle: mem.handle()?.try_clone()?, size: global.size });
+        }
+        let (pointer, api) = allocation::allocate(context, device, kind, global.size)?;
+        let mut shared = Self::Pointer { pointer, api, kind, size: global.size, last: Weak::new() };
+        let filled = shared.mem(context, device).and_then(|mem| initialize(context, device, &mem, global));
+        if let Err(error) = filled {
+            // SAFETY: **live** for the context, in which it was allocated, and nobody else has it.
+            unsafe { shared.give_back(context.raw()) };
+            return Err(error);
+        }
+        Ok(shared)
+    }
+
+    /// # Safety
+    /// The context is the one that it was allocated in, and nothing uses it.
+    unsafe fn give_back(self, context: cl_context) {
+        if let Self::Pointer { pointer, api, .. } = self {
+            // SAFETY: the caller's promise; it came from an allocation and is given back by this alone.
+            unsafe { freed::Memory::new(pointer, api).give_back(context) };
+        }
+    }
+
+    fn mem(&mut self, context: &Context, device: &Device) -> Result<Mem> {
+        match self {
+            Self::Buffer { handle, size } => {
+                let (handle, size) = (handle.try_clone()?, *size);
+                let (root, parent, image) = (handle.raw().addr(), None, None);
+                let (backing, context) = (Backing::Buffer(handle), context.clone());
+                let flags = CL_MEM_READ_WRITE;
+                Ok(Mem::new(MemInner {
+                    root,
+                    root_size: size,
+                    backing,
+                    context,
+                    offset: 0,
+                    size,
+                    parent,
+                    image,
+                    flags,
+                }))
+            }
+            Self::Pointer { pointer, api, kind, size, last } => {
+                let allocation = last.upgrade().unwrap_or_else(|| {
+                    let of = Allocation::of(context, device, *kind, *api, *pointer, *size, Owner::Context);
+                    let allocation = Arc::new(of);
+                    *last = Arc::downgrade(&allocation);
+                    allocation
+                });
+                Ok(Mem::of_allocation(allocation))
+            }
+        }
+    }
+}
+
+/// The memory that programs of a context share.
+pub(super) fn shared(context: &Context, device: &Device, global: &Declared) -> Result<Mem> {
+    context.check_device(device)?;
+    // Held meanwhile: who comes second gets the same memory, with its value in it.
+    let mut known = context.globals().lock();
+    known.declare(global)?;
+    let key = (global.name, device.raw().addr());
+    if let Some(shared) = known.shared.get_mut(&key) {
+        return shared.mem(context, device);
+    }
+    let mut shared = Shared::new(context, device, global)?;
+    let mem = shared.mem(context, device);
+    known.shared.insert(key, shared);
+    mem
+}
+
+/// Memory for a program that has a global to itself.
+pub(super) fn own(context: &Context, device: &Device, global: &Declared) -> Result<Mem> {
+    let kind = device.caps().own_memory_kind();
+    let mem = match kind {
+        MemoryKind::Buffer => Buffer::<u8>::new(context, global.size)?.region().mem,
+        kind => Mem::of_allocation(Arc::new(Allocation::new(context, device, kind, global.size)?)),
+    };
+    initialize(context, device, &mem, global)?;
+    Ok(mem)
+}
+
+/// Gives memory its initial value, and waits for that.
+pub(super) fn initialize(context: &Context, device: &Device, mem: &Mem, global: &Declared) -> Result<()> {
+    let queue = DriverQueue::with_properties(context, device, QueueProperties::new())?;
+    let to = To { queue: &queue, waits: &Waits::NONE, event: true };
+    let event = match global.initial {
+        None => enqueue::fill(&to, (mem, 0), &[0], global.size)?,
+        // It lives as long as the process.
+        Some(value) => enqueue::write(&to, (mem, 0), &static_bytes(value))?,
+    };
+    match event {
+        Some(event) => Ok(event.wait()?),
+        // The driver owes it.
+        None => Ok(enqueue::last_marker(&queue)?.wait()?),
+    }
+}
+
+fn static_bytes(value: &'static [u8]) -> HostBytes {
+    HostData::shared(Arc::new(value)).into_bytes()
+}
+
+impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
+    /// Its memory on a device, as elements of the innermost type: six numbers of `[[i32; 2]; 3]`. Every copy, fill, read
+    /// and write takes it, of queues and of graphs, as a whole or in [parts](GlobalSlice::slice).
+    ///
+    /// # Errors
+    /// [`GlobalError::NameClash`]; with `device_image_scope` [`GlobalError::NoProgram`]. At the first use on a device
+    /// [`MemoryError::TooLarge`] and [`crate::DriverError`].
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// clgraph::device_global! { static TABLE: [[i32; 2]; 3] = [[1, 2], [3, 4], [5, 6]]; }
+    /// let table = TABLE.on(&queue)?;
+    /// queue.enqueue_write_buffer(&table.slice(3..5)?, 0, &[40, 50], &[])?;
+    /// let mut all = [0; 6];
+    /// queue.enqueue_read_buffer(&table, 0, &mut all, &[])?;
+    /// assert_eq!(all, [1, 2, 3, 40, 50, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// What `host_access` forbids does not compile:
+    ///
+    /// ```compile_fail,E0277
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// clgraph::device_global! { #[host_access(read)] static RESULT: u32; }
+    /// queue.enqueue_write_buffer(&RESULT.on(&queue)?, 0, &[1], &[])?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// clgraph::device_global! { #[host_access(write)] static INPUT: u32; }
+    /// let graph = clgraph::Graph::new(&queue)?;
+    /// graph.read(&INPUT.on(&queue)?).add()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<T::Element, A>>
+    where
+        T: Elements,
+    {
+        self.elements(on)
+    }
+
+    /// As [`on`](Self::on), as one element of its type.
+    ///
+    /// # Errors
+    /// As [`on`](Self::on).
+    pub fn on_whole(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<T, A>> {
+        self.elements(on)
+    }
+
+    fn elements<E>(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<E, A>> {
+        let (declared, context, device) = (self.declared(), on.context(), on.device());
+        let mem = if declared.is_image_scope {
+            context.globals().program_of(&declared)?.memory_of(&declared, device)?
+        } else {
+            shared(context, device, &declared)?
+        };
+        Ok(GlobalSlice { mem, offset: 0, size: declared.size, types: PhantomData })
+    }
+}
+
+/// The memory of a [`DeviceGlobal`] on a device, or a part of it, as elements of type `E`. `A` is the property `host_access`
+/// of the global: without reading it is no source of copies, without writing no destination. As an argument of a kernel it
+/// is a pointer, as a [`MemorySlice`](crate::MemorySlice) is.
+///
+/// It keeps the memory; of a global with `device_image_scope` that of its program.
+pub struct GlobalSlice<E, A> {
+    mem: Mem,
+    /// In what has no address; otherwise the memory starts there.
+    offset: usize,
+    size: usize,
+    types: PhantomData<fn() -> (E, A)>,
+}
+
+impl<E, A> GlobalSlice<E, A> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.size / size_of::<E>()
+    }
+
+    /// Whether there are none. Copies of nothing are valid, do nothing, and still order.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// What kind of memory it is.
+    #[must_use]
+    pub fn kind(&self) -> MemoryKind {
+        self.mem.kind()
+    }
+
+    /// A range of elements, which may be empty.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`].
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, end) = resolve(&range, self.len())?;
+        let (from, size) = (start * size_of::<E>(), (end - start) * size_of::<E>());
+        Ok(if self.mem.kind().is_pointer() && from < self.mem.size() {
+            Self { mem: self.mem.part(from), offset: 0, size, types: PhantomData }
+        } else {
+            Self { mem: self.mem.clone(), offset: self.offset + from, size, types: PhantomData }
+        })
+    }
+
+    /// The same bytes as elements of another type.
+    ///
+    /// # Errors
+    /// [`MemoryError::ElementSize`] when they are no whole number of `U`; [`MemoryError::ElementAlign`] when they start where no
+    /// `U` may.
+    pub fn cast<U: Element>(&self) -> Result<GlobalSlice<U, A>> {
+        if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
+            return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
+        }
+        if !(self.mem.base() + self.offset).is_multiple_of(align_of::<U>()) {
+            return Err(MemoryError::ElementAlign { align: align_of::<U>() }.into());
+        }
+        Ok(GlobalSlice { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData })
+    }
+
+    /// The same as bytes, of which [`slice`](Self::slice) takes any.
+    #[must_use]
+    pub fn bytes(&self) -> GlobalSlice<u8, A> {
+        GlobalSlice { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData }
+    }
+}
+
+impl<E, A> Clone for GlobalSlice<E, A> {
+    fn clone(&self) -> Self {
+        Self { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData }
+    }
+}
+
+impl<E, A> fmt::Debug for GlobalSlice<E, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GlobalSlice({} x {}, {:?})", self.len(), std::any::type_name::<E>(), self.mem)
+    }
+}
+
+impl<E, A> sealed::Sealed<E> for GlobalSlice<E, A> {}
+
+impl<E, A> AsRegion<E> for GlobalSlice<E, A> {
+    fn region(&self) -> Region {
+        Region { mem: self.mem.clone(), offset: self.offset, size: self.size }
+    }
+}
+
+impl<E, A: Readable> AsSource<E> for GlobalSlice<E, A> {}
+impl<E, A: Writable> AsDestination<E> for GlobalSlice<E, A> {}

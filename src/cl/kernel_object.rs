@@ -1,0 +1,210 @@
+//! Kernel objects: `cl_kernel`s with arguments, which are state of the object.
+
+use std::ffi::c_void;
+
+use opencl_sys::{CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_kernel};
+
+use super::allocation::Api;
+use super::check;
+use super::handle::{Handle, KernelKind};
+use super::mem::{Address, Mem, WeakMem};
+use super::sampler::Sampler;
+use crate::caps::MemoryKind;
+use crate::error::{DriverError, Status};
+use crate::ffi::core::Core;
+use crate::ffi::usm::USM_ACCESS;
+
+/// A value for one argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SetArg<'a> {
+    Mem(&'a Mem),
+    /// A null pointer where a buffer belongs.
+    Null,
+    /// Bytes of local memory.
+    Local(usize),
+    Value(&'a [u8]),
+    /// Memory with an address that the kernel finds in memory. These stand behind the kernel's own arguments.
+    Indirect(&'a Mem),
+    Sampler(&'a Sampler),
+    /// What every object of the kernel has from its making on.
+    Kept,
+}
+
+/// Why there is no kernel object.
+#[derive(Debug)]
+pub(crate) enum KernelObjectError {
+    Create(crate::Error),
+    Argument { index: usize, source: DriverError },
+}
+
+/// A `cl_kernel` with its arguments.
+#[derive(Debug)]
+pub(crate) struct KernelObject(Handle<KernelKind>);
+
+impl KernelObject {
+    /// Of a kernel that nobody else has.
+    pub(super) fn of(handle: Handle<KernelKind>) -> Self {
+        Self(handle)
+    }
+
+    pub(super) fn handle(&self) -> &Handle<KernelKind> {
+        &self.0
+    }
+
+    /// Sets all arguments. An error tells which it was.
+    pub(crate) fn set_all<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), (usize, DriverError)> {
+        let (mut svm, mut usm) = (Vec::new(), [false; 3]);
+        let mut first = 0;
+        for (index, arg) in args.enumerate() {
+            match arg {
+                SetArg::Indirect(mem) => match mem.kind() {
+                    MemoryKind::UsmHost => usm[0] = true,
+                    MemoryKind::UsmDevice => usm[1] = true,
+                    MemoryKind::UsmShared => usm[2] = true,
+                    // No buffer: the checks of a launch let none through.
+                    _ => svm.extend(mem.allocation().map(|allocation| allocation.at(0))),
+                },
+                SetArg::Kept => {}
+                arg => {
+                    self.set(index, arg).map_err(|source| (index, source))?;
+                    first = index + 1;
+                }
+            }
+        }
+        if !svm.is_empty() {
+            self.set_exec_info(CL_KERNEL_EXEC_INFO_SVM_PTRS, &svm).map_err(|source| (first, source))?;
+        }
+        // By kind, and not one by one: a kernel with a list of USM cannot be enqueued on Intel's CPU runtime (-59).
+        for (name, _) in USM_ACCESS.into_iter().zip(usm).filter(|(_, reached)| *reached) {
+            self.set_exec_info(name, &[1_u32]).map_err(|source| (first, source))?;
+        }
+        Ok(())
+    }
+
+    fn set_exec_info<T>(&mut self, name: u32, value: &[T]) -> Result<(), DriverError> {
+        let call = "clSetKernelExecInfo";
+        let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+        let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
+        // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the size given.
+        check(call, unsafe { set(self.0.raw(), name, size_of_val(value), value.as_ptr().cast()) })
+    }
+
+    /// Sets an argument. Launches that are enqueued have taken theirs with them.
+    pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
+        let call = "clSetKernelArg";
+        let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_KERNEL) })?;
+        let null: *mut c_void = std::ptr::null_mut();
+        let raw;
+        let (size, value) = match arg {
+            SetArg::Mem(mem) => match mem.address(0) {
+                Address::Buffer(handle, _) => {
+                    raw = handle;
+                    (size_of_val(&raw), (&raw const raw).cast::<c_void>())
+                }
+                Address::Pointer(pointer, allocation) => {
+                    return self.set_pointer(core, index, pointer, allocation.api());
+                }
+            },
+            // Set with all of them only: it is a list.
+            SetArg::Indirect(_) | SetArg::Kept => {
+                return Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_ARG_INDEX) });
+            }
+            SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
+            SetArg::Sampler(sampler) => {
+                raw = sampler.raw();
+                (size_of_val(&raw), (&raw const raw).cast())
+            }
+            SetArg::Local(size) => (size, std::ptr::null()),
+            SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+        };
+        // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the size given, or is the
+        // size of local memory.
+        check(call, unsafe { (core.clSetKernelArg)(self.0.raw(), index as u32, size, value) })
+    }
+
+    fn set_pointer(&mut self, core: &Core, index: usize, pointer: *mut c_void, api: Api) -> Result<(), DriverError> {
+        match api {
+            Api::Svm => {
+                let call = "clSetKernelArgSVMPointer";
+                let set = core.clSetKernelArgSVMPointer;
+                let set = set.ok_or(DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION)))?;
+                // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
+                check(call, unsafe { set(self.0.raw(), index as u32, pointer) })
+            }
+            Api::Usm(fns) => {
+                // SAFETY: as above.
+                let status = unsafe { (fns.set_arg)(self.0.raw(), index as u32, pointer) };
+                check("clSetKernelArgMemPointerINTEL", status)
+            }
+        }
+    }
+
+    pub(super) fn raw(&self) -> cl_kernel {
+        self.0.raw()
+    }
+}
+
+/// A kernel object that is launched with one set of arguments after the other.
+pub(super) struct Launcher {
+    object: KernelObject,
+    /// Those that are set, so that only what differs is set anew.
+    args: Vec<Remembered>,
+}
+
+impl Launcher {
+    pub(super) fn new(object: KernelObject, num_args: usize) -> Self {
+        Self { object, args: vec![Remembered::Nothing; num_args] }
+    }
+
+    /// The object, with these arguments.
+    #[inline(always)]
+    pub(super) fn set<'a>(
+        &mut self,
+        args: impl Iterator<Item = SetArg<'a>>,
+    ) -> Result<&KernelObject, KernelObjectError> {
+        for (index, (arg, known)) in args.zip(&mut self.args).enumerate() {
+            if known.is(&arg) {
+                continue;
+            }
+            *known = Remembered::Nothing;
+            self.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
+            known.remember(&arg);
+        }
+        Ok(&self.object)
+    }
+}
+
+#[derive(Clone)]
+enum Remembered {
+    Nothing,
+    /// Does not keep the buffer, but keeps its address from being another one's.
+    Mem(WeakMem),
+    Null,
+    Local(usize),
+    Value(Vec<u8>),
+}
+
+impl Remembered {
+    fn is(&self, arg: &SetArg<'_>) -> bool {
+        match (self, arg) {
+            (Self::Mem(known), SetArg::Mem(mem)) => known.is(mem),
+            (Self::Null, SetArg::Null) => true,
+            (Self::Local(known), SetArg::Local(size)) => known == size,
+            (Self::Value(known), SetArg::Value(bytes)) => known == bytes,
+            _ => false,
+        }
+    }
+
+    fn remember(&mut self, arg: &SetArg<'_>) {
+        *self = match arg {
+            SetArg::Mem(mem) => Self::Mem(mem.downgrade()),
+            SetArg::Null => Self::Null,
+            SetArg::Local(size) => Self::Local(*size),
+            SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
+            // Launches with these have objects of their own.
+            SetArg::Indirect(_) | SetArg::Kept => Self::Nothing,
+            // There may be another one with this handle later.
+            SetArg::Sampler(_) => Self::Nothing,
+        };
+    }
+}

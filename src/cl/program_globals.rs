@@ -1,0 +1,447 @@
+//! Device globals in programs: what is listed for one, the way by which its kernels get to them, and binding them once it is
+//! built.
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use opencl_sys::{CL_INVALID_ARG_VALUE, CL_TRUE};
+
+use super::allocation::{self, Allocation, Owner};
+use super::check;
+use super::context::{Context, InContext};
+use super::device::Device;
+use super::enqueue::{self, To, Waits};
+use super::globals::{initialize, own, shared};
+use super::kernel::Kernel;
+use super::kernel_object::{KernelObjectError, SetArg};
+use super::mem::{Address, Mem};
+use super::program::{Program, c_string};
+use super::queue::{DriverQueue, QueueProperties};
+use crate::caps::{Caps, GlobalWay, MemoryKind, Version};
+use crate::device_global::Declared;
+use crate::device_global::text::{self, Form, Named};
+use crate::env;
+use crate::error::{DriverError, GlobalError, ProgramError, Result, SetupError, Status};
+use crate::ffi::global_variable::GlobalVariableFns;
+use crate::known;
+
+/// The globals that a program has. Most have none.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramGlobals {
+    list: Vec<ProgramGlobal>,
+    way: Option<GlobalWay>,
+}
+
+/// A global in a program.
+#[derive(Debug)]
+pub(crate) struct ProgramGlobal {
+    c_name: String,
+    pub(crate) declared: Declared,
+    form: Form,
+    mems: Vec<(Device, Mem)>,
+}
+
+impl ProgramGlobal {
+    /// Its memory on a device of the program's context.
+    pub(crate) fn mem(&self, device: &Device) -> Option<&Mem> {
+        self.mems.iter().find(|(of, _)| of == device).map(|(_, mem)| mem)
+    }
+
+    fn size_error(&self, in_c: usize) -> GlobalError {
+        let Declared { name, type_name, size, .. } = self.declared;
+        GlobalError::Size { name, type_name, size, c_name: self.c_name.clone(), in_c }
+    }
+}
+
+impl ProgramGlobals {
+    pub(crate) fn list(&self) -> &[ProgramGlobal] {
+        &self.list
+    }
+
+    /// All memory, of all devices.
+    pub(crate) fn mems(&self) -> impl Iterator<Item = &Mem> {
+        self.list.iter().flat_map(|global| global.mems.iter().map(|(_, mem)| mem))
+    }
+
+    /// What kernels reach by pointers of the program.
+    pub(super) fn reached(&self, device: &Device) -> impl Iterator<Item = SetArg<'_>> {
+        let pointers = self.list.iter().filter(|global| global.form == Form::Pointer);
+        pointers.filter_map(move |global| global.mem(device).map(SetArg::Indirect))
+    }
+
+    /// Which of the parameters of a kernel are hidden: how many are not, and the globals of the others.
+    pub(super) fn hidden<'p>(
+        &self,
+        kernel: &str,
+        names: Option<impl ExactSizeIterator<Item = &'p str>>,
+        num_args: u32,
+    ) -> Result<(u32, Vec<usize>), GlobalError> {
+        if num_args == 0 || !self.list.iter().any(|global| global.form == Form::Argument) {
+            return Ok((num_args, Vec::new()));
+        }
+        let names = names.ok_or_else(|| GlobalError::HiddenArguments { kernel: kernel.to_owned() })?;
+        let mut hidden = Vec::new();
+        for name in names {
+            let global = text::hidden(name).map(|c_name| self.list.iter().position(|global| global.c_name == c_name));
+            match global {
+                Some(Some(global)) => hidden.push(global),
+                None if hidden.is_empty() => {}
+                // A program of other globals, or parameters behind the hidden ones.
+                _ => return Err(GlobalError::HiddenArguments { kernel: kernel.to_owned() }),
+            }
+        }
+        Ok((num_args - hidden.len() as u32, hidden))
+    }
+
+    /// For users.
+    pub(crate) fn bindings(&self, device: Option<&Device>) -> Vec<GlobalBinding> {
+        let of = |global: &ProgramGlobal| {
+            let mem = device.and_then(|device| global.mem(device)).or_else(|| global.mems.first().map(|(_, mem)| mem));
+            GlobalBinding {
+                c_name: global.c_name.clone(),
+                name: global.declared.name,
+                bytes: global.declared.size,
+                way: self.way.unwrap_or(GlobalWay::Argument),
+                kind: mem.map_or(MemoryKind::Buffer, Mem::kind),
+                is_image_scope: global.declared.is_image_scope,
+                is_variable: global.form == Form::Variable,
+            }
+        };
+        self.list.iter().map(of).collect()
+    }
+}
+
+/// How the kernels of a program get to a device global.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GlobalBinding {
+    /// Its name in OpenCL C.
+    pub c_name: String,
+    /// Its module and name in Rust.
+    pub name: &'static str,
+    /// Its bytes.
+    pub bytes: usize,
+    /// The way of the program.
+    pub way: GlobalWay,
+    /// What its memory is.
+    pub kind: MemoryKind,
+    /// Whether it belongs to the program (`device_image_scope`).
+    pub is_image_scope: bool,
+    /// Whether it is a variable of the program, which needs no way.
+    pub is_variable: bool,
+}
+
+impl fmt::Display for GlobalBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { c_name, name, bytes, way, kind, is_image_scope, is_variable } = self;
+        let of = if *is_image_scope { ", the program's own" } else { "" };
+        write!(f, "`{c_name}` is {name} ({bytes} bytes{of}): ")?;
+        if *is_variable { write!(f, "a variable of the program") } else { write!(f, "{kind}, by {way}") }
+    }
+}
+
+/// What is listed for a program that is to be built.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    globals: Vec<(String, Declared)>,
+    way: Option<GlobalWay>,
+}
+
+/// Globals for a program that is being built.
+#[derive(Debug)]
+pub(super) struct Bound {
+    way: GlobalWay,
+    /// Where the user named no version of OpenCL C.
+    std: Option<&'static str>,
+    globals: Vec<ProgramGlobal>,
+}
+
+impl Listing {
+    pub(super) fn add(&mut self, c_name: &str, global: Declared) {
+        self.globals.push((c_name.to_owned(), global));
+    }
+
+    pub(super) fn by(&mut self, way: GlobalWay) {
+        self.way = Some(way);
+    }
+
+    /// Finds the way, and the memory, before anything is built. `None` without globals.
+    pub(super) fn bind(&self, context: &Context, options: &str) -> Result<Option<Bound>> {
+        if self.globals.is_empty() {
+            return Ok(None);
+        }
+        let registry = context.globals();
+        for (at, (c_name, global)) in self.globals.iter().enumerate() {
+            let name = global.name;
+            if !text::is_identifier(c_name) {
+                return Err(GlobalError::NotAName { c_name: c_name.clone(), name }.into());
+            }
+            if let Some((as_name, before)) =
+                self.globals[..at].iter().find(|(as_name, it)| as_name == c_name || it.is(global))
+            {
+                let for_what = if as_name == c_name {
+                    format!("for `{}` too", before.name)
+                } else {
+                    format!("the same as `{as_name}`")
+                };
+                return Err(GlobalError::ListedTwice { c_name: c_name.clone(), second: name, for_what }.into());
+            }
+            registry.declare(global)?;
+            if global.is_image_scope {
+                registry.check_place(global)?;
+            }
+        }
+        let (way, std) = self.way(context, options)?;
+        let globals = self.globals.iter().map(|(c_name, global)| {
+            let form = form(context, way, global);
+            let mem = |device: &Device| -> Result<_> {
+                let mem = if global.is_image_scope { own } else { shared }(context, device, global)?;
+                Ok((device.clone(), mem))
+            };
+            let mems = match form {
+                // Once there is the program.
+                Form::Variable => Vec::new(),
+                Form::Pointer | Form::Argument => context.devices().iter().map(mem).collect::<Result<_>>()?,
+            };
+            Ok(ProgramGlobal { c_name: c_name.clone(), declared: *global, form, mems })
+        });
+        let globals = globals.collect::<Result<_>>()?;
+        Ok(Some(Bound { way, std, globals }))
+    }
+
+    /// The way, and the version of OpenCL C that it needs.
+    fn way(&self, context: &Context, options: &str) -> Result<(GlobalWay, Option<&'static str>)> {
+        let asked = match (self.way, env::globals().as_deref()) {
+            (Some(way), _) => Some(way),
+            (None, None) => None,
+            (None, Some("named")) => Some(GlobalWay::NamedWrite),
+            (None, Some("kernel")) => Some(GlobalWay::Kernel),
+            (None, Some("argument")) => Some(GlobalWay::Argument),
+            (None, Some(given)) => {
+                let (variable, given) = ("CLGRAPH_GLOBALS", given.to_owned());
+                return Err(
+                    SetupError::Environment { variable, given, allowed: "`named`, `kernel` or `argument`" }.into()
+                );
+            }
+        };
+        let all = || context.devices().iter().map(Device::caps);
+        let mut ways = all().next().map(Caps::global_ways).unwrap_or_default();
+        ways.retain(|way| all().all(|caps| caps.global_ways().contains(way)));
+        let is_shared = context.devices().len() > 1 && all().any(known::shares_variables);
+        if is_shared {
+            ways.retain(|way| *way == GlobalWay::Argument);
+        }
+        let is_old = options.contains("-cl-std=CL1");
+        let way = match asked {
+            Some(way) if way != GlobalWay::Argument && is_old => {
+                let why = "the options ask for a version of OpenCL C that has no variables (`-cl-std=CL1`)".to_owned();
+                return Err(GlobalError::Way { way, why }.into());
+            }
+            Some(way) if !ways.contains(&way) => {
+                let has = ways.iter().map(GlobalWay::to_string).collect::<Vec<_>>().join(", or ");
+                let why = match context.devices().first().map_or("", Device::name) {
+                    _ if is_shared => format!("the driver's devices share variables of a program, so it is {has}"),
+                    device => format!("device `{device}` has only {has}"),
+                };
+                return Err(GlobalError::Way { way, why }.into());
+            }
+            Some(way) => way,
+            None if is_old => GlobalWay::Argument,
+            None => ways.first().copied().unwrap_or(GlobalWay::Argument),
+        };
+        let newest = all().all(|caps| caps.version >= Version::new(3, 0));
+        let std = match way {
+            GlobalWay::Argument => None,
+            _ if options.contains("-cl-std=") => None,
+            _ if newest => Some("-cl-std=CL3.0"),
+            _ => Some("-cl-std=CL2.0"),
+        };
+        Ok((way, std))
+    }
+}
+
+/// What a global is in a program with a way.
+fn form(context: &Context, way: GlobalWay, global: &Declared) -> Form {
+    let has_variable = |device: &Device| {
+        let fns = device.extensions().global_variables.as_ref();
+        fns.is_some_and(|fns| fns.pointer.is_some()) && global.size <= device.caps().max_global_variable_size
+    };
+    match way {
+        GlobalWay::Argument => Form::Argument,
+        GlobalWay::NamedWrite if global.is_image_scope && context.devices().iter().all(has_variable) => Form::Variable,
+        GlobalWay::NamedWrite | GlobalWay::Kernel => Form::Pointer,
+    }
+}
+
+impl Bound {
+    fn named(&self) -> Vec<Named<'_>> {
+        let of = |global: &ProgramGlobal| (global.declared.size, global.form);
+        let named = self.globals.iter().map(|global| (global.c_name.as_str(), of(global)));
+        named.map(|(c_name, (size, form))| Named { c_name, size, form }).collect()
+    }
+
+    /// The option that names the version of OpenCL C.
+    pub(super) fn std(&self) -> Option<&'static str> {
+        self.std
+    }
+
+    /// The whole text for the compiler.
+    pub(super) fn text(&self, sources: &[&str]) -> String {
+        let named = self.named();
+        let mut all = text::before(&named);
+        match sources {
+            [one] => all = format!("{all}#line 1\n{one}"),
+            many => {
+                for (index, source) in many.iter().enumerate() {
+                    all = format!("{all}\n#line 1 \"source {index}\"\n{source}");
+                }
+            }
+        }
+        all + &text::behind(&named, self.way == GlobalWay::Kernel)
+    }
+
+    /// The text of a program that tells the sizes of the globals.
+    pub(super) fn sizes_text(&self, sources: &[&str]) -> String {
+        text::sizes(&sources.join("\n"), &self.named())
+    }
+
+    /// Says what a build failed for, if that is a global.
+    pub(super) fn explain(&self, error: &ProgramError, sizes: impl Fn() -> Option<Program>) -> Option<GlobalError> {
+        let ProgramError::BuildFailed { log, .. } = error else { return None };
+        if log.contains("clgraph_size_of_")
+            && let Some(program) = sizes()
+        {
+            let told = |global| Some((global, size_in_c(&program, global)?));
+            let mut sizes = self.globals.iter().filter_map(told);
+            if let Some((global, bytes)) = sizes.find(|(global, bytes)| global.declared.size != *bytes) {
+                return Some(global.size_error(bytes));
+            }
+        }
+        let is_unknown = |global: &&ProgramGlobal| {
+            let name = format!("clgraph_type_{}", global.c_name);
+            let mut errors = log.lines().filter(|line| line.contains("error") && line.contains(&name));
+            errors.any(|line| line.contains("unknown") || line.contains("undeclared"))
+        };
+        let global = self.globals.iter().find(is_unknown)?;
+        let (c_name, name, log) = (global.c_name.clone(), global.declared.name, log.clone());
+        Some(GlobalError::NotDeclared { c_name, name, log })
+    }
+
+    /// Makes the globals known to a program that was built.
+    pub(super) fn into_program(mut self, program: Program) -> Result<Program> {
+        let context = program.context().clone();
+        for device in context.devices() {
+            let queue = DriverQueue::with_properties(&context, device, QueueProperties::new())?;
+            for global in &mut self.globals {
+                if global.form == Form::Variable {
+                    let mem = variable(&program, device, global, self.way)?;
+                    initialize(&context, device, &mem, &global.declared)?;
+                    global.mems.push((device.clone(), mem));
+                }
+            }
+            match self.way {
+                GlobalWay::NamedWrite => self.write_pointers(&program, device, &queue)?,
+                GlobalWay::Kernel => self.set_pointers(&program, device, &queue)?,
+                GlobalWay::Argument => {}
+            }
+        }
+        let own = self.globals.iter().filter(|global| global.declared.is_image_scope);
+        let own: Vec<_> = own.map(|global| global.declared.name).collect();
+        let globals = ProgramGlobals { list: self.globals, way: Some(self.way) };
+        let program = program.with_globals(globals)?;
+        context.globals().take_places(&own, &program)?;
+        Ok(program)
+    }
+
+    fn pointers<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = (&'a ProgramGlobal, &'a Mem)> {
+        let pointers = self.globals.iter().filter(|global| global.form == Form::Pointer);
+        pointers.filter_map(move |global| global.mem(device).map(|mem| (global, mem)))
+    }
+
+    fn not_in_program(&self, global: &ProgramGlobal) -> GlobalError {
+        GlobalError::NotInProgram { c_name: global.c_name.clone(), name: global.declared.name, way: self.way }
+    }
+
+    /// Sets the program's pointers by their names.
+    fn write_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
+        let call = "clEnqueueWriteGlobalVariableINTEL";
+        let fns = functions(device, call)?;
+        for (global, mem) in self.pointers(device) {
+            let Address::Pointer(pointer, _) = mem.address(0) else { continue };
+            let name = c_string("the variable's name", &text::variable(&global.c_name, global.form))?;
+            let to = To { queue, waits: &Waits::NONE, event: false };
+            let written = enqueue::enqueue(call, &to, |_, count, list, event| {
+                let (from, size) = ((&raw const pointer).cast::<c_void>(), size_of_val(&pointer));
+                // SAFETY: **live**, **lists**; `name` ends with zero; the call blocks until the pointer is read.
+                unsafe {
+                    (fns.write)(queue.raw(), program.raw(), name.as_ptr(), CL_TRUE, size, 0, from, count, list, event)
+                }
+            });
+            match written {
+                Err(error) if error.status.0 == CL_INVALID_ARG_VALUE => return Err(self.not_in_program(global).into()),
+                written => drop(written?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the program's pointers by a kernel of its own.
+    fn set_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
+        let (globals, mems): (Vec<_>, Vec<_>) = self.pointers(device).unzip();
+        let Some(first) = globals.first() else { return Ok(()) };
+        let names: Vec<&str> = globals.iter().map(|global| global.c_name.as_str()).collect();
+        let kernel = program.kernel(&text::setter(&names)).map_err(|error| match error {
+            crate::Error::Program(ProgramError::NoSuchKernel { .. }) => self.not_in_program(first).into(),
+            error => error,
+        })?;
+        let object = kernel.with_args(device, mems.into_iter().map(SetArg::Mem)).map_err(|error| match error {
+            KernelObjectError::Create(error) => error,
+            KernelObjectError::Argument { source, .. } => source.into(),
+        })?;
+        let to = To { queue, waits: &Waits::NONE, event: true };
+        match enqueue::kernel(&to, &object, 1, &[0; 3], &[1; 3], None)? {
+            Some(event) => Ok(event.wait()?),
+            // The driver owes it.
+            None => Ok(enqueue::last_marker(queue)?.wait()?),
+        }
+    }
+}
+
+fn functions(device: &Device, call: &'static str) -> Result<&'static GlobalVariableFns, DriverError> {
+    let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+    device.extensions().global_variables.as_ref().ok_or(lacks)
+}
+
+/// A variable of a program, as memory.
+fn variable(program: &Program, device: &Device, global: &ProgramGlobal, way: GlobalWay) -> Result<Mem> {
+    let call = "clGetDeviceGlobalVariablePointerINTEL";
+    let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+    let tell = functions(device, call)?.pointer.ok_or(lacks)?;
+    let name: CString = c_string("the variable's name", &text::variable(&global.c_name, Form::Variable))?;
+    let (mut size, mut pointer) = (0_usize, std::ptr::null_mut());
+    // SAFETY: **live**; `name` ends with zero, and the places have the types of the function.
+    let status = unsafe { tell(device.raw(), program.raw(), name.as_ptr(), &raw mut size, &raw mut pointer) };
+    let Declared { name, size: bytes, .. } = global.declared;
+    if status == CL_INVALID_ARG_VALUE {
+        return Err(GlobalError::NotInProgram { c_name: global.c_name.clone(), name, way }.into());
+    }
+    check(call, status)?;
+    if size != bytes {
+        return Err(global.size_error(size).into());
+    }
+    let pointer = NonNull::new(pointer).ok_or(SetupError::NullHandle { what: "pointer" })?;
+    let kind = device.caps().own_memory_kind();
+    let api = allocation::api(device, kind)?;
+    let owner = Owner::Program(Arc::new(program.handle().try_clone()?));
+    let context = program.context();
+    Ok(Mem::of_allocation(Arc::new(Allocation::of(context, device, kind, api, pointer, bytes, owner))))
+}
+
+/// What a program made of [`text::sizes`] tells.
+fn size_in_c(program: &Program, global: &ProgramGlobal) -> Option<usize> {
+    let kernel: Kernel = program.kernel(&format!("clgraph_size__{}", global.c_name)).ok()?;
+    let device = program.context().devices().first()?;
+    kernel.facts(device)?.required_work_group.map(|size| size[0])
+}

@@ -1,0 +1,377 @@
+//! Device globals: what is wrong, and that nothing changes then. And those that belong to one program.
+
+mod common;
+
+use std::process::Command;
+
+use clgraph::{
+    DeviceGlobal, Error, ErrorKind, ExecuteKernel, Finalize, GlobalError, GlobalWay, Kernel, Path, Program,
+    ProgramBuilder, ProgramError, Queue, device_global, scope,
+};
+use common::{Bench, elsewhere, text};
+
+device_global! {
+    static COUNT: u32 = 3;
+    static LARGE: [u64; 2];
+    #[device_image_scope]
+    static OWN: [u32; 2] = [10, 20];
+    #[device_image_scope]
+    static ALSO: u64;
+}
+
+const COUNTS: &str = "CLG_DEVICE_GLOBAL(uint, count);
+    kernel void tick(CLG_ONLY_PARAMS) { CLG_GLOBAL(count)++; }";
+
+const OWNS: &str = "CLG_DEVICE_GLOBAL_ARRAY(uint, own, [2]);
+    kernel void tick(CLG_ONLY_PARAMS) { CLG_GLOBAL(own)[0]++; CLG_GLOBAL(own)[1] += 2; }
+    kernel void load(global uint *out CLG_PARAMS) { out[get_global_id(0)] = CLG_GLOBAL(own)[get_global_id(0)]; }";
+
+fn ways(queue: &Queue) -> Vec<GlobalWay> {
+    queue.device().caps().global_ways()
+}
+
+fn run(queue: &Queue, kernel: &Kernel) {
+    // SAFETY: the kernel touches the globals of its program only.
+    unsafe { ExecuteKernel::new(kernel).set_global_work_size(1).enqueue_nd_range(queue).unwrap().wait().unwrap() };
+}
+
+fn own(queue: &Queue) -> Vec<u32> {
+    let mut data = vec![0; 2];
+    queue.enqueue_read_buffer(&OWN.on(queue).unwrap(), 0, &mut data, &[]).unwrap();
+    data
+}
+
+fn count(queue: &Queue) -> u32 {
+    let mut data = [0];
+    queue.enqueue_read_buffer(&COUNT.on(queue).unwrap(), 0, &mut data, &[]).unwrap();
+    data[0]
+}
+
+/// Rule G5: it is a program's own, from its initial value on, and goes with it.
+#[test]
+fn a_global_with_image_scope_belongs_to_one_program() {
+    for way in ways(&Bench::new().queue) {
+        let bench = Bench::new();
+        let queue = &bench.queue;
+        let list = || ProgramBuilder::new(queue).global("own", &OWN).globals_by(way);
+        // No program.
+        let error = OWN.on(queue).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::KernelNotSupported);
+        assert_eq!(
+            error.to_string(),
+            "device global `device_global_errors::OWN` has `device_image_scope`, and no program has it: build a program that \
+             lists it and has a kernel that uses it, and keep the program"
+        );
+        let program = list().source(OWNS).unwrap();
+        let bound = &program.globals()[0];
+        assert!(bound.is_image_scope && bound.way == way);
+        assert_eq!(bound.is_variable, way == GlobalWay::NamedWrite, "{bound}");
+        // A copy before any kernel.
+        assert_eq!(own(queue), [10, 20], "{way}");
+        run(queue, &program.kernel("tick").unwrap());
+        assert_eq!(own(queue), [11, 22], "{way}");
+        queue.enqueue_write_buffer(&OWN.on(queue).unwrap().slice(1..).unwrap(), 0, &[7], &[]).unwrap();
+        queue.enqueue_fill_buffer(&OWN.on(queue).unwrap(), &[5], 0, 4, &[]).unwrap();
+        run(queue, &program.kernel("tick").unwrap());
+        assert_eq!(own(queue), [6, 9], "{way}");
+        // A second one, while the first is there; a kernel keeps it.
+        let tick = program.kernel("tick").unwrap();
+        drop(program);
+        let error = list().source(OWNS).unwrap_err();
+        assert!(matches!(error, Error::Global(GlobalError::OtherProgram { .. })));
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("belongs to another program of this context: drop that first"), "{error}");
+        run(queue, &tick);
+        assert_eq!(own(queue), [7, 11], "{way}");
+        // Another context has its own.
+        let elsewhere = Bench::new();
+        let theirs = ProgramBuilder::new(&elsewhere.queue).global("own", &OWN).globals_by(way).source(OWNS).unwrap();
+        assert_eq!(own(&elsewhere.queue), [10, 20], "{way}");
+        drop((tick, theirs));
+        // Built again: a new instance.
+        let again = list().options("-DAGAIN").source(OWNS).unwrap();
+        assert_eq!(own(queue), [10, 20], "{way}");
+        drop(again);
+        assert!(OWN.on(queue).is_err());
+        // One that fails takes no place.
+        list().source("CLG_DEVICE_GLOBAL_ARRAY(uint, own, [2]); nonsense").unwrap_err();
+        list().source(OWNS).unwrap();
+    }
+}
+
+/// Rules G5, F3: graphs and slices keep what they use.
+#[test]
+fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
+    for way in ways(&Bench::new().queue) {
+        for path in [Path::Replay, Path::Native, Path::Auto] {
+            let bench = Bench::new();
+            let queue = &bench.queue;
+            let list = || ProgramBuilder::new(queue).global("own", &OWN).globals_by(way);
+            let program = list().source(OWNS).unwrap();
+            let (out, graph) = (bench.buffer(&[0; 2]), bench.graph());
+            let (slice, load) = (OWN.on(queue).unwrap(), program.kernel("load").unwrap());
+            graph.write(&slice, [1, 2]).add().unwrap();
+            // SAFETY: a work-item writes its own element.
+            unsafe { graph.kernel(&load).write(&out).range(2).add().unwrap() };
+            let result = graph.read(&slice).add().unwrap();
+            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+            drop((program, load, graph));
+            for _ in 0..2 {
+                let run = executable.submit(queue).unwrap();
+                run.wait().unwrap();
+                assert_eq!(
+                    (bench.content(&out), run.get(&result).unwrap().to_vec()),
+                    (vec![1, 2], vec![1, 2]),
+                    "{way}"
+                );
+            }
+            // The executable has the kernel, so it has the place.
+            assert!(matches!(list().source(OWNS), Err(Error::Global(GlobalError::OtherProgram { .. }))));
+            drop(executable);
+            // The slice has the memory, and no place.
+            let again = list().source(OWNS).unwrap();
+            assert_eq!(own(queue), [10, 20]);
+            let mut old = [0; 2];
+            queue.enqueue_read_buffer(&slice, 0, &mut old, &[]).unwrap();
+            assert_eq!(old, [1, 2], "{way}");
+            drop(again);
+        }
+    }
+}
+
+/// Rule G5: a program that has no kernel is none.
+#[test]
+fn a_program_without_kernels_makes_no_use_of_a_global() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let source = "CLG_DEVICE_GLOBAL(ulong, also); void nobody(CLG_ONLY_PARAMS) { CLG_GLOBAL(also)++; }";
+    for way in ways(queue) {
+        let Ok(_program) = ProgramBuilder::new(queue).global("also", &ALSO).globals_by(way).source(source) else {
+            // Some compilers want one.
+            continue;
+        };
+        let error = ALSO.on(queue).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::KernelNotSupported);
+        assert!(error.to_string().contains("the program that has it has no kernel"), "{error}");
+    }
+}
+
+/// Rule G5: several threads, one place.
+#[test]
+fn of_programs_that_are_built_at_once_one_gets_the_global() {
+    let bench = Bench::new();
+    let built: Vec<_> = std::thread::scope(|scope| {
+        let build = || ProgramBuilder::new(&bench.queue).global("own", &OWN).source(OWNS);
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(build)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(built.iter().filter(|program| program.is_ok()).count(), 1);
+    assert_eq!(own(&bench.queue), [10, 20]);
+    // Those that share get the same memory, made once.
+    let queue = &bench.queue;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let program = ProgramBuilder::new(queue).global("count", &COUNT).source(COUNTS).unwrap();
+                // In turns: the kernel has no atomics.
+                static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+                let _turn = TURN.lock().unwrap();
+                run(queue, &program.kernel("tick").unwrap());
+            });
+        }
+    });
+    assert_eq!(count(queue), 7);
+}
+
+/// Rules G1, G10: two variables of one name.
+#[test]
+fn a_second_variable_of_one_name_is_an_error_that_names_both() {
+    fn first() -> &'static DeviceGlobal<u32> {
+        device_global! { static SAME: u32; }
+        &SAME
+    }
+    fn second() -> &'static DeviceGlobal<[f32; 2]> {
+        device_global! { static SAME: [f32; 2]; }
+        &SAME
+    }
+    let bench = Bench::new();
+    first().on(&bench.queue).unwrap();
+    for error in [
+        second().on(&bench.queue).unwrap_err(),
+        ProgramBuilder::new(&bench.queue).global("same", second()).source("kernel void f() {}").unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let error = error.to_string();
+        let start =
+            "two device globals are called `device_global_errors::SAME`: a u32 at tests/device_global_errors.rs:";
+        assert!(error.starts_with(start), "{error}");
+        assert!(error.contains(" and a [f32; 2] at tests/device_global_errors.rs:"), "{error}");
+    }
+    first().on(&bench.queue).unwrap();
+    // In another context the other one may come first.
+    second().on(&elsewhere().queue).unwrap();
+}
+
+/// Rule G15
+#[test]
+fn names_in_c_are_checked() {
+    let bench = Bench::new();
+    let list = || ProgramBuilder::new(&bench.queue);
+    let source = "kernel void f(global int *a) { a[0] = 1; }";
+    for name in ["", "a::b", "2nd", "a b", "ä"] {
+        let error = list().global(name, &COUNT).source(source).unwrap_err();
+        assert!(matches!(&error, Error::Global(GlobalError::NotAName { c_name, .. }) if c_name == name), "{error}");
+    }
+    assert_eq!(
+        text(list().global("one", &COUNT).global("one", &LARGE).source(source)),
+        "the program lists `one` for device global `device_global_errors::LARGE`, and for `device_global_errors::COUNT` \
+         too: each has one name of its own"
+    );
+    assert_eq!(
+        text(list().global("one", &COUNT).global("two", &COUNT).source(source)),
+        "the program lists `two` for device global `device_global_errors::COUNT`, and the same as `one`: each has one name \
+         of its own"
+    );
+}
+
+/// Rule G4: sizes on the two sides; what the source leaves out, and what it has too much.
+#[test]
+fn what_the_source_declares_otherwise_is_told() {
+    let bench = Bench::new();
+    for way in ways(&bench.queue) {
+        let list = || ProgramBuilder::new(&bench.queue).global("count", &COUNT).globals_by(way);
+        let error = list().source(&COUNTS.replace("uint", "ulong")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(
+            error.to_string(),
+            "device global `device_global_errors::COUNT` has 4 bytes as u32 in Rust, and `count` has 8 bytes in OpenCL C: \
+             both have to be laid out alike",
+            "{way}"
+        );
+        let Error::Global(GlobalError::NotDeclared { c_name, log, .. }) =
+            list().source("kernel void f(global int *a) { a[0] = 1; }").unwrap_err()
+        else {
+            panic!("it is not declared, by {way}")
+        };
+        assert!(c_name == "count" && log.contains("clgraph_type_count"), "{log}");
+        // Undeclared ones: the log is the compiler's.
+        let error = list().source(&COUNTS.replace("GLOBAL(count)++", "GLOBAL(nothing)++")).unwrap_err();
+        assert!(matches!(error, Error::Program(ProgramError::BuildFailed { .. })), "{error}");
+        assert!(error.to_string().contains("CLGRAPH_LVALUE_nothing"), "{error}");
+        let error = list().source(&format!("{COUNTS}\nCLG_DEVICE_GLOBAL(uint, more);")).unwrap_err();
+        assert!(error.to_string().contains("CLGRAPH_SIZE_more"), "{error}");
+        // Lines are those of the source.
+        let error = list().source(&format!("{COUNTS}\n\nkernel void g() {{ missing(); }}")).unwrap_err();
+        // (Mesa's compiler counts those before it too.)
+        let is_counted = bench.queue.device().caps().platform != "rusticl";
+        assert!(error.to_string().contains(":4:") || !is_counted, "{error}");
+    }
+    assert_eq!(count(&bench.queue), 3);
+    // Without a list the macros are not there.
+    let error = Program::from_source(&bench.queue, COUNTS).unwrap_err();
+    assert!(matches!(error, Error::Program(ProgramError::BuildFailed { .. })));
+}
+
+/// Rule G8: a way that the device does not have, by the builder and by the environment.
+#[test]
+fn a_way_that_is_not_there_is_refused() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let has = ways(queue);
+    for way in [GlobalWay::NamedWrite, GlobalWay::Kernel, GlobalWay::Argument] {
+        let built = ProgramBuilder::new(queue).global("count", &COUNT).globals_by(way).source(COUNTS);
+        match built {
+            Ok(program) => assert_eq!((has.contains(&way), program.globals()[0].way), (true, way)),
+            Err(error) => {
+                assert!(!has.contains(&way));
+                assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
+                let start = format!("kernels cannot get to device globals by {way}: device `");
+                assert!(error.to_string().starts_with(&start), "{error}");
+            }
+        }
+    }
+    // The best one is taken, and arguments where the program is to have no variables.
+    let list = || ProgramBuilder::new(queue).global("count", &COUNT);
+    if std::env::var_os("CLGRAPH_GLOBALS").is_none() {
+        assert_eq!(list().source(COUNTS).unwrap().globals()[0].way, has[0]);
+    }
+    let old = list().options("-cl-std=CL1.2").source(COUNTS).unwrap();
+    assert_eq!(old.globals()[0].way, GlobalWay::Argument);
+    run(queue, &old.kernel("tick").unwrap());
+    assert_eq!(count(queue), 4);
+    if has[0] != GlobalWay::Argument {
+        let error = list().options("-cl-std=CL1.2").globals_by(has[0]).source(COUNTS).unwrap_err();
+        assert!(error.to_string().contains("a version of OpenCL C that has no variables"), "{error}");
+    }
+}
+
+/// Rule G8
+#[test]
+fn the_environment_may_say_the_way() {
+    let bench = Bench::new();
+    for (name, way) in
+        [("named", GlobalWay::NamedWrite), ("kernel", GlobalWay::Kernel), ("argument", GlobalWay::Argument)]
+    {
+        let expected = if ways(&bench.queue).contains(&way) { format!("{way}") } else { "refused".to_owned() };
+        assert_eq!(in_child(name), expected);
+    }
+    assert_eq!(
+        in_child("pointer"),
+        "the environment variable CLGRAPH_GLOBALS is `pointer`: it must be `named`, `kernel` or `argument`"
+    );
+}
+
+/// The way of a program that is built by a process with this variable.
+fn in_child(globals: &str) -> String {
+    let exe = std::env::current_exe().unwrap();
+    let mut child = Command::new(exe);
+    child.args(["child_tells_the_way", "--exact", "--nocapture"]).env("CLGRAPH_TEST_CHILD", "way");
+    let output = child.env("CLGRAPH_GLOBALS", globals).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    text.lines().find_map(|line| line.split_once("the way: ")).unwrap().1.to_owned()
+}
+
+/// Does nothing unless `the_environment_may_say_the_way` runs it.
+#[test]
+fn child_tells_the_way() {
+    if std::env::var_os("CLGRAPH_TEST_CHILD").is_none_or(|child| child != "way") {
+        return;
+    }
+    let bench = Bench::new();
+    match ProgramBuilder::new(&bench.queue).global("count", &COUNT).source(COUNTS) {
+        Ok(program) => println!("the way: {}", program.globals()[0].way),
+        Err(error @ Error::Global(_)) => {
+            assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
+            println!("the way: refused");
+        }
+        Err(error) => println!("the way: {error}"),
+    }
+}
+
+/// A device with too little memory: at the first use, and nothing is left of it.
+#[test]
+fn a_global_that_is_too_large_for_the_device_is_refused() {
+    device_global! {
+        static HUGE: [[[u64; 1024]; 1024]; 1 << 21];
+    }
+    let bench = Bench::new();
+    let bytes = HUGE.size();
+    for _ in 0..2 {
+        let error = HUGE.on_whole(&bench.queue).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains(&format!("{bytes} bytes is more than the largest allocation")), "{error}");
+    }
+    let list = ProgramBuilder::new(&bench.queue).global("count", &COUNT).global("huge", &HUGE);
+    assert_eq!(list.source(COUNTS).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(count(&bench.queue), 3);
+}
+
+/// The types of the scopes are apart.
+#[test]
+fn the_scope_is_part_of_the_type() {
+    fn is_own<T: 'static, A>(_: &'static DeviceGlobal<T, A, scope::DeviceImage>) {}
+    is_own(&OWN);
+    is_own(&ALSO);
+    let _: &DeviceGlobal<u32> = &COUNT;
+}
