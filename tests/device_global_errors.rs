@@ -266,6 +266,16 @@ fn what_the_source_declares_otherwise_is_told() {
         let is_counted = bench.queue.device().caps().platform != "rusticl";
         assert!(error.to_string().contains(":4:") || !is_counted, "{error}");
     }
+    // A parameter behind the hidden ones.
+    let list = ProgramBuilder::new(&bench.queue).global("count", &COUNT).globals_by(GlobalWay::Argument);
+    let behind = COUNTS.replace("(CLG_ONLY_PARAMS)", "(global uint *a CLG_PARAMS, uint by)");
+    let error = list.source(&behind).unwrap().kernel("tick").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(
+        error.to_string(),
+        "kernel `tick` has the parameter `by` where only those of the device globals listed for the program can be: list what \
+         it was built with, and write CLG_PARAMS behind all other parameters"
+    );
     assert_eq!(count(&bench.queue), 3);
     // Without a list the macros are not there.
     let error = Program::from_source(&bench.queue, COUNTS).unwrap_err();

@@ -674,7 +674,8 @@ fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
                 assert_eq!(
                     error.to_string(),
                     "kernel `count` may have hidden arguments for device globals, and the driver does not tell the names of \
-                     its parameters: build the program from source"
+                     its parameters (clGetKernelArgInfo failed with CL_KERNEL_ARG_INFO_NOT_AVAILABLE (-19)): build the \
+                     program from source"
                 );
             }
         }

@@ -110,6 +110,12 @@ impl Allocation {
         Self { pointer, size, kind, context, device, api, owner, use_, users }
     }
 
+    /// Gives it to whoever gives the memory back from now on.
+    pub(super) fn into_raw(mut self) -> (NonNull<c_void>, Api) {
+        self.owner = Owner::Foreign;
+        (self.pointer, self.api)
+    }
+
     /// Whether commands of a device may use it, and if not, why.
     pub(crate) fn check_device(&self, device: &Device) -> Result<(), String> {
         let one = match self.kind {

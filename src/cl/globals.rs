@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytemuck::Pod;
 use opencl_sys::{CL_MEM_READ_WRITE, cl_context};
 
-use super::allocation::{self, Allocation, Api, Owner};
+use super::allocation::{Allocation, Api, Owner};
 use super::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, sealed};
 use super::context::{Context, OnDevice};
 use super::device::Device;
@@ -22,6 +22,7 @@ use super::host::{Element, HostBytes, HostData};
 use super::mem::{Backing, Mem, MemInner};
 use super::program::{Program, WeakProgram};
 use super::queue::{DriverQueue, QueueProperties};
+use super::watch;
 use crate::caps::MemoryKind;
 use crate::device_global::host_access::{Property as Access, Readable, Writable};
 use crate::device_global::scope::Property as Scope;
@@ -140,15 +141,12 @@ impl Shared {
             initialize(context, device, &mem, global)?;
             return Ok(Self::Buffer { handle: mem.handle()?.try_clone()?, size: global.size });
         }
-        let (pointer, api) = allocation::allocate(context, device, kind, global.size)?;
-        let mut shared = Self::Pointer { pointer, api, kind, size: global.size, last: Weak::new() };
-        let filled = shared.mem(context, device).and_then(|mem| initialize(context, device, &mem, global));
-        if let Err(error) = filled {
-            // SAFETY: **live** for the context, in which it was allocated, and nobody else has it.
-            unsafe { shared.give_back(context.raw()) };
-            return Err(error);
-        }
-        Ok(shared)
+        let allocation = Arc::new(Allocation::new(context, device, kind, global.size)?);
+        initialize(context, device, &Mem::of_allocation(Arc::clone(&allocation)), global)?;
+        // Nobody else has had it.
+        let allocation = Arc::into_inner(allocation).ok_or(MemoryError::NotAPointer)?;
+        let (pointer, api) = allocation.into_raw();
+        Ok(Self::Pointer { pointer, api, kind, size: global.size, last: Weak::new() })
     }
 
     /// # Safety
@@ -228,11 +226,19 @@ pub(super) fn initialize(context: &Context, device: &Device, mem: &Mem, global: 
         // It lives as long as the process.
         Some(value) => enqueue::write(&to, (mem, 0), &static_bytes(value))?,
     };
-    match event {
-        Some(event) => Ok(event.wait()?),
-        // The driver owes it.
-        None => Ok(enqueue::last_marker(&queue)?.wait()?),
-    }
+    let event = match event.map_or_else(|| enqueue::last_marker(&queue), Ok) {
+        Ok(event) => event,
+        Err(error) => {
+            // Nobody can tell when the memory is free.
+            std::mem::forget(mem.clone());
+            return Err(error.into());
+        }
+    };
+    event.wait().map_err(|error| {
+        // The command may be under way all the same.
+        watch::keep_until(event, mem.clone());
+        error.into()
+    })
 }
 
 fn static_bytes(value: &'static [u8]) -> HostBytes {

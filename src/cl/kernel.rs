@@ -126,9 +126,11 @@ impl Kernel {
         let handle: Handle<KernelKind> = unsafe { Handle::from_owned(raw) }?;
         let raw = handle.raw();
         let num_args = info::value::<u32>("clGetKernelInfo", ask!(core, clGetKernelInfo, raw, CL_KERNEL_NUM_ARGS))?;
-        let mut params = read_params(core, &handle, num_args);
+        let params = read_params(core, &handle, num_args);
         let names = params.as_ref().map(|params| params.iter().map(|param| param.name.as_str()));
+        let names = names.map_err(|error| *error);
         let (num_args, hidden) = program.bound_globals().hidden(&name.to_string_lossy(), names, num_args)?;
+        let mut params = params.ok();
         params.iter_mut().for_each(|params| params.truncate(num_args as usize));
         let mut by_device = Vec::new();
         for device in program.context().devices() {
@@ -348,23 +350,22 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// All parameters, or `None` when the program does not tell (CL_KERNEL_ARG_INFO_NOT_AVAILABLE).
-fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) -> Option<Vec<Param>> {
+/// All parameters. Many programs do not tell (CL_KERNEL_ARG_INFO_NOT_AVAILABLE).
+fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) -> Result<Vec<Param>, DriverError> {
     const CALL: &str = "clGetKernelArgInfo";
     let raw = kernel.raw();
     (0..num_args)
         .map(|index| {
-            let number = |name| info::value::<u32>(CALL, ask!(core, clGetKernelArgInfo, raw, index, name)).ok();
-            let text = |name| info::text(CALL, ask!(core, clGetKernelArgInfo, raw, index, name)).ok();
+            let number = |name| info::value::<u32>(CALL, ask!(core, clGetKernelArgInfo, raw, index, name));
+            let text = |name| info::text(CALL, ask!(core, clGetKernelArgInfo, raw, index, name));
             // A cl_bitfield, 64 bits, whatever `opencl_sys` makes of the type.
             let qualifier =
-                info::value::<u64>(CALL, ask!(core, clGetKernelArgInfo, raw, index, CL_KERNEL_ARG_TYPE_QUALIFIER))
-                    .ok()?;
+                info::value::<u64>(CALL, ask!(core, clGetKernelArgInfo, raw, index, CL_KERNEL_ARG_TYPE_QUALIFIER))?;
             let type_name = text(CL_KERNEL_ARG_TYPE_NAME)?;
             let access = match number(CL_KERNEL_ARG_ACCESS_QUALIFIER) {
-                Some(CL_KERNEL_ARG_ACCESS_READ_ONLY) => Some(ImageUse::ReadOnly),
-                Some(CL_KERNEL_ARG_ACCESS_WRITE_ONLY) => Some(ImageUse::WriteOnly),
-                Some(CL_KERNEL_ARG_ACCESS_READ_WRITE) => Some(ImageUse::ReadWrite),
+                Ok(CL_KERNEL_ARG_ACCESS_READ_ONLY) => Some(ImageUse::ReadOnly),
+                Ok(CL_KERNEL_ARG_ACCESS_WRITE_ONLY) => Some(ImageUse::WriteOnly),
+                Ok(CL_KERNEL_ARG_ACCESS_READ_WRITE) => Some(ImageUse::ReadWrite),
                 _ => None,
             };
             let space = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)? {
@@ -376,7 +377,7 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
                 CL_KERNEL_ARG_ADDRESS_LOCAL => Space::Local,
                 _ => Space::Value,
             };
-            Some(Param {
+            Ok(Param {
                 access,
                 space,
                 name: text(CL_KERNEL_ARG_NAME)?,

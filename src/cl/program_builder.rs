@@ -141,15 +141,15 @@ impl ProgramBuilder {
             }
         }
         let Some(bound) = self.globals.bind(&self.context, &self.options)? else {
-            return self.build_text(&sources.join("\n"));
+            return self.build_text(&sources.join("\n"), false);
         };
         if let Some(std) = bound.std() {
             self = self.options(std);
         }
-        match self.clone().build_text(&bound.text(sources)) {
+        match self.clone().build_text(&bound.text(sources), bound.needs_arg_info()) {
             Ok(program) => bound.into_program(program),
             Err(crate::Error::Program(error)) => {
-                let sizes = || self.build_text(&bound.sizes_text(sources)).ok();
+                let sizes = || self.build_text(&bound.sizes_text(sources), false).ok();
                 Err(bound.explain(&error, sizes).map_or_else(|| error.into(), crate::Error::from))
             }
             Err(error) => Err(error),
@@ -166,13 +166,16 @@ impl ProgramBuilder {
         Ok(bound.map_or_else(|| source.to_owned(), |bound| bound.text(&[source])))
     }
 
-    fn build_text(&self, text: &str) -> Result<Program> {
+    /// `needs_info`: without argument information nobody could call the kernels.
+    fn build_text(&self, text: &str, needs_info: bool) -> Result<Program> {
         let text = c_string("the source", text)?;
         if self.options.contains(ARG_INFO) {
             return self.build_source(&text);
         }
         let checked = self.clone().options(ARG_INFO).build_source(&text);
-        if let Err(crate::Error::Program(ProgramError::BuildFailed { .. })) = &checked {
+        if let Err(crate::Error::Program(ProgramError::BuildFailed { .. })) = &checked
+            && !needs_info
+        {
             // NVIDIA's compiler (580) stumbles over a kernel without parameters then. Without argument information
             // clgraph checks less, and the report says so.
             if let Ok(program) = self.build_source(&text) {

@@ -75,13 +75,13 @@ impl ProgramGlobals {
     pub(super) fn hidden<'p>(
         &self,
         kernel: &str,
-        names: Option<impl ExactSizeIterator<Item = &'p str>>,
+        names: Result<impl Iterator<Item = &'p str>, DriverError>,
         num_args: u32,
     ) -> Result<(u32, Vec<usize>), GlobalError> {
         if num_args == 0 || !self.list.iter().any(|global| global.form == Form::Argument) {
             return Ok((num_args, Vec::new()));
         }
-        let names = names.ok_or_else(|| GlobalError::HiddenArguments { kernel: kernel.to_owned() })?;
+        let names = names.map_err(|source| GlobalError::HiddenArguments { kernel: kernel.to_owned(), source })?;
         let mut hidden = Vec::new();
         for name in names {
             let global = text::hidden(name).map(|c_name| self.list.iter().position(|global| global.c_name == c_name));
@@ -89,7 +89,7 @@ impl ProgramGlobals {
                 Some(Some(global)) => hidden.push(global),
                 None if hidden.is_empty() => {}
                 // A program of other globals, or parameters behind the hidden ones.
-                _ => return Err(GlobalError::HiddenArguments { kernel: kernel.to_owned() }),
+                _ => return Err(GlobalError::OtherArguments { kernel: kernel.to_owned(), name: name.to_owned() }),
             }
         }
         Ok((num_args - hidden.len() as u32, hidden))
@@ -285,6 +285,11 @@ impl Bound {
     /// The option that names the version of OpenCL C.
     pub(super) fn std(&self) -> Option<&'static str> {
         self.std
+    }
+
+    /// Whether the names of parameters tell which are hidden.
+    pub(super) fn needs_arg_info(&self) -> bool {
+        self.way == GlobalWay::Argument
     }
 
     /// The whole text for the compiler.

@@ -1,6 +1,6 @@
 //! Errors of device globals.
 
-use super::ErrorKind;
+use super::{DriverError, ErrorKind};
 use crate::GlobalWay;
 
 /// Declaring, listing or using a [`DeviceGlobal`](crate::DeviceGlobal).
@@ -96,11 +96,24 @@ pub enum GlobalError {
     /// A program that does not tell its parameters, some of which are hidden.
     #[error(
         "kernel `{kernel}` may have hidden arguments for device globals, and the driver does not tell the names of its \
-         parameters: build the program from source"
+         parameters ({source}): build the program from source"
     )]
     HiddenArguments {
         /// The kernel.
         kernel: String,
+        /// What the driver says instead.
+        source: DriverError,
+    },
+    /// A kernel whose hidden arguments are not those of the globals that are listed.
+    #[error(
+        "kernel `{kernel}` has the parameter `{name}` where only those of the device globals listed for the program can be: list \
+         what it was built with, and write CLG_PARAMS behind all other parameters"
+    )]
+    OtherArguments {
+        /// The kernel.
+        kernel: String,
+        /// Its parameter.
+        name: String,
     },
     /// A second program with a global that belongs to one.
     #[error(
@@ -137,6 +150,7 @@ impl GlobalError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::HiddenArguments { source, .. } if source.kind() == ErrorKind::OutOfMemory => source.kind(),
             Self::NoProgram { .. } | Self::HiddenArguments { .. } | Self::NotInProgram { .. } => {
                 ErrorKind::KernelNotSupported
             }

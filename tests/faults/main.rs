@@ -6,6 +6,7 @@
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod addresses;
+mod globals;
 mod images;
 mod layer;
 mod uses;
@@ -18,7 +19,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use clgraph::Caps;
+use clgraph::{Caps, Path};
 use layer::{Layer, layer_file};
 use uses::{USES, Use};
 
@@ -163,6 +164,7 @@ fn beyond_reach(layer: &Layer, caps: &Caps) -> BTreeSet<String> {
     let can = |name: &str| match name {
         "clUpdateMutableCommandsKHR" => buffers.is_some_and(|buffers| buffers.mutable.is_some()),
         name if name.ends_with("KHR") => buffers.is_some() && !lacks(name),
+        name if name.contains("GlobalVariable") => caps.named_global_access,
         name if name.ends_with("INTEL") => caps.usm.is_some(),
         // See `docs/drivers.md`: mapped by a command, it is never given back.
         "clEnqueueSVMMap" | "clEnqueueSVMUnmap" => svm && maps,
@@ -193,6 +195,32 @@ fn the_layer_sees_what_is_held(layer: &Layer) {
     layer.wait_for(&nothing).unwrap();
 }
 
+/// The memory of device globals on a device that has neither SVM nor USM, as far as the layer can make one.
+fn globals_are_buffers_where_nothing_has_an_address(layer: &Layer, expected: &[Vec<u32>]) {
+    layer.reset();
+    let caps = clgraph::best_device().unwrap().caps().clone();
+    let queries = layer.calls(c"clGetDeviceInfo");
+    let kind =
+        |caps: &Caps| clgraph::MemoryKind::ALL.into_iter().find(|kind| kind.is_pointer() && caps.has_memory(*kind));
+    // One query fails at a time, and USM has several.
+    let alone = caps.usm.is_none();
+    let hidden = (0..queries).any(|skip| {
+        layer.reset();
+        layer.fail(c"clGetDeviceInfo", skip, -30);
+        let Ok(device) = clgraph::best_device() else { return false };
+        layer.reset();
+        kind(device.caps()).is_none() && {
+            let queue = clgraph::Queue::new(&device).unwrap();
+            assert_eq!(globals::TOTAL.on(&queue).unwrap().kind(), clgraph::MemoryKind::Buffer);
+            assert_eq!(device.caps().global_ways(), [clgraph::GlobalWay::Argument]);
+            assert_eq!(globals::on(&queue, Path::Auto).unwrap(), expected);
+            true
+        }
+    });
+    layer.reset();
+    assert_eq!(hidden, alone, "{caps:?}");
+}
+
 /// The other half of the test below; by itself it does what is swept, once, with nothing that fails. A developer who looks
 /// into a use sets the variable to its name, and OPENCL_LAYERS to the layer's file.
 #[test]
@@ -203,7 +231,7 @@ fn the_child_fails_every_call_once() {
         everything[..8].iter().all(|results| *results == everything[0]),
         "all paths and queues give the same bytes"
     );
-    for name in ["updated", "addresses", "owned memory", "images"] {
+    for name in ["updated", "addresses", "owned memory", "images", "globals"] {
         assert_eq!(of(name), of(&format!("{name}, native")), "both paths give the same bytes");
     }
     let Ok(only) = std::env::var(CHILD) else { return };
@@ -212,6 +240,7 @@ fn the_child_fails_every_call_once() {
     let (not_called, beyond) = (not_called(&layer), beyond_reach(&layer, clgraph::best_device().unwrap().caps()));
     assert_eq!(not_called, beyond, "functions of the layer that no use calls, and those that no use can call here");
     the_layer_sees_what_is_held(&layer);
+    globals_are_buffers_where_nothing_has_an_address(&layer, of("globals"));
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, SeqCst);

@@ -338,6 +338,7 @@ wrappers! {
         279 clCommandCopyImageToBufferKHR (a b c d e f g h i j k l);
         280 clCommandCopyBufferToImageKHR (a b c d e f g h i j k l);
         281 clCommandFillImageKHR (a b c d e f g h i j k);
+        283 clGetDeviceGlobalVariablePointerINTEL (a b c d e);
     }
     enqueue {
         48 clEnqueueReadBuffer (a b c d e f g h);
@@ -364,6 +365,7 @@ wrappers! {
         273 clEnqueueMemFillINTEL (a b c d e f g);
         274 clEnqueueMigrateMemINTEL (a b c d e f);
         275 clEnqueueMemAdviseINTEL (a b c d e f);
+        282 clEnqueueWriteGlobalVariableINTEL (a b c d e f g h i);
     }
     map {
         56 clEnqueueMapBuffer (a b c d e f g h);
