@@ -15,7 +15,8 @@
 //! 6. In between, a [`Parameter`] gets another value, a kernel another range, a node another command; an executable
 //!    finalized as [`updatable`](Finalize::updatable) follows by [`Executable::update`].
 //!
-//! Programs that are there already are recorded instead: [`Graph::record`].
+//! Programs that are there already are recorded instead: [`Graph::record`]. Variables that live on devices, on every device:
+//! [`DeviceGlobal`].
 //!
 //! ```
 //! use clgraph::{Buffer, Finalize, Graph, Program, Queue};
@@ -49,6 +50,7 @@
 //! | variable | what it does |
 //! |---|---|
 //! | `CLGRAPH_PATH` | `auto`, `native` or `replay`: the [`Path`], where the program leaves it to clgraph |
+//! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: how kernels get to device globals ([`GlobalWay`]), where the program leaves it to clgraph |
 //! | `CLGRAPH_DUMP` | a folder, into which each finalize writes its report and its graph (DOT) |
 //! | `CLGRAPH_ASSUME` | for experts, what a driver has and does not tell: a list, divided by commas, of `command_buffer` (its functions may be used although it does not list `cl_khr_command_buffer`), `simultaneous_use` (a command buffer may be enqueued again while it runs) and `kernel_printf` (recorded kernels may print) |
 //! | `OPENCL_DYLIB_PATH` | the OpenCL library to load, as for `opencl3` |
@@ -127,6 +129,11 @@ pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, Pen
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are those of the guide to device globals.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/device_globals.md")]
+struct DeviceGlobals;
 
 /// So is the one of the guide to porting.
 #[cfg(doctest)]

@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// What the table tells of each device.
-const ROWS: [&str; 19] = [
+const ROWS: [&str; 20] = [
     "device",
     "driver",
     "OpenCL",
@@ -14,6 +14,7 @@ const ROWS: [&str; 19] = [
     "unified shared memory",
     "program-scope variables",
     "access to them by name",
+    "device globals",
     "command buffers",
     "functions record",
     "may run twice at once",
@@ -61,6 +62,8 @@ fn devices_are_listed_as_a_table_of_what_the_library_says() {
             assert_eq!(cell("queues").contains("out of order"), caps.out_of_order, "{shown}");
             let named = if caps.named_global_access { "yes" } else { "no" };
             assert_eq!(cell("access to them by name"), named);
+            let ways: Vec<_> = caps.global_ways().iter().map(ToString::to_string).collect();
+            assert_eq!(cell("device globals"), ways.join("; "));
             let twice =
                 caps.command_buffers.as_ref().map(|buffers| if buffers.simultaneous_use { "yes" } else { "no" });
             assert_eq!(cell("may run twice at once"), twice.unwrap_or("-"));
@@ -95,6 +98,7 @@ fn devices_are_listed_as_json_with_what_the_library_says() {
             assert_eq!(told["caps"], value(serde_json::to_value(caps)));
             assert_eq!(told["abi"], value(serde_json::to_value(device.abi().unwrap())));
             assert!(told["abi_error"].is_null());
+            assert_eq!(told["globals"], value(serde_json::to_value(caps.global_ways())));
             let (path, why) = device.path().unwrap();
             assert_eq!((&told["path"], &told["why"]), (&value(serde_json::to_value(path)), &why.to_string().into()));
             let commands: Vec<_> = clgraph::Command::ALL

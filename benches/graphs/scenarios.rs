@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use clgraph::{Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue};
 
 use crate::Failure;
+use crate::globals;
 use crate::packing::patterns;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
@@ -42,6 +43,9 @@ pub enum Scenario {
     UpdateOne,
     /// Update one number of each node of a chain, and of some of 500
     UpdateMany,
+    /// Submit a chain of kernels that count in one place, and wait: by a hand-written loop, with an argument for it, and with a
+    /// device global by every way that the device has
+    Globals,
     /// Finalize graphs that own memory: without sharing it (`loop`), and packed
     Packing,
 }
@@ -145,6 +149,11 @@ impl Scenario {
                     results.add(driver, name, count, &ways);
                 }
             }
+            Self::Globals => {
+                for n in [100, 1_000] {
+                    results.add(driver, "globals", n, &interleave(globals::ways(&setting.queue, n)?, effort, n)?);
+                }
+            }
             Self::Packing => {
                 for pattern in patterns(largest) {
                     let n = pattern.len();
@@ -164,7 +173,7 @@ impl Scenario {
 }
 
 /// A way that submits and waits.
-fn submission<'a>(
+pub fn submission<'a>(
     variant: &'static str,
     submit: impl Fn() -> Result<(), Failure> + 'a,
     wait: impl Fn() -> Result<(), Failure> + 'a,

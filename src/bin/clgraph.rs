@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, Path, QueueKinds, Why};
+use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, GlobalWay, Path, QueueKinds, Why};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, ContentArrangement, Table};
 use serde::Serialize;
@@ -53,6 +53,8 @@ struct Told<'a> {
     /// The path that kernels take where a program leaves it to clgraph.
     path: Path,
     why: Why,
+    /// How kernels can get to device globals, best first.
+    globals: Vec<GlobalWay>,
     /// For each command, why a command buffer cannot hold it, if it cannot.
     commands: Vec<Recordable>,
 }
@@ -77,7 +79,8 @@ impl<'a> Told<'a> {
             Recordable { command, native: why_not.is_none(), why_not }
         };
         let commands = Command::ALL.map(recordable).into();
-        Ok(Self { caps: device.caps(), abi, abi_error, path, why, commands })
+        let globals = device.caps().global_ways();
+        Ok(Self { caps: device.caps(), abi, abi_error, path, why, globals, commands })
     }
 }
 
@@ -128,7 +131,7 @@ type Row<'a> = (&'a str, &'a dyn Fn(&Told<'_>) -> String);
 
 /// One column a device.
 fn table(told: &[Told<'_>]) -> Table {
-    let rows: [Row<'_>; 19] = [
+    let rows: [Row<'_>; 20] = [
         ("device", &|told| told.caps.name.clone()),
         ("driver", &|told| told.caps.driver_version.clone()),
         ("OpenCL", &|told| told.caps.version.to_string()),
@@ -147,6 +150,10 @@ fn table(told: &[Told<'_>]) -> Table {
             size => format!("up to {size} bytes"),
         }),
         ("  access to them by name", &|told| yes(told.caps.named_global_access)),
+        ("device globals", &|told| {
+            let ways: Vec<_> = told.globals.iter().map(ToString::to_string).collect();
+            ways.join("; ")
+        }),
         ("command buffers", &|told| command_buffers(told.caps)),
         ("  functions record", &|told| match (&told.abi, &told.abi_error) {
             (Some(abi), _) => abi.record.to_string(),

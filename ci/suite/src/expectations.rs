@@ -103,6 +103,7 @@ pub fn said(device: &Value) -> Said {
         ("record", device["abi"]["record"].clone()),
         ("update", device["abi"]["update"].clone()),
         ("fields", fields.unwrap_or_default()),
+        ("globals", device["globals"].clone()),
         ("cannot", list(if everything { vec!["everything"] } else { cannot })),
     ];
     all.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()

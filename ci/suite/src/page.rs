@@ -27,7 +27,7 @@ pub fn write(path: &Path, outcomes: &[Outcome]) -> Result<(), Failure> {
 type Row = (&'static str, fn(&Value) -> String);
 
 fn table(outcomes: &[Outcome]) -> Result<String, Failure> {
-    let rows: [Row; 10] = [
+    let rows: [Row; 11] = [
         ("platform", |device| text(&device["caps"]["platform"])),
         ("driver", |device| text(&device["caps"]["driver_version"])),
         ("OpenCL", |device| text(&device["caps"]["version"])),
@@ -42,6 +42,10 @@ fn table(outcomes: &[Outcome]) -> Result<String, Failure> {
         ("program-scope variables", |device| match device["caps"]["max_global_variable_size"].as_u64() {
             Some(0) | None => "none".to_owned(),
             Some(bytes) => format!("{bytes} bytes"),
+        }),
+        ("device globals, by the first of", |device| {
+            let ways = device["globals"].as_array().map(Vec::as_slice).unwrap_or_default();
+            ways.iter().map(text).collect::<Vec<_>>().join(", ")
         }),
         ("unified shared memory", |device| if device["caps"]["usm"].is_null() { "no" } else { "yes" }.to_owned()),
     ];

@@ -1,0 +1,61 @@
+//! Device globals beside arguments.
+
+use clgraph::{
+    Buffer, Executable, Finalize, GlobalWay, Graph, Kernel, Path, Program, ProgramBuilder, Queue, device_global,
+};
+
+use crate::Failure;
+use crate::raw;
+use crate::rounds::{Times, Way, timed};
+use crate::scenarios::submission;
+
+device_global! {
+    static TOTAL: u32;
+}
+
+const BY_GLOBAL: &str = "CLG_DEVICE_GLOBAL(uint, total);
+    kernel void tick(CLG_ONLY_PARAMS) { CLG_GLOBAL(total)++; }";
+const BY_ARGUMENT: &str = "kernel void tick(global uint *total) { total[0]++; }";
+
+/// Every way to run `n` kernels that count. The loop has an object with the hidden argument set.
+pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+    let finish = || raw::finish(queue);
+    let by = |way| -> clgraph::Result<Kernel> {
+        ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way).source(BY_GLOBAL)?.kernel("tick")
+    };
+    let kernel = by(GlobalWay::Argument)?.to_opencl3()?;
+    let plain = move || raw::enqueue(queue, std::iter::repeat_n(kernel.get(), n));
+    let mut ways = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
+    let total = Buffer::from_slice(queue, &[0_u32])?;
+    let kernel = Program::from_source(queue, BY_ARGUMENT)?.kernel("tick")?;
+    ways.push(replayed(queue, "explicit", chain(queue, n, &kernel, Some(&total))?));
+    for way in queue.device().caps().global_ways() {
+        let variant = match way {
+            GlobalWay::NamedWrite => "named_write",
+            GlobalWay::Kernel => "kernel",
+            _ => "argument",
+        };
+        ways.push(replayed(queue, variant, chain(queue, n, &by(way)?, None)?));
+    }
+    Ok(ways)
+}
+
+fn chain(queue: &Queue, n: usize, kernel: &Kernel, total: Option<&Buffer<u32>>) -> Result<Executable, Failure> {
+    let graph = Graph::new(queue)?;
+    for _ in 0..n {
+        let node = graph.kernel(kernel).range(1);
+        let node = if let Some(total) = total { node.read_write(total) } else { node };
+        // SAFETY: its one work-item touches the one element.
+        unsafe { node.add()? };
+    }
+    Ok(graph.finalize(Finalize::new().path(Path::Replay))?)
+}
+
+fn replayed<'a>(queue: &'a Queue, variant: &'static str, executable: Executable) -> Way<'a> {
+    let run = move || {
+        let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
+        let ((), wait) = timed(|| Ok(run.wait()?))?;
+        Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
+    };
+    Way { variant, run: Box::new(run) }
+}
