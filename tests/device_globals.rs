@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use clgraph::{
     Buffer, DeviceGlobal, Elements, Error, ErrorKind, Event, ExecuteKernel, Finalize, GlobalSlice, GlobalWay, Graph,
     HostAccess, InContext, InitMode, Kernel, Memory, MemoryError, MemoryKind, Parameter, Path, Program, ProgramBuilder,
-    Queue, device_global, host_access, scope,
+    ProgramError, Queue, device_global, host_access, scope,
 };
 use common::{Bench, Reason, UserEvent, skip, sub_devices, text};
 
@@ -689,6 +689,49 @@ fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
             let error = loaded.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::KernelNotSupported);
             assert!(error.to_string().contains("the program has no `total`"), "{error}");
+        }
+    }
+}
+
+/// Rule I2: SPIR-V that was made of the same source elsewhere.
+#[test]
+fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
+    const POINTER: &[u8] = include_bytes!("../kernels-cl/ticks_pointer.spv");
+    const ARGUMENT: &[u8] = include_bytes!("../kernels-cl/ticks_argument.spv");
+    let takes = !Bench::new().queue.device().caps().il_versions.is_empty();
+    for way in ways(&Bench::new().queue) {
+        let bench = Bench::new();
+        let queue = &bench.queue;
+        let list = || ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way);
+        let (right, wrong) = if way == GlobalWay::Argument { (ARGUMENT, POINTER) } else { (POINTER, ARGUMENT) };
+        let loaded = list().il(right);
+        if !takes {
+            assert_eq!(loaded.unwrap_err().kind(), ErrorKind::FeatureNotSupported);
+            continue;
+        }
+        match loaded.unwrap().kernel("tick") {
+            Ok(tick) => {
+                assert_eq!(tick.num_args(), 2);
+                let (out, graph) = (bench.buffer(&[0]), bench.graph());
+                // SAFETY: one work-item writes one element, and uses the global.
+                unsafe { graph.kernel(&tick).write(&out).arg(3_u32).range(1).add().unwrap() };
+                let executable = graph.finalize(Finalize::new()).unwrap();
+                executable.submit(queue).unwrap().wait().unwrap();
+                executable.submit(queue).unwrap().wait().unwrap();
+                assert_eq!((bench.content(&out), total(queue)), (vec![11], 11), "{way}");
+            }
+            Err(error) => {
+                assert_eq!((way, error.kind()), (GlobalWay::Argument, ErrorKind::KernelNotSupported), "{error}");
+            }
+        }
+        // What was made for another way.
+        let refused = list().il(wrong).and_then(|program| program.kernel("tick"));
+        match refused {
+            // A compiler may refuse variables altogether.
+            Err(Error::Program(ProgramError::BuildFailed { .. })) => assert_eq!(way, GlobalWay::Argument),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::KernelNotSupported, "{error}"),
+            // Without a hidden argument it looks like a kernel that uses no global.
+            Ok(_) => assert_eq!(way, GlobalWay::Argument),
         }
     }
 }
