@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use opencl_sys::{
-    CL_BUILD_SUCCESS, CL_INVALID_PROGRAM_EXECUTABLE, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES,
-    CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_BUILD_STATUS, CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES,
-    CL_PROGRAM_SOURCE, cl_int, cl_program,
+    CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_BUILD_STATUS,
+    CL_PROGRAM_CONTEXT, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES, CL_PROGRAM_NUM_KERNELS, CL_PROGRAM_SOURCE, cl_int,
+    cl_program,
 };
 
 use super::check;
@@ -20,7 +20,7 @@ use super::mem::Mem;
 use super::program_builder::ProgramBuilder;
 use super::program_globals::{GlobalBinding, ProgramGlobals};
 use crate::device_global::{Declared, text};
-use crate::error::{Error, GlobalError, ProgramError, Result, SetupError, Status};
+use crate::error::{GlobalError, ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
 
 /// A built program. Cheap to clone: clones are the same program.
@@ -82,10 +82,7 @@ impl Program {
     pub(super) fn memory_of(&self, global: &Declared, device: &Device) -> Result<Mem> {
         self.0.context.check_device(device)?;
         let none = |why| GlobalError::NoProgram { name: global.name, why };
-        // Intel's CPU runtime refuses to name the kernels where there are none.
-        let refused =
-            |error: &Error| matches!(error, Error::Driver(error) if error.status.0 == CL_INVALID_PROGRAM_EXECUTABLE);
-        if self.kernel_names().or_else(|error| if refused(&error) { Ok(Vec::new()) } else { Err(error) })?.is_empty() {
+        if self.kernel_names()?.is_empty() {
             return Err(none("the program that has it has no kernel").into());
         }
         let found = self.0.globals.list().iter().find(|known| known.declared.is(global));
@@ -245,6 +242,11 @@ impl Program {
     /// [`crate::DriverError`] when the driver refuses the query.
     pub fn kernel_names(&self) -> Result<Vec<String>> {
         let core = Core::get()?;
+        let count = ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_NUM_KERNELS);
+        if info::value::<usize>("clGetProgramInfo", count)? == 0 {
+            // Asked for their names, NVIDIA's driver (580) crashes, and Intel's CPU runtime refuses.
+            return Ok(Vec::new());
+        }
         let names = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_KERNEL_NAMES))?;
         Ok(names.split(';').filter(|name| !name.is_empty() && !text::is_own(name)).map(str::to_owned).collect())
     }
