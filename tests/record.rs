@@ -3,6 +3,7 @@
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use clgraph::{
@@ -613,6 +614,63 @@ fn scopes_on_several_threads_are_their_own() {
         }
     });
     assert_eq!(graph.len(), 4 * 2000);
+}
+
+/// Rules R9, R17: an executing queue joins by an event, or is told that it is too late; never something between.
+#[test]
+fn queues_join_a_recording_while_another_thread_ends_it() {
+    const ROUNDS: usize = 400;
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let joiners: Vec<Queue> = (0..3).map(|index| field.bench.another_queue(index % 2 == 1)).collect();
+    let own: Vec<_> = joiners.iter().map(|_| field.bench.buffer(&[0; 64])).collect();
+    let first = field.queue();
+    let mut joined = 0;
+    for round in 0..ROUNDS {
+        graph.begin_recording(first).unwrap();
+        let event = field.fill(first, &field.a, &[]).unwrap();
+        let start = Barrier::new(joiners.len() + 1);
+        joined += std::thread::scope(|scope| {
+            let threads: Vec<_> = joiners
+                .iter()
+                .zip(&own)
+                .map(|(queue, buffer)| {
+                    let (field, event, start) = (&field, &event, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        match field.fill(queue, buffer, &[event]) {
+                            Ok(event) => {
+                                assert!(event.node().is_some(), "what follows a recorded event is never executed");
+                                true
+                            }
+                            Err(Error::Record(RecordError::Ended { .. })) => false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            start.wait();
+            for _ in 0..round % 8 {
+                std::thread::yield_now();
+            }
+            // All of them, or those that may have joined by now.
+            if round % 2 == 0 {
+                graph.end_all_recording();
+            } else {
+                graph.end_recording(first).unwrap();
+                graph.end_recording(&joiners).unwrap();
+            }
+            let joined = threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>();
+            // One that joined one that joined records on.
+            graph.end_all_recording();
+            joined
+        });
+        assert!(joiners.iter().all(|queue| queue.state() == QueueState::Executing), "round {round}");
+        assert_eq!(graph.len(), round + 1 + joined, "round {round}");
+    }
+    assert!(joined > 0 && joined < ROUNDS * joiners.len(), "{joined} is all or nothing: they never met");
+    field.bench.run(&graph);
+    joiners.iter().for_each(|queue| queue.finish().unwrap());
 }
 
 /// A write that blocks is there when it returns, on every queue: Intel's CPU runtime returns before.
