@@ -15,12 +15,22 @@
 //     kernel void reset(CLG_ONLY_PARAMS) { CLG_GLOBAL(hits) = 0; }
 //
 // CLG_GLOBAL(name) is the variable itself, in global memory: it can be assigned, its address taken and stored, its elements
-// and members used, and atomics work on it. A function that takes CLG_PARAMS needs no other declaration; one without it
-// cannot use a global. Globals may be declared again, in the same way.
+// and members used, and atomics work on it. Globals may be declared again, in the same way. A function that uses one, or calls
+// one that does, needs CLG_PARAMS on every device; where the program has pointers a compiler does not miss it, so try with
+// CLGRAPH_GLOBALS=argument.
 
+// Declared again, a type is the same.
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wtypedef-redefinition"
+#pragma clang diagnostic ignored "-Wc11-extensions"
+#endif
+
+#define CLG_DEVICE_GLOBAL(type, name)                                                                                    \
+    typedef type clgraph_type_##name;                                                                                    \
+    typedef char clgraph_size_of_##name##_differs[sizeof(clgraph_type_##name) == CLGRAPH_SIZE_##name ? 1 : CLGRAPH_WRONG]; \
+    CLGRAPH_DECLARE_##name
 #define CLG_DEVICE_GLOBAL_ARRAY(type, name, extents)                                                                     \
     typedef type clgraph_type_##name extents;                                                                            \
-    typedef char clgraph_size_of_##name##_differs[sizeof(clgraph_type_##name) == CLGRAPH_SIZE_##name ? 1 : -1];          \
+    typedef char clgraph_size_of_##name##_differs[sizeof(clgraph_type_##name) == CLGRAPH_SIZE_##name ? 1 : CLGRAPH_WRONG]; \
     CLGRAPH_DECLARE_##name
-#define CLG_DEVICE_GLOBAL(type, name) CLG_DEVICE_GLOBAL_ARRAY(type, name, )
 #define CLG_GLOBAL(name) (CLGRAPH_LVALUE_##name)

@@ -254,6 +254,24 @@ fn what_the_source_declares_otherwise_is_told() {
             panic!("it is not declared, by {way}")
         };
         assert!(c_name == "count" && log.contains("clgraph_type_count"), "{log}");
+        // A function that does not get it. Where the program has a pointer, nothing is missing.
+        let helper = "void up(void) { CLG_GLOBAL(count)++; } kernel void f(CLG_ONLY_PARAMS) { up(); }";
+        let built = list().source(&format!("CLG_DEVICE_GLOBAL(uint, count); {helper}"));
+        if way == GlobalWay::Argument {
+            let Error::Global(GlobalError::NoParameter { c_name, log, .. }) = built.unwrap_err() else {
+                panic!("it has no parameter")
+            };
+            assert!(c_name == "count" && log.contains("clgraph_argument_count"), "{log}");
+        } else {
+            built.unwrap();
+        }
+        // A name that is a macro, and one more declaration where warnings are errors.
+        let list_as = |name| ProgramBuilder::new(&bench.queue).global(name, &COUNT).globals_by(way).options("-Werror");
+        let twice = "CLG_DEVICE_GLOBAL(uint, NAME); CLG_DEVICE_GLOBAL(uint, NAME);
+            kernel void f(global uint *a CLG_PARAMS) { a[0] = CLG_GLOBAL(NAME); }";
+        for name in ["count", "NULL", "M_PI"] {
+            list_as(name).source(&twice.replace("NAME", name)).unwrap().kernel("f").unwrap();
+        }
         // Undeclared ones: the log is the compiler's.
         let error = list().source(&COUNTS.replace("GLOBAL(count)++", "GLOBAL(nothing)++")).unwrap_err();
         assert!(matches!(error, Error::Program(ProgramError::BuildFailed { .. })), "{error}");

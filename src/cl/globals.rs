@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytemuck::Pod;
-use opencl_sys::{CL_MEM_READ_WRITE, cl_context};
+use opencl_sys::{CL_MEM_READ_WRITE, cl_context, cl_program};
 
 use super::allocation::{Allocation, Api, Owner};
 use super::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, sealed};
@@ -21,6 +21,7 @@ use super::handle::{ContextKind, Handle, MemKind};
 use super::host::{Element, HostBytes, HostData};
 use super::mem::{Backing, Mem, MemInner};
 use super::program::{Program, WeakProgram};
+use super::program_globals::ProgramGlobals;
 use super::queue::{DriverQueue, QueueProperties};
 use super::watch;
 use crate::caps::MemoryKind;
@@ -43,8 +44,17 @@ struct Known {
     declared: HashMap<&'static str, Declared>,
     /// The memory of each, by name and device.
     shared: HashMap<(&'static str, usize), Shared>,
-    /// The program that has it to itself.
-    programs: HashMap<&'static str, WeakProgram>,
+    /// Those that belong to one program.
+    places: HashMap<&'static str, Place>,
+    /// Programs with globals, by C handle.
+    programs: HashMap<usize, WeakProgram>,
+}
+
+/// The place of a global that belongs to one program.
+struct Place {
+    /// The program.
+    taken: Weak<()>,
+    globals: Weak<ProgramGlobals>,
 }
 
 /// The memory of a global, without the context that it keeps alive as long as somebody uses it.
@@ -83,30 +93,41 @@ impl Registry {
 
     /// Says no to a second program with a global that belongs to one.
     pub(super) fn check_place(&self, global: &Declared) -> Result<(), GlobalError> {
-        let other = self.lock().programs.get(global.name).and_then(WeakProgram::upgrade);
-        if other.is_some() { Err(GlobalError::OtherProgram { name: global.name }) } else { Ok(()) }
+        self.lock().check_place(global.name)
     }
 
-    /// Gives globals to a program, or none of them.
+    /// Gives globals to a program, or none of them, and knows it by its C handle.
     pub(super) fn take_places(&self, globals: &[&'static str], program: &Program) -> Result<(), GlobalError> {
         let mut known = self.lock();
-        let taken = |name: &&&'static str| known.programs.get(**name).is_some_and(WeakProgram::is_alive);
-        if let Some(name) = globals.iter().find(taken) {
-            return Err(GlobalError::OtherProgram { name });
-        }
-        known.programs.extend(globals.iter().map(|name| (*name, program.downgrade())));
+        globals.iter().try_for_each(|name| known.check_place(name))?;
+        let place = || Place { taken: program.place(), globals: Arc::downgrade(program.bound_globals()) };
+        known.places.extend(globals.iter().map(|name| (*name, place())));
+        known.programs.retain(|_, program| program.is_alive());
+        known.programs.insert(program.raw().addr(), program.downgrade());
         Ok(())
     }
 
-    /// The program that has a global to itself.
-    fn program_of(&self, global: &Declared) -> Result<Program, GlobalError> {
-        self.declare(global)?;
-        let program = self.lock().programs.get(global.name).and_then(WeakProgram::upgrade);
-        program.ok_or(GlobalError::NoProgram { name: global.name, why: "no program has it" })
+    /// The program with globals that a C handle is.
+    pub(super) fn program_of(&self, raw: cl_program) -> Option<Program> {
+        self.lock().programs.get(&raw.addr()).and_then(WeakProgram::upgrade)
+    }
+
+    /// The globals of the program that has one to itself.
+    fn place_of(&self, global: &Declared) -> Result<Arc<ProgramGlobals>, GlobalError> {
+        let mut known = self.lock();
+        known.declare(global)?;
+        let place = known.places.get(global.name).filter(|place| place.taken.strong_count() > 0);
+        let globals = place.and_then(|place| place.globals.upgrade());
+        globals.ok_or(GlobalError::NoProgram { name: global.name, why: "no program has it" })
     }
 }
 
 impl Known {
+    fn check_place(&self, name: &'static str) -> Result<(), GlobalError> {
+        let is_taken = self.places.get(name).is_some_and(|place| place.taken.strong_count() > 0);
+        if is_taken { Err(GlobalError::OtherProgram { name }) } else { Ok(()) }
+    }
+
     fn declare(&mut self, global: &Declared) -> Result<(), GlobalError> {
         let first = self.declared.entry(global.name).or_insert(*global);
         if first.is(global) {
@@ -283,10 +304,31 @@ impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
     /// graph.read(&INPUT.on(&queue)?).add()?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// clgraph::device_global! { #[host_access(none)] static SECRET: u32; static OPEN: u32; }
+    /// let graph = clgraph::Graph::new(&queue)?;
+    /// graph.copy(&SECRET.on(&queue)?, &OPEN.on(&queue)?).add()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// # fn main() -> clgraph::Result<()> {
+    /// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
+    /// clgraph::device_global! { #[host_access(none)] static SECRET: u32; }
+    /// queue.enqueue_fill_buffer(&SECRET.on(&queue)?, &[1], 0, 4, &[])?;
+    /// # Ok(()) }
+    /// ```
     pub fn on(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<T::Element, A>>
     where
         T: Elements,
     {
+        const {
+            let element = size_of::<T::Element>();
+            assert!(element > 0 && size_of::<T>().is_multiple_of(element), "a type is a whole number of its elements");
+        }
         self.elements(on)
     }
 
@@ -301,7 +343,8 @@ impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
     fn elements<E>(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<E, A>> {
         let (declared, context, device) = (self.declared(), on.context(), on.device());
         let mem = if declared.is_image_scope {
-            context.globals().program_of(&declared)?.memory_of(&declared, device)?
+            context.check_device(device)?;
+            context.globals().place_of(&declared)?.memory_of(&declared, device)?
         } else {
             shared(context, device, &declared)?
         };

@@ -177,8 +177,11 @@ impl Kernel {
         Self::of_program(&program, &name)
     }
 
-    /// A new `opencl3` kernel object of the same function, without arguments; those that are hidden, for
-    /// [device globals](crate::ProgramBuilder::global), are set, for the first device that the program was built for.
+    /// A new `opencl3` kernel object of the same function, without arguments.
+    ///
+    /// Where there are hidden ones, for [device globals](crate::ProgramBuilder::global), these are set, for the first device that the
+    /// program was built for: the object is launched by `clEnqueueNDRangeKernel`, because `opencl3::kernel::ExecuteKernel` wants
+    /// all to be given. It may be launched while the [`Program`] lives, which has the memory of its globals.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver makes none.

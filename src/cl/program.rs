@@ -16,10 +16,9 @@ use super::device::Device;
 use super::handle::{Handle, ProgramKind};
 use super::info::{self, ask};
 use super::kernel::Kernel;
-use super::mem::Mem;
 use super::program_builder::ProgramBuilder;
 use super::program_globals::{GlobalBinding, ProgramGlobals};
-use crate::device_global::{Declared, text};
+use crate::device_global::text;
 use crate::error::{GlobalError, ProgramError, Result, SetupError, Status};
 use crate::ffi::core::Core;
 
@@ -41,7 +40,9 @@ struct Inner {
     context: Context,
     /// Made of built-in kernels: there is nothing to build, and drivers differ in what they call the state of it.
     built_in: bool,
-    globals: ProgramGlobals,
+    globals: Arc<ProgramGlobals>,
+    /// As long as it lives, globals that belong to one program are this one's.
+    place: Arc<()>,
 }
 
 /// A program that may be gone.
@@ -65,28 +66,25 @@ impl Program {
 
     /// The same program with globals that were bound to it.
     pub(super) fn with_globals(self, globals: ProgramGlobals) -> Result<Self> {
-        let Inner { handle, context, built_in, .. } = &*self.0;
-        let (handle, context) = (handle.try_clone()?, context.clone());
-        Ok(Self(Arc::new(Inner { handle, context, built_in: *built_in, globals })))
+        let (handle, context) = (self.0.handle.try_clone()?, &self.0.context);
+        Ok(Self::new(handle, context, self.0.built_in, globals))
+    }
+
+    fn new(handle: Handle<ProgramKind>, context: &Context, built_in: bool, globals: ProgramGlobals) -> Self {
+        let (globals, place) = (Arc::new(globals), Arc::new(()));
+        Self(Arc::new(Inner { handle, context: context.clone(), built_in, globals, place }))
+    }
+
+    pub(super) fn place(&self) -> Weak<()> {
+        Arc::downgrade(&self.0.place)
     }
 
     pub(super) fn downgrade(&self) -> WeakProgram {
         WeakProgram(Arc::downgrade(&self.0))
     }
 
-    pub(crate) fn bound_globals(&self) -> &ProgramGlobals {
+    pub(crate) fn bound_globals(&self) -> &Arc<ProgramGlobals> {
         &self.0.globals
-    }
-
-    /// The memory on a device of a global that belongs to this program.
-    pub(super) fn memory_of(&self, global: &Declared, device: &Device) -> Result<Mem> {
-        self.0.context.check_device(device)?;
-        let none = |why| GlobalError::NoProgram { name: global.name, why };
-        if self.kernel_names()?.is_empty() {
-            return Err(none("the program that has it has no kernel").into());
-        }
-        let found = self.0.globals.list().iter().find(|known| known.declared.is(global));
-        Ok(found.and_then(|found| found.mem(device)).cloned().ok_or(none("no program has it"))?)
     }
 
     /// The device globals that it uses, in the order of [`ProgramBuilder::global`](crate::ProgramBuilder::global), and how its
@@ -162,12 +160,7 @@ impl Program {
         check("clCreateProgramWithBuiltInKernels", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
-        let program = Self(Arc::new(Inner {
-            handle,
-            context: context.clone(),
-            built_in: true,
-            globals: ProgramGlobals::default(),
-        }));
+        let program = Self::new(handle, context, true, ProgramGlobals::default());
         // There is nothing to build, and still some drivers (PoCL) have no kernels before they were told to.
         // SAFETY: **live**; as in `ProgramBuilder::build`.
         let status = unsafe {
@@ -193,7 +186,9 @@ impl Program {
     /// Wraps and retains a raw program of a context, already built.
     ///
     /// # Errors
-    /// [`SetupError::NullHandle`], [`ProgramError::NotBuilt`], [`ProgramError::OtherContext`], [`crate::DriverError`].
+    /// [`SetupError::NullHandle`], [`ProgramError::NotBuilt`], [`ProgramError::OtherContext`], [`crate::DriverError`];
+    /// [`GlobalError::ProgramGone`] for one with [device globals](crate::DeviceGlobal) whose own `Program` is gone. (While that
+    /// lives, it is that.)
     ///
     /// # Safety
     /// `raw` is null or a live program, and nobody builds it again while clgraph uses it.
@@ -207,10 +202,16 @@ impl Program {
         if of != context.raw().addr() {
             return Err(ProgramError::OtherContext.into());
         }
+        if let Some(program) = context.globals().program_of(raw) {
+            return Ok(program);
+        }
         // SAFETY: the caller's promise.
         let program = Self::wrap(unsafe { Handle::from_borrowed(raw) }?, context);
         for device in context.devices() {
             if program.is_built_for(device)? {
+                if program.all_kernel_names()?.iter().any(|name| text::is_own(name)) {
+                    return Err(GlobalError::ProgramGone.into());
+                }
                 return Ok(program);
             }
         }
@@ -218,10 +219,11 @@ impl Program {
     }
 
     pub(super) fn wrap(handle: Handle<ProgramKind>, context: &Context) -> Self {
-        Self(Arc::new(Inner { handle, context: context.clone(), built_in: false, globals: ProgramGlobals::default() }))
+        Self::new(handle, context, false, ProgramGlobals::default())
     }
 
-    /// The C handle, valid while this object lives.
+    /// The C handle, valid while this object lives. Its kernels may be launched elsewhere while it does, too: it has the memory of
+    /// [device globals](crate::DeviceGlobal) that it uses.
     #[must_use]
     pub fn raw(&self) -> cl_program {
         self.0.handle.raw()
@@ -241,6 +243,13 @@ impl Program {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses the query.
     pub fn kernel_names(&self) -> Result<Vec<String>> {
+        let mut names = self.all_kernel_names()?;
+        names.retain(|name| !text::is_own(name));
+        Ok(names)
+    }
+
+    /// With those that clgraph adds.
+    pub(super) fn all_kernel_names(&self) -> Result<Vec<String>> {
         let core = Core::get()?;
         let count = ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_NUM_KERNELS);
         if info::value::<usize>("clGetProgramInfo", count)? == 0 {
@@ -248,7 +257,7 @@ impl Program {
             return Ok(Vec::new());
         }
         let names = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, self.raw(), CL_PROGRAM_KERNEL_NAMES))?;
-        Ok(names.split(';').filter(|name| !name.is_empty() && !text::is_own(name)).map(str::to_owned).collect())
+        Ok(names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
     /// The binary for a device, to be kept and given to [`Self::from_binary`].

@@ -12,7 +12,7 @@ use super::device::Device;
 use super::handle::{Handle, ProgramKind};
 use super::info::{self, ask};
 use super::program::{Program, c_string, form_not_supported, list_or_none};
-use super::program_globals::Listing;
+use super::program_globals::{Bound, Listing};
 use crate::caps::{GlobalWay, Version};
 use crate::device_global::{DeviceGlobal, host_access, scope};
 use crate::error::{ProgramError, Result, SetupError};
@@ -207,8 +207,7 @@ impl ProgramBuilder {
     /// [`crate::GlobalError`].
     pub fn il(self, il: &[u8]) -> Result<Program> {
         let bound = self.globals.bind(&self.context, &self.options)?;
-        let program = self.build_il(il)?;
-        bound.map_or(Ok(program.clone()), |bound| bound.into_program(program))
+        loaded(bound, self.build_il(il)?)
     }
 
     fn build_il(self, il: &[u8]) -> Result<Program> {
@@ -258,8 +257,7 @@ impl ProgramBuilder {
     /// [`crate::GlobalError::NotInProgram`] and others of [`crate::GlobalError`].
     pub fn binary(self, binary: &[u8]) -> Result<Program> {
         let bound = self.globals.bind(&self.context, &self.options)?;
-        let program = self.build_binary(binary)?;
-        bound.map_or(Ok(program.clone()), |bound| bound.into_program(program))
+        loaded(bound, self.build_binary(binary)?)
     }
 
     fn build_binary(self, binary: &[u8]) -> Result<Program> {
@@ -336,5 +334,13 @@ impl ProgramBuilder {
     fn log(&self, core: &'static Core, program: &Program, device: &Device) -> String {
         let query = ask!(core, clGetProgramBuildInfo, program.raw(), device.raw(), CL_PROGRAM_BUILD_LOG);
         info::text("clGetProgramBuildInfo", query).unwrap_or_default()
+    }
+}
+
+/// A program that was made elsewhere, with its globals.
+fn loaded(bound: Option<Bound>, program: Program) -> Result<Program> {
+    match bound {
+        Some(bound) => bound.into_loaded(program),
+        None => Ok(program),
     }
 }

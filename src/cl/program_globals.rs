@@ -6,7 +6,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use opencl_sys::{CL_INVALID_ARG_VALUE, CL_TRUE};
+use opencl_sys::CL_TRUE;
 
 use super::allocation::{self, Allocation, Owner};
 use super::check;
@@ -32,6 +32,8 @@ use crate::known;
 pub(crate) struct ProgramGlobals {
     list: Vec<ProgramGlobal>,
     way: Option<GlobalWay>,
+    /// Whether the program has any kernel.
+    has_kernels: bool,
 }
 
 /// A global in a program.
@@ -58,6 +60,16 @@ impl ProgramGlobal {
 impl ProgramGlobals {
     pub(crate) fn list(&self) -> &[ProgramGlobal] {
         &self.list
+    }
+
+    /// The memory on a device of a global that belongs to the program.
+    pub(super) fn memory_of(&self, global: &Declared, device: &Device) -> Result<Mem, GlobalError> {
+        let none = |why| GlobalError::NoProgram { name: global.name, why };
+        if !self.has_kernels {
+            return Err(none("the program that has it has no kernel"));
+        }
+        let found = self.list.iter().find(|known| known.declared.is(global));
+        found.and_then(|found| found.mem(device)).cloned().ok_or(none("no program has it"))
     }
 
     /// All memory, of all devices.
@@ -233,7 +245,8 @@ impl Listing {
         if is_shared {
             ways.retain(|way| *way == GlobalWay::Argument);
         }
-        let is_old = options.contains("-cl-std=CL1");
+        let std = options.split_whitespace().filter_map(|option| option.strip_prefix("-cl-std=")).next_back();
+        let is_old = std.is_some_and(|std| std.starts_with("CL1"));
         let way = match asked {
             Some(way) if way != GlobalWay::Argument && is_old => {
                 let why = "the options ask for a version of OpenCL C that has no variables (`-cl-std=CL1`)".to_owned();
@@ -254,7 +267,7 @@ impl Listing {
         let newest = all().all(|caps| caps.version >= Version::new(3, 0));
         let std = match way {
             GlobalWay::Argument => None,
-            _ if options.contains("-cl-std=") => None,
+            _ if std.is_some() => None,
             _ if newest => Some("-cl-std=CL3.0"),
             _ => Some("-cl-std=CL2.0"),
         };
@@ -304,7 +317,7 @@ impl Bound {
                 }
             }
         }
-        all + &text::behind(&named, self.way == GlobalWay::Kernel)
+        all + &text::behind(&named)
     }
 
     /// The text of a program that tells the sizes of the globals.
@@ -324,24 +337,41 @@ impl Bound {
                 return Some(global.size_error(bytes));
             }
         }
-        let is_unknown = |global: &&ProgramGlobal| {
-            let name = format!("clgraph_type_{}", global.c_name);
-            let mut errors = log.lines().filter(|line| line.contains("error") && line.contains(&name));
-            errors.any(|line| line.contains("unknown") || line.contains("undeclared"))
+        let lacks = |what: &str, global: &ProgramGlobal| {
+            let name = format!("'{what}{}'", global.c_name);
+            ["undeclared identifier ", "unknown type name "].iter().any(|says| log.contains(&format!("{says}{name}")))
         };
-        let global = self.globals.iter().find(is_unknown)?;
-        let (c_name, name, log) = (global.c_name.clone(), global.declared.name, log.clone());
+        let told = |global: &ProgramGlobal| (global.c_name.clone(), global.declared.name, log.clone());
+        if let Some(global) = self.globals.iter().find(|global| lacks(text::PARAMETER, global)) {
+            let (c_name, name, log) = told(global);
+            return Some(GlobalError::NoParameter { c_name, name, log });
+        }
+        let (c_name, name, log) = told(self.globals.iter().find(|global| lacks(text::TYPE, global))?);
         Some(GlobalError::NotDeclared { c_name, name, log })
+    }
+
+    /// The same for a program that was made elsewhere.
+    pub(super) fn into_loaded(self, program: Program) -> Result<Program> {
+        let marker = text::marker(&self.named());
+        if !program.all_kernel_names()?.contains(&marker) {
+            let names: Vec<_> = self.globals.iter().map(|global| format!("`{}`", global.c_name)).collect();
+            return Err(GlobalError::NotInProgram { names: names.join(", "), way: self.way }.into());
+        }
+        self.into_program(program)
     }
 
     /// Makes the globals known to a program that was built.
     pub(super) fn into_program(mut self, program: Program) -> Result<Program> {
         let context = program.context().clone();
         for device in context.devices() {
+            if !program.is_built_for(device)? {
+                // A binary is for one.
+                continue;
+            }
             let queue = DriverQueue::with_properties(&context, device, QueueProperties::new())?;
             for global in &mut self.globals {
                 if global.form == Form::Variable {
-                    let mem = variable(&program, device, global, self.way)?;
+                    let mem = variable(&program, device, global)?;
                     initialize(&context, device, &mem, &global.declared)?;
                     global.mems.push((device.clone(), mem));
                 }
@@ -354,7 +384,8 @@ impl Bound {
         }
         let own = self.globals.iter().filter(|global| global.declared.is_image_scope);
         let own: Vec<_> = own.map(|global| global.declared.name).collect();
-        let globals = ProgramGlobals { list: self.globals, way: Some(self.way) };
+        let has_kernels = !program.kernel_names()?.is_empty();
+        let globals = ProgramGlobals { list: self.globals, way: Some(self.way), has_kernels };
         let program = program.with_globals(globals)?;
         context.globals().take_places(&own, &program)?;
         Ok(program)
@@ -363,10 +394,6 @@ impl Bound {
     fn pointers<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = (&'a ProgramGlobal, &'a Mem)> {
         let pointers = self.globals.iter().filter(|global| global.form == Form::Pointer);
         pointers.filter_map(move |global| global.mem(device).map(|mem| (global, mem)))
-    }
-
-    fn not_in_program(&self, global: &ProgramGlobal) -> GlobalError {
-        GlobalError::NotInProgram { c_name: global.c_name.clone(), name: global.declared.name, way: self.way }
     }
 
     /// Sets the program's pointers by their names.
@@ -384,23 +411,20 @@ impl Bound {
                     (fns.write)(queue.raw(), program.raw(), name.as_ptr(), CL_TRUE, size, 0, from, count, list, event)
                 }
             });
-            match written {
-                Err(error) if error.status.0 == CL_INVALID_ARG_VALUE => return Err(self.not_in_program(global).into()),
-                written => drop(written?),
-            }
+            drop(written?);
         }
         Ok(())
     }
 
     /// Sets the program's pointers by a kernel of its own.
     fn set_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
-        let (globals, mems): (Vec<_>, Vec<_>) = self.pointers(device).unzip();
-        let Some(first) = globals.first() else { return Ok(()) };
-        let names: Vec<&str> = globals.iter().map(|global| global.c_name.as_str()).collect();
-        let kernel = program.kernel(&text::setter(&names)).map_err(|error| match error {
-            crate::Error::Program(ProgramError::NoSuchKernel { .. }) => self.not_in_program(first).into(),
-            error => error,
-        })?;
+        let named = self.named();
+        let by_name = |name: &&str| self.globals.iter().find(|global| global.c_name == **name)?.mem(device);
+        let mems: Vec<&Mem> = text::pointers(&named).iter().filter_map(by_name).collect();
+        if mems.is_empty() {
+            return Ok(());
+        }
+        let kernel = program.kernel(&text::marker(&named))?;
         let object = kernel.with_args(device, mems.into_iter().map(SetArg::Mem)).map_err(|error| match error {
             KernelObjectError::Create(error) => error,
             KernelObjectError::Argument { source, .. } => source.into(),
@@ -420,7 +444,7 @@ fn functions(device: &Device, call: &'static str) -> Result<&'static GlobalVaria
 }
 
 /// A variable of a program, as memory.
-fn variable(program: &Program, device: &Device, global: &ProgramGlobal, way: GlobalWay) -> Result<Mem> {
+fn variable(program: &Program, device: &Device, global: &ProgramGlobal) -> Result<Mem> {
     let call = "clGetDeviceGlobalVariablePointerINTEL";
     let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
     let tell = functions(device, call)?.pointer.ok_or(lacks)?;
@@ -428,10 +452,7 @@ fn variable(program: &Program, device: &Device, global: &ProgramGlobal, way: Glo
     let (mut size, mut pointer) = (0_usize, std::ptr::null_mut());
     // SAFETY: **live**; `name` ends with zero, and the places have the types of the function.
     let status = unsafe { tell(device.raw(), program.raw(), name.as_ptr(), &raw mut size, &raw mut pointer) };
-    let Declared { name, size: bytes, .. } = global.declared;
-    if status == CL_INVALID_ARG_VALUE {
-        return Err(GlobalError::NotInProgram { c_name: global.c_name.clone(), name, way }.into());
-    }
+    let bytes = global.declared.size;
     check(call, status)?;
     if size != bytes {
         return Err(global.size_error(size).into());

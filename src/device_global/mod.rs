@@ -11,7 +11,8 @@ use bytemuck::Pod;
 /// A variable that lives on devices: one instance for each device of each context, which all programs share that list it.
 ///
 /// It is declared as a `static`, by [`device_global!`](macro@crate::device_global). It is zero, or has its initial value, before its first use,
-/// and keeps what is written to it as long as its context lives, whichever programs come and go.
+/// and keeps what is written to it, whichever programs come and go, as long as anything of
+/// clgraph's lives in its context.
 ///
 /// - Kernels reach it by a name in OpenCL C that [`ProgramBuilder::global`](crate::ProgramBuilder::global) gives it, with macros
 ///   that are the same on every device: see there.
@@ -21,7 +22,18 @@ use bytemuck::Pod;
 ///   [`KernelNode::global_read`](crate::KernelNode::global_read) and its like say it more exactly.
 ///
 /// `T` is plain data ([`Pod`]): numbers, arrays and nested arrays of them, `#[repr(C)]` structs that derive `Pod`. So a type with
-/// padding or pointers does not compile.
+/// padding or pointers does not compile:
+///
+/// ```compile_fail,E0277
+/// #[repr(C)]
+/// #[derive(Clone, Copy)]
+/// struct Padded { small: u8, large: u32 }
+/// clgraph::device_global! { static PADDED: Padded = Padded { small: 1, large: 2 }; }
+/// ```
+///
+/// ```compile_fail,E0277
+/// clgraph::device_global! { static POINTER: &'static u32 = &1; }
+/// ```
 ///
 /// `A` is the property `host_access`, a type of [`host_access`]: copies that it forbids do not compile. `S` is
 /// [`scope::DeviceImage`] with the property `device_image_scope`, and [`scope::Context`] without. See
@@ -81,7 +93,7 @@ pub struct DeviceGlobal<T: 'static, A = host_access::ReadWrite, S = scope::Conte
 /// ```
 ///
 /// Its name is that of the module and its own, so equal names in different modules are different variables. Two in one module
-/// (in two functions, say) clash, which is an error where the second is used.
+/// (in two functions, say, or in two crates of one name) clash, which is an error where the second is used.
 ///
 /// | property | what it means |
 /// |---|---|
@@ -90,7 +102,15 @@ pub struct DeviceGlobal<T: 'static, A = host_access::ReadWrite, S = scope::Conte
 /// | `#[init_mode(reprogram)]`, `#[init_mode(reset)]` | for FPGAs; without effect here |
 /// | `#[implement_in_csr]`, `#[implement_in_csr(false)]` | for FPGAs; without effect here |
 ///
-/// A global may start as another does: `static B: u32 = A.initial();`.
+/// A global may start as another does, unless that belongs to one program: `static B: u32 = A.initial();`.
+///
+/// ```compile_fail,E0599
+/// clgraph::device_global! {
+///     #[device_image_scope]
+///     static OWN: u32 = 1;
+///     static LIKE: u32 = OWN.initial();
+/// }
+/// ```
 #[macro_export]
 macro_rules! device_global {
     ($( $(#[$($attribute:tt)*])* $visible:vis static $name:ident : $type:ty $(= $initial:expr)? ; )+) => {

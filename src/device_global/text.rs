@@ -26,8 +26,11 @@ pub(crate) struct Named<'a> {
     pub(crate) form: Form,
 }
 
+/// How the name of the type of a global begins.
+pub(crate) const TYPE: &str = "clgraph_type_";
+
 /// What kernels and functions call the parameter of a global.
-const PARAMETER: &str = "clgraph_argument_";
+pub(crate) const PARAMETER: &str = "clgraph_argument_";
 
 /// The global of a hidden parameter, by the parameter's name.
 pub(crate) fn hidden(parameter: &str) -> Option<&str> {
@@ -40,14 +43,40 @@ pub(crate) fn variable(c_name: &str, form: Form) -> String {
     format!("clgraph_{what}_{c_name}")
 }
 
-/// The kernel that sets the pointers of these globals, in this order. Its name tells, for programs that are loaded.
-pub(crate) fn setter(names: &[&str]) -> String {
-    format!("clgraph_set__{}", names.join("__"))
+/// How clgraph's own kernels begin.
+const OWN: &str = "clgraph_globals";
+
+/// The kernel by which a program tells which globals it was built with, and in which form; and which sets its pointers, where
+/// it has some. Its parameters are those of [`pointers`], or one that plays no part.
+pub(crate) fn marker(globals: &[Named<'_>]) -> String {
+    let mut name = OWN.to_owned();
+    for Named { c_name, form, .. } in sorted(globals) {
+        let form = match form {
+            Form::Pointer => 'p',
+            Form::Argument => 'a',
+            Form::Variable => 'v',
+        };
+        // With its length, so that no two lists have one name.
+        let _ = write!(name, "_{form}{}{c_name}", c_name.len());
+    }
+    name
+}
+
+/// The globals that are pointers, in the order of the marker's parameters.
+pub(crate) fn pointers<'a>(globals: &[Named<'a>]) -> Vec<&'a str> {
+    sorted(globals).filter(|global| global.form == Form::Pointer).map(|global| global.c_name).collect()
+}
+
+/// In an order that does not depend on how they were listed.
+fn sorted<'a, 'n>(globals: &'n [Named<'a>]) -> impl Iterator<Item = &'n Named<'a>> {
+    let mut globals: Vec<_> = globals.iter().collect();
+    globals.sort_unstable_by_key(|global| global.c_name);
+    globals.into_iter()
 }
 
 /// Whether a kernel is one of clgraph's own.
 pub(crate) fn is_own(kernel: &str) -> bool {
-    kernel.starts_with("clgraph_set__")
+    kernel.starts_with(OWN)
 }
 
 /// Whether a name is one of C.
@@ -82,12 +111,12 @@ pub(crate) fn before(globals: &[Named<'_>]) -> String {
     let _ = writeln!(text, "#define CLG_PARAMS {params}\n#define CLG_ARGS {args}");
     let _ =
         writeln!(text, "#define CLG_ONLY_PARAMS {}\n#define CLG_ONLY_ARGS {}", only(&params, "void"), only(&args, ""));
-    format!("{HEADER}{text}")
+    format!("#define CLGRAPH_WRONG -1\n{HEADER}{text}")
 }
 
-/// What comes behind the source: the variables, and the kernel that sets the pointers if there is to be one. It names the type
-/// of every global, so that none goes undeclared on any device.
-pub(crate) fn behind(globals: &[Named<'_>], with_setter: bool) -> String {
+/// What comes behind the source: the variables, and the marker. It names the type of every global, so that none goes undeclared
+/// on any device.
+pub(crate) fn behind(globals: &[Named<'_>]) -> String {
     let mut text = "\n#line 1 \"clgraph\"\n".to_owned();
     for Named { c_name, form, .. } in globals {
         let name = variable(c_name, *form);
@@ -97,22 +126,20 @@ pub(crate) fn behind(globals: &[Named<'_>], with_setter: bool) -> String {
             Form::Argument => writeln!(text, "typedef clgraph_type_{c_name} clgraph_known_{c_name};"),
         };
     }
-    let pointers = globals.iter().filter(|global| global.form == Form::Pointer);
-    let names: Vec<&str> = pointers.map(|global| global.c_name).collect();
-    if with_setter && !names.is_empty() {
-        let list =
-            |each: fn(&str) -> String, by: &str| names.iter().map(|name| each(name)).collect::<Vec<_>>().join(by);
-        let params = list(|name| format!("global clgraph_type_{name} *to_{name}"), ", ");
-        let body = list(|name| format!("clgraph_pointer_{name} = to_{name};"), " ");
-        let _ = writeln!(text, "kernel void {}({params}) {{ {body} }}", setter(&names));
-    }
+    let names = pointers(globals);
+    let list = |each: fn(&&str) -> String, by: &str| names.iter().map(each).collect::<Vec<_>>().join(by);
+    let params = list(|name| format!("global clgraph_type_{name} *to_{name}"), ", ");
+    let body = list(|name| format!("clgraph_pointer_{name} = to_{name};"), " ");
+    // A kernel without parameters does not build everywhere.
+    let params = if params.is_empty() { "global int *none" } else { &params };
+    let _ = writeln!(text, "kernel void {}({params}) {{ {body} }}", marker(globals));
     text
 }
 
 /// A program that tells the sizes that OpenCL C gives to globals, as work-group sizes of kernels.
 pub(crate) fn sizes(source: &str, globals: &[Named<'_>]) -> String {
-    let mut text = before(globals).replace("? 1 : -1", "? 1 : 2");
-    let _ = write!(text, "{source}\n{}", behind(globals, false));
+    let mut text = before(globals).replacen("CLGRAPH_WRONG -1", "CLGRAPH_WRONG 2", 1);
+    let _ = write!(text, "{source}\n{}", behind(globals));
     for Named { c_name, .. } in globals {
         let _ = writeln!(
             text,
@@ -134,7 +161,7 @@ mod tests {
     /// Rule G8
     #[test]
     fn the_three_forms_differ_in_what_the_macros_stand_for() {
-        let of = |form| before(&named(form)).strip_prefix(HEADER).unwrap().to_owned();
+        let of = |form| before(&named(form)).split_once(HEADER).unwrap().1.to_owned();
         let pointer = of(Form::Pointer);
         assert!(
             pointer.contains(
@@ -161,17 +188,28 @@ mod tests {
     }
 
     #[test]
-    fn pointers_are_set_by_one_kernel_whose_name_tells_their_order() {
-        let text = behind(&named(Form::Pointer), true);
+    fn a_kernel_tells_what_a_program_was_built_with_and_sets_its_pointers() {
+        let [hits, table] = named(Form::Pointer);
+        let text = behind(&[table.clone(), hits.clone()]);
         assert!(text.contains("global clgraph_type_hits *global clgraph_pointer_hits;\n"));
         assert!(text.contains(
-            "kernel void clgraph_set__hits__table(global clgraph_type_hits *to_hits, global clgraph_type_table *to_table) { \
-             clgraph_pointer_hits = to_hits; clgraph_pointer_table = to_table; }\n"
-        ));
-        assert!(is_own("clgraph_set__hits__table") && !is_own("clgraph_setting"));
-        assert!(!behind(&named(Form::Pointer), false).contains("kernel"));
-        assert!(!behind(&named(Form::Variable), true).contains("kernel"));
-        assert!(behind(&named(Form::Argument), true).contains("typedef clgraph_type_hits clgraph_known_hits;\n"));
+            "kernel void clgraph_globals_p4hits_p5table(global clgraph_type_hits *to_hits, global clgraph_type_table *to_table) \
+             { clgraph_pointer_hits = to_hits; clgraph_pointer_table = to_table; }\n"
+        ), "{text}");
+        assert_eq!(pointers(&[table, hits]), ["hits", "table"]);
+        assert!(
+            behind(&named(Form::Variable))
+                .contains("kernel void clgraph_globals_v4hits_v5table(global int *none) {  }\n")
+        );
+        let text = behind(&named(Form::Argument));
+        assert!(text.contains("typedef clgraph_type_hits clgraph_known_hits;\n"));
+        assert!(text.contains("kernel void clgraph_globals_a4hits_a5table(global int *none)"));
+        assert!(is_own("clgraph_globals_p4hits") && !is_own("count"));
+        let named = |names: &[&'static str]| {
+            let of = |name: &&'static str| Named { c_name: name, size: 4, form: Form::Pointer };
+            marker(&names.iter().map(of).collect::<Vec<_>>())
+        };
+        assert_ne!(named(&["a_p1b"]), named(&["a", "b"]));
     }
 
     #[test]

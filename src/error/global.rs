@@ -80,19 +80,36 @@ pub enum GlobalError {
         /// Why not, and what there is.
         why: String,
     },
-    /// A program that was not built for these globals.
+    /// A function that uses a global and has no hidden parameter for it.
     #[error(
-        "the program has no `{c_name}` that device global `{name}` could be: it has to be made of a source that declares it, \
-         for a device where kernels get to globals by {way} too; `ProgramBuilder::source_text` gives the text to compile"
+        "a function uses device global `{name}` (`{c_name}`), or calls one that does, and does not have CLG_PARAMS at the end of its \
+         parameters. The compiler says:\n{log}"
     )]
-    NotInProgram {
+    NoParameter {
         /// The name in OpenCL C.
         c_name: String,
         /// The global.
         name: &'static str,
+        /// The build log.
+        log: String,
+    },
+    /// A binary or SPIR-V that was not made for these globals.
+    #[error(
+        "the program was not made with the device globals {names}, neither more nor less, for {way}: list those that it was made \
+         with, or make it of the text that `ProgramBuilder::source_text` gives"
+    )]
+    NotInProgram {
+        /// Their names in OpenCL C.
+        names: String,
         /// The way.
         way: GlobalWay,
     },
+    /// A raw program that was built with globals, by clgraph or by its text, and is not known as such.
+    #[error(
+        "the program was built with device globals, and the `Program` that has their memory is gone, or there never was one: keep \
+         it, or load the binary with `ProgramBuilder`"
+    )]
+    ProgramGone,
     /// A program that does not tell its parameters, some of which are hidden.
     #[error(
         "kernel `{kernel}` may have hidden arguments for device globals, and the driver does not tell the names of its \
@@ -151,7 +168,7 @@ impl GlobalError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::HiddenArguments { source, .. } if source.kind() == ErrorKind::OutOfMemory => source.kind(),
-            Self::NoProgram { .. } | Self::HiddenArguments { .. } | Self::NotInProgram { .. } => {
+            Self::NoProgram { .. } | Self::HiddenArguments { .. } | Self::NotInProgram { .. } | Self::ProgramGone => {
                 ErrorKind::KernelNotSupported
             }
             Self::Way { .. } => ErrorKind::FeatureNotSupported,
