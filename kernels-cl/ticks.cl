@@ -3,6 +3,8 @@
 //   clang -cl-std=CL3.0 -target spir64 -Xclang -finclude-default-header -cl-kernel-arg-info -fno-discard-value-names -O1
 //     -emit-llvm -c TEXT.cl -o ticks.bc
 //   llvm-spirv --spirv-max-version=1.0 ticks.bc -o ticks_....spv
+// In the one with a pointer `by` is then multiplied by a specialization constant (SpecId 7, 1 unless it is set), which OpenCL C
+// does not have.
 
 CLG_DEVICE_GLOBAL(uint, total);
 

@@ -784,7 +784,7 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
     }
 }
 
-/// Rule I2: SPIR-V that was made of the same source elsewhere.
+/// Rules G2, I2: SPIR-V that was made of the same source elsewhere, with and without a specialization constant.
 #[test]
 fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
     const POINTER: &[u8] = include_bytes!("../kernels-cl/ticks_pointer.spv");
@@ -810,6 +810,16 @@ fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
                 executable.submit(queue).unwrap().wait().unwrap();
                 executable.submit(queue).unwrap().wait().unwrap();
                 assert_eq!((bench.content(&out), total(queue)), (vec![11], 11), "{way}");
+                // Another specialization constant is another program, with the same variable.
+                let device = queue.device().caps();
+                if way != GlobalWay::Argument && device.version >= clgraph::Version::new(2, 2) {
+                    let tick = list().specialize(7, 10_u32).il(right).unwrap().kernel("tick").unwrap();
+                    let mut launch = ExecuteKernel::new(&tick);
+                    launch.set_arg(&out).set_arg(&3_u32).set_global_work_size(1);
+                    // SAFETY: as above.
+                    unsafe { launch.enqueue_nd_range(queue).unwrap() };
+                    assert_eq!((bench.content(&out), total(queue)), (vec![41], 41), "{way}");
+                }
             }
             Err(error) => {
                 assert_eq!((way, error.kind()), (GlobalWay::Argument, ErrorKind::KernelNotSupported), "{error}");
