@@ -334,7 +334,8 @@ impl Kernel {
                 none.insert(Launcher::new(object, self.0.num_args as usize))
             }
         };
-        launcher.set(args).map(launch)
+        launcher.set(args)?;
+        Ok(launch(launcher.object()))
     }
 }
 

@@ -156,12 +156,13 @@ impl Launcher {
         Self { object, args: vec![Remembered::Nothing; num_args] }
     }
 
-    /// The object, with these arguments.
+    pub(super) fn object(&self) -> &KernelObject {
+        &self.object
+    }
+
+    /// Gives it these arguments.
     #[inline(always)]
-    pub(super) fn set<'a>(
-        &mut self,
-        args: impl Iterator<Item = SetArg<'a>>,
-    ) -> Result<&KernelObject, KernelObjectError> {
+    pub(super) fn set<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), KernelObjectError> {
         for (index, (arg, known)) in args.zip(&mut self.args).enumerate() {
             if known.is(&arg) {
                 continue;
@@ -170,7 +171,7 @@ impl Launcher {
             self.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
             known.remember(&arg);
         }
-        Ok(&self.object)
+        Ok(())
     }
 }
 
