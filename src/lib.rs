@@ -112,14 +112,14 @@ pub use error::{
     ProgramError, RecordError, Result, SetupError, Status, SubmitError, UpdateError,
 };
 pub use exec::{
-    AllocationReport, Completion, Dependency, Executable, Finalize, MemoryReport, Progress, Report, ResultGuard,
-    SegmentReport, SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, UpdateReport, WaitFor,
+    AllocationReport, Completion, Dependency, Executable, Finalize, MemoryReport, Progress, Report, SegmentReport,
+    SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, UpdateReport, WaitFor,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, FreeNode, Graph,
-    GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostWrite, ImageCopyNode, ImageFillNode,
-    ImageReadNode, ImageWriteNode, KernelNode, LocalMemory, MemoryPool, NdRange, Node, NodeKind, Nodes, Parameter,
-    Pixels, PoolKind, ReadNode, ValueArg, WriteNode,
+    GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostTask, HostTaskNode, HostWrite, ImageCopyNode,
+    ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode, LocalMemory, MemoryPool, NdRange, Node, NodeKind, Nodes,
+    Parameter, Pixels, PoolKind, ReadNode, ResultGuard, TaskOutcome, ValueArg, WriteNode,
 };
 pub use images::{Addressing, ChannelOrder, ChannelType, Color, Filter, ImageFormat, ImageKind, ImageShape};
 pub use plan::{Command, Path, Why};

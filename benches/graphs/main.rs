@@ -2,7 +2,8 @@
 //!
 //! - `main.rs`: the arguments, and what is run on which device.
 //! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs`: those of updates;
-//!   `packing.rs`: those of memory that graphs own; `globals.rs`: those of device globals.
+//!   `packing.rs`: those of memory that graphs own; `globals.rs`: those of device globals; `host_tasks.rs`: those of host
+//!   tasks.
 //! - `raw.rs`: the hand-written ways.
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
@@ -11,6 +12,7 @@
 
 mod bounds;
 mod globals;
+mod host_tasks;
 mod packing;
 mod raw;
 mod results;

@@ -39,6 +39,7 @@ macro_rules! functions {
 functions! {
     fn clEnqueueNDRangeKernel(cl_command_queue, cl_kernel, u32, *const usize, *const usize, *const usize, u32, *const cl_event, *mut cl_event) -> i32;
     fn clFinish(cl_command_queue) -> i32;
+    fn clWaitForEvents(u32, *const cl_event) -> i32;
     fn clCreateUserEvent(cl_context, *mut i32) -> cl_event;
     fn clSetUserEventStatus(cl_event, i32) -> i32;
     fn clReleaseEvent(cl_event) -> i32;
@@ -86,6 +87,23 @@ pub fn enqueue(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Resul
 pub fn enqueue_with_events(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
     kernels.into_iter().try_for_each(|kernel| launch_with_event(functions, queue, kernel))
+}
+
+/// A kernel some times, and a wait for the last.
+pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<(), Failure> {
+    enqueue(queue, std::iter::repeat_n(kernel, count.saturating_sub(1)))?;
+    let functions = functions()?;
+    let (list, place) = (ptr::null(), ptr::null());
+    let mut event = ptr::null_mut();
+    // SAFETY: live objects, one dimension, no lists; the event is given back once.
+    unsafe {
+        let enqueue = functions.clEnqueueNDRangeKernel;
+        let status = enqueue(queue.raw(), kernel, 1, place, ONE.as_ptr(), place, 0, list, &raw mut event);
+        check("clEnqueueNDRangeKernel", status)?;
+        let status = (functions.clWaitForEvents)(1, &raw const event);
+        check("clReleaseEvent", (functions.clReleaseEvent)(event))?;
+        check("clWaitForEvents", status)
+    }
 }
 
 /// One kernel, whose arguments are set before each launch, with an event of each.

@@ -7,6 +7,7 @@ use clgraph::{Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Grap
 
 use crate::Failure;
 use crate::globals;
+use crate::host_tasks;
 use crate::packing::patterns;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
@@ -46,6 +47,8 @@ pub enum Scenario {
     /// Submit a chain of kernels that count in one place, and wait: by a hand-written loop, with an argument for it, and with a
     /// device global by every way that the device has
     Globals,
+    /// Launches of a kernel and then a call of a function, some times: by a loop that waits and calls, and as host tasks
+    HostTasks,
     /// Finalize graphs that own memory: without sharing it (`loop`), and packed
     Packing,
 }
@@ -152,6 +155,17 @@ impl Scenario {
             Self::Globals => {
                 for n in [100, 1_000] {
                     results.add(driver, "globals", n, &interleave(globals::ways(&setting.queue, n)?, effort, n)?);
+                }
+            }
+            Self::HostTasks => {
+                for (name, tasks, width) in [
+                    ("one host task", 1, 1),
+                    ("host tasks of 1", 95, 1),
+                    ("host tasks of 59", 10, 59),
+                    ("host tasks of 59", 95, 59),
+                ] {
+                    let ways = host_tasks::ways(&setting.queue, tasks, width)?;
+                    results.add(driver, name, tasks, &interleave(ways, effort, tasks)?);
                 }
             }
             Self::Packing => {

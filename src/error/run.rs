@@ -244,6 +244,23 @@ pub enum SubmitError {
         /// How it failed.
         cause: Box<super::Error>,
     },
+    /// A host task returned an error, or panicked. What waits for it did not run; everything else did.
+    #[error("host task {node} failed: {text}")]
+    HostTask {
+        /// The host task.
+        node: Node,
+        /// What it said.
+        text: String,
+    },
+    /// A host task waited for the submission that it is part of.
+    #[error("a host task cannot wait for its own submission, which waits for the task: return first")]
+    OwnSubmission,
+    /// A host task gave data to a host write that may have begun.
+    #[error("the host task gives data to {node} too late: that write does not wait for the task, add the edge")]
+    InputTaken {
+        /// The host write.
+        node: Node,
+    },
     /// The driver refused a call that belongs to no node.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -265,6 +282,7 @@ impl SubmitError {
             Self::Enqueue { source, .. } => source.kind(),
             Self::Failed(error) | Self::Driver(error) => error.kind(),
             Self::DependencyFailed { cause } => cause.kind(),
+            Self::HostTask { .. } => ErrorKind::Driver,
             _ => ErrorKind::Invalid,
         }
     }

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Inner;
 use super::lane::{Frozen, Refused};
 use super::submission::{Keep, State, Submission};
+use super::tour::Tour;
 use super::walk::{Ends, Hands, Want};
-use crate::cl::enqueue::Waits;
+use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate, Progress};
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
@@ -39,13 +40,13 @@ struct Countdown {
 
 /// What is needed once nothing blocks any more.
 pub(super) struct Waiting {
+    /// What it runs.
     pub(super) frozen: Frozen,
     /// Complete when the caller's queue would have let the submission start.
     pub(super) entered: DriverEvent,
     pub(super) hands: Hands,
     pub(super) keep: Arc<Keep>,
     /// Opens when it is dropped.
-    #[expect(dead_code, reason = "it is there to be dropped")]
     pub(super) gate: Gate,
 }
 
@@ -92,6 +93,33 @@ impl Deferred {
         self.end(Err(error), waiting);
     }
 
+    /// Nothing blocks it from the start.
+    fn unblocked_already(&self) {
+        let waiting = self.lock().waiting.take();
+        if let Some((exec, waiting)) = waiting {
+            self.launch(&exec, waiting);
+        }
+    }
+
+    /// A graph with host tasks: it goes part by part.
+    fn tour(&self, exec: &Arc<Inner>, mut waits: Waits, waiting: Waiting) {
+        let mut lane = exec.lane();
+        let own = lane.own_queue(exec).and_then(|own| {
+            let mut turns = exec.turns.take();
+            lane.behind_others(&mut turns, &own, &mut waits)?;
+            // The queue is in order: what comes later waits for this too. Tasks that wait for no command wait for it alone.
+            let entered = if waits.is_empty() { None } else { Some(enqueue::marker(&own, &waits)?) };
+            Ok((own, entered))
+        });
+        let leftovers = lane.leftovers();
+        drop(lane);
+        leftovers.settle(exec);
+        match own {
+            Ok((own, entered)) => Tour::start(exec, &self.state, own, entered, waiting),
+            Err(error) => self.end(Err(error), waiting),
+        }
+    }
+
     fn launch(&self, exec: &Arc<Inner>, mut waiting: Waiting) {
         let mut waits = Waits::NONE;
         match waiting.entered.progress() {
@@ -101,6 +129,9 @@ impl Deferred {
                 return self.fail(DriverError { call: "an event of the wait list", status }.into(), waiting);
             }
             _ => waits.push(waiting.entered.clone()),
+        }
+        if !exec.plan.tasks.is_empty() {
+            return self.tour(exec, waits, waiting);
         }
         let (hands, keep) = (std::mem::take(&mut waiting.hands), Arc::clone(&waiting.keep));
         let mut lane = exec.lane();
@@ -150,6 +181,9 @@ impl Deferred {
 
 /// Has the watcher look after the blockers. The caller holds no lock: one that is over already calls back at once.
 pub(super) fn wait_for(deferred: &Arc<Deferred>, blockers: Vec<Blocker>) {
+    if blockers.is_empty() {
+        return deferred.unblocked_already();
+    }
     deferred.lock().left = blockers.len();
     for blocker in blockers {
         let this = Arc::clone(deferred);

@@ -9,6 +9,7 @@ use super::lane::Lane;
 use super::native::{self, Recorded, Refusal};
 use super::report::Report;
 use super::ring::Ring;
+use super::tour::PartsOf;
 use super::turns::TurnsOf;
 use super::update::{Editing, Updatable};
 use super::values::{Objects, Stale, Values, set_args};
@@ -19,7 +20,7 @@ use crate::cl::kernel_object::KernelObjectError;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::env;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
-use crate::graph::{Detail, Flat, Graph, Node, NodeKind, Tables};
+use crate::graph::{Detail, Flat, Graph, Node, NodeKind, Ports, Tables};
 use crate::ir::{Ir, NodeId, Op};
 use crate::plan::{self, Command, Conflicts, Options, Path, Plan, PlanError, Why};
 
@@ -212,12 +213,8 @@ impl Graph {
         report.memory = memory.report(&flat);
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
-        let inputs = tables.ir.ids().filter_map(|id| match tables.ir.op(id) {
-            Op::Write { data, size, .. } => Some((flat.origins.of(id), (*data, *size))),
-            _ => None,
-        });
-        let reads = tables.ir.ids().filter(|id| matches!(tables.ir.op(*id), Op::Read { .. }));
-        let (inputs, result_nodes) = (inputs.collect(), reads.map(|id| flat.origins.of(id)).collect());
+        let ports = Arc::new(Ports::new(self.id(), &flat));
+        let parts_of = PartsOf::new(&tables.ir, &plan);
         let turns = TurnsOf::new(graph.children.iter().flat_map(|child| &child.turns));
         let mut values = values;
         let (mut updatable, mut editing) = (None, None);
@@ -242,8 +239,8 @@ impl Graph {
             device: self.device().clone(),
             plan,
             origins: flat.origins,
-            inputs,
-            result_nodes,
+            ports,
+            parts_of,
             report,
             updatable,
             lane: Mutex::new(lane),
@@ -270,6 +267,8 @@ impl Graph {
             let made = match values.take() {
                 Some(values) => values,
                 None => {
+                    // What runs in another order each time cannot have the bytes of what comes before.
+                    let share = share && plan.in_order;
                     let (tables, layout) = arena::place(self, self.device(), &flat.tables, &plan, share)?;
                     memory = layout;
                     self.values(tables, flat, &plan)?

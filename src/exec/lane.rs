@@ -76,8 +76,8 @@ impl Leftovers {
 
 /// What a submission runs: an update afterwards does not change it.
 pub(super) struct Frozen {
-    values: Arc<Values>,
-    recorded: Option<Arc<Recorded>>,
+    pub(super) values: Arc<Values>,
+    pub(super) recorded: Option<Arc<Recorded>>,
 }
 
 /// What became of a submission.
@@ -209,7 +209,7 @@ impl Lane {
             }
         };
         let hands = Hands { slots, inputs };
-        if blockers.is_empty() {
+        if blockers.is_empty() && exec.plan.tasks.is_empty() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut turns, queue, waits, hands, observed)?));
         }
         let deferred = self.defer(exec, &mut turns, queue, &waits, hands)?;
@@ -223,7 +223,7 @@ impl Lane {
     }
 
     fn take_slots(&mut self, exec: &Inner) -> Result<Vec<Arc<Slot>>, SubmitError> {
-        self.rings.iter_mut().zip(&exec.result_nodes).map(|(ring, of)| ring.take(exec.node(of.node))).collect()
+        self.rings.iter_mut().zip(exec.ports.results()).map(|(ring, of)| ring.take(exec.node(of.node))).collect()
     }
 
     fn forget_finished(&mut self) {
@@ -299,7 +299,7 @@ impl Lane {
     }
 
     /// Adds to `waits` the uses before that may run on other queues.
-    fn behind_others(
+    pub(super) fn behind_others(
         &mut self,
         turns: &mut Taken<'_>,
         queue: &DriverQueue,
@@ -349,7 +349,10 @@ impl Lane {
                 Err(error) => log::debug!("{error}: submitting without a gate"),
             }
         }
-        let outcome = walk::enqueue(exec, &frozen.values, frozen.recorded.as_deref(), &hands, queue, &waits, want);
+        // Without host tasks there is one.
+        let Some(part) = exec.plan.parts.first() else { return Ok(Ends::default()) };
+        let outcome =
+            walk::enqueue(exec, &frozen.values, frozen.recorded.as_deref(), &hands, queue, &waits, want, part);
         keep.put(hands.inputs);
         match outcome {
             Ok(ends) => {
@@ -513,6 +516,6 @@ impl Inner {
     /// The results that a submission holds, by read.
     fn held_results(&self, hands: &Hands) -> Vec<(Part, Arc<Slot>)> {
         let part = |of: &Origin| Part { node: self.node(of.node), index: of.part };
-        self.result_nodes.iter().zip(&hands.slots).map(|(of, slot)| (part(of), Arc::clone(slot))).collect()
+        self.ports.results().iter().zip(&hands.slots).map(|(of, slot)| (part(of), Arc::clone(slot))).collect()
     }
 }

@@ -5,6 +5,7 @@ mod deferred;
 mod dump;
 mod finalize;
 mod follow;
+mod host_task;
 mod lane;
 mod memory_map;
 mod native;
@@ -16,29 +17,31 @@ pub(crate) mod ring;
 mod sub_graph;
 mod submission;
 mod submit;
+mod tour;
 mod turns;
 mod update;
 mod values;
 mod walk;
+mod workers;
 
 pub use finalize::Finalize;
 pub use report::{AllocationReport, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport};
 pub use sub_graph::{SubGraph, SubGraphNode};
-pub use submission::{Completion, Progress, ResultGuard, Submission};
+pub use submission::{Completion, Progress, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
 use crate::error::Result;
-use crate::graph::{GraphId, Node, Origin, Origins};
-use crate::ir::{DataId, NodeId};
+use crate::graph::{GraphId, Node, Origins, Ports};
+use crate::ir::NodeId;
 use crate::plan::Plan;
 use crate::record::Queue;
 use lane::Lane;
+use tour::PartsOf;
 use turns::TurnsOf;
 use update::Updatable;
 
@@ -76,10 +79,9 @@ struct Inner {
     plan: Plan,
     /// What the planned nodes were before sub-graphs were written out.
     origins: Origins,
-    /// Where host writes get their data from, and how many bytes.
-    inputs: HashMap<Origin, (DataId, usize)>,
-    /// The read of each result, in the order of results, which is that of reads.
-    result_nodes: Vec<Origin>,
+    /// Its host writes and host reads, by their handles.
+    ports: Arc<Ports>,
+    parts_of: PartsOf,
     report: Report,
     /// None where nothing can be updated.
     updatable: Option<Updatable>,

@@ -177,6 +177,7 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
         Op::Empty
         | Op::SubGraph(_)
         | Op::Alloc(_)
+        | Op::Task(_)
         | Op::Free(_)
         | Op::Write { .. }
         | Op::Read { .. }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::{Executable, Inner};
 use crate::cl::host::Element;
-use crate::error::{Result, SubmitError};
+use crate::error::Result;
 use crate::graph::sub_graph::SubGraph as Request;
-use crate::graph::{After, Child, CurrentValues, Flat, Graph, HostRead, HostWrite, Node, Nodes, Origin, after_methods};
+use crate::graph::{
+    After, Child, CurrentValues, Flat, Graph, HostRead, HostWrite, Node, Nodes, Part, Ports, after_methods,
+};
 
 impl Graph {
     /// Starts a node that is a whole executable: its roots wait for the predecessors of the node, and the node's successors
@@ -72,6 +74,10 @@ impl CurrentValues for Inner {
         self.id
     }
 
+    fn ports(&self) -> &Arc<Ports> {
+        &self.ports
+    }
+
     fn has_changed(&self) -> bool {
         self.lane().changed
     }
@@ -109,23 +115,19 @@ impl SubGraph {
     /// A host write of the executable, as an input of the graph that it is in.
     ///
     /// # Errors
-    /// [`SubmitError::NotAnInput`].
+    /// [`SubmitError::NotAnInput`](crate::SubmitError::NotAnInput).
     pub fn write<T: Element>(&self, write: &HostWrite<T>) -> Result<HostWrite<T>> {
-        let (inner, node) = (&self.executable.0, write.node());
-        let data = inner.inputs.get(&Origin { node: node.id(), part: write.part() });
-        let data = data.filter(|_| node.graph() == inner.graph).ok_or(SubmitError::NotAnInput { node })?;
-        Ok(HostWrite::of_part(self.node, data.0.0))
+        let (data, _) = self.executable.0.ports.input(Part { node: write.node(), index: write.part() })?;
+        Ok(HostWrite::of_part(self.node, data.0))
     }
 
     /// A host read of the executable, as a result of the graph that it is in.
     ///
     /// # Errors
-    /// [`SubmitError::NotAResult`].
+    /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult).
     pub fn read<T: Element>(&self, read: &HostRead<T>) -> Result<HostRead<T>> {
-        let (inner, node) = (&self.executable.0, read.node());
-        let found = inner.result_nodes.binary_search(&Origin { node: node.id(), part: read.part() });
-        let result = found.ok().filter(|_| node.graph() == inner.graph).ok_or(SubmitError::NotAResult { node })?;
-        Ok(HostRead::of_part(self.node, result as u32))
+        let result = self.executable.0.ports.result(Part { node: read.node(), index: read.part() })?;
+        Ok(HostRead::of_part(self.node, result.0))
     }
 }
 

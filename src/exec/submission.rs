@@ -1,9 +1,8 @@
 //! A submission: where it has got to, how it ended, and what it read.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -17,7 +16,7 @@ use crate::cl::host::{Completed, Element, Slot};
 use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
 use crate::error::{DriverError, RecordError, Result, SubmitError};
-use crate::graph::{HostRead, Part};
+use crate::graph::{HostRead, Part, ResultGuard};
 use crate::record::{self, Event, NodeEvent};
 
 /// One run of an executable. Cheap to clone: clones are the same submission.
@@ -34,8 +33,8 @@ pub struct Submission(Kind);
 #[derive(Clone)]
 enum Kind {
     Run(Arc<State>),
-    /// The queue recorded: the executable is a node, and nothing runs.
-    Recorded(NodeEvent, Executable),
+    /// The queue recorded: the executable, or a host task, is a node, and nothing runs.
+    Recorded(NodeEvent, Option<Executable>),
 }
 
 /// Where a submission has got to.
@@ -104,6 +103,8 @@ enum Listener {
 pub(super) enum Stage {
     /// Nothing is enqueued yet: it waits for something that may still fail.
     Deferred,
+    /// It has host tasks, and some of it is under way. The event of its first command, if that has one.
+    Staged(Option<DriverEvent>),
     Enqueued {
         queue: DriverQueue,
         first: Option<DriverEvent>,
@@ -144,7 +145,15 @@ impl State {
     }
 
     pub(super) fn is_deferred(&self) -> bool {
-        matches!(self.lock().stage, Stage::Deferred)
+        matches!(self.lock().stage, Stage::Deferred | Stage::Staged(_))
+    }
+
+    /// The first part of a submission with host tasks is under way.
+    pub(super) fn staged(&self, first: Option<DriverEvent>) {
+        let mut phase = self.lock();
+        if matches!(phase.stage, Stage::Deferred) {
+            phase.stage = Stage::Staged(first);
+        }
     }
 
     /// From deferred to enqueued.
@@ -198,7 +207,7 @@ impl State {
             return;
         }
         let (queue, last) = match &phase.stage {
-            Stage::Deferred => return,
+            Stage::Deferred | Stage::Staged(_) => return,
             Stage::Enqueued { queue, last, .. } => (queue.clone(), last.clone()),
             // It ended between the listener's coming and this look.
             Stage::Done(_) => {
@@ -231,6 +240,35 @@ impl State {
     }
 }
 
+thread_local! {
+    /// The submissions whose host tasks run on this thread, the innermost last.
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A host task of a submission runs on this thread.
+pub(super) struct Inside;
+
+impl Inside {
+    pub(super) fn new(state: &Arc<State>) -> Self {
+        INSIDE.with_borrow_mut(|inside| inside.push(Arc::as_ptr(state).addr()));
+        Self
+    }
+
+    /// Says no to who would wait for itself.
+    fn check(state: &Arc<State>) -> Result<(), SubmitError> {
+        let is_own = INSIDE.with_borrow(|inside| inside.contains(&Arc::as_ptr(state).addr()));
+        if is_own { Err(SubmitError::OwnSubmission) } else { Ok(()) }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.with_borrow_mut(|inside| {
+            inside.pop();
+        });
+    }
+}
+
 fn flush(queue: &DriverQueue) {
     if let Err(error) = queue.flush() {
         log::warn!("{error}: what waits for this queue may wait long");
@@ -248,7 +286,7 @@ impl Submission {
     }
 
     /// One that stands for a node.
-    pub(super) fn recorded(event: NodeEvent, executable: Executable) -> Self {
+    pub(super) fn recorded(event: NodeEvent, executable: Option<Executable>) -> Self {
         Self(Kind::Recorded(event, executable))
     }
 
@@ -264,13 +302,13 @@ impl Submission {
         self.parts().map_err(|event| RecordError::Recorded { node: event.node, what })
     }
 
-    /// The sub-graph that it stands for, if the queue recorded: its reads and writes are those of the recorded graph's
+    /// The sub-graph that it stands for, if the queue recorded an executable: its reads and writes are those of the recorded graph's
     /// submissions.
     #[must_use]
     pub fn sub_graph(&self) -> Option<SubGraph> {
         match &self.0 {
             Kind::Run(_) => None,
-            Kind::Recorded(event, executable) => Some(SubGraph::new(event.node, executable.clone())),
+            Kind::Recorded(event, executable) => Some(SubGraph::new(event.node, executable.clone()?)),
         }
     }
 
@@ -279,10 +317,11 @@ impl Submission {
     /// # Errors
     /// [`SubmitError::Failed`] with what the driver reported; [`SubmitError::DependencyFailed`] when an event that it
     /// waited for failed, so that it did not run; [`SubmitError::Enqueue`] when it had to wait before it could be
-    /// enqueued, and then could not be.
+    /// enqueued, and then could not be; [`SubmitError::HostTask`]; [`SubmitError::OwnSubmission`] from a host task of its own.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
         let state = self.state("waited for")?;
+        Inside::check(state)?;
         let mut phase = state.lock();
         loop {
             match &phase.stage {
@@ -297,7 +336,9 @@ impl Submission {
                     }
                     phase = state.lock();
                 }
-                Stage::Deferred => phase = state.changed.wait(phase).unwrap_or_else(PoisonError::into_inner),
+                Stage::Deferred | Stage::Staged(_) => {
+                    phase = state.changed.wait(phase).unwrap_or_else(PoisonError::into_inner)
+                }
             }
         }
     }
@@ -309,6 +350,7 @@ impl Submission {
     /// [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
         let state = self.state("waited for")?;
+        Inside::check(state)?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
         if let Stage::Done(outcome) = state.stage().map_err(SubmitError::from)? {
@@ -336,6 +378,11 @@ impl Submission {
     pub fn progress(&self) -> Result<Progress> {
         Ok(match self.state("asked for its progress")?.stage()? {
             Stage::Deferred => Progress::Waiting,
+            Stage::Staged(None) => Progress::Running,
+            Stage::Staged(Some(first)) => match first.progress()? {
+                event::Progress::Waiting => Progress::Waiting,
+                _ => Progress::Running,
+            },
             Stage::Done(Ok(())) => Progress::Complete,
             Stage::Done(Err(_)) => Progress::Failed,
             Stage::Enqueued { queue, first, last } => {
@@ -384,9 +431,11 @@ impl Submission {
         let (_, slot) = &state.results[found.map_err(|_| SubmitError::NotAResult { node })?];
         match state.stage()? {
             Stage::Done(outcome) => outcome?,
-            Stage::Deferred | Stage::Enqueued { .. } => return Err(SubmitError::NotComplete.into()),
+            Stage::Deferred | Stage::Staged(_) | Stage::Enqueued { .. } => {
+                return Err(SubmitError::NotComplete.into());
+            }
         }
-        Ok(ResultGuard { slot: Arc::clone(slot), done: Completed::witnessed(), element: PhantomData })
+        Ok(ResultGuard::new(Arc::clone(slot), Completed::witnessed()))
     }
 
     /// A driver's event that is complete when the submission has ended, for other libraries to wait for; or the event of a
@@ -417,6 +466,7 @@ impl fmt::Debug for Submission {
         };
         let stage = match &state.lock().stage {
             Stage::Deferred => "deferred".to_owned(),
+            Stage::Staged(_) => "under way".to_owned(),
             Stage::Enqueued { .. } => "enqueued".to_owned(),
             Stage::Done(outcome) => format!("done: {outcome:?}"),
         };
@@ -474,26 +524,5 @@ impl Future for Completion {
             Stage::Done(outcome) => Poll::Ready(outcome.clone()),
             _ => Poll::Pending,
         }
-    }
-}
-
-/// A result of a submission: a slice of what a host read read.
-pub struct ResultGuard<T> {
-    slot: Arc<Slot>,
-    done: Completed,
-    element: PhantomData<T>,
-}
-
-impl<T: Element> Deref for ResultGuard<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        bytemuck::cast_slice(self.slot.bytes(&self.done))
-    }
-}
-
-impl<T: Element + fmt::Debug> fmt::Debug for ResultGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
     }
 }

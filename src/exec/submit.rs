@@ -16,7 +16,7 @@ use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::error::{DriverError, Error, RecordError, Result, Status, SubmitError};
 use crate::graph::tape::Order;
-use crate::graph::{HostWrite, Origin};
+use crate::graph::{HostWrite, Part};
 use crate::record::{self, Event, NodeEvent, Queue, QueueState};
 
 /// A submission to be made. See [`Executable::submit_to`].
@@ -110,14 +110,12 @@ impl<'a> Submit<'a> {
     /// Gives a host write other data, for this submission only. As many elements as the node writes.
     pub fn with<T: Element>(mut self, input: &HostWrite<T>, data: impl Into<HostData<T>>) -> Self {
         let (inner, node) = (&*self.exec.0, input.node());
-        let origin = Origin { node: node.id(), part: input.part() };
         let bytes = data.into().into_bytes();
-        let checked = match inner.inputs.get(&origin).filter(|_| node.graph() == inner.graph) {
-            None => Err(SubmitError::NotAnInput { node }),
-            Some(&(id, expected)) => {
-                let given = bytes.len();
-                if given == expected { Ok(id) } else { Err(SubmitError::InputSize { node, expected, given }) }
-            }
+        let given = bytes.len();
+        let checked = match inner.ports.input(Part { node, index: input.part() }) {
+            Ok((_, expected)) if expected != given => Err(SubmitError::InputSize { node, expected, given }),
+            Ok((id, _)) => Ok(id),
+            Err(error) => Err(error),
         };
         // The first mistake is the one that is told.
         if let Ok(inputs) = &mut self.inputs {
@@ -178,7 +176,7 @@ impl<'a> Submit<'a> {
         let events: Vec<&Event> = events.iter().collect();
         let event = self.queue.record_if(&self.exec.as_request(), Order::Plain, &events)?;
         Ok(event.and_then(|event| match event.0 {
-            record::Kind::Node(node) => Some(Submission::recorded(*node, self.exec.clone())),
+            record::Kind::Node(node) => Some(Submission::recorded(*node, Some(self.exec.clone()))),
             record::Kind::Driver(_) => None,
         }))
     }
@@ -260,7 +258,7 @@ fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
                         queue.flush()?;
                         sorted.waits.push(last);
                     }
-                    Stage::Deferred => sorted.blockers.push(Blocker::Success(state)),
+                    Stage::Deferred | Stage::Staged(_) => sorted.blockers.push(Blocker::Success(state)),
                 }
             }
         }

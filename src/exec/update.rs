@@ -14,10 +14,9 @@ use super::values::{Replaced, Values, set_arg};
 use super::{Executable, Inner};
 use crate::caps::MutableCaps;
 use crate::cl::context::InContext;
-use crate::cl::host::HostBytes;
 use crate::cl::mem::Mem;
 use crate::error::{DriverError, Error, Result, UpdateError};
-use crate::graph::edit::{Changed, Edit};
+use crate::graph::edit::{Changed, Edit, Owned};
 use crate::graph::request::Target;
 use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Origins, Released, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
@@ -333,7 +332,7 @@ struct Source<'a> {
 /// What an update let go, to be dropped where no lock is held.
 #[derive(Default)]
 struct Dropped {
-    _data: Vec<HostBytes>,
+    _data: Vec<Owned>,
     objects: Released,
     _old: Vec<Old>,
 }
@@ -505,7 +504,11 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
             });
             conflicts
         }
-        none => none.insert(Conflicts::new(ir, exec.plan.steps.iter().map(|step| step.node).collect())),
+        none => {
+            let plan = &exec.plan;
+            let steps = || plan.steps.iter().map(|step| step.node).collect();
+            none.insert(Conflicts::new(ir, if plan.tasks.is_empty() { steps() } else { plan.order.clone() }))
+        }
     };
     match conflicts.find(ir, edit.old_accesses().map(|(node, slot, _)| (node, slot))) {
         None => Ok(()),

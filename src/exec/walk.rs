@@ -13,7 +13,7 @@ use crate::cl::host::{HostBytes, Slot};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, SubmitError};
 use crate::ir::DataId;
-use crate::plan::Path;
+use crate::plan::{Part, Path};
 
 /// What a submission brings of its own.
 #[derive(Debug, Default)]
@@ -58,11 +58,14 @@ struct Walk<'a> {
     queue: &'a DriverQueue,
     waits: &'a Waits,
     want: Want,
+    /// The steps that are enqueued.
+    part: &'a Part,
     ends: Ends,
 }
 
-/// Enqueues everything on an in-order queue, the first command behind `waits`. What is native goes by the command buffers
-/// given, or by replay without them.
+/// Enqueues a part on an in-order queue, its first command behind `waits`. What is native goes by the command buffers given, or
+/// by replay without them.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn enqueue(
     exec: &Inner,
     values: &Values,
@@ -71,21 +74,22 @@ pub(super) fn enqueue(
     queue: &DriverQueue,
     waits: &Waits,
     want: Want,
+    part: &Part,
 ) -> Result<Ends, Stopped> {
-    if exec.plan.steps.is_empty() {
+    if part.steps.is_empty() {
         // Nothing ever runs; the order of the queue and the events to wait for still count.
         let last = enqueue::marker(queue, waits)
             .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: false })?;
         return Ok(Ends { first: None, last: Some(last) });
     }
-    let mut walk = Walk { exec, values, hands, queue, waits, want, ends: Ends::default() };
+    let mut walk = Walk { exec, values, hands, queue, waits, want, part, ends: Ends::default() };
     if want.first && exec.plan.marked {
         // The driver does not tell when the first command starts: a marker before it is complete then.
         walk.mark_start()?;
     }
-    let mut chunks = recorded.map(|recorded| recorded.chunks().iter());
-    debug_assert!(chunks.as_ref().is_none_or(|chunks| chunks.len() == exec.plan.command_buffers()));
-    for segment in &exec.plan.segments {
+    debug_assert!(recorded.is_none_or(|recorded| recorded.chunks().len() == exec.plan.command_buffers()));
+    let mut chunks = recorded.map(|recorded| recorded.chunks().iter().skip(part.chunks));
+    for segment in &exec.plan.segments[part.segments.clone()] {
         match (segment.path, recorded, &mut chunks) {
             (Path::Native, Some(recorded), Some(chunks)) => {
                 for (steps, chunk) in segment.chunks().zip(chunks.by_ref()) {
@@ -121,7 +125,7 @@ impl Walk<'_> {
             let to = self.to(index..index + 1);
             match replay::enqueue(self.values, self.hands, index, &self.exec.plan.steps[index], &to) {
                 Ok(event) => self.took(index..index + 1, event),
-                Err(source) => return Err(self.stopped(index..index + 1, source, index > 0)),
+                Err(source) => return Err(self.stopped(index..index + 1, source, index > self.part.steps.start)),
             }
         }
         Ok(())
@@ -146,13 +150,13 @@ impl Walk<'_> {
     }
 
     fn to(&self, steps: Range<usize>) -> To<'_> {
-        let (is_first, is_last) = (steps.start == 0, steps.end == self.exec.plan.steps.len());
+        let (is_first, is_last) = (steps.start == self.part.steps.start, steps.end == self.part.steps.end);
         let event = (is_last && self.want.last) || (is_first && self.want.first && !is_last);
         To { queue: self.queue, waits: if is_first { self.waits } else { &NOTHING }, event }
     }
 
     fn took(&mut self, steps: Range<usize>, event: Option<DriverEvent>) {
-        if steps.end == self.exec.plan.steps.len() {
+        if steps.end == self.part.steps.end {
             self.ends.last = event;
         } else if event.is_some() {
             self.ends.first = event;

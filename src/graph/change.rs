@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
-use super::edit::Edit;
+use super::edit::{Edit, Owned};
 use super::fits::{ArgUse, check_shared_images};
 use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
@@ -14,7 +14,6 @@ use super::tables::{Binding, Index, Released, Tables, Writer};
 use super::transfer::forbid;
 use super::{After, Graph, Node, NodeKind, State};
 use crate::cl::buffer::Region;
-use crate::cl::host::HostBytes;
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span, ViewKind};
@@ -23,7 +22,7 @@ use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span, ViewKind};
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     _objects: Released,
-    _data: Vec<HostBytes>,
+    _data: Vec<Owned>,
     _bindings: Vec<Binding>,
 }
 

@@ -84,6 +84,7 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
         Op::Kernel { .. } => "box",
         Op::Write { .. } | Op::Read { .. } => "cds",
         Op::Empty | Op::Alloc(_) | Op::Free(_) => "circle",
+        Op::Task(_) => "hexagon",
         _ => "ellipse",
     };
     format!("label=\"{text}\" shape=\"{shape}\"")
@@ -97,7 +98,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     let view = |view: &ViewId| state.mem(*view).map_or_else(|| "memory that is gone".to_owned(), Mem::to_string);
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
-        Op::Empty => {}
+        Op::Empty | Op::Task(_) => {}
         Op::Alloc(alloc) => {
             lines.push(format!("allocation {}: {} bytes", alloc.0, state.ir.allocs[alloc.index()].size))
         }

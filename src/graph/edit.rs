@@ -1,8 +1,9 @@
 //! Edits of tables that can be taken back: the values of nodes that are there. Edges are never edited.
 
+use super::host_task::TaskFn;
 use super::tables::{Tables, Writer};
 use crate::cl::host::HostBytes;
-use crate::ir::{Access, AllocId, Arg, DataId, Grid, Ir, NodeId, Op, Pixels, Place, Span, ViewId, ViewKind};
+use crate::ir::{Access, AllocId, Arg, DataId, Grid, Ir, NodeId, Op, Pixels, Place, Span, TaskId, ViewId, ViewKind};
 
 /// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
 #[derive(Debug, Default)]
@@ -21,8 +22,16 @@ enum Undo {
     Bytes(Span, usize),
     Access(NodeId, usize, Access),
     Data(DataId, HostBytes),
+    Task(TaskId, TaskFn),
     /// A command group, and which launch was active.
     Active(usize, usize),
+}
+
+/// What users own: to be dropped where no lock is held.
+#[derive(Debug)]
+pub(crate) enum Owned {
+    Data(#[expect(dead_code, reason = "it is there to be dropped")] HostBytes),
+    Task(#[expect(dead_code, reason = "as above")] TaskFn),
 }
 
 /// What has become of a node.
@@ -113,13 +122,14 @@ impl Edit {
     }
 
     /// Lets go of what was written over. Host data is given back, to be dropped where no lock is held.
-    pub(crate) fn commit(self, to: &mut Writer<'_>) -> Vec<HostBytes> {
+    pub(crate) fn commit(self, to: &mut Writer<'_>) -> Vec<Owned> {
         let mut dropped = Vec::new();
         for undo in self.log {
             match undo {
                 Undo::Arg(_, _, arg) => arg.view().into_iter().for_each(|view| to.release(view)),
                 Undo::Access(_, _, access) => to.release(access.view),
-                Undo::Data(_, data) => dropped.push(data),
+                Undo::Data(_, data) => dropped.push(Owned::Data(data)),
+                Undo::Task(_, task) => dropped.push(Owned::Task(task)),
                 Undo::Op(..) | Undo::Bytes(..) | Undo::Active(..) => {}
             }
         }
@@ -127,7 +137,7 @@ impl Edit {
     }
 
     /// Writes everything back.
-    pub(crate) fn roll_back(self, to: &mut Writer<'_>) -> Vec<HostBytes> {
+    pub(crate) fn roll_back(self, to: &mut Writer<'_>) -> Vec<Owned> {
         let mut dropped = Vec::new();
         for undo in self.log.into_iter().rev() {
             match undo {
@@ -146,7 +156,12 @@ impl Edit {
                     let new = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], old);
                     to.release(new.view);
                 }
-                Undo::Data(id, old) => dropped.push(std::mem::replace(&mut to.tables.data[id.index()], old)),
+                Undo::Data(id, old) => {
+                    dropped.push(Owned::Data(std::mem::replace(&mut to.tables.data[id.index()], old)));
+                }
+                Undo::Task(id, old) => {
+                    dropped.push(Owned::Task(std::mem::replace(&mut to.tables.tasks[id.index()], old)));
+                }
             }
         }
         self.views.into_iter().for_each(|view| to.release_unused(view));
@@ -316,6 +331,15 @@ impl Edit {
                     let src = self.place(to, from, src2)?;
                     let op = Op::Read { src, size: *size2, result, area: area2.clone() };
                     self.op(to, node, op);
+                    changed.command = true;
+                }
+            }
+            (Op::Task(task), Op::Task(task2)) => {
+                let (task, new) = (*task, &from.tasks[task2.index()]);
+                if !to.tasks[task.index()].is(new) {
+                    let new = to.tasks[task.index()].replaced_by(new);
+                    let old = std::mem::replace(&mut to.tables.tasks[task.index()], new);
+                    self.log.push(Undo::Task(task, old));
                     changed.command = true;
                 }
             }

@@ -7,10 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use super::group::{Alternative, Group};
+use super::ports::Written;
 use super::tables::{Index, Tables, Writer};
 use crate::ir::{
-    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Pixels, Place, ResultId, RootId, Span, View,
-    ViewId, ViewKind,
+    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Mode, NodeId, Op, Pixels, Place, ResultId, RootId, Span, TaskId,
+    View, ViewId, ViewKind,
 };
 
 /// A graph without sub-graphs.
@@ -129,7 +130,8 @@ struct Ids {
     views: HashMap<ViewId, ViewId>,
     /// Of what executables have placed: allocations may share bytes, and are told apart.
     roots: HashMap<RootId, RootId>,
-    is_child: bool,
+    /// Of a sub-graph: where it is.
+    written: Option<Written>,
     kernels: HashMap<KernelId, KernelId>,
 }
 
@@ -191,7 +193,9 @@ impl<'a> Flattening<'a> {
         let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
         let source = &*source;
         self.push(Op::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
-        let mut ids = Ids { is_child: true, ..Ids::default() };
+        let ports = Arc::clone(self.from.children[child.index()].of.ports());
+        let written = Written { ports, data: self.tables.ir.data, results: self.tables.ir.results };
+        let mut ids = Ids { written: Some(written), ..Ids::default() };
         for node in source.ir.ids() {
             let preds = source.ir.topology.preds(node);
             let mut waits: Vec<NodeId> = preds.filter(|pred| *pred < node).map(here).collect();
@@ -266,7 +270,7 @@ impl<'a> Flattening<'a> {
         // A node of a group becomes its launch when the group is copied.
         let op = if source.group_of.contains_key(&node) { Op::Empty } else { ids.op(source, op, &mut to)? };
         // Those of a sub-graph were given their memory when that was finalized.
-        let is_done = ids.is_child && matches!(source.ir.op(node), Op::Alloc(_) | Op::Free(_));
+        let is_done = ids.written.is_some() && matches!(source.ir.op(node), Op::Alloc(_) | Op::Free(_));
         let accesses = source.ir.accesses(node).iter().filter(|_| !is_done);
         let accesses = accesses.map(|access| ids.access(source, access, &mut to)).collect::<Option<_>>()?;
         self.push(op, accesses, waits, origin).map(|_| ())
@@ -308,7 +312,7 @@ impl Ids {
     fn op(&mut self, source: &Tables, op: &Op, to: &mut Writer<'_>) -> Option<Op> {
         Some(match op {
             // Those of a sub-graph have their memory already.
-            Op::Alloc(_) | Op::Free(_) if self.is_child => Op::Empty,
+            Op::Alloc(_) | Op::Free(_) if self.written.is_some() => Op::Empty,
             Op::Alloc(alloc) => Op::Alloc(*alloc),
             Op::Free(alloc) => Op::Free(*alloc),
             Op::Empty | Op::SubGraph(_) => Op::Empty,
@@ -335,6 +339,15 @@ impl Ids {
             Op::Fill { dst, size, pattern, area } => {
                 let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
                 Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern, area: area.clone() }
+            }
+            Op::Task(task) => {
+                let function = &source.tasks[task.index()];
+                let function =
+                    self.written.as_ref().map_or_else(|| function.clone(), |written| function.within(written));
+                let task = TaskId(to.ir.tasks);
+                to.ir.tasks = task.0.checked_add(1)?;
+                to.tasks.push(function);
+                Op::Task(task)
             }
             Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
             Op::Write { dst, size, data, area } => {

@@ -40,6 +40,8 @@ pub enum NodeKind {
     Alloc,
     /// It is not needed any more.
     Free,
+    /// A function of the host's.
+    HostTask,
     /// An executable.
     SubGraph,
 }
@@ -62,6 +64,7 @@ impl NodeKind {
             Op::Hint { .. } => Self::Prefetch,
             Op::Alloc(_) => Self::Alloc,
             Op::Free(_) => Self::Free,
+            Op::Task(_) => Self::HostTask,
             Op::SubGraph(_) => Self::SubGraph,
         }
     }
@@ -85,6 +88,7 @@ impl fmt::Display for NodeKind {
             Self::Advise => "advice",
             Self::Alloc => "allocation",
             Self::Free => "free",
+            Self::HostTask => "host task",
             Self::SubGraph => "sub-graph",
         })
     }

@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 
 use super::Flat;
 use super::group::Group;
+use super::host_task::TaskFn;
 use super::parameter::Cell;
+use super::ports::Ports;
 use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
@@ -28,6 +30,7 @@ pub(crate) struct Tables {
     pub(crate) views: Views,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) data: Vec<HostBytes>,
+    pub(crate) tasks: Vec<TaskFn>,
     /// None for an id that stands for nothing any more.
     pub(crate) samplers: Vec<Option<Sampler>>,
     /// Bytes of each result.
@@ -166,6 +169,8 @@ pub(crate) trait CurrentValues: Send + Sync {
 
     /// Tells executables apart.
     fn id(&self) -> u64;
+    /// Its host writes and host reads.
+    fn ports(&self) -> &Arc<Ports>;
 
     /// Whether its nodes may use other memory than when their edges were made.
     fn has_changed(&self) -> bool;

@@ -50,6 +50,8 @@ ids! {
     AllocId;
     /// How kernels read images.
     SamplerId;
+    /// A function of the host's.
+    TaskId;
 }
 
 /// A range of one of the graph's side tables.
@@ -129,6 +131,8 @@ pub(crate) enum Op {
         size: usize,
         hint: Hint,
     },
+    /// A function that the host calls between commands.
+    Task(TaskId),
     /// Written out before anything is planned.
     SubGraph(ChildId),
 }
@@ -136,13 +140,14 @@ pub(crate) enum Op {
 impl Op {
     /// Whether it is a command, also one that has nothing to run.
     pub(crate) fn is_command(&self) -> bool {
-        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_))
+        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) | Self::Task(_))
     }
 
     /// Whether there is nothing to run: such a node only orders others. Drivers disagree on commands of no size.
     pub(crate) fn is_noop(&self) -> bool {
         match self {
-            Self::Empty | Self::Alloc(_) | Self::Free(_) => true,
+            // The host does it: there is nothing to enqueue.
+            Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) => true,
             Self::SubGraph(_) => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
@@ -374,6 +379,7 @@ pub(crate) struct Ir {
     bytes: Vec<u8>,
     pub(crate) data: u32,
     pub(crate) results: u32,
+    pub(crate) tasks: u32,
 }
 
 /// Where a graph's tables ended, to go back to when adding a node fails half-way.

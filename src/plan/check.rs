@@ -12,7 +12,10 @@
 //!    place that uses it; with updates, every place between the two; all places if nothing frees it; and those before it if it
 //!    is to be zero.
 //!
-//! 5 and 6 compare all pairs, so they are left out for large graphs.
+//! 8. parts tile the steps; a node's part waits for all host tasks before the node, and no others; what a host task is behind is
+//!    complete when the parts and tasks are that it waits for, or has been for one of these tasks.
+//!
+//! 5, 6 and 8 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
@@ -30,6 +33,7 @@ pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_
     lives(ir, order, plan, options.updatable)?;
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
+        parts(ir, plan)?;
     }
     Ok(())
 }
@@ -67,7 +71,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     }
     for node in ir.ids() {
         let works = match ir.op(node) {
-            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => false,
+            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => false,
             // It may do something later.
             _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
@@ -81,6 +85,63 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
         };
         if works != has_step[node.index()] {
             return fail(format!("node {} has a step: {}, does something: {works}", node.0, has_step[node.index()]));
+        }
+    }
+    Ok(())
+}
+
+/// Host tasks and the parts between them.
+fn parts(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    let mut next = 0;
+    for part in &plan.parts {
+        if part.steps.start != next {
+            return fail(format!("a part starts at step {}, and not at {next}", part.steps.start));
+        }
+        next = part.steps.end;
+    }
+    if next != plan.steps.len() {
+        return fail(format!("the parts end at step {next} of {}", plan.steps.len()));
+    }
+    // All nodes before a node, by going back.
+    let before = |node: NodeId| {
+        let (mut seen, mut todo) = (HashSet::new(), vec![node]);
+        while let Some(node) = todo.pop() {
+            todo.extend(ir.topology.preds(node).filter(|pred| seen.insert(*pred)));
+        }
+        seen
+    };
+    let number = |node: NodeId| plan.tasks.iter().position(|task| task.node == node);
+    let tasks_before = |node: NodeId| before(node).into_iter().filter_map(number).collect::<HashSet<usize>>();
+    // What has succeeded when some tasks have.
+    let behind = |tasks: &[u32]| {
+        let mut all: HashSet<usize> = tasks.iter().map(|task| *task as usize).collect();
+        tasks.iter().for_each(|task| all.extend(tasks_before(plan.tasks[*task as usize].node)));
+        all
+    };
+    let part_of = |node: NodeId| {
+        let step = plan.steps.iter().position(|step| step.node == node)?;
+        plan.parts.iter().position(|part| part.steps.contains(&step))
+    };
+    for step in &plan.steps {
+        let Some(part) = part_of(step.node) else { return fail(format!("node {} is in no part", step.node.0)) };
+        if behind(&plan.parts[part].tasks) != tasks_before(step.node) {
+            return fail(format!("the part of node {} does not wait for the tasks before it", step.node.0));
+        }
+    }
+    for task in &plan.tasks {
+        if behind(&task.tasks) != tasks_before(task.node) {
+            return fail(format!("task {} does not wait for the tasks before it", task.node.0));
+        }
+        for node in before(task.node) {
+            let Some(part) = part_of(node) else { continue };
+            let done = |other: &u32| {
+                let other = *other as usize;
+                part <= other && behind(&plan.parts[part].tasks).is_subset(&behind(&plan.parts[other].tasks))
+            };
+            let of_another = || behind(&task.tasks).iter().any(|one| before(plan.tasks[*one].node).contains(&node));
+            if !task.parts.iter().any(done) && !of_another() {
+                return fail(format!("task {} does not wait for node {}", task.node.0, node.0));
+            }
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod check;
 mod intern;
 pub(crate) mod lives;
 mod order;
+mod parts;
 mod path;
 pub(crate) mod placement;
 mod reduce;
@@ -17,6 +18,8 @@ mod text;
 
 pub(crate) use path::can_hold;
 pub use path::{Command, Path, Why};
+
+pub(crate) use parts::TaskPlan;
 
 use lives::Lives;
 use std::collections::BTreeMap;
@@ -73,6 +76,29 @@ pub(crate) struct Plan {
     pub(crate) edges: Edges,
     /// When the graph's own memory is needed.
     pub(crate) lives: Lives,
+    /// Host tasks, each behind those that it waits for.
+    pub(crate) tasks: Vec<TaskPlan>,
+    /// What is enqueued together. One without host tasks.
+    pub(crate) parts: Vec<Part>,
+    /// With host tasks: steps and tasks in one order. Empty without.
+    pub(crate) order: Vec<NodeId>,
+    /// With host tasks, by node: which part it is in, or [`parts::NONE`].
+    pub(crate) part_of: Vec<u32>,
+    /// Whether the parts always run in their order.
+    pub(crate) in_order: bool,
+}
+
+/// Steps that are enqueued together, when the host tasks have succeeded that they wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// By number.
+    pub(crate) tasks: Vec<u32>,
+    /// Those that wait for it.
+    pub(crate) then_tasks: Vec<u32>,
+    pub(crate) steps: Range<usize>,
+    pub(crate) segments: Range<usize>,
+    /// How many command buffers there are before its own.
+    pub(crate) chunks: usize,
 }
 
 impl Plan {
@@ -154,7 +180,8 @@ pub(crate) enum PlanError {
 
 /// Plans a graph for a device.
 pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
-    let order = order::order(ir)?;
+    let mut order = order::order(ir)?;
+    let parts::Parts { tasks, parts, of: part_of, in_order } = parts::parts(ir, &mut order)?;
     path::check_runnable(ir, caps)?;
     if options.conflicts == Conflicts::Sought
         && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
@@ -165,15 +192,56 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
     let steps = steps::steps(ir, &order, &object_of, options.updatable);
-    let segments = path::partition(ir, &steps, caps, options);
+    let mut segments = Vec::new();
+    let parts = place(&order, &steps, &parts, |steps_of| {
+        let (start, chunks) = (segments.len(), segments.iter().map(Segment::command_buffers).sum());
+        segments.extend(path::partition(ir, &steps, steps_of, caps, options));
+        (start..segments.len(), chunks)
+    });
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
-    let gated = path::gate(&steps, caps, options);
+    let gated = tasks.is_empty() && path::gate(&steps, caps, options);
     let marked = path::marked(&segments, caps);
-    let plan = Plan { steps, segments, objects, updatable: options.updatable, gated, marked, edges, lives };
+    let updatable = options.updatable;
+    let order_with_tasks = if tasks.is_empty() { Vec::new() } else { order.clone() };
+    let plan = Plan {
+        order: order_with_tasks,
+        steps,
+        segments,
+        objects,
+        updatable,
+        gated,
+        marked,
+        edges,
+        lives,
+        tasks,
+        parts,
+        part_of,
+        in_order,
+    };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan, options).map_err(PlanError::Defect)?;
     Ok(plan)
+}
+
+/// Where the parts are among the steps, which stand in the order of nodes.
+fn place(
+    order: &[NodeId],
+    steps: &[Step],
+    parts: &[parts::Part],
+    mut cut: impl FnMut(Range<usize>) -> (Range<usize>, usize),
+) -> Vec<Part> {
+    let mut step = 0;
+    let part = |part: &parts::Part| {
+        let start = step;
+        for node in &order[part.nodes.clone()] {
+            step += usize::from(steps.get(step).is_some_and(|step| step.node == *node));
+        }
+        let (segments, chunks) = cut(start..step);
+        let (tasks, then_tasks) = (part.tasks.clone(), part.then_tasks.clone());
+        Part { tasks, then_tasks, steps: start..step, segments, chunks }
+    };
+    parts.iter().map(part).collect()
 }
 
 /// Whether two nodes' arguments are equal, by value.

@@ -177,7 +177,7 @@ impl Command {
     fn of(op: &Op, views: &[View]) -> Option<Self> {
         let is_pointer = |place: &Place| views[place.view.index()].is_pointer();
         Some(match op {
-            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => return None,
+            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => return None,
             Op::Kernel { prints: false, .. } => Self::Kernel,
             Op::Kernel { prints: true, .. } => Self::PrintingKernel,
             Op::Copy { dst, .. } if is_pointer(dst) => Self::Memcpy,
@@ -354,12 +354,19 @@ fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (P
 const SHORT: usize = 4;
 
 /// Cuts the steps into parts that run by one path each, for one reason.
-pub(super) fn partition(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> Vec<Segment> {
+pub(super) fn partition(
+    ir: &Ir,
+    steps: &[Step],
+    range: Range<usize>,
+    caps: &Caps,
+    options: &Options<'_>,
+) -> Vec<Segment> {
     let choice = choose(caps, options);
     let segment = |steps, (path, why)| Segment { steps, path, why, chunk: options.chunk };
     let mut segments: Vec<Segment> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        push(&mut segments, segment(index..index + 1, path_of(ir, step.node, caps, options, choice)));
+    for index in range {
+        let node = steps[index].node;
+        push(&mut segments, segment(index..index + 1, path_of(ir, node, caps, options, choice)));
     }
     if choice != (Path::Native, Why::Available) {
         return segments;

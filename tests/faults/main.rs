@@ -7,6 +7,7 @@
 
 mod addresses;
 mod globals;
+mod host_tasks;
 mod images;
 mod layer;
 mod uses;

@@ -9,12 +9,14 @@
 //! t: alloc 64 zero                  64 bytes of the graph's own, which are zero; `t` is memory from here on
 //! g: free t
 //! d: empty after a b
+//! h: task read x write y            a host task
 //! edge c d
 //! ```
 
 mod memory;
 mod paths;
 mod plans;
+mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -25,7 +27,7 @@ use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
     Access, AllocDecl, AllocId, Arg, CopyRect, DataId, Grid, Ir, KernelDecl, KernelId, Mode, NodeId, Op, Place,
-    ResultId, RootId, View, ViewId, ViewKind,
+    ResultId, RootId, TaskId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -129,6 +131,12 @@ impl Reader {
         };
         match words[0] {
             "empty" => (Op::Empty, vec![]),
+            "task" => {
+                let mode = |word| if word == "read" { Mode::Read } else { Mode::Write };
+                let accesses = words[1..].chunks(2).map(|pair| self.access(pair[1], mode(pair[0]))).collect();
+                self.ir.tasks += 1;
+                (Op::Task(TaskId(self.ir.tasks - 1)), accesses)
+            }
             "alloc" | "free" => {
                 let access = self.access(if words[0] == "alloc" { name } else { words[1] }, Mode::Write);
                 let ViewKind::Owned(alloc) = self.ir.views[access.view.index()].kind else { panic!("{words:?}") };
@@ -230,12 +238,27 @@ fn name_of(op: &Op) -> &'static str {
         Op::Write { .. } => "host write",
         Op::Read { .. } => "host read",
         Op::Hint { .. } => "hint",
+        Op::Task(_) => "task",
         Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => "no command",
     }
 }
 
 fn show(reader: &Reader, plan: &Plan) -> String {
     let mut text = String::new();
+    let task = |task: &u32| reader.names[plan.tasks[*task as usize].node.index()].clone();
+    let list = |word: &str, tasks: &[u32]| match tasks {
+        [] => String::new(),
+        tasks => format!(" {word} {}", tasks.iter().map(task).collect::<Vec<_>>().join(" ")),
+    };
+    for (at, part) in plan.parts.iter().enumerate().filter(|_| !plan.tasks.is_empty()) {
+        let names = plan.steps[part.steps.clone()].iter().map(|step| &*reader.names[step.node.index()]);
+        let names = names.collect::<Vec<_>>().join(" ");
+        writeln!(text, "part {at}{}: {names}{}", list("behind", &part.tasks), list("for", &part.then_tasks)).unwrap();
+    }
+    for of in &plan.tasks {
+        let parts: String = of.parts.iter().map(|part| format!(" part {part}")).collect();
+        writeln!(text, "{} waits for{parts}{}", reader.names[of.node.index()], list("task", &of.tasks)).unwrap();
+    }
     for segment in &plan.segments {
         writeln!(text, "{} ({})", segment.path, segment.why).unwrap();
         for step in &plan.steps[segment.steps.clone()] {

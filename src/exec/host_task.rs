@@ -1,0 +1,55 @@
+//! Host tasks that a queue is given.
+
+use super::{Finalize, Submission};
+use crate::error::Result;
+use crate::graph::host_task::Task;
+use crate::graph::tape::Order;
+use crate::graph::{After, Graph, HostTask, TaskOutcome};
+use crate::record::{self, Event, Queue};
+
+impl Queue {
+    /// Gives the queue a host task: a function that runs on the host when what it waits for is complete.
+    ///
+    /// It waits for the list, and on an in-order queue for all that came before, and what comes behind it there waits for it.
+    /// It does not block. Executed, it is a submission of its own, and [`Submission::wait`] tells how the function failed, if it
+    /// did; what the queue is given behind it runs all the same, as after any command that fails. Recorded, it is a node, as
+    /// of [`Graph::host_task`], and what waits for it does not run when it fails. [`Submission::event`] is for wait lists.
+    ///
+    /// The function knows no reads and writes but those of a graph that it was recorded into.
+    ///
+    /// # Errors
+    /// Those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let (sender, frames) = std::sync::mpsc::channel();
+    /// graph.record(&queue, || {
+    ///     queue.enqueue_fill_buffer(&buffer, &[7], 0, 16, &[])?;
+    ///     queue.enqueue_host_task(move |_| sender.send("filled"), &[])?;
+    ///     clgraph::Result::Ok(())
+    /// })?;
+    /// graph.finalize(Finalize::new())?.submit(&queue)?.wait()?;
+    /// assert_eq!(frames.recv(), Ok("filled"));
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clEnqueueNativeKernel")]
+    pub fn enqueue_host_task<R: TaskOutcome>(
+        &self,
+        function: impl FnMut(&HostTask<'_>) -> R + Send + 'static,
+        event_wait_list: &[&Event],
+    ) -> Result<Submission> {
+        let task = Task::new(function);
+        let event = self.record_if(&task, Order::Plain, event_wait_list)?;
+        if let Some(record::Kind::Node(node)) = event.map(|event| event.0) {
+            return Ok(Submission::recorded(*node, None));
+        }
+        let graph = Graph::new(self)?;
+        graph.insert(task, &After::default())?;
+        let executable = graph.finalize(Finalize::new())?;
+        executable.submit_to(self).after_all(event_wait_list.iter().copied()).submit()
+    }
+}

@@ -1,0 +1,402 @@
+//! A submission of a graph with host tasks: parts of it are enqueued, tasks run when what they wait for is complete, and what
+//! waits for a task is enqueued when that has succeeded.
+//!
+//! It runs on the executable's own queue, while a gate holds the caller's, as any submission does that waits for something
+//! that may fail (see [`deferred`](super::deferred)): no event is ever made to fail. A task runs on a thread of [`workers`], which
+//! waits for the device itself, enqueues what comes next, and goes on with the next task, so that a chain of tasks is as a loop
+//! of waiting and calling would be.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::deferred::Waiting;
+use super::submission::{Inside, State};
+use super::walk::{self, Ends, Hands, Stopped, Want};
+use super::{Inner, workers};
+use crate::cl::enqueue::{self, Waits};
+use crate::cl::event::{DriverEvent, Progress};
+use crate::cl::host::{HostBytes, Slot};
+use crate::cl::queue::DriverQueue;
+use crate::cl::watch;
+use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::graph::Part as NodePart;
+use crate::graph::host_task::TaskHands;
+use crate::graph::ports::Placement;
+use crate::ir::{DataId, Ir, Op};
+use crate::plan::Plan;
+
+/// In which part reads and writes are, for tasks that ask for results and give input.
+#[derive(Debug, Default)]
+pub(super) struct PartsOf {
+    reads: Vec<u32>,
+    writes: HashMap<DataId, u32>,
+}
+
+impl PartsOf {
+    pub(super) fn new(ir: &Ir, plan: &Plan) -> Self {
+        let mut parts = Self::default();
+        if plan.tasks.is_empty() {
+            return parts;
+        }
+        for node in ir.ids() {
+            let part = plan.part_of[node.index()];
+            match ir.op(node) {
+                // Results are numbered as reads come.
+                Op::Read { .. } => parts.reads.push(part),
+                Op::Write { data, .. } => drop(parts.writes.insert(*data, part)),
+                _ => {}
+            }
+        }
+        parts
+    }
+}
+
+/// A submission under way.
+pub(super) struct Tour {
+    exec: Arc<Inner>,
+    state: Arc<State>,
+    own: DriverQueue,
+    going: Mutex<Going>,
+}
+
+struct Going {
+    /// What the submission runs, and its gate. None when it has ended.
+    waiting: Option<Waiting>,
+    parts: Vec<PartState>,
+    tasks: Vec<TaskState>,
+    /// What parts and tasks still wait for.
+    missing_of_parts: Vec<usize>,
+    missing_of_tasks: Vec<usize>,
+    /// Parts and tasks that have not ended: a part ends when it is enqueued, or never will be.
+    left: usize,
+    /// How many parts were enqueued.
+    enqueued: usize,
+    /// The queue has refused a command: nothing is enqueued any more.
+    refused: bool,
+    failure: Option<Error>,
+}
+
+impl Going {
+    /// The part that was enqueued last.
+    fn last(&self) -> Option<(usize, DriverEvent)> {
+        let enqueued = self.parts.iter().filter_map(|part| match part {
+            PartState::Enqueued(at, event) => Some((*at, event)),
+            _ => None,
+        });
+        enqueued.max_by_key(|(at, _)| *at).map(|(at, event)| (at, event.clone()))
+    }
+}
+
+enum PartState {
+    Held,
+    /// As which one, and an event that is complete when it is.
+    Enqueued(usize, DriverEvent),
+    /// It has no commands.
+    Nothing,
+    Skipped,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TaskState {
+    Held,
+    /// It runs, or is about to.
+    Armed,
+    Ended,
+}
+
+/// What has come of something.
+enum News {
+    Task(usize, bool),
+    Part(usize, bool),
+}
+
+/// A task that can run once an event is complete.
+type Armed = (usize, Option<DriverEvent>);
+
+impl Tour {
+    /// Enqueues what waits for no task, and has the tasks run, all behind `entered`, which is the last command of the queue.
+    /// Does not block.
+    pub(super) fn start(
+        exec: &Arc<Inner>,
+        state: &Arc<State>,
+        own: DriverQueue,
+        entered: Option<DriverEvent>,
+        waiting: Waiting,
+    ) {
+        let plan = &exec.plan;
+        let going = Going {
+            waiting: Some(waiting),
+            parts: plan.parts.iter().map(|_| PartState::Held).collect(),
+            tasks: vec![TaskState::Held; plan.tasks.len()],
+            missing_of_parts: plan.parts.iter().map(|part| part.tasks.len()).collect(),
+            missing_of_tasks: plan.tasks.iter().map(|task| task.parts.len() + task.tasks.len()).collect(),
+            left: plan.parts.len() + plan.tasks.len(),
+            enqueued: 0,
+            refused: false,
+            failure: None,
+        };
+        let tour = Arc::new(Self { exec: Arc::clone(exec), state: Arc::clone(state), own, going: Mutex::new(going) });
+        let ready = |missing: &[usize]| -> Vec<usize> { (0..missing.len()).filter(|at| missing[*at] == 0).collect() };
+        let mut going = tour.lock();
+        let (parts, tasks) = (ready(&going.missing_of_parts), ready(&going.missing_of_tasks));
+        let mut armed: Vec<Armed> = Vec::new();
+        for task in tasks {
+            going.tasks[task] = TaskState::Armed;
+            armed.push((task, entered.clone()));
+        }
+        armed.extend(tour.go_on(&mut going, parts.into_iter().collect(), Vec::new()));
+        let over = going.left == 0;
+        drop(going);
+        tour.flush();
+        if over {
+            return tour.end(false);
+        }
+        tour.dispatch(armed.into_iter(), None);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Going> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was enqueued is to run. Not under the lock: a driver may call users' code here.
+    fn flush(&self) {
+        if let Err(error) = self.own.flush() {
+            log::warn!("{error}: a submission may wait long");
+        }
+    }
+
+    /// Follows what the news bring: parts that can be enqueued are, in their order. Gives the tasks that can run next.
+    fn go_on(&self, going: &mut Going, mut ready: BTreeSet<usize>, mut news: Vec<News>) -> Vec<Armed> {
+        let (plan, mut armed) = (&self.exec.plan, Vec::new());
+        loop {
+            let (then_parts, then_tasks, well): (&[u32], &[u32], bool) = match news.pop() {
+                Some(News::Task(task, well)) => (&plan.tasks[task].then_parts, &plan.tasks[task].then_tasks, well),
+                Some(News::Part(part, well)) => (&[], &plan.parts[part].then_tasks, well),
+                None => {
+                    let Some(part) = ready.pop_first() else { break };
+                    news.push(News::Part(part, self.enqueue(going, part)));
+                    continue;
+                }
+            };
+            going.left -= 1;
+            for part in then_parts.iter().map(|part| *part as usize) {
+                going.missing_of_parts[part] -= usize::from(well);
+                if !well && matches!(going.parts[part], PartState::Held) {
+                    going.parts[part] = PartState::Skipped;
+                    news.push(News::Part(part, false));
+                } else if well && going.missing_of_parts[part] == 0 && matches!(going.parts[part], PartState::Held) {
+                    ready.insert(part);
+                }
+            }
+            for task in then_tasks.iter().map(|task| *task as usize) {
+                going.missing_of_tasks[task] -= usize::from(well);
+                if !well && going.tasks[task] == TaskState::Held {
+                    going.tasks[task] = TaskState::Ended;
+                    news.push(News::Task(task, false));
+                } else if well && going.missing_of_tasks[task] == 0 && going.tasks[task] == TaskState::Held {
+                    going.tasks[task] = TaskState::Armed;
+                    armed.push(task);
+                }
+            }
+        }
+        // The queue is in order, so what was enqueued last says it all.
+        let event = |task: usize| {
+            let parts = plan.tasks[task].parts.iter().filter_map(|part| match &going.parts[*part as usize] {
+                PartState::Enqueued(at, event) => Some((*at, event)),
+                _ => None,
+            });
+            parts.max_by_key(|(at, _)| *at).map(|(_, event)| event.clone())
+        };
+        armed.into_iter().map(|task| (task, event(task))).collect()
+    }
+
+    /// Enqueues a part. Whether that went well.
+    fn enqueue(&self, going: &mut Going, index: usize) -> bool {
+        let plan = &self.exec.plan;
+        let part = &plan.parts[index];
+        if going.refused {
+            going.parts[index] = PartState::Skipped;
+            return false;
+        }
+        if part.steps.is_empty() {
+            // What it is behind is in the queue.
+            going.parts[index] = going.last().map_or(PartState::Nothing, |(at, event)| PartState::Enqueued(at, event));
+            return true;
+        }
+        let Some(waiting) = &going.waiting else { return false };
+        let is_first = going.enqueued == 0;
+        let (frozen, want) = (&waiting.frozen, Want { first: is_first, last: true });
+        let recorded = frozen.recorded.as_deref();
+        let outcome =
+            walk::enqueue(&self.exec, &frozen.values, recorded, &waiting.hands, &self.own, &Waits::NONE, want, part);
+        match outcome {
+            Ok(Ends { first, last }) => {
+                going.enqueued += 1;
+                let event = last.map_or_else(|| enqueue::last_marker(&self.own), Ok);
+                match event {
+                    Ok(event) => {
+                        if is_first {
+                            self.state.staged(first.or_else(|| Some(event.clone())));
+                        }
+                        going.parts[index] = PartState::Enqueued(going.enqueued, event);
+                        return true;
+                    }
+                    Err(error) => going.failure.get_or_insert(SubmitError::Driver(error).into()),
+                }
+            }
+            Err(Stopped { error, under_way }) => {
+                going.enqueued += usize::from(under_way);
+                going.failure.get_or_insert(error.into())
+            }
+        };
+        going.refused = true;
+        going.parts[index] = PartState::Skipped;
+        false
+    }
+
+    /// Has tasks run: the first by who calls, if that is a thread for it, the others when the watcher sees that they can.
+    fn dispatch(self: &Arc<Self>, mut armed: impl Iterator<Item = Armed>, next: Option<&mut Option<Armed>>) {
+        match next {
+            Some(next) => *next = armed.next(),
+            None => {
+                if let Some(first) = armed.next() {
+                    let tour = Arc::clone(self);
+                    workers::run(move || tour.run(first));
+                }
+            }
+        }
+        for (task, event) in armed {
+            let tour = Arc::clone(self);
+            match event {
+                None => workers::run(move || tour.run((task, None))),
+                Some(event) => {
+                    let again = event.clone();
+                    watch::when_done(event, move |_| workers::run(move || tour.run((task, Some(again)))));
+                }
+            }
+        }
+    }
+
+    /// Runs a task, and those that can run then, on a thread for tasks.
+    fn run(self: Arc<Self>, first: Armed) {
+        let mut next = Some(first);
+        while let Some((task, event)) = next.take() {
+            let outcome = self.call(task, event);
+            let mut going = self.lock();
+            let before = going.enqueued;
+            going.tasks[task] = TaskState::Ended;
+            let well = outcome.is_ok();
+            if let Err(error) = outcome {
+                going.failure.get_or_insert(error);
+            }
+            let armed = self.go_on(&mut going, BTreeSet::new(), vec![News::Task(task, well)]);
+            let (over, grown) = (going.left == 0, going.enqueued > before);
+            drop(going);
+            if grown {
+                self.flush();
+            }
+            self.dispatch(armed.into_iter(), Some(&mut next));
+            if over {
+                return self.end(true);
+            }
+        }
+    }
+
+    /// Waits for the device, and calls the function.
+    fn call(&self, task: usize, event: Option<DriverEvent>) -> Result<()> {
+        if let Some(event) = event {
+            event.wait().map_err(SubmitError::Failed)?;
+        }
+        self.state.staged(None);
+        let node = self.exec.plan.tasks[task].node;
+        let function = {
+            let going = self.lock();
+            let tables = going.waiting.as_ref().map(|waiting| Arc::clone(&waiting.frozen.values.tables));
+            tables.and_then(|tables| match tables.ir.op(node) {
+                Op::Task(task) => tables.tasks.get(task.index()).cloned(),
+                _ => None,
+            })
+        };
+        let _inside = Inside::new(&self.state);
+        let outcome = function.map_or(Ok(()), |function| function.call(self));
+        outcome.map_err(|text| {
+            let origin = self.exec.origins.of(node);
+            SubmitError::HostTask { node: self.exec.node(origin.node), text }.into()
+        })
+    }
+
+    /// Everything has been enqueued, called or given up: it has ended when the device is through.
+    fn end(self: &Arc<Self>, may_wait: bool) {
+        let going = self.lock();
+        let last = going.last().map(|(_, event)| event);
+        let (refused, enqueued) = (going.refused, going.enqueued);
+        drop(going);
+        let event = if enqueued == 0 {
+            return self.over(Ok(()));
+        } else if refused {
+            // Some commands may be under way behind the last part that is whole.
+            enqueue::last_marker(&self.own).and_then(|event| self.own.flush().map(|()| event))
+        } else {
+            last.map_or_else(|| enqueue::last_marker(&self.own), Ok)
+        };
+        match event {
+            Err(error) => self.over(Err(error)),
+            Ok(event) if may_wait => self.over(event.wait()),
+            Ok(event) => {
+                let tour = Arc::clone(self);
+                watch::when_done(event, move |outcome| tour.over(outcome));
+            }
+        }
+    }
+
+    fn over(&self, outcome: Result<(), DriverError>) {
+        let mut going = self.lock();
+        let (waiting, failure) = (going.waiting.take(), going.failure.take());
+        drop(going);
+        let Some(Waiting { frozen, hands, gate, .. }) = waiting else { return };
+        if watch::is_over(&outcome) {
+            drop((frozen, hands));
+        } else {
+            // Nobody can tell when the driver is done with what it was given.
+            std::mem::forget((frozen, hands, Arc::clone(&self.exec)));
+        }
+        let outcome = outcome.map_err(|error| SubmitError::Failed(error).into());
+        self.state.finish(failure.map_or(outcome, Err));
+        // What the caller enqueued behind may run.
+        drop(gate);
+    }
+}
+
+impl TaskHands for Tour {
+    fn result(&self, read: NodePart, place: &Placement) -> Result<Arc<Slot>> {
+        let exec = &self.exec;
+        let at = place.result(&exec.ports, read)?.index();
+        let going = self.lock();
+        let event = match going.parts.get(exec.parts_of.reads[at] as usize) {
+            Some(PartState::Enqueued(_, event)) => event.clone(),
+            _ => return Err(SubmitError::NotComplete.into()),
+        };
+        let is_complete = matches!(event.progress()?, Progress::Complete);
+        let slot = going.waiting.as_ref().and_then(|waiting| waiting.hands.slots.get(at)).filter(|_| is_complete);
+        Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
+    }
+
+    fn input(&self, write: NodePart, place: &Placement, data: HostBytes) -> Result<()> {
+        let (exec, node) = (&self.exec, write.node);
+        let (id, expected) = place.input(&exec.ports, write)?;
+        if data.len() != expected {
+            return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());
+        }
+        let mut going = self.lock();
+        let part = exec.parts_of.writes.get(&id).and_then(|part| going.parts.get(*part as usize));
+        if !matches!(part, Some(PartState::Held)) {
+            return Err(SubmitError::InputTaken { node }.into());
+        }
+        let Some(waiting) = &mut going.waiting else { return Err(SubmitError::InputTaken { node }.into()) };
+        let inputs: &mut Hands = &mut waiting.hands;
+        // Behind others for the same node: the last one counts.
+        let at = inputs.inputs.partition_point(|(other, _)| *other <= id);
+        inputs.inputs.insert(at, (id, data));
+        Ok(())
+    }
+}

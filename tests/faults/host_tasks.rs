@@ -1,0 +1,56 @@
+//! Host tasks, in graphs and on queues.
+
+use clgraph::{Buffer, Finalize, Graph, Path, Program, Queue, Result};
+
+use crate::uses::{SOURCE, again, result, setup};
+
+fn stir(queue: &Queue, graph: &Graph, buffer: &Buffer<u32>) -> Result<()> {
+    let program = again(|| Program::from_source(queue, SOURCE))?;
+    let kernel = again(|| program.kernel("stir"))?;
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&kernel).read_write(buffer).range(64).add() }?;
+    Ok(())
+}
+
+/// A chain, and beside it a fork and a join.
+pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let b = again(|| Buffer::from_slice(&queue, &[2_u32; 64]))?;
+    let graph = Graph::new(&queue)?;
+    let input = graph.write(&a, [1; 64]).add()?;
+    stir(&queue, &graph, &a)?;
+    let numbers = graph.read(&a).add()?;
+    let doubled = graph.write(&b, [0; 64]).add()?;
+    let double = graph.host_task(move |task| {
+        let twice: Vec<u32> = task.get(&numbers)?.iter().map(|n| n.wrapping_mul(2)).collect();
+        task.put(&doubled, twice)
+    });
+    let double = double.after(numbers).add()?;
+    graph.add_edge(double, doubled.node())?;
+    stir(&queue, &graph, &b)?;
+    let beside = graph.host_task(|_| ()).add()?;
+    let (left, right) = (graph.host_task(|_| ()).after(beside).add()?, graph.host_task(|_| ()).after(beside).add()?);
+    graph.fill(&a, 5).after([left, right]).add()?;
+    let (first, second) = (graph.read(&a).add()?, graph.read(&b).add()?);
+    let executable = again(|| graph.finalize(Finalize::new().path(path).result_slots(6)))?;
+    let plain = || executable.submit(&queue);
+    let with = || executable.submit_to(&queue).with(&input, [3; 64]).submit();
+    let runs = [again(plain)?, again(with)?];
+    Ok(vec![result(&runs[0], &first, plain)?, result(&runs[0], &second, plain)?, result(&runs[1], &second, with)?])
+}
+
+/// A queue that executes.
+pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let (say, said) = std::sync::mpsc::channel();
+    again(|| {
+        let say = say.clone();
+        let run = queue.enqueue_host_task(move |_| say.send(1_u32), &[])?;
+        run.wait()
+    })?;
+    again(|| queue.enqueue_fill_buffer(&a, &[7], 0, 256, &[]).map(drop))?;
+    let content = again(|| queue.enqueue_read_buffer_owned(&a, 0, 64, &[])?.wait())?;
+    Ok(vec![content.to_vec(), vec![u32::from(said.try_iter().next().is_some())]])
+}

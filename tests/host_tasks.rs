@@ -1,0 +1,864 @@
+//! Host tasks: chains, forks and joins on every path, what they get and give, and how they fail.
+
+mod common;
+
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use clgraph::{
+    Buffer, Error, ErrorKind, Executable, Finalize, Graph, HostTask, Node, Path, Progress, Submission, SubmitError,
+};
+use common::{Bench, UserEvent, cause, elsewhere, text};
+use quickcheck::{Arbitrary, Gen, QuickCheck};
+
+const LEN: usize = 64;
+const PATHS: [Path; 3] = [Path::Auto, Path::Native, Path::Replay];
+
+fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
+    (0..LEN as u32).map(of).collect()
+}
+
+/// `to = from * 3 + by`
+fn scale(bench: &Bench, graph: &Graph, from: &Buffer<u32>, to: &Buffer<u32>, by: u32) -> Node {
+    // SAFETY: a work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("scale")).read(from).write(to).arg(by).range(LEN).add() }.unwrap()
+}
+
+/// `to = from * by + 1`, on the host. Gives the last node.
+fn on_the_host(graph: &Graph, from: &Buffer<u32>, to: &Buffer<u32>, by: u32) -> Node {
+    let read = graph.read(from).add().unwrap();
+    let write = graph.write(to, [0; LEN]).add().unwrap();
+    let task = graph.host_task(move |task| {
+        let numbers: Vec<u32> = task.get(&read)?.iter().map(|n| n.wrapping_mul(by).wrapping_add(1)).collect();
+        task.put(&write, numbers)
+    });
+    let task = task.after(read).add().unwrap();
+    graph.add_edge(task, write.node()).unwrap();
+    write.node()
+}
+
+#[track_caller]
+fn failure(outcome: clgraph::Result<()>) -> SubmitError {
+    match outcome {
+        Err(Error::Submit(error)) => error,
+        other => panic!("a SubmitError was expected, not {other:?}"),
+    }
+}
+
+/// Counts the calls.
+fn counting(count: &Arc<AtomicU32>) -> impl FnMut(&HostTask<'_>) + Send + 'static + use<> {
+    let count = Arc::clone(count);
+    move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A door that a host task waits at.
+struct Door(Sender<()>, Arc<Mutex<Receiver<()>>>);
+
+impl Door {
+    fn new() -> Self {
+        let (open, wait) = mpsc::channel();
+        Self(open, Arc::new(Mutex::new(wait)))
+    }
+
+    fn open(&self) {
+        self.0.send(()).unwrap();
+    }
+
+    fn pass(&self) -> impl FnMut() + Send + 'static + use<> {
+        let wait = Arc::clone(&self.1);
+        move || wait.lock().unwrap().recv_timeout(Duration::from_secs(60)).expect("nobody opened the door")
+    }
+}
+
+#[track_caller]
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Rules H1, H2, S4
+#[test]
+fn a_chain_of_kernels_and_host_tasks_gives_what_a_loop_would() {
+    for path in PATHS {
+        for updatable in [false, true] {
+            let bench = Bench::new();
+            let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+            let graph = bench.graph();
+            scale(&bench, &graph, &a, &b, 5);
+            on_the_host(&graph, &b, &a, 2);
+            scale(&bench, &graph, &a, &b, 7);
+            on_the_host(&graph, &b, &a, 3);
+            let options = Finalize::new().path(path).result_slots(10);
+            let executable = graph.finalize(if updatable { options.updatable() } else { options }).unwrap();
+            let mut expected = each(|i| i);
+            let mut runs = Vec::new();
+            for _ in 0..10 {
+                for n in &mut expected {
+                    let once = n.wrapping_mul(3).wrapping_add(5).wrapping_mul(2).wrapping_add(1);
+                    *n = once.wrapping_mul(3).wrapping_add(7).wrapping_mul(3).wrapping_add(1);
+                }
+                // Nobody waits in between: each one runs behind the one before.
+                runs.push(executable.submit(&bench.queue).unwrap());
+            }
+            // What the queue is given afterwards runs behind all of them.
+            assert_eq!(bench.content(&a), expected, "{path:?}");
+            for run in runs {
+                run.wait().unwrap();
+                assert_eq!(run.progress().unwrap(), Progress::Complete);
+            }
+        }
+    }
+}
+
+/// Rules H1, H2, S4
+#[test]
+fn forks_and_joins_wait_for_all_that_they_are_behind_and_for_nothing_else() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let graph = bench.graph();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let say = |what: &'static str| {
+            let log = Arc::clone(&log);
+            move |_: &HostTask<'_>| log.lock().unwrap().push(what)
+        };
+        let (left, right) = (Door::new(), Door::new());
+        let (mut pass_left, mut pass_right) = (left.pass(), right.pass());
+        let first = graph.host_task(say("first")).add().unwrap();
+        let say_left = say("left");
+        let left_node = graph.host_task(move |task| {
+            pass_left();
+            say_left(task);
+        });
+        let left_node = left_node.after(first).add().unwrap();
+        let say_right = say("right");
+        let right_node = graph.host_task(move |task| {
+            pass_right();
+            say_right(task);
+        });
+        let right_node = right_node.after(first).add().unwrap();
+        let behind_right = graph.host_task(say("behind right")).after(right_node).add().unwrap();
+        graph.host_task(say("last")).after([left_node, behind_right]).add().unwrap();
+        let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap();
+        right.open();
+        eventually("behind right", || log.lock().unwrap().last() == Some(&"behind right"));
+        assert_eq!(run.progress().unwrap(), Progress::Running);
+        assert_eq!(run.wait_for(Duration::from_millis(5)).unwrap_err().to_string().split(' ').next(), Some("the"));
+        left.open();
+        run.wait().unwrap();
+        assert_eq!(*log.lock().unwrap(), ["first", "right", "behind right", "left", "last"]);
+    }
+}
+
+/// A command of a random graph.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    on_host: bool,
+    from: u8,
+    to: u8,
+    by: u32,
+}
+
+impl Arbitrary for Step {
+    fn arbitrary(g: &mut Gen) -> Self {
+        Self { on_host: bool::arbitrary(g), from: u8::arbitrary(g), to: u8::arbitrary(g), by: u32::arbitrary(g) % 16 }
+    }
+}
+
+/// Rules H1, H2
+#[test]
+fn random_graphs_with_host_tasks_give_the_bytes_of_one_step_after_the_other() {
+    const BUFFERS: usize = 5;
+    fn runs_as_its_model(mut steps: Vec<Step>) -> bool {
+        steps.truncate(24);
+        static BENCH: OnceLock<Bench> = OnceLock::new();
+        let bench = BENCH.get_or_init(Bench::new);
+        let start = |at: usize| each(|i| i * 7 + at as u32);
+        let mut model: Vec<Vec<u32>> = (0..BUFFERS).map(start).collect();
+        let at = |step: &Step| {
+            let (from, to) = (usize::from(step.from) % BUFFERS, usize::from(step.to) % BUFFERS);
+            (from, if from == to { (to + 1) % BUFFERS } else { to })
+        };
+        for _ in 0..2 {
+            for step in &steps {
+                let (from, to) = at(step);
+                let of = |n: &u32| match step.on_host {
+                    true => n.wrapping_mul(step.by).wrapping_add(1),
+                    false => n.wrapping_mul(3).wrapping_add(step.by),
+                };
+                model[to] = model[from].iter().map(of).collect();
+            }
+        }
+        PATHS.into_iter().all(|path| {
+            let buffers: Vec<Buffer<u32>> = (0..BUFFERS).map(|at| bench.buffer(&start(at))).collect();
+            let graph = bench.graph();
+            for step in &steps {
+                let (from, to) = at(step);
+                let (from, to) = (&buffers[from], &buffers[to]);
+                if step.on_host {
+                    on_the_host(&graph, from, to, step.by);
+                } else {
+                    scale(bench, &graph, from, to, step.by);
+                }
+            }
+            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+            executable.submit(&bench.queue).unwrap();
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            let content: Vec<Vec<u32>> = buffers.iter().map(|buffer| bench.content(buffer)).collect();
+            content == model
+        })
+    }
+    QuickCheck::new().tests(40).quickcheck(runs_as_its_model as fn(Vec<Step>) -> bool);
+}
+
+/// Rules S4, S5, S6
+#[test]
+fn submitting_returns_at_once_and_what_follows_on_the_queue_waits() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+        let graph = bench.graph();
+        let door = Door::new();
+        let mut pass = door.pass();
+        let first = graph.read(&a).add().unwrap();
+        let task = graph.host_task(move |_| pass()).after(first).add().unwrap();
+        let fill = graph.fill(&b, 9_u32).after(task).add().unwrap();
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        let run = executable.submit(&bench.queue).unwrap();
+        let again = executable.submit(&bench.queue).unwrap();
+        let _ = fill;
+        let seen = bench.queue.enqueue_read_buffer_owned(&b, 0, LEN, &[]).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(run.progress().unwrap(), Progress::Running);
+        assert_eq!(again.progress().unwrap(), Progress::Waiting);
+        assert!(matches!(failure(run.get(&first).map(drop)), SubmitError::NotComplete));
+        door.open();
+        door.open();
+        let seen = seen.wait().unwrap();
+        assert_eq!(seen, [9; LEN]);
+        assert_eq!(*run.get(&first).unwrap(), *each(|i| i));
+        again.wait().unwrap();
+    }
+}
+
+/// Rules S3, S4, H1
+#[test]
+fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_before() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        let queue = bench.another_queue(out_of_order);
+        let graph = bench.graph();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (door, said) = (Door::new(), Arc::clone(&log));
+        let mut pass = door.pass();
+        graph.host_task(move |_| said.lock().unwrap().push("task")).add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let other = bench.graph();
+        let said = Arc::clone(&log);
+        let task = other.host_task(move |_| {
+            pass();
+            said.lock().unwrap().push("first");
+        });
+        task.add().unwrap();
+        let slow = other.finalize(Finalize::new()).unwrap().submit(&queue).unwrap();
+        let run = executable.submit_to(&queue).after(&slow).submit().unwrap();
+        let same = executable.submit(&bench.queue).unwrap();
+        let user = UserEvent::new(&queue);
+        let plain = common::plain_queue(&bench.queue);
+        // SAFETY: a live event.
+        unsafe { plain.enqueue_barrier_with_wait_list(&[user.0.get()]) }.unwrap();
+        let behind_queue = executable.submit(&bench.queue).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(log.lock().unwrap().is_empty());
+        door.open();
+        run.wait().unwrap();
+        same.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(*log.lock().unwrap(), ["first", "task", "task"]);
+        user.set(0);
+        behind_queue.wait().unwrap();
+        assert_eq!(*log.lock().unwrap(), ["first", "task", "task", "task"]);
+    }
+}
+
+/// Rule S9
+#[test]
+fn a_failing_event_that_it_waits_for_ends_it_before_any_task_runs() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let count = Arc::new(AtomicU32::new(0));
+    graph.host_task(counting(&count)).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let event = UserEvent::new(&bench.queue);
+    let run = executable.submit_to(&bench.queue).after(&event.0).submit().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!((run.progress().unwrap(), count.load(Ordering::Relaxed)), (Progress::Waiting, 0));
+    event.set(-1);
+    assert!(matches!(failure(run.wait()), SubmitError::DependencyFailed { .. }));
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+}
+
+/// Rules H3, H5, E2
+#[test]
+fn an_error_or_a_panic_fails_the_submission_with_its_text_and_the_rest_goes_on() {
+    let bench = Bench::new();
+    let panics: [(fn(), &str); 4] = [
+        (|| panic!("no more frames"), "it panicked: no more frames"),
+        (|| panic!("frame {}", 7), "it panicked: frame 7"),
+        (|| panic_any(7_u32), "it panicked: with something that is no text"),
+        (|| {}, "the file is gone"),
+    ];
+    for path in PATHS {
+        for (panics, says) in panics {
+            let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+            let (c, d) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+            let graph = bench.graph();
+            scale(&bench, &graph, &a, &b, 5);
+            let fails = Arc::new(Mutex::new(true));
+            let still = Arc::clone(&fails);
+            let fail = graph.host_task(move |_| {
+                if std::mem::take(&mut *still.lock().unwrap()) {
+                    panics();
+                    return Err("the file is gone");
+                }
+                Ok(())
+            });
+            let fail = fail.reads(&b).add().unwrap();
+            // What waits for it does not run, a task neither.
+            let never = graph.fill(&c, 1_u32).after(fail).add().unwrap();
+            let count = Arc::new(AtomicU32::new(0));
+            graph.host_task(counting(&count)).after(never).add().unwrap();
+            // Another branch.
+            let other = graph.host_task(|_| ()).add().unwrap();
+            graph.fill(&d, 2_u32).after(other).add().unwrap();
+            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+
+            let run = executable.submit(&bench.queue).unwrap();
+            let error = failure(run.wait());
+            assert_eq!(error.kind(), ErrorKind::Driver);
+            assert_eq!(error.to_string(), format!("host task {fail} failed: {says}"));
+            assert!(matches!(error, SubmitError::HostTask { node, .. } if node == fail));
+            assert_eq!(run.progress().unwrap(), Progress::Failed);
+            assert_eq!(bench.content(&b), each(|i| i * 3 + 5));
+            assert_eq!((bench.content(&c), bench.content(&d)), (vec![0; LEN], vec![2; LEN]));
+            assert_eq!(count.load(Ordering::Relaxed), 0);
+
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            assert_eq!((bench.content(&c), count.load(Ordering::Relaxed)), (vec![1; LEN], 1));
+        }
+    }
+}
+
+/// Rules H4, U2
+#[test]
+fn another_function_comes_with_an_update_and_submissions_in_flight_keep_theirs() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let (door, log) = (Door::new(), Arc::new(Mutex::new(Vec::new())));
+    let mut pass = door.pass();
+    let first = Arc::clone(&log);
+    let wait = graph.host_task(move |_| pass()).add().unwrap();
+    let task = graph.host_task(move |_| first.lock().unwrap().push(1)).after(wait).add().unwrap();
+    let fixed = graph.finalize(Finalize::new()).unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let before = executable.submit(&bench.queue).unwrap();
+    let second = Arc::clone(&log);
+    graph.host_task(move |_| second.lock().unwrap().push(2)).replace(task).unwrap();
+    executable.update(&task).unwrap();
+    assert!(fixed.update(&task).is_err());
+    let after = executable.submit(&bench.queue).unwrap();
+    door.open();
+    before.wait().unwrap();
+    assert_eq!(*log.lock().unwrap(), [1]);
+    door.open();
+    after.wait().unwrap();
+    assert_eq!(*log.lock().unwrap(), [1, 2]);
+
+    // A whole graph, whose function knows the nodes of its own graph by their handles, and then one that does not match.
+    let other = bench.graph();
+    let third = Arc::clone(&log);
+    let nothing = other.host_task(|_| ()).add().unwrap();
+    other.host_task(move |_| third.lock().unwrap().push(3)).after(nothing).add().unwrap();
+    executable.update_from(&other).unwrap();
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!(*log.lock().unwrap(), [1, 2, 3]);
+    let unlike = bench.graph();
+    let a = bench.buffer(&[0; LEN]);
+    let nothing = unlike.host_task(|_| ()).add().unwrap();
+    unlike.fill(&a, 1_u32).after(nothing).add().unwrap();
+    assert!(text(executable.update_from(&unlike)).contains("host task"), "{}", text(executable.update_from(&unlike)));
+    let not_a_task = unlike.fill(&a, 2_u32).add().unwrap();
+    assert!(unlike.host_task(|_| ()).replace(not_a_task).is_err());
+}
+
+/// Rule H1: what it gets and gives.
+#[test]
+fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    let elsewhere = bench.graph();
+    let (foreign, foreign_write) = (elsewhere.read(&a).add().unwrap(), elsewhere.write(&a, [0; LEN]).add().unwrap());
+    let before = graph.write(&a, each(|i| i + 1)).add().unwrap();
+    let early = graph.read(&a).add().unwrap();
+    let late = graph.write(&b, [0; LEN]).add().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (said, numbers, put) = (Arc::clone(&log), early, late);
+    let afterwards = graph.read(&b).add().unwrap();
+    let result = afterwards;
+    let task = graph.host_task(move |task| {
+        let mut said = said.lock().unwrap();
+        let error =
+            |outcome: clgraph::Result<()>| outcome.map_or_else(|error| error.to_string(), |()| "fine".to_owned());
+        said.push(error(task.get(&numbers).map(drop)));
+        said.push(error(task.get(&result).map(drop)));
+        said.push(error(task.get(&foreign).map(drop)));
+        said.push(error(task.put(&before, vec![0; LEN])));
+        said.push(error(task.put(&foreign_write, vec![0; LEN])));
+        said.push(error(task.put(&put, vec![0; LEN - 1])));
+        said.push(error(task.put(&put, vec![3; LEN])));
+        // The last one counts.
+        said.push(error(task.put(&put, vec![4; LEN])));
+    });
+    let task = task.after(early).add().unwrap();
+    graph.add_edge(task, late.node()).unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait().unwrap();
+    assert_eq!(*run.get(&early).unwrap(), *each(|i| i + 1));
+    assert_eq!(*run.get(&afterwards).unwrap(), [4; LEN]);
+    let said = log.lock().unwrap();
+    let starts = [
+        "fine",
+        "the submission is not complete: call `wait`",
+        "node ",
+        "the host task gives data to node ",
+        "node ",
+        "node ",
+        "fine",
+        "fine",
+    ];
+    assert_eq!(said.len(), starts.len());
+    for (said, start) in said.iter().zip(starts) {
+        assert!(said.starts_with(start), "{said}");
+    }
+    assert!(said[2].contains("is no host read of this submission"), "{}", said[2]);
+    assert!(said[3].contains("add the edge"), "{}", said[3]);
+    assert!(said[4].contains("is no host write of this executable"), "{}", said[4]);
+    assert!(said[5].contains("writes 256 bytes, and 252 were given"), "{}", said[5]);
+    drop(said);
+
+    let foreign = elsewhere_buffer();
+    assert!(text(graph.host_task(|_| ()).reads(&foreign).add()).contains("another"), "its memory");
+    let _ = cause(graph.host_task(|_| ()).writes(&foreign).add());
+}
+
+fn elsewhere_buffer() -> Buffer<u32> {
+    elsewhere().buffer(&[0; LEN])
+}
+
+/// Rule H1
+#[test]
+fn a_task_behind_an_empty_node_waits_for_what_that_is_behind() {
+    let bench = Bench::new();
+    let a = bench.buffer(&each(|i| i));
+    let graph = bench.graph();
+    // SAFETY: a work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&a).arg(2_000_000_u32).range(LEN).add() }.unwrap();
+    let read = graph.read(&a).add().unwrap();
+    graph.host_task(|_| ()).after(read).add().unwrap();
+    let empty = graph.empty().after(read).add().unwrap();
+    graph.host_task(move |task| task.get(&read).map(drop)).after(empty).add().unwrap();
+    graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
+}
+
+/// Its own submission, others, and graphs submitted by tasks.
+#[test]
+fn a_task_may_submit_and_wait_but_not_for_itself() {
+    let bench = Bench::new();
+    let b = bench.buffer(&[0; LEN]);
+    let inner = bench.graph();
+    inner.fill(&b, 5_u32).add().unwrap();
+    let inner = inner.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    let own: Arc<OnceLock<Submission>> = Arc::default();
+    let (sent, came) = mpsc::channel();
+    let (this, queue) = (Arc::clone(&own), bench.another_queue(false));
+    let door = Door::new();
+    let mut pass = door.pass();
+    graph
+        .host_task(move |_| -> clgraph::Result<()> {
+            pass();
+            inner.submit(&queue)?.wait()?;
+            let own = this.get().unwrap();
+            let _ = sent.send([failure(own.wait()), failure(own.wait_for(Duration::from_secs(1)))]);
+            // An error of clgraph's is the task's.
+            own.wait()
+        })
+        .writes(&b)
+        .add()
+        .unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    own.set(run.clone()).unwrap();
+    door.open();
+    let SubmitError::HostTask { text, .. } = failure(run.wait()) else { panic!("it is the task's failure") };
+    assert_eq!(text, "a host task cannot wait for its own submission, which waits for the task: return first");
+    assert!(came.recv().unwrap().iter().all(|error| matches!(error, SubmitError::OwnSubmission)));
+    assert_eq!(bench.content(&b), [5; LEN]);
+}
+
+/// Rule H6
+#[test]
+fn a_task_may_drop_the_last_handle_of_its_executable_and_of_all_else() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let handles: Arc<Mutex<Option<(Executable, Graph)>>> = Arc::default();
+    let (this, door) = (Arc::clone(&handles), Door::new());
+    let mut pass = door.pass();
+    let task = graph.host_task(move |_| {
+        pass();
+        drop(this.lock().unwrap().take());
+    });
+    let task = task.add().unwrap();
+    let (b, tell) = bench.telling_buffer(&[0; LEN]);
+    graph.fill(&b, 3_u32).after(task).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    *handles.lock().unwrap() = Some((executable, graph));
+    door.open();
+    run.wait().unwrap();
+    assert_eq!(bench.content(&b), [3; LEN]);
+    drop((b, run));
+    tell.wait_until_gone();
+}
+
+/// Rule S5: other work goes on, and no drop waits.
+#[test]
+fn a_task_that_does_not_return_holds_up_nothing_but_what_waits_for_it() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let (a, b) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let door = Door::new();
+    let mut pass = door.pass();
+    let task = graph.host_task(move |_| pass()).add().unwrap();
+    graph.fill(&a, 1_u32).after(task).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let stuck = executable.submit(&bench.queue).unwrap();
+    drop((executable, graph));
+    let free = Bench { queue: bench.another_queue(false), program: bench.program.clone() };
+    let other = free.graph();
+    let count = Arc::new(AtomicU32::new(0));
+    let task = other.host_task(counting(&count)).add().unwrap();
+    other.fill(&b, 2_u32).after(task).add().unwrap();
+    free.run(&other);
+    assert_eq!((free.content(&b), count.load(Ordering::Relaxed)), (vec![2; LEN], 1));
+    assert_eq!(stuck.progress().unwrap(), Progress::Running);
+    door.open();
+    stuck.wait().unwrap();
+    assert_eq!(bench.content(&a), [1; LEN]);
+}
+
+/// The other half of the test below: ends while a task runs that never returns.
+#[test]
+fn the_child_ends_while_a_task_runs() {
+    let is_child = std::env::var_os("CLGRAPH_TEST_CHILD").is_some();
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let (say, came) = mpsc::channel();
+    graph
+        .host_task(move |_| {
+            let _ = say.send(());
+            if is_child {
+                loop {
+                    std::thread::park();
+                }
+            }
+        })
+        .add()
+        .unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    came.recv().unwrap();
+    if is_child {
+        println!("RESULT running: {:?}", run.progress().unwrap());
+    } else {
+        run.wait().unwrap();
+    }
+}
+
+/// A program ends, though a host task never returns.
+#[test]
+fn main_returns_while_a_task_runs() {
+    let this = std::env::current_exe().unwrap();
+    let mut child = std::process::Command::new(this);
+    child.args(["--exact", "the_child_ends_while_a_task_runs", "--nocapture"]).env("CLGRAPH_TEST_CHILD", "1");
+    child.stdout(std::process::Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let begin = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begin.elapsed() > Duration::from_secs(60) => {
+                child.kill().unwrap();
+                panic!("the program never ended");
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("RESULT running: Running"), "{text}");
+    assert!(status.success(), "{status}: {text}");
+}
+
+/// Rules N1, H1
+#[test]
+fn sub_graphs_have_host_tasks() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+        let child = bench.graph();
+        let count = Arc::new(AtomicU32::new(0));
+        scale(&bench, &child, &a, &b, 1);
+        child.host_task(counting(&count)).reads(&b).add().unwrap();
+        scale(&bench, &child, &b, &a, 2);
+        let child = child.finalize(Finalize::new().path(path)).unwrap();
+        let graph = bench.graph();
+        graph.sub_graph(&child).add().unwrap();
+        graph.sub_graph(&child).add().unwrap();
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        child.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(count.load(Ordering::Relaxed), 3);
+        let once = |n: u32| (n * 3 + 1) * 3 + 2;
+        assert_eq!(bench.content(&a), each(|i| once(once(once(i)))));
+    }
+}
+
+/// Rules N1, H1
+#[test]
+fn a_task_inside_of_sub_graphs_knows_the_writes_and_reads_of_its_own_graph() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+        let child = bench.graph();
+        on_the_host(&child, &a, &b, 2);
+        on_the_host(&child, &b, &a, 3);
+        let child = child.finalize(Finalize::new().path(path)).unwrap();
+        let middle = bench.graph();
+        // Some of its own before, between and behind.
+        on_the_host(&middle, &a, &b, 5);
+        middle.sub_graph(&child).add().unwrap();
+        middle.sub_graph(&child).add().unwrap();
+        on_the_host(&middle, &a, &b, 7);
+        let middle = middle.finalize(Finalize::new().path(path)).unwrap();
+        let graph = bench.graph();
+        on_the_host(&graph, &b, &a, 11);
+        graph.sub_graph(&middle).add().unwrap();
+        graph.sub_graph(&child).add().unwrap();
+        on_the_host(&graph, &a, &b, 13);
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        let on_host = |n: u32, by: u32| n.wrapping_mul(by).wrapping_add(1);
+        let child = |a: u32| on_host(on_host(a, 2), 3);
+        let all = (0..LEN).map(|_| {
+            let a = on_host(0, 11);
+            let a = child(child(child(a)));
+            (a, on_host(a, 13))
+        });
+        let (expected_a, expected_b): (Vec<u32>, Vec<u32>) = all.unzip();
+        assert_eq!((bench.content(&a), bench.content(&b)), (expected_a, expected_b), "{path:?}");
+    }
+}
+
+/// Rules H1, R1
+#[test]
+fn queues_take_host_tasks_whether_they_record_or_not() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        let queue = bench.another_queue(out_of_order);
+        let a = bench.buffer(&[0; LEN]);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let say = |what: &'static str| {
+            let log = Arc::clone(&log);
+            move |_: &HostTask<'_>| log.lock().unwrap().push(what)
+        };
+        let enqueue = || -> clgraph::Result<Submission> {
+            let first = queue.enqueue_host_task(say("first"), &[])?;
+            let fill = queue.enqueue_fill_buffer(&a, &[7], 0, LEN * 4, &[&first.event()?])?;
+            let second = queue.enqueue_host_task(say("second"), &[&fill])?;
+            queue.enqueue_host_task(say("third"), &[&second.event()?])
+        };
+        let executed = enqueue().unwrap();
+        assert!(executed.sub_graph().is_none());
+        executed.wait().unwrap();
+        assert_eq!(std::mem::take(&mut *log.lock().unwrap()), ["first", "second", "third"]);
+        assert_eq!(bench.content(&a), [7; LEN]);
+
+        let graph = bench.graph();
+        let recorded = graph.record(&queue, enqueue).unwrap();
+        assert_eq!(graph.nodes().len(), 4);
+        assert!(recorded.event().unwrap().node().is_some() && recorded.sub_graph().is_none());
+        assert!(text(recorded.wait()).contains("recorded"), "{}", text(recorded.wait()));
+        assert!(log.lock().unwrap().is_empty());
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        for _ in 0..2 {
+            executable.submit(&queue).unwrap().wait().unwrap();
+            assert_eq!(std::mem::take(&mut *log.lock().unwrap()), ["first", "second", "third"]);
+        }
+
+        let fails = queue.enqueue_host_task(|_| Err::<(), _>("no more frames"), &[]).unwrap();
+        assert_eq!(text(fails.wait()), "host task node 0 failed: no more frames");
+        let event = UserEvent::new(&queue);
+        event.set(-1);
+        let failed = clgraph::Event::from_opencl3(&event.0).unwrap();
+        assert!(text(queue.enqueue_host_task(|_| (), &[&failed])).starts_with("event 0 of the wait list has failed"));
+    }
+}
+
+/// Rules H4, U5, N5
+#[test]
+fn functions_that_updates_bring_know_the_nodes_that_theirs_stand_for() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (a, b) = (bench.buffer(&each(|i| i)), bench.buffer(&[0; LEN]));
+        let updatable = || Finalize::new().path(path).updatable();
+        let of = |by: u32| {
+            let graph = bench.graph();
+            on_the_host(&graph, &a, &b, by);
+            on_the_host(&graph, &b, &a, by);
+            graph
+        };
+        let twice = |n: u32, by: u32| (n * by + 1) * by + 1;
+        // A whole graph.
+        let executable = of(2).finalize(updatable()).unwrap();
+        executable.update_from(&of(3)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(bench.content(&a), each(|i| twice(i, 3)), "{path:?}");
+        // A sub-graph that was updated, used twice, at two depths.
+        let child = of(1).finalize(updatable()).unwrap();
+        let middle = bench.graph();
+        on_the_host(&middle, &b, &b, 1);
+        let inner = middle.sub_graph(&child).add().unwrap();
+        let middle_executable = middle.finalize(updatable()).unwrap();
+        let outer = bench.graph();
+        on_the_host(&outer, &b, &b, 1);
+        let first = outer.sub_graph(&child).add().unwrap();
+        let second = outer.sub_graph(&middle_executable).add().unwrap();
+        let outer = outer.finalize(updatable()).unwrap();
+        child.update_from(&of(2)).unwrap();
+        middle_executable.update(&inner).unwrap();
+        outer.update(&[first.node(), second.node()]).unwrap();
+        outer.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(bench.content(&a), each(|i| twice(twice(twice(i, 3), 2), 2)), "{path:?}");
+    }
+}
+
+/// Rules D1, U6, H4
+#[test]
+fn conflicts_of_tasks_are_seen_by_updates() {
+    let bench = Bench::new();
+    let (a, b, c) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    let fill = graph.fill(&a, 1_u32).add().unwrap();
+    let task = graph.host_task(|_| ()).writes(&b).add().unwrap();
+    let behind = graph.fill(&c, 2_u32).after(task).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    // Nothing orders the two.
+    graph.fill(&b, 3_u32).replace(fill).unwrap();
+    let refused = text(executable.update(&fill));
+    assert!(refused.contains(&fill.to_string()) && refused.contains(&task.to_string()), "{refused}");
+    graph.fill(&a, 1_u32).replace(fill).unwrap();
+    executable.update(&fill).unwrap();
+    // An edge orders these.
+    graph.fill(&b, 4_u32).replace(behind).unwrap();
+    executable.update(&behind).unwrap();
+    graph.host_task(|_| ()).writes(&c).replace(task).unwrap();
+    executable.update(&task).unwrap();
+    graph.host_task(|_| ()).writes(&a).replace(task).unwrap();
+    assert!(text(executable.update(&task)).contains(&fill.to_string()));
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!((bench.content(&a), bench.content(&b)), (vec![1; LEN], vec![4; LEN]));
+}
+
+/// 95 layers of 59 launches, a host task after each, 20 times.
+#[test]
+fn many_tasks_between_many_launches_end_in_the_right_sum() {
+    const LAYERS: usize = 95;
+    const WIDTH: usize = 59;
+    const PASSES: usize = 20;
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 1]);
+    let graph = bench.graph();
+    let stir = bench.kernel("add");
+    let one = bench.buffer(&[1; 1]);
+    let count = Arc::new(AtomicU32::new(0));
+    for _ in 0..LAYERS {
+        for _ in 0..WIDTH {
+            // SAFETY: a work-item touches its own element.
+            unsafe { graph.kernel(&stir).read_write(&a).read(&one).range(1).add() }.unwrap();
+        }
+        let task = graph.host_task(counting(&count));
+        task.reads_and_writes(&a).add().unwrap();
+    }
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let runs: Vec<Submission> = (0..PASSES).map(|_| executable.submit(&bench.queue).unwrap()).collect();
+    for run in runs {
+        run.wait().unwrap();
+    }
+    assert_eq!(bench.content(&a), [(LAYERS * WIDTH * PASSES) as u32]);
+    assert_eq!(count.load(Ordering::Relaxed), (LAYERS * PASSES) as u32);
+}
+
+/// The processor time that this process has used, in seconds.
+fn processor_time() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+    let times = tasks.map(|task| of(task.unwrap()).split(' ').next().and_then(|time| time.parse::<f64>().ok()));
+    times.map(Option::unwrap_or_default).sum::<f64>() / 1e9
+}
+
+/// The other half of the test below, in a process of its own.
+#[test]
+fn the_child_says_what_a_graph_that_waits_costs() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let (a, door) = (bench.buffer(&[0; LEN]), Door::new());
+    let mut pass = door.pass();
+    let task = graph.host_task(move |_| pass()).add().unwrap();
+    graph.fill(&a, 1_u32).after(task).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    let waiter = std::thread::spawn({
+        let run = run.clone();
+        move || run.wait()
+    });
+    eventually("running", || run.progress().unwrap() == Progress::Running);
+    if std::env::var_os("CLGRAPH_TEST_CHILD").is_some() {
+        std::thread::sleep(Duration::from_millis(500));
+        let (before, begin) = (processor_time(), Instant::now());
+        std::thread::sleep(Duration::from_secs(2));
+        println!("RESULT {}", (processor_time() - before) / begin.elapsed().as_secs_f64());
+    }
+    door.open();
+    waiter.join().unwrap().unwrap();
+}
+
+/// A graph that waits for a host task uses under 1 % of a core.
+#[test]
+fn a_graph_that_waits_for_a_task_does_not_keep_a_processor_busy() {
+    let this = std::env::current_exe().unwrap();
+    let mut child = std::process::Command::new(this);
+    child.args(["--exact", "the_child_says_what_a_graph_that_waits_costs", "--nocapture"]);
+    let output = child.env("CLGRAPH_TEST_CHILD", "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let share =
+        text.lines().find_map(|line| line.split_once("RESULT ")).and_then(|(_, share)| share.parse::<f64>().ok());
+    assert!(share.is_some_and(|share| share < 0.01), "{share:?} of a core: {text}");
+}
