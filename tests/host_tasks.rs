@@ -761,6 +761,56 @@ fn functions_that_updates_bring_know_the_nodes_that_theirs_stand_for() {
     }
 }
 
+/// Rules C1, C2, C3, H4
+#[test]
+fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
+    let bench = Bench::new();
+    let queue = bench.another_queue(false);
+    let (a, b) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    let read = graph.read(&a).add().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let say = |what: &'static str| {
+        let log = Arc::clone(&log);
+        graph.host_task(move |task| task.get(&read).map(|_| log.lock().unwrap().push(what))).reads(&a).writes(&b)
+    };
+    let group = graph.host_task_group([say("one"), say("two"), say("three")]).unwrap();
+    let first = graph.group(&group).after(read).add().unwrap();
+    // Another node of it, recorded.
+    graph.begin_recording(&queue).unwrap();
+    let event = queue.enqueue_command_group(&group, &[]).unwrap();
+    let second = event.node().unwrap();
+    graph.end_recording(&queue).unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let said = |executable: &Executable| {
+        executable.submit(&queue).unwrap().wait().unwrap();
+        std::mem::take(&mut *log.lock().unwrap())
+    };
+    assert_eq!(said(&executable), ["one", "one"]);
+    group.set_active_index(2).unwrap();
+    assert_eq!(group.active_index().unwrap(), 2);
+    assert_eq!(said(&executable), ["one", "one"], "not before an update");
+    executable.update(&second).unwrap();
+    assert_eq!(said(&executable), ["one", "three"]);
+    executable.update(&first).unwrap();
+    assert_eq!(said(&executable), ["three", "three"]);
+    group.set_active_index(1).unwrap();
+    assert_eq!(said(&graph.finalize(Finalize::new()).unwrap()), ["two", "two"]);
+
+    assert!(text(group.set_active_index(3)).contains("there is no host task 3: it has 3, counted from 0"));
+    assert!(text(say("four").replace(first)).contains("set_active_index"));
+    assert!(text(graph.host_task_group([])).contains("it has no host task"));
+    let other = graph.host_task(|_| ()).reads(&b);
+    assert!(text(graph.host_task_group([say("one"), other])).contains("host task 1 of a command group"));
+    let after = say("one").after(first);
+    assert!(text(graph.host_task_group([after])).contains("give `after` to the node"));
+    let foreign = graph.host_task(|_| ()).reads(&elsewhere_buffer());
+    assert!(text(graph.host_task_group([foreign])).contains("another"));
+    let unlike = bench.graph();
+    assert!(text(unlike.group(&group).add()).contains("another graph"));
+    assert_eq!(said(&executable), ["three", "three"]);
+}
+
 /// Rules D1, U6, H4
 #[test]
 fn conflicts_of_tasks_are_seen_by_updates() {

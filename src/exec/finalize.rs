@@ -223,7 +223,7 @@ impl Graph {
             updatable = Some(Updatable::new(self, &graph, &flat.origins, &plan, own_memory, options.allow_conflicts));
             // Its own, so that the first update does not have to copy. Parameters are the graph's: an update asks that.
             let mut own = (*values.tables).clone();
-            (own.bindings, own.fed) = (Vec::new(), BTreeSet::new());
+            (own.bindings, own.fed, own.task_groups) = (Vec::new(), BTreeSet::new(), Vec::new());
             own.placed.get_or_insert_default();
             own.split_groups().ok_or_else(full)?;
             editing = Some(Editing::new(&own));

@@ -1,4 +1,4 @@
-//! Command groups: several launches for one node, of which one is active.
+//! Command groups: several launches for one node, of which one is active. Those of host tasks: [`task_group`](super::task_group).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use super::kernel::KernelNode;
 use super::launch::Launch;
 use super::request::{Request, Target};
 use super::tables::{Tables, Writer};
+use super::task_group::TaskGroup;
 use super::{After, Graph, GraphRef, Node, State, after_methods};
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
 
-/// Several launches for one node, of which one is active: known from SYCL graphs as a dynamic command group.
+/// Several launches, or several host tasks ([`Graph::host_task_group`]), for one node, of which one is active: known from SYCL
+/// graphs as a dynamic command group.
 ///
 /// The first is active at first. Choosing another ([`set_active_index`](Self::set_active_index)) changes all nodes of the
 /// group at once, and executables when they are updated. All have the same memory accesses, so edges need not change.
@@ -53,7 +55,14 @@ use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
 #[doc(alias = "dynamic_command_group")]
 pub struct CommandGroup {
     graph: GraphRef,
-    index: usize,
+    which: Which,
+}
+
+/// Where a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    Launches(usize),
+    Tasks(usize),
 }
 
 /// A group in a graph's tables.
@@ -176,7 +185,7 @@ impl Graph {
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         to.tables.groups.push(Group { id, alternatives, active: 0, nodes: Vec::new() });
-        Ok(CommandGroup { graph: self.weak(), index: to.tables.groups.len() - 1 })
+        Ok(CommandGroup::new(self.weak(), Which::Launches(to.tables.groups.len() - 1)))
     }
 
     /// Starts a node of a command group. The group may have several nodes: they share what is active.
@@ -187,7 +196,7 @@ impl Graph {
 
 /// Whether both use the same bytes in the same way, in any order.
 /// Memory of others is not followed, so it may differ.
-fn same_accesses(a: &[Access], b: &[Access], views: &[View]) -> bool {
+pub(super) fn same_accesses(a: &[Access], b: &[Access], views: &[View]) -> bool {
     let sorted = |accesses: &[Access]| {
         let mut keys: Vec<_> = accesses
             .iter()
@@ -229,17 +238,24 @@ impl Request for Member {
 
     fn prepare(&self, graph: &Graph, state: &mut State) -> Result<(), BuildCause> {
         if self.0.graph.is_of(graph.id()) {
-            return state.refresh_group(&graph.target(), self.0.index);
+            return match self.0.which {
+                Which::Launches(group) => state.refresh_group(&graph.target(), group),
+                Which::Tasks(_) => Ok(()),
+            };
         }
         Err(BuildCause::Group { why: "it belongs to another graph, or to one that is gone".to_owned() })
     }
 
     fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        let index = match self.0.which {
+            Which::Launches(index) => index,
+            Which::Tasks(index) => return Self::lower_task(index, state, accesses),
+        };
         let node = NodeId(state.ir.len() as u32);
-        let group = state.groups.get_mut(self.0.index)?;
+        let group = state.groups.get_mut(index)?;
         group.nodes.push(node);
         let active = group.alternatives.get(group.active)?.clone();
-        state.group_of.insert(node, self.0.index);
+        state.group_of.insert(node, index);
         let now = state.accesses_of(&active);
         now.iter().for_each(|access| state.keep(access.view));
         accesses.extend(now);
@@ -248,45 +264,58 @@ impl Request for Member {
 }
 
 impl CommandGroup {
+    pub(super) fn new(graph: GraphRef, which: Which) -> Self {
+        Self { graph, which }
+    }
+
     fn graph(&self) -> Result<Graph, BuildError> {
         let gone = || BuildCause::Group { why: "its graph is gone".to_owned() };
         self.graph.upgrade().ok_or_else(|| BuildError::new("command group".to_owned(), gone()))
     }
 
-    /// Makes another launch the active one, in all nodes of the group. The active one again is fine.
+    /// Makes another launch, or host task, the active one, in all nodes of the group. The active one again is fine.
     ///
     /// # Errors
     /// [`BuildCause::Group`] for an index that is out of range: nothing changed.
     pub fn set_active_index(&self, index: usize) -> Result<()> {
         let graph = self.graph()?;
         let mut state = graph.lock();
-        let count = state.groups.get(self.index).map_or(0, |group| group.alternatives.len());
+        let (what, count) = match self.which {
+            Which::Launches(group) => ("launch", state.groups.get(group).map_or(0, |group| group.alternatives.len())),
+            Which::Tasks(group) => ("host task", state.task_groups.get(group).map_or(0, TaskGroup::len)),
+        };
         if index >= count {
-            let why = format!("there is no launch {index}: it has {count}, counted from 0");
+            let why = format!("there is no {what} {index}: it has {count}, counted from 0");
             return Err(BuildError::new("command group".to_owned(), BuildCause::Group { why }).into());
         }
-        state.activate(self.index, index);
+        match self.which {
+            Which::Launches(group) => state.activate(group, index),
+            Which::Tasks(group) => Arc::make_mut(&mut state.tables).activate_task(group, index),
+        }
         let dropped = state.dropped();
         drop(state);
         drop(dropped);
         Ok(())
     }
 
-    /// Which launch is active.
+    /// Which launch, or host task, is active.
     ///
     /// # Errors
     /// [`BuildCause::Group`] when the graph is gone.
     pub fn active_index(&self) -> Result<usize> {
         let graph = self.graph()?;
         let state = graph.lock();
-        Ok(state.groups.get(self.index).map_or(0, |group| group.active))
+        Ok(match self.which {
+            Which::Launches(group) => state.groups.get(group).map_or(0, |group| group.active),
+            Which::Tasks(group) => state.task_groups.get(group).map_or(0, |group| group.active),
+        })
     }
 }
 
 impl PartialEq for CommandGroup {
     /// The same group.
     fn eq(&self, other: &Self) -> bool {
-        self.graph == other.graph && self.index == other.index
+        self.graph == other.graph && self.which == other.which
     }
 }
 
@@ -356,10 +385,10 @@ impl State {
 
     /// That a node is no node of a group.
     pub(super) fn check_no_group(&self, node: Node) -> Result<(), BuildCause> {
-        if !self.group_of.contains_key(&node.id()) {
+        if !self.group_of.contains_key(&node.id()) && !self.is_in_task_group(node.id()) {
             return Ok(());
         }
-        let why = "choose one of its launches by `CommandGroup::set_active_index`";
+        let why = "choose what is active in its command group by `CommandGroup::set_active_index`";
         Err(other_kind(node, self.ir.op(node.id()), "another launch", why))
     }
 }

@@ -90,6 +90,10 @@ impl HostTaskNode<'_> {
         self.uses(memory.region(), Mode::ReadWrite)
     }
 
+    pub(super) fn into_parts(self) -> (Task, After) {
+        (self.task, self.after)
+    }
+
     fn uses(mut self, region: Region, mode: Mode) -> Self {
         self.task.uses.push((region, mode));
         self
@@ -226,6 +230,12 @@ impl TaskFn {
         Self { function: Arc::clone(&self.function), place: Placement { home: self.place.home, inside } }
     }
 
+    /// That of a task of this graph.
+    pub(super) fn at_home(mut self, graph: GraphId) -> Self {
+        self.place.home = Some(graph);
+        self
+    }
+
     /// Another function in this one's place.
     pub(crate) fn replaced_by(&self, other: &Self) -> Self {
         let place = Placement { home: other.place.home, inside: Arc::clone(&self.place.inside) };
@@ -281,17 +291,26 @@ impl Request for Task {
     }
 
     fn check(&self, target: &Target<'_>) -> Result<Option<GraphId>, BuildCause> {
-        for (region, _) in &self.uses {
-            target.check_context(region, "memory that a host task uses")?;
-        }
+        self.check_memory(target)?;
         Ok(target.graph)
     }
 
     fn lower(mut self, home: Option<GraphId>, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        self.function.place.home = home;
+        self.push(state, accesses)
+    }
+}
+
+impl Task {
+    pub(super) fn check_memory(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))
+    }
+
+    /// Puts it into the tables.
+    pub(super) fn push(self, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         accesses.extend(self.uses.iter().map(|(region, mode)| state.access(region, *mode)));
         let id = TaskId(state.ir.tasks);
         state.ir.tasks = id.0.checked_add(1)?;
-        self.function.place.home = home;
         state.tasks.push(self.function);
         Some(Op::Task(id))
     }

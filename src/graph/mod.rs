@@ -27,6 +27,7 @@ pub(crate) mod request;
 pub(crate) mod sub_graph;
 mod tables;
 pub(crate) mod tape;
+mod task_group;
 pub(crate) mod transfer;
 
 pub(crate) use argument::LaunchRef;

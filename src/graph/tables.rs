@@ -13,6 +13,7 @@ use super::group::Group;
 use super::host_task::TaskFn;
 use super::parameter::Cell;
 use super::ports::Ports;
+use super::task_group::TaskGroup;
 use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
 use crate::cl::kernel::Kernel;
@@ -39,6 +40,7 @@ pub(crate) struct Tables {
     /// The arguments that parameters feed, by their place.
     pub(crate) bindings: Vec<Binding>,
     pub(crate) groups: Vec<Group>,
+    pub(crate) task_groups: Vec<TaskGroup>,
     pub(crate) group_of: HashMap<NodeId, usize>,
     /// Nodes with arguments that parameters feed.
     pub(crate) fed: BTreeSet<NodeId>,
@@ -100,6 +102,9 @@ impl Tables {
         // The node that was to come may have joined a group already.
         let next = NodeId(self.ir.len() as u32);
         if let Some(group) = self.group_of.remove(&next).and_then(|group| self.groups.get_mut(group)) {
+            group.nodes.retain(|node| *node != next);
+        }
+        for group in &mut self.task_groups {
             group.nodes.retain(|node| *node != next);
         }
         self.bindings.truncate(self.bindings.partition_point(|binding| (binding.arg as usize) < mark.args()));
