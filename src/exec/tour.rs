@@ -305,7 +305,9 @@ impl Tour {
     /// Waits for the device, and calls the function.
     fn call(&self, task: usize, event: Option<DriverEvent>) -> Result<()> {
         if let Some(event) = event {
-            event.wait().map_err(SubmitError::Failed)?;
+            let outcome = wait(&event);
+            let is_over = watch::is_over(&outcome);
+            outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver })?;
         }
         self.state.staged(None);
         let node = self.exec.plan.tasks[task].node;
@@ -341,7 +343,7 @@ impl Tour {
         };
         match event {
             Err(error) => self.over(Err(error)),
-            Ok(event) if may_wait => self.over(event.wait()),
+            Ok(event) if may_wait => self.over(wait(&event)),
             Ok(event) => {
                 let tour = Arc::clone(self);
                 watch::when_done(event, move |outcome| tour.over(outcome));
@@ -365,6 +367,12 @@ impl Tour {
         // What the caller enqueued behind may run.
         drop(gate);
     }
+}
+
+/// Waits, and once more if it was the wait that failed, and not what it waited for.
+fn wait(event: &DriverEvent) -> Result<(), DriverError> {
+    let outcome = event.wait();
+    if watch::is_over(&outcome) { outcome } else { event.wait() }
 }
 
 impl TaskHands for Tour {
