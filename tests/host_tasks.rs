@@ -270,11 +270,17 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         let slow = other.finalize(Finalize::new()).unwrap().submit(&queue).unwrap();
         let run = executable.submit_to(&queue).after(&slow).submit().unwrap();
         let same = executable.submit(&bench.queue).unwrap();
+        // One behind a node that is no command.
+        let hollow = bench.graph();
+        let (empty, said) = (hollow.empty().add().unwrap(), Arc::clone(&log));
+        hollow.host_task(move |_| said.lock().unwrap().push("hollow")).after(empty).add().unwrap();
+        let hollow = hollow.finalize(Finalize::new()).unwrap();
         let user = UserEvent::new(&queue);
         let plain = common::plain_queue(&bench.queue);
         // SAFETY: a live event.
         unsafe { plain.enqueue_barrier_with_wait_list(&[user.0.get()]) }.unwrap();
         let behind_queue = executable.submit(&bench.queue).unwrap();
+        let last = hollow.submit(&bench.queue).unwrap();
         std::thread::sleep(Duration::from_millis(20));
         assert!(log.lock().unwrap().is_empty());
         door.open();
@@ -284,7 +290,8 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         assert_eq!(*log.lock().unwrap(), ["first", "task", "task"]);
         user.set(0);
         behind_queue.wait().unwrap();
-        assert_eq!(*log.lock().unwrap(), ["first", "task", "task", "task"]);
+        last.wait().unwrap();
+        assert_eq!(*log.lock().unwrap(), ["first", "task", "task", "task", "hollow"]);
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Tour {
 }
 
 struct Going {
+    /// The last command of the queue before those of the submission.
+    entered: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
     waiting: Option<Waiting>,
     parts: Vec<PartState>,
@@ -125,6 +127,7 @@ impl Tour {
     ) {
         let plan = &exec.plan;
         let going = Going {
+            entered,
             waiting: Some(waiting),
             parts: plan.parts.iter().map(|_| PartState::Held).collect(),
             tasks: vec![TaskState::Held; plan.tasks.len()],
@@ -139,12 +142,8 @@ impl Tour {
         let ready = |missing: &[usize]| -> Vec<usize> { (0..missing.len()).filter(|at| missing[*at] == 0).collect() };
         let mut going = tour.lock();
         let (parts, tasks) = (ready(&going.missing_of_parts), ready(&going.missing_of_tasks));
-        let mut armed: Vec<Armed> = Vec::new();
-        for task in tasks {
-            going.tasks[task] = TaskState::Armed;
-            armed.push((task, entered.clone()));
-        }
-        armed.extend(tour.go_on(&mut going, parts.into_iter().collect(), Vec::new()));
+        tasks.iter().for_each(|task| going.tasks[*task] = TaskState::Armed);
+        let armed = tour.go_on(&mut going, parts.into_iter().collect(), Vec::new(), tasks);
         let over = going.left == 0;
         drop(going);
         tour.flush();
@@ -165,9 +164,16 @@ impl Tour {
         }
     }
 
-    /// Follows what the news bring: parts that can be enqueued are, in their order. Gives the tasks that can run next.
-    fn go_on(&self, going: &mut Going, mut ready: BTreeSet<usize>, mut news: Vec<News>) -> Vec<Armed> {
-        let (plan, mut armed) = (&self.exec.plan, Vec::new());
+    /// Follows what the news bring: parts that can be enqueued are, in their order. Gives the tasks that can run next, with those
+    /// that were known.
+    fn go_on(
+        &self,
+        going: &mut Going,
+        mut ready: BTreeSet<usize>,
+        mut news: Vec<News>,
+        mut armed: Vec<usize>,
+    ) -> Vec<Armed> {
+        let plan = &self.exec.plan;
         loop {
             let (then_parts, then_tasks, well): (&[u32], &[u32], bool) = match news.pop() {
                 Some(News::Task(task, well)) => (&plan.tasks[task].then_parts, &plan.tasks[task].then_tasks, well),
@@ -199,13 +205,15 @@ impl Tour {
                 }
             }
         }
-        // The queue is in order, so what was enqueued last says it all.
+        // The queue is in order, so what was enqueued last says it all. What waits for a task is behind `entered` already.
         let event = |task: usize| {
-            let parts = plan.tasks[task].parts.iter().filter_map(|part| match &going.parts[*part as usize] {
+            let of = &plan.tasks[task];
+            let parts = of.parts.iter().filter_map(|part| match &going.parts[*part as usize] {
                 PartState::Enqueued(at, event) => Some((*at, event)),
                 _ => None,
             });
-            parts.max_by_key(|(at, _)| *at).map(|(_, event)| event.clone())
+            let last = parts.max_by_key(|(at, _)| *at).map(|(_, event)| event);
+            last.or(going.entered.as_ref().filter(|_| of.tasks.is_empty())).cloned()
         };
         armed.into_iter().map(|task| (task, event(task))).collect()
     }
@@ -289,7 +297,7 @@ impl Tour {
             if let Err(error) = outcome {
                 going.failure.get_or_insert(error);
             }
-            let armed = self.go_on(&mut going, BTreeSet::new(), vec![News::Task(task, well)]);
+            let armed = self.go_on(&mut going, BTreeSet::new(), vec![News::Task(task, well)], Vec::new());
             let (over, grown) = (going.left == 0, going.enqueued > before);
             drop(going);
             if grown {
@@ -356,13 +364,15 @@ impl Tour {
         let (waiting, failure) = (going.waiting.take(), going.failure.take());
         drop(going);
         let Some(Waiting { frozen, hands, gate, .. }) = waiting else { return };
-        if watch::is_over(&outcome) {
+        let wrong = if watch::is_over(&outcome) {
             drop((frozen, hands));
+            SubmitError::Failed
         } else {
             // Nobody can tell when the driver is done with what it was given.
             std::mem::forget((frozen, hands, Arc::clone(&self.exec)));
-        }
-        let outcome = outcome.map_err(|error| SubmitError::Failed(error).into());
+            SubmitError::Driver
+        };
+        let outcome = outcome.map_err(|error| wrong(error).into());
         self.state.finish(failure.map_or(outcome, Err));
         // What the caller enqueued behind may run.
         drop(gate);
@@ -380,11 +390,11 @@ impl TaskHands for Tour {
         let exec = &self.exec;
         let at = place.result(&exec.ports, read)?.index();
         let going = self.lock();
-        let event = match going.parts.get(exec.parts_of.reads[at] as usize) {
-            Some(PartState::Enqueued(_, event)) => event.clone(),
-            _ => return Err(SubmitError::NotComplete.into()),
+        let is_complete = match exec.parts_of.reads.get(at).and_then(|part| going.parts.get(*part as usize)) {
+            Some(PartState::Enqueued(_, event)) => matches!(event.progress()?, Progress::Complete),
+            Some(PartState::Nothing) => true,
+            _ => false,
         };
-        let is_complete = matches!(event.progress()?, Progress::Complete);
         let slot = going.waiting.as_ref().and_then(|waiting| waiting.hands.slots.get(at)).filter(|_| is_complete);
         Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
     }

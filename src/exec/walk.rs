@@ -164,10 +164,11 @@ impl Walk<'_> {
     }
 
     fn stopped(&self, steps: Range<usize>, source: DriverError, under_way: bool) -> Stopped {
-        let all = &self.exec.plan.steps;
+        let (all, own) = (&self.exec.plan.steps, &self.part.steps);
         let origin = self.exec.origins.of(all[steps.start].node);
         let (node, commands) = (self.exec.node(origin.node), steps.len());
-        let error = SubmitError::Enqueue { node, commands, enqueued: steps.start, total: all.len(), source };
+        let error =
+            SubmitError::Enqueue { node, commands, enqueued: steps.start - own.start, total: own.len(), source };
         Stopped { error, under_way: under_way || self.ends.first.is_some() }
     }
 }
