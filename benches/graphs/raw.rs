@@ -93,13 +93,9 @@ pub fn enqueue_with_events(queue: &Queue, kernels: impl Iterator<Item = cl_kerne
 pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<(), Failure> {
     enqueue(queue, std::iter::repeat_n(kernel, count.saturating_sub(1)))?;
     let functions = functions()?;
-    let (list, place) = (ptr::null(), ptr::null());
-    let mut event = ptr::null_mut();
-    // SAFETY: live objects, one dimension, no lists; the event is given back once.
+    let event = launch(functions, queue, kernel)?;
+    // SAFETY: a live event, which is given back once.
     unsafe {
-        let enqueue = functions.clEnqueueNDRangeKernel;
-        let status = enqueue(queue.raw(), kernel, 1, place, ONE.as_ptr(), place, 0, list, &raw mut event);
-        check("clEnqueueNDRangeKernel", status)?;
         let status = (functions.clWaitForEvents)(1, &raw const event);
         check("clReleaseEvent", (functions.clReleaseEvent)(event))?;
         check("clWaitForEvents", status)
@@ -121,15 +117,20 @@ pub fn enqueue_with_numbers(
 }
 
 fn launch_with_event(functions: &Functions, queue: &Queue, kernel: cl_kernel) -> Result<(), Failure> {
+    let event = launch(functions, queue, kernel)?;
+    // SAFETY: a live event, which is given back once.
+    check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(event) })
+}
+
+/// Enqueues a kernel, and gives its event.
+fn launch(functions: &Functions, queue: &Queue, kernel: cl_kernel) -> Result<cl_event, Failure> {
     let (list, place) = (ptr::null(), ptr::null());
     let mut event = ptr::null_mut();
-    // SAFETY: live objects, one dimension, no lists; the event is given back once.
-    unsafe {
-        let enqueue = functions.clEnqueueNDRangeKernel;
-        let status = enqueue(queue.raw(), kernel, 1, place, ONE.as_ptr(), place, 0, list, &raw mut event);
-        check("clEnqueueNDRangeKernel", status)?;
-        check("clReleaseEvent", (functions.clReleaseEvent)(event))
-    }
+    let enqueue = functions.clEnqueueNDRangeKernel;
+    // SAFETY: live objects, one dimension, no lists.
+    let status = unsafe { enqueue(queue.raw(), kernel, 1, place, ONE.as_ptr(), place, 0, list, &raw mut event) };
+    check("clEnqueueNDRangeKernel", status)?;
+    Ok(event)
 }
 
 /// Sets two buffers, in an order that changes, and a number.

@@ -21,7 +21,7 @@ use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::graph::Part as NodePart;
 use crate::graph::host_task::TaskHands;
-use crate::graph::ports::Placement;
+use crate::graph::ports::Scope;
 use crate::ir::{DataId, Ir, Op};
 use crate::plan::Plan;
 
@@ -386,9 +386,9 @@ fn wait(event: &DriverEvent) -> Result<(), DriverError> {
 }
 
 impl TaskHands for Tour {
-    fn result(&self, read: NodePart, place: &Placement) -> Result<Arc<Slot>> {
+    fn result(&self, read: NodePart, scope: &Scope) -> Result<Arc<Slot>> {
         let exec = &self.exec;
-        let at = place.result(&exec.ports, read)?.index();
+        let at = scope.result(&exec.ports, read)?.index();
         let going = self.lock();
         let is_complete = match exec.parts_of.reads.get(at).and_then(|part| going.parts.get(*part as usize)) {
             Some(PartState::Enqueued(_, event)) => matches!(event.progress()?, Progress::Complete),
@@ -399,9 +399,9 @@ impl TaskHands for Tour {
         Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
     }
 
-    fn input(&self, write: NodePart, place: &Placement, data: HostBytes) -> Result<()> {
+    fn input(&self, write: NodePart, scope: &Scope, data: HostBytes) -> Result<()> {
         let (exec, node) = (&self.exec, write.node);
-        let (id, expected) = place.input(&exec.ports, write)?;
+        let (id, expected) = scope.input(&exec.ports, write)?;
         if data.len() != expected {
             return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());
         }

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ports::{Placement, Written};
+use super::ports::{Scope, Written};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, GraphId, HostRead, HostWrite, Node, Part, after_methods};
@@ -138,15 +138,15 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> TaskOutcome for Result<(), E> {
 /// What a host task has of the submission that it runs in.
 pub struct HostTask<'a> {
     hands: &'a dyn TaskHands,
-    place: &'a Placement,
+    scope: &'a Scope,
 }
 
 /// A submission, as its host tasks know it.
 pub(crate) trait TaskHands {
     /// What was read.
-    fn result(&self, read: Part, place: &Placement) -> Result<Arc<Slot>>;
+    fn result(&self, read: Part, scope: &Scope) -> Result<Arc<Slot>>;
     /// Gives a host write other data.
-    fn input(&self, write: Part, place: &Placement, data: HostBytes) -> Result<()>;
+    fn input(&self, write: Part, scope: &Scope, data: HostBytes) -> Result<()>;
 }
 
 impl HostTask<'_> {
@@ -156,7 +156,7 @@ impl HostTask<'_> {
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult); [`SubmitError::NotComplete`](crate::SubmitError::NotComplete) for a
     /// read that the task is not behind.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
-        let slot = self.hands.result(Part { node: read.node(), index: read.part() }, self.place)?;
+        let slot = self.hands.result(Part { node: read.node(), index: read.part() }, self.scope)?;
         Ok(ResultGuard::new(slot, Completed::witnessed()))
     }
 
@@ -167,7 +167,7 @@ impl HostTask<'_> {
     /// [`SubmitError::NotAnInput`](crate::SubmitError::NotAnInput), [`SubmitError::InputSize`](crate::SubmitError::InputSize);
     /// [`SubmitError::InputTaken`](crate::SubmitError::InputTaken) for a write that is not behind the task.
     pub fn put<T: Element>(&self, write: &HostWrite<T>, data: impl Into<HostData<T>>) -> Result<()> {
-        self.hands.input(Part { node: write.node(), index: write.part() }, self.place, data.into().into_bytes())
+        self.hands.input(Part { node: write.node(), index: write.part() }, self.scope, data.into().into_bytes())
     }
 }
 
@@ -210,7 +210,7 @@ type Function = dyn FnMut(&HostTask<'_>) -> Result<(), String> + Send;
 #[derive(Clone)]
 pub(crate) struct TaskFn {
     function: Arc<Mutex<Function>>,
-    place: Placement,
+    scope: Scope,
 }
 
 impl TaskFn {
@@ -226,26 +226,26 @@ impl TaskFn {
             data: of.data + written.data,
             results: of.results + written.results,
         };
-        let inside = self.place.inside.iter().map(moved).chain([written.clone()]).collect();
-        Self { function: Arc::clone(&self.function), place: Placement { home: self.place.home, inside } }
+        let inside = self.scope.inside.iter().map(moved).chain([written.clone()]).collect();
+        Self { function: Arc::clone(&self.function), scope: Scope { home: self.scope.home, inside } }
     }
 
     /// That of a task of this graph.
     pub(super) fn at_home(mut self, graph: GraphId) -> Self {
-        self.place.home = Some(graph);
+        self.scope.home = Some(graph);
         self
     }
 
     /// Another function in this one's place.
     pub(crate) fn replaced_by(&self, other: &Self) -> Self {
-        let place = Placement { home: other.place.home, inside: Arc::clone(&self.place.inside) };
-        Self { function: Arc::clone(&other.function), place }
+        let scope = Scope { home: other.scope.home, inside: Arc::clone(&self.scope.inside) };
+        Self { function: Arc::clone(&other.function), scope }
     }
 
     /// Calls it. An error is its text.
     pub(crate) fn call(&self, hands: &dyn TaskHands) -> Result<(), String> {
         let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = catch_unwind(AssertUnwindSafe(|| (function)(&HostTask { hands, place: &self.place })));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (function)(&HostTask { hands, scope: &self.scope })));
         drop(function);
         outcome.unwrap_or_else(|panic| {
             let text = format!("it panicked: {}", text_of(&*panic));
@@ -279,7 +279,7 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn new<R: TaskOutcome>(mut function: impl FnMut(&HostTask<'_>) -> R + Send + 'static) -> Self {
         let function = Arc::new(Mutex::new(move |task: &HostTask<'_>| function(task).into_outcome()));
-        Self { function: TaskFn { function, place: Placement::default() }, uses: Vec::new() }
+        Self { function: TaskFn { function, scope: Scope::default() }, uses: Vec::new() }
     }
 }
 
@@ -296,7 +296,7 @@ impl Request for Task {
     }
 
     fn lower(mut self, home: Option<GraphId>, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        self.function.place.home = home;
+        self.function.scope.home = home;
         self.push(state, accesses)
     }
 }

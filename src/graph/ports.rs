@@ -70,7 +70,7 @@ pub(crate) struct Written {
 
 /// Where a host task is: which writes and reads it knows, by which handles.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Placement {
+pub(crate) struct Scope {
     /// The graph that it was added to. Its nodes stand for those of the innermost sub-graph: an update brings functions of
     /// graphs that are alike.
     pub(super) home: Option<GraphId>,
@@ -78,7 +78,7 @@ pub(crate) struct Placement {
     pub(super) inside: Arc<[Written]>,
 }
 
-impl Placement {
+impl Scope {
     /// A host write's data in a flat graph, and how many bytes.
     pub(crate) fn input(&self, flat: &Ports, write: Part) -> Result<(DataId, usize), SubmitError> {
         let home = self.home.filter(|home| *home == write.node.graph());
