@@ -118,8 +118,9 @@ pub use exec::{
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, FreeNode, Graph,
     GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostTask, HostTaskNode, HostWrite, ImageCopyNode,
-    ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode, LocalMemory, MemoryPool, NdRange, Node, NodeKind, Nodes,
-    Parameter, Pixels, PoolKind, ReadNode, ResultGuard, TaskOutcome, ValueArg, WriteNode,
+    ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode, LocalMemory, MemoryPool, NativeCommand,
+    NativeCommandNode, NativeMemory, NativeQueue, NativeRecording, NdRange, Node, NodeKind, Nodes, Parameter, Pixels,
+    PoolKind, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg, WriteNode,
 };
 pub use images::{Addressing, ChannelOrder, ChannelType, Color, Filter, ImageFormat, ImageKind, ImageShape};
 pub use plan::{Command, Path, Why};

@@ -211,6 +211,11 @@ impl Recording {
         }
     }
 
+    /// For who records by himself: the C handle, and how functions that record are called.
+    pub(crate) fn raw_parts(&self) -> (*mut c_void, RecordAbi) {
+        (self.owned.raw.as_ptr(), self.abi)
+    }
+
     /// What calls that record need first.
     pub(super) fn parts(&mut self) -> (&'static CommandBufferFns, RecordAbi, *mut c_void) {
         (self.owned.fns, self.abi, self.owned.raw.as_ptr())

@@ -248,6 +248,14 @@ impl Mem {
         }
     }
 
+    /// A byte of it for who calls OpenCL himself: object and offset, or address and 0; and whether it is an object.
+    pub(crate) fn native(&self, offset: usize) -> (*mut c_void, usize, bool) {
+        match self.address(offset) {
+            Address::Buffer(raw, offset) => (raw, offset, true),
+            Address::Pointer(pointer, _) => (pointer, 0, false),
+        }
+    }
+
     /// What its first byte's address is a multiple of, as far as that is known: the address, or an offset that will do.
     pub(crate) fn base(&self) -> usize {
         match &self.0.backing {

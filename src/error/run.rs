@@ -122,6 +122,14 @@ pub enum FinalizeError {
         /// The limit.
         limit: u64,
     },
+    /// The function of a native command could not record, or panicked.
+    #[error("native command {node} could not be recorded: {text}")]
+    NativeCommand {
+        /// The native command.
+        node: Node,
+        /// What its function said.
+        text: String,
+    },
     /// An option outside its range.
     #[error("{option} is {given}: it must be {allowed}")]
     Option {
@@ -143,6 +151,7 @@ impl FinalizeError {
             Self::Node { cause, .. } => cause.kind(),
             Self::Argument { source, .. } => source.kind(),
             Self::Kernel { source, .. } => source.kind(),
+            Self::NativeCommand { .. } => ErrorKind::Driver,
             _ => ErrorKind::Invalid,
         }
     }
@@ -252,6 +261,20 @@ pub enum SubmitError {
         /// What it said.
         text: String,
     },
+    /// The function of a native command could not enqueue, or panicked. What was enqueued before will still run.
+    #[error("native command {node} could not be enqueued: {text}")]
+    NativeCommand {
+        /// The native command.
+        node: Node,
+        /// What its function said.
+        text: String,
+    },
+    /// The function of a native command called what it may not.
+    #[error(
+        "the function of a native command cannot submit, update, finalize or wait, because clgraph's locks are held: it may enqueue \
+         or record, and return"
+    )]
+    InsideNativeCommand,
     /// A host task waited for the submission that it is part of.
     #[error("a host task cannot wait for its own submission, which waits for the task: return first")]
     OwnSubmission,
@@ -282,7 +305,7 @@ impl SubmitError {
             Self::Enqueue { source, .. } => source.kind(),
             Self::Failed(error) | Self::Driver(error) => error.kind(),
             Self::DependencyFailed { cause } => cause.kind(),
-            Self::HostTask { .. } => ErrorKind::Driver,
+            Self::HostTask { .. } | Self::NativeCommand { .. } => ErrorKind::Driver,
             _ => ErrorKind::Invalid,
         }
     }

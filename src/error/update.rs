@@ -141,6 +141,14 @@ pub enum UpdateError {
         /// sizes.
         difference: String,
     },
+    /// The function of a native command could not record, or panicked. What was changed before was changed back.
+    #[error("native command {node} could not be recorded: {text}")]
+    NativeCommand {
+        /// The native command.
+        node: Node,
+        /// What its function said.
+        text: String,
+    },
     /// The driver refused. What was changed before was changed back.
     #[error("{node} could not be updated: {source}")]
     Driver {
@@ -158,6 +166,7 @@ impl UpdateError {
         match self {
             Self::Node { cause, .. } => cause.kind(),
             Self::Driver { source, .. } => source.kind(),
+            Self::NativeCommand { .. } => ErrorKind::Driver,
             _ => ErrorKind::Invalid,
         }
     }

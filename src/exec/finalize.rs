@@ -13,12 +13,14 @@ use super::tour::PartsOf;
 use super::turns::TurnsOf;
 use super::update::{Editing, Updatable};
 use super::values::{Objects, Stale, Values, set_args};
-use super::{Executable, Inner, dump};
+use super::{Executable, Inner, dump, inside};
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
 use crate::cl::kernel_object::KernelObjectError;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::env;
+#[allow(unused_imports)] // The documentation names it.
+use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
 use crate::graph::{Detail, Flat, Graph, Node, NodeKind, Ports, Tables};
 use crate::ir::{Ir, NodeId, Op};
@@ -172,11 +174,13 @@ impl Graph {
     /// [`FinalizeError::NotRunnable`] for a node that the device cannot run, [`FinalizeError::Cycle`],
     /// [`FinalizeError::Conflict`] and [`FinalizeError::Node`] for what parameters and replaced nodes have brought,
     /// [`FinalizeError::Argument`] for an argument that only the driver could check, [`FinalizeError::Kernel`],
+    /// [`FinalizeError::NativeCommand`] for one that could not record, [`SubmitError::InsideNativeCommand`] inside of one,
     /// [`FinalizeError::GraphMemoryFreed`], [`FinalizeError::GraphMemoryNotThere`], [`FinalizeError::Memory`] for the graph's
     /// own memory (a driver that allocates late may refuse at the first submission instead), [`FinalizeError::Full`],
     /// [`FinalizeError::Option`], [`FinalizeError::Dump`]; [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`;
     /// [`crate::DriverError`].
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
+        inside::check_call()?;
         let numbers = [("result_slots", options.result_slots), ("commands_per_buffer", options.commands_per_buffer)];
         if let Some((option, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
             let given = "0".to_owned();
@@ -279,6 +283,10 @@ impl Graph {
             }
             let refusal = match self.record_buffers(&plan, &made) {
                 Ok(recorded) => return Ok(Prepared { plan, values: made, recorded: Some(recorded), memory }),
+                Err(Refusal::Function(node, text)) => {
+                    let node = Node::new(self.id(), flat.origins.of(node).node);
+                    return Err(FinalizeError::NativeCommand { node, text }.into());
+                }
                 Err(refusal) => refusal,
             };
             log::warn!("{}: a driver that has command buffers refused: {refusal}", self.device().name());
@@ -292,7 +300,7 @@ impl Graph {
                     no_native = Some(nodes.first().map_or(Why::Unusable, |(_, error)| Why::Refused(*error)));
                 }
                 Refusal::All(Error::Driver(error)) => no_native = Some(Why::Refused(error)),
-                Refusal::All(_) => no_native = Some(Why::Unusable),
+                Refusal::All(_) | Refusal::Function(..) => no_native = Some(Why::Unusable),
             }
         }
     }

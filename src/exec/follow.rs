@@ -11,7 +11,7 @@ use super::update::{Touched, Updatable};
 use super::values::{Replaced, Values, set_arg};
 use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
-use crate::error::{DriverError, Error, Result};
+use crate::error::{DriverError, Error, Result, UpdateError};
 use crate::ir::{Arg, Op};
 use crate::known;
 use crate::plan::can_hold;
@@ -176,6 +176,9 @@ impl Lane {
                 Some((node, source)) => exec.update_error(exec.origins.of(*node).node, *source),
                 None => gone(),
             }),
+            Err(Refusal::Function(node, text)) => {
+                Err(UpdateError::NativeCommand { node: exec.node(exec.origins.of(node).node), text }.into())
+            }
             Err(Refusal::All(Error::Driver(source))) => Err(fail(source)),
             Err(Refusal::All(error)) => Err(error),
         }

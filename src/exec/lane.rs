@@ -495,6 +495,8 @@ impl Lane {
         // Some drivers do not keep samplers even while a launch with one runs, nor images that are made of buffers.
         let loose = self.values.tables.views.iter().flatten().any(Mem::is_image_of_buffer);
         let loose = loose || self.values.tables.samplers.iter().any(Option::is_some);
+        // What native commands enqueue may use what their functions own.
+        let loose = loose || !self.values.tables.natives.is_empty();
         let data = loose || !self.values.tables.data.is_empty();
         if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
             return;

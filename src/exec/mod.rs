@@ -6,9 +6,11 @@ mod dump;
 mod finalize;
 mod follow;
 mod host_task;
+mod inside;
 mod lane;
 mod memory_map;
 mod native;
+mod native_command;
 #[cfg(test)]
 mod native_tests;
 mod replay;
@@ -141,11 +143,11 @@ impl Executable {
     ///
     /// They are valid while the executable lives and is not updated. Enqueuing them yourself passes by all that clgraph
     /// sees to: submissions are not ordered behind what you enqueue, and what the commands use must be kept alive by you,
-    /// because drivers do not keep the arguments of recorded kernels.
+    /// because drivers do not keep the arguments of recorded kernels. The function of a native command finds none.
     #[must_use]
     #[doc(alias = "clEnqueueCommandBufferKHR")]
     pub fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
-        self.0.lane().command_buffers()
+        if inside::check_call().is_err() { Vec::new() } else { self.0.lane().command_buffers() }
     }
 
     /// The device that it is for.

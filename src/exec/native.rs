@@ -8,10 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::inside::Inside;
 use super::values::Values;
 use crate::cl::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, Status};
+use crate::graph::NativeRecording;
 use crate::ir::{NodeId, Op};
 use crate::plan::{Path, Plan, can_hold};
 
@@ -43,6 +45,8 @@ pub(super) enum Refusal {
     Nodes(Vec<(NodeId, DriverError)>),
     /// It makes no command buffer at all.
     All(Error),
+    /// The function of a native command said no.
+    Function(NodeId, String),
 }
 
 impl fmt::Display for Refusal {
@@ -54,6 +58,7 @@ impl fmt::Display for Refusal {
                 None => f.write_str("nothing was refused"),
             },
             Self::All(error) => error.fmt(f),
+            Self::Function(node, text) => write!(f, "native command {}: {text}", node.0),
         }
     }
 }
@@ -127,6 +132,14 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
             Some(recording) => recording,
             none => none.insert(Recording::new(queue, plan.updatable).map_err(Refusal::All)?),
         };
+        if let Op::Native { command, .. } = values.op(step) {
+            let _inside = Inside::native_command();
+            let (raw, abi) = recording.raw_parts();
+            let to = NativeRecording::new(raw, abi, queue, &values.tables, step.node);
+            let said = values.tables.natives[command.index()].record(&to);
+            said.map_err(|text| Refusal::Function(step.node, text))?;
+            continue;
+        }
         let handle = match command(recording, values, index, values.op(step)) {
             Ok(handle) => handle,
             Err(error) => {
@@ -178,6 +191,7 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
         | Op::SubGraph(_)
         | Op::Alloc(_)
         | Op::Task(_)
+        | Op::Native { .. }
         | Op::Free(_)
         | Op::Write { .. }
         | Op::Read { .. }

@@ -3,14 +3,30 @@
 //! A command costs its own OpenCL call and nothing else: no allocation, no argument to set, and no event that nobody asks
 //! for.
 
+use super::inside::Inside;
 use super::values::Values;
 use super::walk::Hands;
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
 use crate::cl::image_commands;
 use crate::error::DriverError;
-use crate::ir::{Hint, Op};
+use crate::graph::NativeQueue;
+use crate::ir::{Hint, NativeId, Op};
 use crate::plan::Step;
+
+/// Why a command was not enqueued.
+#[derive(Debug)]
+pub(super) enum Refused {
+    Driver(DriverError),
+    /// What the function of a native command said. Some of what it enqueues may be under way.
+    Native(Box<str>),
+}
+
+impl From<DriverError> for Refused {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
 
 /// Enqueues the command of a step, on an in-order queue.
 #[inline]
@@ -20,17 +36,18 @@ pub(super) fn enqueue(
     index: usize,
     step: &Step,
     to: &To<'_>,
-) -> Result<Option<DriverEvent>, DriverError> {
+) -> Result<Option<DriverEvent>, Refused> {
     let op = values.op(step);
     if op.is_noop() {
-        return enqueue::nothing(to);
+        return Ok(enqueue::nothing(to)?);
     }
-    match op {
+    let event = match op {
         Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => enqueue::nothing(to),
         Op::Kernel { kernel, args, grid, .. } => {
             let object = values.object(index, *kernel, *args)?;
             enqueue::kernel(to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
         }
+        Op::Native { command, .. } => return native(values, *command, step, to),
         Op::Copy { src, dst, size } => enqueue::copy(to, values.at(src)?, values.at(dst)?, *size),
         Op::CopyRect(rect) => enqueue::copy_rect(
             to,
@@ -68,5 +85,19 @@ pub(super) fn enqueue(
             image_commands::read(to, values.mem(src.view)?, area, &hands.slots[result.index()])
         }
         Op::Read { src, result, .. } => enqueue::read(to, values.at(src)?, &hands.slots[result.index()]),
+    };
+    Ok(event?)
+}
+
+/// Has the function of a native command enqueue, between markers where events are waited for or wanted.
+#[cold]
+fn native(values: &Values, command: NativeId, step: &Step, to: &To<'_>) -> Result<Option<DriverEvent>, Refused> {
+    if !to.waits.is_empty() {
+        enqueue::marker(to.queue, to.waits)?;
     }
+    let tables = &*values.tables;
+    let _inside = Inside::native_command();
+    let said = tables.natives[command.index()].enqueue(&NativeQueue::new(to.queue, tables, step.node));
+    said.map_err(|text| Refused::Native(text.into()))?;
+    Ok(if to.event { Some(enqueue::last_marker(to.queue)?) } else { None })
 }

@@ -1,6 +1,5 @@
 //! A submission: where it has got to, how it ended, and what it read.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use super::inside;
 use super::walk::Inputs;
 use super::{Executable, SubGraph};
 use crate::cl::context::Context;
@@ -236,36 +236,12 @@ impl State {
         self.lock().listeners.push(listener);
         // Also when it has ended already, and whoever ended it is not looking any more.
         self.watch();
-        self.tell();
-    }
-}
-
-thread_local! {
-    /// The submissions whose host tasks run on this thread, the innermost last.
-    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A host task of a submission runs on this thread.
-pub(super) struct Inside;
-
-impl Inside {
-    pub(super) fn new(state: &Arc<State>) -> Self {
-        INSIDE.with_borrow_mut(|inside| inside.push(Arc::as_ptr(state).addr()));
-        Self
-    }
-
-    /// Says no to who would wait for itself.
-    fn check(state: &Arc<State>) -> Result<(), SubmitError> {
-        let is_own = INSIDE.with_borrow(|inside| inside.contains(&Arc::as_ptr(state).addr()));
-        if is_own { Err(SubmitError::OwnSubmission) } else { Ok(()) }
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.with_borrow_mut(|inside| {
-            inside.pop();
-        });
+        if inside::check_call().is_ok() {
+            return self.tell();
+        }
+        // Listeners may take locks that are held.
+        let state = Arc::clone(self);
+        watch::call(move || state.tell());
     }
 }
 
@@ -321,7 +297,7 @@ impl Submission {
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
         let state = self.state("waited for")?;
-        Inside::check(state)?;
+        inside::check_wait(state)?;
         let mut phase = state.lock();
         loop {
             match &phase.stage {
@@ -350,7 +326,7 @@ impl Submission {
     /// [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
         let state = self.state("waited for")?;
-        Inside::check(state)?;
+        inside::check_wait(state)?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
         if let Stage::Done(outcome) = state.stage().map_err(SubmitError::from)? {

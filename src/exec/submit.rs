@@ -9,7 +9,7 @@ use super::deferred::{self, Blocker};
 use super::lane::Accepted;
 use super::submission::{Stage, State, Submission};
 use super::walk::Inputs;
-use super::{Executable, Inner};
+use super::{Executable, Inner, inside};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
@@ -182,6 +182,7 @@ impl<'a> Submit<'a> {
     }
 
     fn go(self, observed: bool) -> Result<Option<Submission>> {
+        inside::check_call()?;
         let exec = &self.exec.0;
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
         if self.queue.context() != &exec.context {

@@ -10,7 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::deferred::Waiting;
-use super::submission::{Inside, State};
+use super::inside::Inside;
+use super::submission::State;
 use super::walk::{self, Ends, Hands, Stopped, Want};
 use super::{Inner, workers};
 use crate::cl::enqueue::{self, Waits};
@@ -327,7 +328,7 @@ impl Tour {
                 _ => None,
             })
         };
-        let _inside = Inside::new(&self.state);
+        let _inside = Inside::task(&self.state);
         let outcome = function.map_or(Ok(()), |function| function.call(self));
         outcome.map_err(|text| {
             let origin = self.exec.origins.of(node);

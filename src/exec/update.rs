@@ -11,7 +11,7 @@ use super::arena::{OutOfTime, OwnMemory};
 use super::follow::Old;
 use super::lane::Lane;
 use super::values::{Replaced, Values, set_arg};
-use super::{Executable, Inner};
+use super::{Executable, Inner, inside};
 use crate::caps::MutableCaps;
 use crate::cl::context::InContext;
 use crate::cl::mem::Mem;
@@ -159,6 +159,7 @@ impl Executable {
     /// ```
     #[doc(alias = "clUpdateMutableCommandsKHR")]
     pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
+        inside::check_call()?;
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         let mut list = Vec::new();
@@ -225,6 +226,7 @@ impl Executable {
     /// ```
     #[doc(alias = "cudaGraphExecUpdate")]
     pub fn update_from(&self, graph: &Graph) -> Result<()> {
+        inside::check_call()?;
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         let differs = |difference: String| UpdateError::Differs { difference };

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Inner;
 use super::native::{Chunk, Recorded};
+use super::replay::{self, Refused};
 use super::values::Values;
-use super::{Inner, replay};
 use crate::cl::command_buffer::NotEnqueued;
 use crate::cl::enqueue::{self, To, Waits};
 use crate::cl::event::DriverEvent;
@@ -13,7 +14,7 @@ use crate::cl::host::{HostBytes, Slot};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, SubmitError};
 use crate::ir::DataId;
-use crate::plan::{Part, Path};
+use crate::plan::{Part, Path, Why};
 
 /// What a submission brings of its own.
 #[derive(Debug, Default)]
@@ -96,6 +97,10 @@ pub(super) fn enqueue(
                     if chunk.replayed {
                         walk.replay(steps)?;
                     } else if let Some(not_now) = walk.chunk(steps.clone(), chunk)? {
+                        if segment.why == Why::OnlyRecorded {
+                            let under_way = steps.start > part.steps.start;
+                            return Err(walk.stopped(steps, not_now, under_way));
+                        }
                         recorded.tell_once(&not_now);
                         walk.replay(steps)?;
                     }
@@ -125,7 +130,14 @@ impl Walk<'_> {
             let to = self.to(index..index + 1);
             match replay::enqueue(self.values, self.hands, index, &self.exec.plan.steps[index], &to) {
                 Ok(event) => self.took(index..index + 1, event),
-                Err(source) => return Err(self.stopped(index..index + 1, source, index > self.part.steps.start)),
+                Err(Refused::Driver(source)) => {
+                    return Err(self.stopped(index..index + 1, source, index > self.part.steps.start));
+                }
+                Err(Refused::Native(text)) => {
+                    let origin = self.exec.origins.of(self.exec.plan.steps[index].node);
+                    let error = SubmitError::NativeCommand { node: self.exec.node(origin.node), text: text.into() };
+                    return Err(Stopped { error, under_way: true });
+                }
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use super::{Graph, NodeKind, Tables};
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Arg, Hint, Mode, NodeId, Op, Pixels, Place, ViewId};
+use crate::ir::{Access, Arg, Hint, Mode, NodeId, Op, Pixels, Place, ViewId};
 
 /// How much a drawing tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +85,7 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
         Op::Write { .. } | Op::Read { .. } => "cds",
         Op::Empty | Op::Alloc(_) | Op::Free(_) => "circle",
         Op::Task(_) => "hexagon",
+        Op::Native { .. } => "octagon",
         _ => "ellipse",
     };
     format!("label=\"{text}\" shape=\"{shape}\"")
@@ -94,11 +95,22 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
+fn mode(access: &Access) -> &'static str {
+    match access.mode {
+        Mode::Read => "read",
+        Mode::Write => "write",
+        Mode::ReadWrite => "read-write",
+    }
+}
+
 fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     let view = |view: &ViewId| state.mem(*view).map_or_else(|| "memory that is gone".to_owned(), Mem::to_string);
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
-        Op::Empty | Op::Task(_) => {}
+        Op::Empty => {}
+        Op::Task(_) | Op::Native { .. } => {
+            lines.extend(state.ir.accesses(id).iter().map(|access| format!("{} {}", mode(access), view(&access.view))));
+        }
         Op::Alloc(alloc) => {
             lines.push(format!("allocation {}: {} bytes", alloc.0, state.ir.allocs[alloc.index()].size))
         }
@@ -120,17 +132,13 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             for (index, arg) in state.ir.args(*args).iter().enumerate() {
                 let text = match arg {
                     Arg::Buffer(of) | Arg::Indirect(of) | Arg::Global(of) => {
-                        let mode = uses.next().map_or("", |access| match access.mode {
-                            Mode::Read => "read ",
-                            Mode::Write => "write ",
-                            Mode::ReadWrite => "read-write ",
-                        });
+                        let mode = uses.next().map_or("", mode);
                         let way = match arg {
                             Arg::Indirect(_) => "indirect ",
                             Arg::Global(_) => "device global ",
                             _ => "",
                         };
-                        format!("{way}{mode}{}", view(of))
+                        format!("{way}{mode} {}", view(of))
                     }
                     Arg::Null => "null".to_owned(),
                     Arg::Sampler(_) => "sampler".to_owned(),

@@ -1,9 +1,12 @@
 //! Edits of tables that can be taken back: the values of nodes that are there. Edges are never edited.
 
 use super::host_task::TaskFn;
+use super::native_command::NativeFn;
 use super::tables::{Tables, Writer};
 use crate::cl::host::HostBytes;
-use crate::ir::{Access, AllocId, Arg, DataId, Grid, Ir, NodeId, Op, Pixels, Place, Span, TaskId, ViewId, ViewKind};
+use crate::ir::{
+    Access, AllocId, Arg, DataId, Grid, Ir, NativeId, NodeId, Op, Pixels, Place, Span, TaskId, ViewId, ViewKind,
+};
 
 /// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
 #[derive(Debug, Default)]
@@ -23,6 +26,7 @@ enum Undo {
     Access(NodeId, usize, Access),
     Data(DataId, HostBytes),
     Task(TaskId, TaskFn),
+    Native(NativeId, NativeFn),
     /// A command group, and which launch was active.
     Active(usize, usize),
 }
@@ -32,6 +36,7 @@ enum Undo {
 pub(crate) enum Owned {
     Data(#[expect(dead_code, reason = "it is there to be dropped")] HostBytes),
     Task(#[expect(dead_code, reason = "as above")] TaskFn),
+    Native(#[expect(dead_code, reason = "as above")] NativeFn),
 }
 
 /// What has become of a node.
@@ -130,6 +135,7 @@ impl Edit {
                 Undo::Access(_, _, access) => to.release(access.view),
                 Undo::Data(_, data) => dropped.push(Owned::Data(data)),
                 Undo::Task(_, task) => dropped.push(Owned::Task(task)),
+                Undo::Native(_, functions) => dropped.push(Owned::Native(functions)),
                 Undo::Op(..) | Undo::Bytes(..) | Undo::Active(..) => {}
             }
         }
@@ -161,6 +167,9 @@ impl Edit {
                 }
                 Undo::Task(id, old) => {
                     dropped.push(Owned::Task(std::mem::replace(&mut to.tables.tasks[id.index()], old)));
+                }
+                Undo::Native(id, old) => {
+                    dropped.push(Owned::Native(std::mem::replace(&mut to.tables.natives[id.index()], old)));
                 }
             }
         }
@@ -340,6 +349,17 @@ impl Edit {
                     let new = to.tasks[task.index()].replaced_by(new);
                     let old = std::mem::replace(&mut to.tables.tasks[task.index()], new);
                     self.log.push(Undo::Task(task, old));
+                    changed.command = true;
+                }
+            }
+            (Op::Native { command, form }, Op::Native { command: command2, form: form2 }) => {
+                if form != form2 {
+                    return Err("it is enqueued in one, and recorded in the other: forms cannot change".to_owned());
+                }
+                let (command, new) = (*command, &from.natives[command2.index()]);
+                if !to.natives[command.index()].is(new) {
+                    let old = std::mem::replace(&mut to.tables.natives[command.index()], new.clone());
+                    self.log.push(Undo::Native(command, old));
                     changed.command = true;
                 }
             }

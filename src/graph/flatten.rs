@@ -349,6 +349,7 @@ impl Ids {
                 to.tasks.push(function);
                 Op::Task(task)
             }
+            Op::Native { command, .. } => to.native(source.natives[command.index()].clone())?,
             Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
             Op::Write { dst, size, data, area } => {
                 let bytes = source.data[data.index()].clone();

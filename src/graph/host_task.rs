@@ -14,6 +14,7 @@ use super::tables::Writer;
 use super::{After, Graph, GraphId, HostRead, HostWrite, Node, Part, after_methods};
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::host::{Completed, Element, HostBytes, HostData, Slot};
+use crate::cl::image::Image;
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, Mode, Op, TaskId};
 
@@ -76,18 +77,18 @@ impl HostTaskNode<'_> {
     after_methods!();
 
     /// Says that the function reads memory: by its address, or by what it submits.
-    pub fn reads<T>(self, memory: &impl AsRegion<T>) -> Self {
-        self.uses(memory.region(), Mode::Read)
+    pub fn reads<T>(self, memory: &impl UsedMemory<T>) -> Self {
+        self.uses(memory.used(), Mode::Read)
     }
 
     /// Says that it writes memory, without reading what was in it.
-    pub fn writes<T>(self, memory: &impl AsRegion<T>) -> Self {
-        self.uses(memory.region(), Mode::Write)
+    pub fn writes<T>(self, memory: &impl UsedMemory<T>) -> Self {
+        self.uses(memory.used(), Mode::Write)
     }
 
     /// Says that it reads and writes memory.
-    pub fn reads_and_writes<T>(self, memory: &impl AsRegion<T>) -> Self {
-        self.uses(memory.region(), Mode::ReadWrite)
+    pub fn reads_and_writes<T>(self, memory: &impl UsedMemory<T>) -> Self {
+        self.uses(memory.used(), Mode::ReadWrite)
     }
 
     pub(super) fn into_parts(self) -> (Task, After) {
@@ -117,7 +118,26 @@ impl HostTaskNode<'_> {
     }
 }
 
-/// What a host task may return: nothing, or a `Result` of nothing with any error.
+/// Memory that a host task or a native command may say that it uses: whatever is [`AsRegion`], or an [`Image`].
+pub trait UsedMemory<T> {
+    #[doc(hidden)]
+    fn used(&self) -> Region;
+}
+
+impl<T, M: AsRegion<T>> UsedMemory<T> for M {
+    fn used(&self) -> Region {
+        self.region()
+    }
+}
+
+/// It has no elements that would tell more.
+impl UsedMemory<()> for Image {
+    fn used(&self) -> Region {
+        self.region()
+    }
+}
+
+/// What a host task, or the function of a native command, may return: nothing, or a `Result` of nothing with any error.
 pub trait TaskOutcome {
     #[doc(hidden)]
     fn into_outcome(self) -> Result<(), String>;
@@ -245,17 +265,20 @@ impl TaskFn {
     /// Calls it. An error is its text.
     pub(crate) fn call(&self, hands: &dyn TaskHands) -> Result<(), String> {
         let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = catch_unwind(AssertUnwindSafe(|| (function)(&HostTask { hands, scope: &self.scope })));
-        drop(function);
-        outcome.unwrap_or_else(|panic| {
-            let text = format!("it panicked: {}", text_of(&*panic));
-            // What it panicked with may panic too.
-            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-                std::mem::forget(again);
-            }
-            Err(text)
-        })
+        outcome_of(|| (function)(&HostTask { hands, scope: &self.scope }))
     }
+}
+
+/// Calls a user's function. An error is its text, and so is a panic.
+pub(super) fn outcome_of(function: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
+        let text = format!("it panicked: {}", text_of(&*panic));
+        // What it panicked with may panic too.
+        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(again);
+        }
+        Err(text)
+    })
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {

@@ -42,6 +42,8 @@ pub enum NodeKind {
     Free,
     /// A function of the host's.
     HostTask,
+    /// Commands of the program's own.
+    NativeCommand,
     /// An executable.
     SubGraph,
 }
@@ -65,6 +67,7 @@ impl NodeKind {
             Op::Alloc(_) => Self::Alloc,
             Op::Free(_) => Self::Free,
             Op::Task(_) => Self::HostTask,
+            Op::Native { .. } => Self::NativeCommand,
             Op::SubGraph(_) => Self::SubGraph,
         }
     }
@@ -89,6 +92,7 @@ impl fmt::Display for NodeKind {
             Self::Alloc => "allocation",
             Self::Free => "free",
             Self::HostTask => "host task",
+            Self::NativeCommand => "native command",
             Self::SubGraph => "sub-graph",
         })
     }

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::Flat;
 use super::group::Group;
 use super::host_task::TaskFn;
+use super::native_command::NativeFn;
 use super::parameter::Cell;
 use super::ports::Ports;
 use super::task_group::TaskGroup;
@@ -32,6 +33,7 @@ pub(crate) struct Tables {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) data: Vec<HostBytes>,
     pub(crate) tasks: Vec<TaskFn>,
+    pub(crate) natives: Vec<NativeFn>,
     /// None for an id that stands for nothing any more.
     pub(crate) samplers: Vec<Option<Sampler>>,
     /// Bytes of each result.

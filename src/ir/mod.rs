@@ -52,6 +52,8 @@ ids! {
     SamplerId;
     /// A function of the host's.
     TaskId;
+    /// The functions of a native command.
+    NativeId;
 }
 
 /// A range of one of the graph's side tables.
@@ -133,6 +135,11 @@ pub(crate) enum Op {
     },
     /// A function that the host calls between commands.
     Task(TaskId),
+    /// Commands of the user's own.
+    Native {
+        command: NativeId,
+        form: Form,
+    },
     /// Written out before anything is planned.
     SubGraph(ChildId),
 }
@@ -148,7 +155,7 @@ impl Op {
         match self {
             // The host does it: there is nothing to enqueue.
             Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) => true,
-            Self::SubGraph(_) => false,
+            Self::SubGraph(_) | Self::Native { .. } => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
             Self::CopyImage(copy) => copy.region.contains(&0),
@@ -159,6 +166,17 @@ impl Op {
             | Self::Hint { size, .. } => *size == 0,
         }
     }
+}
+
+/// How a native command gets to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its function enqueues.
+    Enqueued,
+    /// Its function records.
+    Recorded,
+    /// It has a function for each.
+    Either,
 }
 
 /// What a driver is told of memory, and may do nothing about.
@@ -380,6 +398,7 @@ pub(crate) struct Ir {
     pub(crate) data: u32,
     pub(crate) results: u32,
     pub(crate) tasks: u32,
+    pub(crate) natives: u32,
 }
 
 /// Where a graph's tables ended, to go back to when adding a node fails half-way.

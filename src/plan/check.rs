@@ -4,7 +4,8 @@
 //! 1. every node that does something, or may do so after an update, has exactly one step, and no other node has one;
 //! 2. every edge of the graph leads forward in the order, and steps stand in that order;
 //! 3. every launch uses a kernel object with its own kernel and argument values, and no two objects are alike;
-//! 4. segments tile the steps, and no transfer from or to the host is in a command buffer;
+//! 4. segments tile the steps; no transfer from or to the host is in a command buffer, and native commands are where one of their
+//!    forms can be;
 //! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges, unless conflicts are
 //!    allowed;
 //! 6. the edges that are kept reach exactly what all edges reach;
@@ -20,7 +21,7 @@
 use std::collections::HashSet;
 
 use super::{Conflicts, Options, Path, Plan};
-use crate::ir::{AllocId, Arg, Ir, NodeId, Op, ViewKind};
+use crate::ir::{AllocId, Arg, Form, Ir, NodeId, Op, ViewKind};
 
 /// Pairs are compared up to this many nodes.
 const ALL_PAIRS: usize = 256;
@@ -72,6 +73,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     for node in ir.ids() {
         let works = match ir.op(node) {
             Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => false,
+            Op::Native { .. } => true,
             // It may do something later.
             _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
@@ -193,9 +195,18 @@ fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
             return fail(format!("a segment covers {:?} where {next} comes next", segment.steps));
         }
         next = segment.steps.end;
-        for step in plan.steps[segment.steps.clone()].iter().filter(|_| segment.path == Path::Native) {
-            if matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. } | Op::Hint { .. }) {
-                return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
+        for step in &plan.steps[segment.steps.clone()] {
+            match (ir.op(step.node), segment.path) {
+                (Op::Write { .. } | Op::Read { .. } | Op::Hint { .. }, Path::Native) => {
+                    return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
+                }
+                (Op::Native { form: Form::Enqueued, .. }, Path::Native) => {
+                    return fail(format!("node {} cannot be recorded", step.node.0));
+                }
+                (Op::Native { form: Form::Recorded, .. }, path) if path != Path::Native => {
+                    return fail(format!("node {} can only be recorded", step.node.0));
+                }
+                _ => {}
             }
         }
     }

@@ -182,7 +182,7 @@ pub(crate) enum PlanError {
 pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
     let mut order = order::order(ir)?;
     let parts::Parts { tasks, parts, of: part_of, in_order } = parts::parts(ir, &mut order)?;
-    path::check_runnable(ir, caps)?;
+    path::check_runnable(ir, caps, options)?;
     if options.conflicts == Conflicts::Sought
         && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
     {
@@ -200,8 +200,8 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     });
     // One lane so far: the in-order queue that the executable runs on.
     edges.implied_by_lane = edges.needed.len();
-    let gated = tasks.is_empty() && path::gate(&steps, caps, options);
-    let marked = path::marked(&segments, caps);
+    let gated = tasks.is_empty() && path::gate(ir, &steps, caps, options);
+    let marked = path::marked(ir, &steps, &segments, caps);
     let updatable = options.updatable;
     let order_with_tasks = if tasks.is_empty() { Vec::new() } else { order.clone() };
     let plan = Plan {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Options, PlanError, Segment, Step};
 use crate::caps::{Caps, Claim, Version};
 use crate::error::{DriverError, ErrorKind};
-use crate::ir::{Access, Arg, Ir, NodeId, Op, Pixels, Place, View, ViewKind};
+use crate::ir::{Access, Arg, Form, Ir, NodeId, Op, Pixels, Place, View, ViewKind};
 use crate::known::{self, Driver};
 
 /// How the commands of a graph get to the device.
@@ -61,6 +61,10 @@ pub enum Why {
     Queues,
     /// Command buffers have no command for it.
     NoSuchCommand,
+    /// A native command whose function enqueues.
+    OnlyEnqueued,
+    /// A native command whose function records.
+    OnlyRecorded,
     /// The kernel prints, and recorded kernels cannot on the device.
     Prints,
     /// It uses a buffer that is larger than the device's largest allocation, over which drivers crash when they record.
@@ -99,6 +103,8 @@ impl fmt::Display for Why {
             }
             Self::Queues => "the device's command buffers do not run on plain in-order queues",
             Self::NoSuchCommand => "command buffers have no such command",
+            Self::OnlyEnqueued => "a native command that enqueues",
+            Self::OnlyRecorded => "a native command that can only be recorded",
             Self::Prints => "recorded kernels cannot print on this device",
             Self::TooLarge => "a buffer of it is larger than the device's largest allocation",
             Self::Misaligned => "a sub-buffer of it is not aligned as the device wants it",
@@ -177,7 +183,7 @@ impl Command {
     fn of(op: &Op, views: &[View]) -> Option<Self> {
         let is_pointer = |place: &Place| views[place.view.index()].is_pointer();
         Some(match op {
-            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => return None,
+            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Native { .. } => return None,
             Op::Kernel { prints: false, .. } => Self::Kernel,
             Op::Kernel { prints: true, .. } => Self::PrintingKernel,
             Op::Copy { dst, .. } if is_pointer(dst) => Self::Memcpy,
@@ -281,14 +287,14 @@ impl Caps {
 }
 
 /// Says no to a graph with a node that no path can run on the device.
-pub(super) fn check_runnable(ir: &Ir, caps: &Caps) -> Result<(), PlanError> {
+pub(super) fn check_runnable(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<(), PlanError> {
     for node in ir.ids() {
-        can_run(ir.op(node), ir, caps).map_err(|(missing, kind)| PlanError::NotRunnable { node, missing, kind })?;
+        can_run(node, ir, caps, options).map_err(|(missing, kind)| PlanError::NotRunnable { node, missing, kind })?;
     }
     Ok(())
 }
 
-fn can_run(op: &Op, ir: &Ir, caps: &Caps) -> Result<(), (String, ErrorKind)> {
+fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<(), (String, ErrorKind)> {
     let needs = |version: Version, what: &str| {
         if caps.version >= version {
             return Ok(());
@@ -296,7 +302,14 @@ fn can_run(op: &Op, ir: &Ir, caps: &Caps) -> Result<(), (String, ErrorKind)> {
         let missing = format!("{what} needs OpenCL {version}, and the device has {}", caps.version);
         Err((missing, ErrorKind::FeatureNotSupported))
     };
-    match op {
+    match ir.op(node) {
+        Op::Native { form: Form::Recorded, .. } => {
+            let why_not = options.denied.get(&node).copied().or(options.no_native);
+            match why_not.or_else(|| caps.can_record(Command::Kernel).err()) {
+                Some(why) => Err((format!("it can only be recorded, and {why}"), ErrorKind::FeatureNotSupported)),
+                None => Ok(()),
+            }
+        }
         Op::Kernel { kernel, .. } if !ir.kernels[kernel.index()].built => {
             Err(("its program was not built for this device".to_owned(), ErrorKind::KernelNotSupported))
         }
@@ -316,8 +329,9 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
 
 /// Whether command buffers of the device can hold what a node does now, which an update may have changed.
 pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
-    Command::of(ir.op(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
-        && crashes(ir, node, caps).is_none()
+    matches!(ir.op(node), Op::Native { .. })
+        || Command::of(ir.op(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
+            && crashes(ir, node, caps).is_none()
 }
 
 /// Why a driver is not asked to record what is known to end the process.
@@ -335,7 +349,19 @@ fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<Why> {
 
 /// By which path a node runs. The only place that decides it.
 fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
-    let (Path::Native, Some(command)) = (choice.0, Command::of(ir.op(node), &ir.views)) else { return choice };
+    match ir.op(node) {
+        Op::Native { form: Form::Recorded, .. } => return (Path::Native, Why::OnlyRecorded),
+        Op::Native { form: Form::Enqueued, .. } if choice.0 == Path::Native => {
+            return (Path::Replay, Why::OnlyEnqueued);
+        }
+        _ => {}
+    }
+    let command = match ir.op(node) {
+        // Of what it records nothing more is known.
+        Op::Native { .. } => Some(Command::Kernel),
+        op => Command::of(op, &ir.views),
+    };
+    let (Path::Native, Some(command)) = (choice.0, command) else { return choice };
     // Buffers may be made for other devices of a context, and drivers are known that crash when they refuse to record.
     let view = |access: &Access| ir.views[access.view.index()];
     let too_large = |access: &Access| view(access).root_size as u64 > caps.max_allocation;
@@ -373,7 +399,7 @@ pub(super) fn partition(
     }
     let mut long = Vec::new();
     for part in segments {
-        let short = part.path == Path::Native && part.steps.len() < SHORT;
+        let short = (part.path, part.why) == choice && part.steps.len() < SHORT;
         push(&mut long, if short { segment(part.steps, (Path::Replay, Why::TooShort)) } else { part });
     }
     long
@@ -404,12 +430,17 @@ impl Segment {
 /// Commands from which on a gate pays, on drivers where it does.
 const GATED: usize = 100;
 
-/// Whether a marker has to tell when the first command starts: no driver tells it of a command buffer.
-pub(super) fn marked(segments: &[Segment], caps: &Caps) -> bool {
-    segments.first().is_some_and(|first| first.path == Path::Native) || !known::tells_start(caps)
+/// Whether a marker has to tell when the first command starts: no driver tells it of a command buffer, and nobody of a
+/// native command.
+pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps) -> bool {
+    segments.first().is_some_and(|first| first.path == Path::Native)
+        || steps.first().is_some_and(|first| matches!(ir.op(first.node), Op::Native { .. }))
+        || !known::tells_start(caps)
 }
 
 /// Whether a submission is to be held by a gate until all of it is enqueued: see [`known::gate_pays`].
-pub(super) fn gate(steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
-    options.path == Path::Auto && steps.len() >= GATED && known::gate_pays(caps)
+pub(super) fn gate(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
+    // What a native command calls may wait for the queue.
+    let waits = || steps.iter().any(|step| matches!(ir.op(step.node), Op::Native { .. }));
+    options.path == Path::Auto && steps.len() >= GATED && known::gate_pays(caps) && !waits()
 }

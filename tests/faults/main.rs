@@ -10,6 +10,7 @@ mod globals;
 mod host_tasks;
 mod images;
 mod layer;
+mod native_commands;
 mod uses;
 mod wrapped;
 
@@ -248,9 +249,9 @@ fn the_child_fails_every_call_once() {
         hook(panic);
     }));
     let mut sweep = Sweep::default();
-    for one in USES.iter().filter(|one| if only == "all" { one.is_swept() } else { only == one.name }) {
-        sweep.sweep(&layer, one);
-    }
+    let uses = || USES.iter().filter(|one| if only == "all" { one.is_swept() } else { only == one.name });
+    assert!(uses().next().is_some(), "{CHILD} is {only}, and no use has that name");
+    uses().for_each(|one| sweep.sweep(&layer, one));
     println!("RESULT {} {}; {} END", sweep.places, sweep.errors, sweep.wrong.join("\n"));
 }
 

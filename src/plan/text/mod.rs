@@ -10,6 +10,7 @@
 //! g: free t
 //! d: empty after a b
 //! h: task read x write y            a host task
+//! n: native either read x           a native command: `enqueued`, `recorded` or `either`
 //! edge c d
 //! ```
 
@@ -26,8 +27,8 @@ use super::{Conflicts, Options, Path, Plan, Why, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
-    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, Grid, Ir, KernelDecl, KernelId, Mode, NodeId, Op, Place,
-    ResultId, RootId, TaskId, View, ViewId, ViewKind,
+    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, Form, Grid, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId,
+    Op, Place, ResultId, RootId, TaskId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -137,6 +138,17 @@ impl Reader {
                 self.ir.tasks += 1;
                 (Op::Task(TaskId(self.ir.tasks - 1)), accesses)
             }
+            "native" => {
+                let mode = |word| if word == "read" { Mode::Read } else { Mode::Write };
+                let accesses = words[2..].chunks(2).map(|pair| self.access(pair[1], mode(pair[0]))).collect();
+                self.ir.natives += 1;
+                let form = match words[1] {
+                    "enqueued" => Form::Enqueued,
+                    "recorded" => Form::Recorded,
+                    _ => Form::Either,
+                };
+                (Op::Native { command: NativeId(self.ir.natives - 1), form }, accesses)
+            }
             "alloc" | "free" => {
                 let access = self.access(if words[0] == "alloc" { name } else { words[1] }, Mode::Write);
                 let ViewKind::Owned(alloc) = self.ir.views[access.view.index()].kind else { panic!("{words:?}") };
@@ -239,6 +251,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Read { .. } => "host read",
         Op::Hint { .. } => "hint",
         Op::Task(_) => "task",
+        Op::Native { .. } => "native command",
         Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => "no command",
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::caps::{Claim, CommandBufferCaps, QueueKinds};
 use crate::error::{DriverError, Status};
-use crate::plan::{Command, Segment};
+use crate::plan::{Command, PlanError, Segment};
 
 /// A device with command buffers and nothing known against them.
 fn recording_device() -> Caps {
@@ -229,4 +229,46 @@ fn nodes_with_parameters_are_replayed_where_they_cannot_change() {
     let plan = plan(&reader.ir, &caps, &Options { denied: &denied, updatable: true, ..asked(Path::Auto) }).unwrap();
     let parts: Vec<_> = plan.segments.iter().map(|part| (part.path, part.why, part.steps.len())).collect();
     assert_eq!(parts, [(Path::Native, Why::Available, 4), (Path::Replay, Why::Parameters, 1)]);
+}
+
+/// Rules F4, F5, I4
+#[test]
+fn native_commands_go_where_one_of_their_forms_can_go() {
+    const GRAPH: &str = "buffer x 64
+        a: kernel f update x
+        n: native either write x
+        b: kernel f update x
+        m: native enqueued write x
+        c: kernel f update x
+        o: native recorded write x
+        d: kernel f update x";
+    let recorded = "5..6 command buffers (a native command that can only be recorded)";
+    assert_eq!(
+        segments(GRAPH, &recording_device(), &asked(Path::Native)),
+        [
+            "0..3 command buffers (as asked)",
+            "3..4 replay (a native command that enqueues)",
+            "4..5 command buffers (as asked)",
+            recorded,
+            "6..7 command buffers (as asked)",
+        ]
+    );
+    let slow = "replay (as asked)";
+    assert_eq!(
+        segments(GRAPH, &recording_device(), &asked(Path::Replay)),
+        [format!("0..5 {slow}"), recorded.to_owned(), format!("6..7 {slow}")]
+    );
+    // Too short to pay, and yet recorded.
+    let auto = segments(GRAPH, &recording_device(), &asked(Path::Auto));
+    assert_eq!(auto[auto.len() - 2], recorded);
+    let lacks = |caps: &Caps, options: &Options<'_>| match plan(&read(GRAPH).ir, caps, options) {
+        Err(PlanError::NotRunnable { node: NodeId(5), missing, .. }) => missing,
+        other => panic!("{other:?}"),
+    };
+    let no = "it can only be recorded, and the device has no command buffers";
+    assert_eq!(lacks(&new_device(), &asked(Path::Native)), no);
+    let refused = DriverError { call: "clFinalizeCommandBufferKHR", status: Status(-6) };
+    let denied = BTreeMap::from([(NodeId(5), Why::Refused(refused))]);
+    let options = Options { denied: &denied, ..asked(Path::Native) };
+    assert!(lacks(&recording_device(), &options).starts_with("it can only be recorded, and the driver refused: "));
 }

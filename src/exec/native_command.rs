@@ -1,0 +1,55 @@
+//! Native commands that a queue is given.
+
+use super::{Finalize, Submission};
+use crate::error::Result;
+use crate::graph::tape::Order;
+use crate::graph::{After, Graph, NativeCommand};
+use crate::record::{self, Event, Queue};
+
+impl Queue {
+    /// Gives the queue a native command.
+    ///
+    /// It waits for the list, and on an in-order queue for all that came before. Executed, it is a submission of its own, and its
+    /// function is called before this returns unless it has to wait for an event that may still fail. Recorded, it is a node, as of
+    /// [`Graph::native_command`], and its function is called when the graph is finalized or submitted. [`Submission::event`] is
+    /// for wait lists.
+    ///
+    /// # Safety
+    /// That of [`NativeCommandNode::add`](crate::NativeCommandNode::add).
+    ///
+    /// # Errors
+    /// Those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list;
+    /// [`BuildCause::OtherContext`](crate::BuildCause::OtherContext) for memory. Executed, those of [`Graph::finalize`] and
+    /// [`Submit::submit`](crate::Submit::submit) too.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{NativeCommand, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let barrier = NativeCommand::enqueued(|to| {
+    ///     let queue = to.to_opencl3()?;
+    ///     // SAFETY: there are no events to wait for.
+    ///     let barrier = unsafe { queue.enqueue_barrier_with_wait_list(&[]) };
+    ///     barrier.map(drop).map_err(|error| Box::<dyn std::error::Error + Send + Sync>::from(error.to_string()))
+    /// });
+    /// // SAFETY: it touches no memory.
+    /// unsafe { queue.enqueue_native_command(barrier, &[])? }.wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "ext_codeplay_enqueue_native_command")]
+    #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
+    pub unsafe fn enqueue_native_command(
+        &self,
+        command: NativeCommand,
+        event_wait_list: &[&Event],
+    ) -> Result<Submission> {
+        let event = self.record_if(&command, Order::Plain, event_wait_list)?;
+        if let Some(record::Kind::Node(node)) = event.map(|event| event.0) {
+            return Ok(Submission::recorded(*node, None));
+        }
+        let graph = Graph::new(self)?;
+        graph.insert(command, &After::default())?;
+        let executable = graph.finalize(Finalize::new())?;
+        executable.submit_to(self).after_all(event_wait_list.iter().copied()).submit()
+    }
+}
