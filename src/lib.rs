@@ -113,14 +113,15 @@ pub use error::{
 };
 pub use exec::{
     AllocationReport, Completion, Dependency, Executable, Finalize, MemoryReport, Progress, Report, SegmentReport,
-    SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, UpdateReport, WaitFor,
+    SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, UpdateReport, UserEvent, WaitFor,
 };
 pub use graph::{
-    AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, Extent, FillNode, FreeNode, Graph,
-    GraphMemory, GraphProperties, GroupNode, HintNode, HostRead, HostTask, HostTaskNode, HostWrite, ImageCopyNode,
-    ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode, LocalMemory, MemoryPool, NativeCommand,
-    NativeCommandNode, NativeMemory, NativeQueue, NativeRecording, NdRange, Node, NodeKind, Nodes, Parameter, Pixels,
-    PoolKind, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg, WriteNode,
+    AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, EventHandle, EventNode, EventSignal,
+    EventWait, Extent, FillNode, FreeNode, Graph, GraphMemory, GraphProperties, GroupNode, HintNode, HostRead,
+    HostTask, HostTaskNode, HostWrite, ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode,
+    LocalMemory, MemoryPool, NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording, NdRange,
+    Node, NodeKind, Nodes, Parameter, Pixels, PoolKind, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg,
+    WriteNode,
 };
 pub use images::{Addressing, ChannelOrder, ChannelType, Color, Filter, ImageFormat, ImageKind, ImageShape};
 pub use plan::{Command, Path, Why};

@@ -111,14 +111,12 @@ impl Gates {
     }
 }
 
-/// Ends the draining also when a logger panics over a release that failed.
+/// Ends the draining when a logger panics over a release that failed. Forgotten otherwise.
 struct Draining;
 
 impl Drop for Draining {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            lock().end_draining();
-        }
+        lock().end_draining();
     }
 }
 
@@ -131,12 +129,13 @@ impl Drop for Closed {
             return;
         }
         gates.draining = true;
-        let _done = Draining;
+        let draining = Draining;
         loop {
             let oldest = gates.closed.first().copied().unwrap_or(u64::MAX);
             let count = gates.later.iter().take_while(|dropped| dropped.behind <= oldest).count();
             if count == 0 {
                 gates.end_draining();
+                std::mem::forget(draining);
                 return;
             }
             let free: Vec<Dropped> = gates.later.drain(..count).collect();
@@ -179,5 +178,13 @@ mod tests {
         assert_eq!(released(), 2);
         release_in_time(NonNull::dangling(), release);
         assert_eq!(released(), 3, "no gate, no wait");
+
+        let fourth = Closed::new();
+        release_in_time(NonNull::dangling(), release);
+        let unwound = std::panic::catch_unwind(move || {
+            let _open_in_the_end = fourth;
+            std::panic::resume_unwind(Box::new("a program's panic"));
+        });
+        assert_eq!((unwound.is_err(), released()), (true, 4), "a gate opens while its thread panics");
     }
 }

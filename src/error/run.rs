@@ -269,6 +269,57 @@ pub enum SubmitError {
         /// What its function said.
         text: String,
     },
+    /// A node with an external event, for which the submission was given none.
+    #[error("{node} needs an event, and the submission was given none: give it one by `Submit::{method}`")]
+    EventMissing {
+        /// The node.
+        node: Node,
+        /// `with_event` or `with_signal`.
+        method: &'static str,
+    },
+    /// A node with an external event, for which the submission was given two.
+    #[error("the submission was given two events for {node}: give it one")]
+    EventTwice {
+        /// The node.
+        node: Node,
+    },
+    /// An event for a node that has no external event in this executable.
+    #[error(
+        "{node} waits for no external event of this executable, or completes none: give the handle that adding the node returned"
+    )]
+    NotAnEvent {
+        /// The node given.
+        node: Node,
+    },
+    /// An event of another context, for a node.
+    #[error("the event for {node} belongs to another OpenCL context than the executable")]
+    EventContext {
+        /// The node.
+        node: Node,
+    },
+    /// The event failed that a node waits for. What waits for the node did not run; everything else did, unless the submission was not accepted.
+    #[error("the event that {node} waits for has failed: {cause}")]
+    ExternalEvent {
+        /// The node.
+        node: Node,
+        /// How it failed.
+        cause: Box<super::Error>,
+    },
+    /// The program said that a user event has failed.
+    #[error("a user event failed: {text}")]
+    UserEvent {
+        /// What the program said.
+        text: String,
+    },
+    /// A user event was dropped before it had ended.
+    #[error("a user event was dropped before it was completed: keep it until `complete` or `fail`")]
+    UserEventDropped,
+    /// A user event that is complete, or has failed, already.
+    #[error("the user event has ended already: make another one")]
+    UserEventEnded,
+    /// A user event that a submission is to complete, and nobody else.
+    #[error("a submission is to complete the user event, and nobody else can: make another one")]
+    UserEventGiven,
     /// The function of a native command called what it may not.
     #[error(
         "the function of a native command cannot submit, update, finalize or wait, because clgraph's locks are held: it may enqueue \
@@ -304,8 +355,8 @@ impl SubmitError {
             Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Enqueue { source, .. } => source.kind(),
             Self::Failed(error) | Self::Driver(error) => error.kind(),
-            Self::DependencyFailed { cause } => cause.kind(),
-            Self::HostTask { .. } | Self::NativeCommand { .. } => ErrorKind::Driver,
+            Self::DependencyFailed { cause } | Self::ExternalEvent { cause, .. } => cause.kind(),
+            Self::UserEvent { .. } | Self::HostTask { .. } | Self::NativeCommand { .. } => ErrorKind::Driver,
             _ => ErrorKind::Invalid,
         }
     }

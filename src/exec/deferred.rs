@@ -4,13 +4,14 @@
 //! such a submission are enqueued by the watcher, after success, on a queue of the executable's own; the caller's queue
 //! is held by a gate that always opens.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Inner;
 use super::lane::{Frozen, Refused};
 use super::submission::{Keep, State, Submission};
 use super::tour::Tour;
 use super::walk::{Ends, Hands, Want};
+use super::{Inner, external};
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate, Progress};
 use crate::cl::watch;
@@ -24,6 +25,27 @@ pub(super) enum Blocker {
     Success(Arc<State>),
     /// A submission that must have ended, well or not.
     Order(Arc<State>),
+}
+
+impl Blocker {
+    /// Calls back when it is over, perhaps at once: the caller holds no lock.
+    pub(super) fn when_over(self, then: impl FnOnce(Result<()>) + Send + 'static) {
+        match self {
+            Self::Event(event) => watch::when_done(event, move |outcome| then(outcome.map_err(Error::from))),
+            Self::Success(state) => state.when_over(then),
+            Self::Order(state) => state.when_over(move |_| then(Ok(()))),
+        }
+    }
+}
+
+impl fmt::Debug for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Event(_) => "an event",
+            Self::Success(_) => "a submission's success",
+            Self::Order(_) => "a submission's end",
+        })
+    }
 }
 
 /// A submission that waits for its blockers.
@@ -173,7 +195,10 @@ impl Deferred {
         }
     }
 
-    fn end(&self, outcome: Result<()>, waiting: Waiting) {
+    fn end(&self, outcome: Result<()>, mut waiting: Waiting) {
+        if let Err(error) = &outcome {
+            external::fail(&mut waiting.hands.events, error);
+        }
         self.state.finish(outcome);
         drop(waiting);
     }
@@ -187,12 +212,6 @@ pub(super) fn wait_for(deferred: &Arc<Deferred>, blockers: Vec<Blocker>) {
     deferred.lock().left = blockers.len();
     for blocker in blockers {
         let this = Arc::clone(deferred);
-        match blocker {
-            Blocker::Event(event) => {
-                watch::when_done(event, move |outcome| this.unblocked(outcome.map_err(Error::from)));
-            }
-            Blocker::Success(state) => state.when_over(move |outcome| this.unblocked(outcome)),
-            Blocker::Order(state) => state.when_over(move |_| this.unblocked(Ok(()))),
-        }
+        blocker.when_over(move |outcome| this.unblocked(outcome));
     }
 }

@@ -185,7 +185,7 @@ impl Lane {
         queue: &DriverQueue,
         waits: Waits,
         mut blockers: Vec<Blocker>,
-        inputs: Inputs,
+        mut hands: Hands,
         observed: bool,
     ) -> Result<Accepted> {
         self.forget_finished();
@@ -198,17 +198,16 @@ impl Lane {
         // A guard that is made from now on finds this submission, or was there before.
         let guarded = self.shared.iter().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
         if let Some(kind) = guarded {
-            self.let_go(inputs);
+            self.let_go(hands.inputs);
             return Err(MemoryError::HostHasIt { kind }.into());
         }
-        let slots = match self.take_slots(exec) {
-            Ok(slots) => slots,
+        match self.take_slots(exec) {
+            Ok(slots) => hands.slots = slots,
             Err(error) => {
-                self.let_go(inputs);
+                self.let_go(hands.inputs);
                 return Err(error.into());
             }
-        };
-        let hands = Hands { slots, inputs };
+        }
         if blockers.is_empty() && exec.plan.tasks.is_empty() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut turns, queue, waits, hands, observed)?));
         }

@@ -3,6 +3,7 @@
 mod arena;
 mod deferred;
 mod dump;
+mod external;
 mod finalize;
 mod follow;
 mod host_task;
@@ -22,6 +23,7 @@ mod submit;
 mod tour;
 mod turns;
 mod update;
+mod user_event;
 mod values;
 mod walk;
 mod workers;
@@ -31,6 +33,7 @@ pub use report::{AllocationReport, MemoryReport, Report, SegmentReport, SubGraph
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
+pub use user_event::UserEvent;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -191,6 +191,7 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
         | Op::SubGraph(_)
         | Op::Alloc(_)
         | Op::Task(_)
+        | Op::Event { .. }
         | Op::Native { .. }
         | Op::Free(_)
         | Op::Write { .. }

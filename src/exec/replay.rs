@@ -42,7 +42,9 @@ pub(super) fn enqueue(
         return Ok(enqueue::nothing(to)?);
     }
     let event = match op {
-        Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => enqueue::nothing(to),
+        Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Event { .. } => {
+            enqueue::nothing(to)
+        }
         Op::Kernel { kernel, args, grid, .. } => {
             let object = values.object(index, *kernel, *args)?;
             enqueue::kernel(to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())

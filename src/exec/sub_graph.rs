@@ -7,7 +7,8 @@ use crate::cl::host::Element;
 use crate::error::Result;
 use crate::graph::sub_graph::SubGraph as Request;
 use crate::graph::{
-    After, Child, CurrentValues, Flat, Graph, HostRead, HostWrite, Node, Nodes, Part, Ports, after_methods,
+    After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Node, Nodes,
+    Part, Ports, after_methods,
 };
 
 impl Graph {
@@ -128,6 +129,27 @@ impl SubGraph {
     pub fn read<T: Element>(&self, read: &HostRead<T>) -> Result<HostRead<T>> {
         let result = self.executable.0.ports.result(Part { node: read.node(), index: read.part() })?;
         Ok(HostRead::of_part(self.node, result.0))
+    }
+
+    /// A node of the executable that waits for an event, as one of the graph that it is in.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotAnEvent`](crate::SubmitError::NotAnEvent).
+    pub fn wait_event(&self, wait: &EventWait) -> Result<EventWait> {
+        self.event(wait.part())
+    }
+
+    /// A node of the executable that completes an event, as one of the graph that it is in.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotAnEvent`](crate::SubmitError::NotAnEvent).
+    pub fn signal_event(&self, signal: &EventSignal) -> Result<EventSignal> {
+        self.event(signal.part())
+    }
+
+    fn event<H: EventHandle>(&self, part: Part) -> Result<H> {
+        let event = self.executable.0.ports.event(part, H::SIGNALS)?;
+        Ok(H::of_part(self.node, event.0))
     }
 }
 

@@ -6,30 +6,33 @@
 use std::sync::Arc;
 
 use super::deferred::{self, Blocker};
+use super::external::{self, GivenEvents};
 use super::lane::Accepted;
 use super::submission::{Stage, State, Submission};
-use super::walk::Inputs;
+use super::walk::{Hands, Inputs};
 use super::{Executable, Inner, inside};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
+use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, RecordError, Result, Status, SubmitError};
 use crate::graph::tape::Order;
-use crate::graph::{HostWrite, Part};
+use crate::graph::{HostWrite, Node, Part};
 use crate::record::{self, Event, NodeEvent, Queue, QueueState};
 
 /// A submission to be made. See [`Executable::submit_to`].
 #[derive(Debug)]
 #[must_use = "nothing is submitted until `submit` or `submit_detached` is called"]
 pub struct Submit<'a> {
-    exec: &'a Executable,
+    pub(super) exec: &'a Executable,
     queue: &'a Queue,
     waits: Vec<Result<Dependency>>,
     inputs: Result<Inputs>,
+    pub(super) events: Result<GivenEvents>,
 }
 
-/// What a submission can wait for: a [`Submission`], an [`Event`], or an `opencl3` event.
+/// What a submission can wait for: a [`Submission`], an [`Event`], a [`UserEvent`](crate::UserEvent), or an `opencl3` event.
 pub trait WaitFor {
     /// What to wait for.
     ///
@@ -86,7 +89,7 @@ impl WaitFor for opencl3::event::Event {
 
 impl<'a> Submit<'a> {
     pub(super) fn new(exec: &'a Executable, queue: &'a Queue) -> Self {
-        Self { exec, queue, waits: Vec::new(), inputs: Ok(Vec::new()) }
+        Self { exec, queue, waits: Vec::new(), inputs: Ok(Vec::new()), events: Ok(Vec::new()) }
     }
 
     /// Lets the submission wait for something, besides what its queue holds already. May be called repeatedly.
@@ -134,7 +137,9 @@ impl<'a> Submit<'a> {
     ///
     /// # Errors
     /// [`SubmitError::OtherQueue`], [`SubmitError::OtherContext`], [`SubmitError::EventFailed`];
-    /// [`SubmitError::NoSlot`], [`SubmitError::NotAnInput`], [`SubmitError::InputSize`]: nothing was enqueued.
+    /// [`SubmitError::NoSlot`], [`SubmitError::NotAnInput`], [`SubmitError::InputSize`]; for external events
+    /// [`SubmitError::EventMissing`], [`SubmitError::EventTwice`], [`SubmitError::NotAnEvent`], [`SubmitError::EventContext`],
+    /// [`SubmitError::ExternalEvent`], [`SubmitError::UserEventGiven`], [`SubmitError::UserEventEnded`]: nothing was enqueued.
     /// [`SubmitError::Enqueue`]: what was enqueued before will run, and later submissions wait for it. Those of
     /// [`Queue::enqueue_copy_buffer`] about recording.
     pub fn submit(self) -> Result<Submission> {
@@ -167,11 +172,16 @@ impl<'a> Submit<'a> {
             Kind::Node(event) => Ok(Event(record::Kind::Node(Box::new(event.clone())))),
         });
         let events: Vec<Event> = events.collect::<Result<_>>()?;
-        let inputs = self.inputs.as_ref().map_err(Clone::clone)?;
-        if !inputs.is_empty() {
+        let not = |what, instead| Err(RecordError::NotRecordable { what, instead }.into());
+        if !self.inputs.as_ref().map_err(Clone::clone)?.is_empty() {
             let instead = "a recording runs any number of times: give it to the submission of the recorded graph, by \
                            `SubGraph::write`";
-            return Err(RecordError::NotRecordable { what: "input for one submission", instead }.into());
+            return not("input for one submission", instead);
+        }
+        if !self.events.as_ref().map_err(Clone::clone)?.is_empty() {
+            let instead = "a recording runs any number of times: give them to the submission of the recorded graph, by \
+                           `SubGraph::wait_event` and `signal_event`";
+            return not("events for nodes of one submission", instead);
         }
         let events: Vec<&Event> = events.iter().collect();
         let event = self.queue.record_if(&self.exec.as_request(), Order::Plain, &events)?;
@@ -198,8 +208,16 @@ impl<'a> Submit<'a> {
         // Stable, so that the last one for a node stays behind the others.
         inputs.sort_by_key(|(id, _)| *id);
         let Sorted { waits, blockers } = sort(exec, self.waits)?;
+        let events = external::take(exec, self.events?)?;
         let mut lane = exec.lane();
-        let accepted = lane.accept(exec, self.queue.driver(), waits, blockers, inputs, observed);
+        let accepted = lane.accept(
+            exec,
+            self.queue.driver(),
+            waits,
+            blockers,
+            Hands { slots: Vec::new(), inputs, events },
+            observed,
+        );
         let leftovers = lane.leftovers();
         drop(lane);
         leftovers.settle(exec);
@@ -229,39 +247,65 @@ struct Sorted {
     blockers: Vec<Blocker>,
 }
 
+/// How something stands that a submission is to wait for.
+pub(super) enum Standing {
+    Complete,
+    Failed(Error),
+    /// It is of another context.
+    Elsewhere,
+    /// A submission whose last command is this one.
+    Enqueued {
+        queue: DriverQueue,
+        last: DriverEvent,
+        state: Arc<State>,
+    },
+    /// It may still fail, and so may what it waits for, of which nothing can be asked.
+    Pending(Blocker),
+    /// It stands for a node.
+    Recorded(Node),
+}
+
+/// Asks how a dependency stands.
+pub(super) fn look(exec: &Inner, dependency: Dependency) -> Result<Standing> {
+    Ok(match dependency.0 {
+        Kind::Node(event) => Standing::Recorded(event.node),
+        Kind::Event(event) => {
+            if !event.is_of(&exec.context)? {
+                return Ok(Standing::Elsewhere);
+            }
+            match event.progress()? {
+                Progress::Complete => Standing::Complete,
+                Progress::Failed(status) => Standing::Failed(DriverError { call: COMMAND, status }.into()),
+                _ => Standing::Pending(Blocker::Event(event)),
+            }
+        }
+        Kind::Submission(state) if state.context != exec.context => Standing::Elsewhere,
+        Kind::Submission(state) => match state.stage()? {
+            Stage::Done(Ok(())) => Standing::Complete,
+            Stage::Done(Err(cause)) => Standing::Failed(cause),
+            Stage::Enqueued { queue, last, .. } => Standing::Enqueued { queue, last, state },
+            Stage::Deferred | Stage::Staged(_) => Standing::Pending(Blocker::Success(state)),
+        },
+    })
+}
+
 /// Asks each event how it stands: what is complete is dropped, what has failed is an error.
 fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
     let mut sorted = Sorted { waits: Waits::NONE, blockers: Vec::new() };
     for (index, dependency) in dependencies.into_iter().enumerate() {
-        let failed = |cause: Error| Error::from(SubmitError::EventFailed { index, cause: Box::new(cause) });
-        match dependency?.0 {
+        match look(exec, dependency?)? {
             // Seen before, by whoever asked whether to record.
-            Kind::Node(event) => return Err(RecordError::Ended { index, node: event.node }.into()),
-            Kind::Event(event) => {
-                if !event.is_of(&exec.context)? {
-                    return Err(SubmitError::OtherContext { index }.into());
-                }
-                match event.progress()? {
-                    Progress::Complete => {}
-                    Progress::Failed(status) => return Err(failed(DriverError { call: COMMAND, status }.into())),
-                    // It may still fail, and so may what it waits for, of which nothing can be asked.
-                    _ => sorted.blockers.push(Blocker::Event(event)),
-                }
+            Standing::Recorded(node) => return Err(RecordError::Ended { index, node }.into()),
+            Standing::Elsewhere => return Err(SubmitError::OtherContext { index }.into()),
+            Standing::Failed(cause) => {
+                return Err(SubmitError::EventFailed { index, cause: Box::new(cause) }.into());
             }
-            Kind::Submission(state) => {
-                if state.context != exec.context {
-                    return Err(SubmitError::OtherContext { index }.into());
-                }
-                match state.stage()? {
-                    Stage::Done(Ok(())) => {}
-                    Stage::Done(Err(cause)) => return Err(failed(cause)),
-                    Stage::Enqueued { queue, last, .. } => {
-                        queue.flush()?;
-                        sorted.waits.push(last);
-                    }
-                    Stage::Deferred | Stage::Staged(_) => sorted.blockers.push(Blocker::Success(state)),
-                }
+            Standing::Complete => {}
+            Standing::Enqueued { queue, last, .. } => {
+                queue.flush()?;
+                sorted.waits.push(last);
             }
+            Standing::Pending(blocker) => sorted.blockers.push(blocker),
         }
     }
     Ok(sorted)

@@ -9,9 +9,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::deferred::Blocker;
 use super::deferred::Waiting;
+use super::external::{self, External};
 use super::inside::Inside;
 use super::submission::State;
+use super::user_event::Promised;
 use super::walk::{self, Ends, Hands, Stopped, Want};
 use super::{Inner, workers};
 use crate::cl::enqueue::{self, Waits};
@@ -20,8 +23,9 @@ use crate::cl::host::{HostBytes, Slot};
 use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::graph::Node;
 use crate::graph::Part as NodePart;
-use crate::graph::host_task::TaskHands;
+use crate::graph::host_task::{TaskFn, TaskHands};
 use crate::graph::ports::Scope;
 use crate::ir::{DataId, Ir, Op};
 use crate::plan::Plan;
@@ -77,6 +81,8 @@ struct Going {
     /// The queue has refused a command: nothing is enqueued any more.
     refused: bool,
     failure: Option<Error>,
+    /// Tasks that will never run, and that nobody has been told of.
+    given_up: Vec<usize>,
 }
 
 impl Going {
@@ -105,6 +111,15 @@ enum TaskState {
     /// It runs, or is about to.
     Armed,
     Ended,
+}
+
+/// What a task does.
+enum What {
+    Function(TaskFn),
+    /// None: the event has come.
+    Wait(Option<Blocker>),
+    /// None: it was completed.
+    Signal(Option<Promised>),
 }
 
 /// What has come of something.
@@ -138,6 +153,7 @@ impl Tour {
             enqueued: 0,
             refused: false,
             failure: None,
+            given_up: Vec::new(),
         };
         let tour = Arc::new(Self { exec: Arc::clone(exec), state: Arc::clone(state), own, going: Mutex::new(going) });
         let ready = |missing: &[usize]| -> Vec<usize> { (0..missing.len()).filter(|at| missing[*at] == 0).collect() };
@@ -148,6 +164,7 @@ impl Tour {
         let over = going.left == 0;
         drop(going);
         tour.flush();
+        tour.tell_given_up();
         if over {
             return tour.end(false);
         }
@@ -199,6 +216,7 @@ impl Tour {
                 going.missing_of_tasks[task] -= usize::from(well);
                 if !well && going.tasks[task] == TaskState::Held {
                     going.tasks[task] = TaskState::Ended;
+                    going.given_up.push(task);
                     news.push(News::Task(task, false));
                 } else if well && going.missing_of_tasks[task] == 0 && going.tasks[task] == TaskState::Held {
                     going.tasks[task] = TaskState::Armed;
@@ -290,7 +308,25 @@ impl Tour {
     fn run(self: Arc<Self>, first: Armed) {
         let mut next = Some(first);
         while let Some((task, event)) = next.take() {
-            let outcome = self.call(task, event);
+            let Some(outcome) = self.call(task, event) else { return };
+            next = self.ended(task, outcome);
+        }
+    }
+
+    /// Goes on where an external event has come.
+    fn resume(self: Arc<Self>, task: usize, outcome: Result<()>) {
+        self.state.staged(None);
+        let node = self.node(task);
+        let outcome = outcome.map_err(|cause| SubmitError::ExternalEvent { node, cause: Box::new(cause) }.into());
+        if let Some(next) = self.ended(task, outcome) {
+            self.run(next);
+        }
+    }
+
+    /// A task has ended. Gives one that can run then, for this thread.
+    fn ended(self: &Arc<Self>, task: usize, outcome: Result<()>) -> Option<Armed> {
+        let mut next = None;
+        {
             let mut going = self.lock();
             let before = going.enqueued;
             going.tasks[task] = TaskState::Ended;
@@ -304,36 +340,79 @@ impl Tour {
             if grown {
                 self.flush();
             }
+            self.tell_given_up();
             self.dispatch(armed.into_iter(), Some(&mut next));
             if over {
-                return self.end(true);
+                self.end(true);
+            }
+        }
+        next
+    }
+
+    /// Waits for the device, and does what the task is. None where that is to wait for an event, behind which it goes on by itself.
+    fn call(self: &Arc<Self>, task: usize, event: Option<DriverEvent>) -> Option<Result<()>> {
+        if let Some(event) = event {
+            let outcome = wait(&event);
+            let is_over = watch::is_over(&outcome);
+            let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+            if let Err(error) = outcome {
+                return Some(Err(error.into()));
+            }
+        }
+        match self.what(task) {
+            None => Some(Ok(())),
+            Some(What::Function(function)) => {
+                self.state.staged(None);
+                let _inside = Inside::task(&self.state);
+                let node = self.node(task);
+                Some(function.call(&**self).map_err(|text| SubmitError::HostTask { node, text }.into()))
+            }
+            Some(What::Wait(None)) => Some(Ok(())),
+            Some(What::Wait(Some(blocker))) => {
+                let tour = Arc::clone(self);
+                blocker.when_over(move |outcome| workers::run(move || tour.resume(task, outcome)));
+                None
+            }
+            Some(What::Signal(promised)) => {
+                self.state.staged(None);
+                if let Some(promised) = promised {
+                    promised.end(Ok(()));
+                }
+                Some(Ok(()))
             }
         }
     }
 
-    /// Waits for the device, and calls the function.
-    fn call(&self, task: usize, event: Option<DriverEvent>) -> Result<()> {
-        if let Some(event) = event {
-            let outcome = wait(&event);
-            let is_over = watch::is_over(&outcome);
-            outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver })?;
+    /// What a task does. The events are given away by this.
+    fn what(&self, task: usize) -> Option<What> {
+        let mut going = self.lock();
+        let waiting = going.waiting.as_mut()?;
+        let tables = &waiting.frozen.values.tables;
+        match tables.ir.op(self.exec.plan.tasks[task].node) {
+            Op::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
+            Op::Event { event, .. } => waiting.hands.events.get_mut(event.index()).map(|event| match event {
+                External::Wait(blocker) => What::Wait(blocker.take()),
+                External::Signal(promised) => What::Signal(promised.take()),
+            }),
+            _ => None,
         }
-        self.state.staged(None);
-        let node = self.exec.plan.tasks[task].node;
-        let function = {
-            let going = self.lock();
-            let tables = going.waiting.as_ref().map(|waiting| Arc::clone(&waiting.frozen.values.tables));
-            tables.and_then(|tables| match tables.ir.op(node) {
-                Op::Task(task) => tables.tasks.get(task.index()).cloned(),
-                _ => None,
-            })
-        };
-        let _inside = Inside::task(&self.state);
-        let outcome = function.map_or(Ok(()), |function| function.call(self));
-        outcome.map_err(|text| {
-            let origin = self.exec.origins.of(node);
-            SubmitError::HostTask { node: self.exec.node(origin.node), text }.into()
-        })
+    }
+
+    fn node(&self, task: usize) -> Node {
+        self.exec.node(self.exec.origins.of(self.exec.plan.tasks[task].node).node)
+    }
+
+    /// Has events fail that will never be completed, as soon as that is known.
+    fn tell_given_up(&self) {
+        let mut going = self.lock();
+        let given_up = std::mem::take(&mut going.given_up);
+        let failure = going.failure.clone();
+        drop(going);
+        for task in given_up {
+            if let (Some(What::Signal(Some(promised))), Some(error)) = (self.what(task), &failure) {
+                promised.end(Err(error.clone()));
+            }
+        }
     }
 
     /// Everything has been enqueued, called or given up: it has ended when the device is through.
@@ -364,7 +443,10 @@ impl Tour {
         let mut going = self.lock();
         let (waiting, failure) = (going.waiting.take(), going.failure.take());
         drop(going);
-        let Some(Waiting { frozen, hands, gate, .. }) = waiting else { return };
+        let Some(Waiting { frozen, mut hands, gate, .. }) = waiting else { return };
+        if let Some(error) = &failure {
+            external::fail(&mut hands.events, error);
+        }
         let wrong = if watch::is_over(&outcome) {
             drop((frozen, hands));
             SubmitError::Failed

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Inner;
+use super::external::External;
 use super::native::{Chunk, Recorded};
 use super::replay::{self, Refused};
 use super::values::Values;
@@ -22,6 +23,8 @@ pub(super) struct Hands {
     /// By result.
     pub(super) slots: Vec<Arc<Slot>>,
     pub(super) inputs: Inputs,
+    /// The external events, by node.
+    pub(super) events: Vec<External>,
 }
 
 /// Data in place of the executable's own, sorted by id. The last one for an id counts.

@@ -84,7 +84,7 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
         Op::Kernel { .. } => "box",
         Op::Write { .. } | Op::Read { .. } => "cds",
         Op::Empty | Op::Alloc(_) | Op::Free(_) => "circle",
-        Op::Task(_) => "hexagon",
+        Op::Task(_) | Op::Event { .. } => "hexagon",
         Op::Native { .. } => "octagon",
         _ => "ellipse",
     };
@@ -107,7 +107,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
     let view = |view: &ViewId| state.mem(*view).map_or_else(|| "memory that is gone".to_owned(), Mem::to_string);
     let place = |of: &Place, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
     match op {
-        Op::Empty => {}
+        Op::Empty | Op::Event { .. } => {}
         Op::Task(_) | Op::Native { .. } => {
             lines.extend(state.ir.accesses(id).iter().map(|access| format!("{} {}", mode(access), view(&access.view))));
         }

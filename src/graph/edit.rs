@@ -215,6 +215,9 @@ impl Edit {
         let mut changed = Changed::default();
         match (to.ir.op(node), from.ir.op(source)) {
             (Op::Empty, Op::Empty) => return Ok(changed),
+            (Op::Event { signals, .. }, Op::Event { signals: signals2, .. }) if signals == signals2 => {
+                return Ok(changed);
+            }
             // Those of a sub-graph have been done when it was finalized.
             (Op::Empty, Op::Alloc(_) | Op::Free(_)) if from.placed.is_some() => return Ok(changed),
             (Op::Alloc(mine), Op::Alloc(theirs)) | (Op::Free(mine), Op::Free(theirs)) if mine == theirs => {

@@ -206,6 +206,7 @@ impl<'a> Flattening<'a> {
             let part = match op {
                 Op::Write { data, .. } => data.0,
                 Op::Read { result, .. } => result.0,
+                Op::Event { event, .. } => event.0,
                 _ => 0,
             };
             self.copy(source, node, op, &mut ids, &mut waits, Origin { node: id, part })?;
@@ -349,6 +350,7 @@ impl Ids {
                 to.tasks.push(function);
                 Op::Task(task)
             }
+            Op::Event { signals, .. } => to.external(*signals)?,
             Op::Native { command, .. } => to.native(source.natives[command.index()].clone())?,
             Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
             Op::Write { dst, size, data, area } => {

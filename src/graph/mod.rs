@@ -8,6 +8,7 @@ mod change;
 mod copier;
 mod dot;
 pub(crate) mod edit;
+pub(crate) mod external;
 mod fits;
 mod flatten;
 pub(crate) mod group;
@@ -34,6 +35,7 @@ pub(crate) mod transfer;
 pub(crate) use argument::LaunchRef;
 pub use argument::{BufferArg, Pixels, ValueArg};
 pub use dot::Detail;
+pub use external::{EventHandle, EventNode, EventSignal, EventWait};
 pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};
 pub use hint::HintNode;
@@ -207,7 +209,7 @@ impl Node {
 }
 
 /// A write or a read: a node, or one inside of a sub-graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Part {
     pub(crate) node: Node,
     pub(crate) index: u32,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Flat, GraphId, Origin, Part};
 use crate::error::SubmitError;
-use crate::ir::{DataId, Op, ResultId};
+use crate::ir::{DataId, ExternalId, Op, ResultId};
 
 /// What goes into an executable and what comes out of it.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Ports {
     inputs: HashMap<Origin, (DataId, usize)>,
     /// The read of each result, in the order of results, which is that of reads.
     results: Vec<Origin>,
+    /// The nodes with external events, by id, and whether they complete them.
+    events: Vec<(Origin, bool)>,
 }
 
 impl Ports {
@@ -25,7 +27,27 @@ impl Ports {
             _ => None,
         });
         let reads = ir.ids().filter(|id| matches!(ir.op(*id), Op::Read { .. }));
-        Self { graph, inputs: inputs.collect(), results: reads.map(|id| origins.of(id)).collect() }
+        let events = ir.ids().filter_map(|id| match ir.op(id) {
+            Op::Event { signals, .. } => Some((origins.of(id), *signals)),
+            _ => None,
+        });
+        let (inputs, events) = (inputs.collect(), events.collect());
+        Self { graph, inputs, results: reads.map(|id| origins.of(id)).collect(), events }
+    }
+
+    /// The nodes with external events, and whether they complete them.
+    pub(crate) fn events(&self) -> &[(Origin, bool)] {
+        &self.events
+    }
+
+    /// The external event of a node.
+    pub(crate) fn event(&self, part: Part, signals: bool) -> Result<ExternalId, SubmitError> {
+        let node = part.node;
+        let origin = Origin { node: node.id(), part: part.index };
+        // They are numbered as nodes come.
+        let found = self.events.binary_search_by_key(&origin, |(of, _)| *of).ok();
+        let found = found.filter(|at| node.graph() == self.graph && self.events[*at].1 == signals);
+        Ok(ExternalId(found.ok_or(SubmitError::NotAnEvent { node })? as u32))
     }
 
     /// The read of each result.

@@ -42,6 +42,10 @@ pub enum NodeKind {
     Free,
     /// A function of the host's.
     HostTask,
+    /// An event is waited for.
+    EventWait,
+    /// An event is completed.
+    EventSignal,
     /// Commands of the program's own.
     NativeCommand,
     /// An executable.
@@ -67,6 +71,8 @@ impl NodeKind {
             Op::Alloc(_) => Self::Alloc,
             Op::Free(_) => Self::Free,
             Op::Task(_) => Self::HostTask,
+            Op::Event { signals: false, .. } => Self::EventWait,
+            Op::Event { signals: true, .. } => Self::EventSignal,
             Op::Native { .. } => Self::NativeCommand,
             Op::SubGraph(_) => Self::SubGraph,
         }
@@ -92,6 +98,8 @@ impl fmt::Display for NodeKind {
             Self::Alloc => "allocation",
             Self::Free => "free",
             Self::HostTask => "host task",
+            Self::EventWait => "event wait",
+            Self::EventSignal => "event signal",
             Self::NativeCommand => "native command",
             Self::SubGraph => "sub-graph",
         })

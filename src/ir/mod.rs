@@ -54,6 +54,8 @@ ids! {
     TaskId;
     /// The functions of a native command.
     NativeId;
+    /// An event that submissions are given.
+    ExternalId;
 }
 
 /// A range of one of the graph's side tables.
@@ -135,6 +137,11 @@ pub(crate) enum Op {
     },
     /// A function that the host calls between commands.
     Task(TaskId),
+    /// An event is waited for, or completed.
+    Event {
+        event: ExternalId,
+        signals: bool,
+    },
     /// Commands of the user's own.
     Native {
         command: NativeId,
@@ -147,14 +154,19 @@ pub(crate) enum Op {
 impl Op {
     /// Whether it is a command, also one that has nothing to run.
     pub(crate) fn is_command(&self) -> bool {
-        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) | Self::Task(_))
+        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_)) && !self.is_host()
+    }
+
+    /// Whether the host does it, between commands.
+    pub(crate) fn is_host(&self) -> bool {
+        matches!(self, Self::Task(_) | Self::Event { .. })
     }
 
     /// Whether there is nothing to run: such a node only orders others. Drivers disagree on commands of no size.
     pub(crate) fn is_noop(&self) -> bool {
         match self {
             // The host does it: there is nothing to enqueue.
-            Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) => true,
+            Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) | Self::Event { .. } => true,
             Self::SubGraph(_) | Self::Native { .. } => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
             Self::CopyRect(rect) => rect.region.contains(&0),
@@ -399,6 +411,7 @@ pub(crate) struct Ir {
     pub(crate) results: u32,
     pub(crate) tasks: u32,
     pub(crate) natives: u32,
+    pub(crate) externals: u32,
 }
 
 /// Where a graph's tables ended, to go back to when adding a node fails half-way.

@@ -72,7 +72,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     }
     for node in ir.ids() {
         let works = match ir.op(node) {
-            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) => false,
+            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Event { .. } => false,
             Op::Native { .. } => true,
             // It may do something later.
             _ if updatable => true,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::PlanError;
-use crate::ir::{Ir, NodeId, Op};
+use crate::ir::{Ir, NodeId};
 
 /// The order of nodes, and how host tasks cut it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,8 +117,8 @@ impl Keys {
 
 /// Cuts the graph. The order is changed to that of the parts.
 pub(super) fn parts(ir: &Ir, order: &mut [NodeId]) -> Result<Parts, PlanError> {
-    let is_task = |node: NodeId| matches!(ir.op(node), Op::Task(_));
-    if ir.tasks == 0 || !order.iter().any(|node| is_task(*node)) {
+    let is_task = |node: NodeId| ir.op(node).is_host();
+    if (ir.tasks == 0 && ir.externals == 0) || !order.iter().any(|node| is_task(*node)) {
         let whole = Part { nodes: 0..order.len(), ..Part::default() };
         return Ok(Parts { parts: vec![whole], in_order: true, ..Parts::default() });
     }

@@ -183,7 +183,13 @@ impl Command {
     fn of(op: &Op, views: &[View]) -> Option<Self> {
         let is_pointer = |place: &Place| views[place.view.index()].is_pointer();
         Some(match op {
-            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Native { .. } => return None,
+            Op::Empty
+            | Op::SubGraph(_)
+            | Op::Alloc(_)
+            | Op::Free(_)
+            | Op::Task(_)
+            | Op::Event { .. }
+            | Op::Native { .. } => return None,
             Op::Kernel { prints: false, .. } => Self::Kernel,
             Op::Kernel { prints: true, .. } => Self::PrintingKernel,
             Op::Copy { dst, .. } if is_pointer(dst) => Self::Memcpy,

@@ -6,6 +6,7 @@
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod addresses;
+mod external_events;
 mod globals;
 mod host_tasks;
 mod images;

@@ -10,6 +10,7 @@
 //! g: free t
 //! d: empty after a b
 //! h: task read x write y            a host task
+//! e: wait, f: signal                external events
 //! n: native either read x           a native command: `enqueued`, `recorded` or `either`
 //! edge c d
 //! ```
@@ -27,8 +28,8 @@ use super::{Conflicts, Options, Path, Plan, Why, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
-    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, Form, Grid, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId,
-    Op, Place, ResultId, RootId, TaskId, View, ViewId, ViewKind,
+    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, ExternalId, Form, Grid, Ir, KernelDecl, KernelId, Mode,
+    NativeId, NodeId, Op, Place, ResultId, RootId, TaskId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -149,6 +150,10 @@ impl Reader {
                 };
                 (Op::Native { command: NativeId(self.ir.natives - 1), form }, accesses)
             }
+            "wait" | "signal" => {
+                self.ir.externals += 1;
+                (Op::Event { event: ExternalId(self.ir.externals - 1), signals: words[0] == "signal" }, vec![])
+            }
             "alloc" | "free" => {
                 let access = self.access(if words[0] == "alloc" { name } else { words[1] }, Mode::Write);
                 let ViewKind::Owned(alloc) = self.ir.views[access.view.index()].kind else { panic!("{words:?}") };
@@ -251,6 +256,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Read { .. } => "host read",
         Op::Hint { .. } => "hint",
         Op::Task(_) => "task",
+        Op::Event { .. } => "event",
         Op::Native { .. } => "native command",
         Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => "no command",
     }

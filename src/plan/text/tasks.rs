@@ -66,6 +66,19 @@ fn forks_and_joins_wait_for_the_last_tasks_only() {
     );
 }
 
+/// Rules H2, X1
+#[test]
+fn external_events_cut_as_tasks_do() {
+    assert_parts(
+        "buffer x 64
+         a: fill x 64
+         s: signal after a
+         w: wait after s
+         b: fill x 64 after w",
+        &["part 0: a for s", "part 1 behind w: b", "s waits for part 0", "w waits for task s"],
+    );
+}
+
 /// Rule H2: a plan of random nodes is right, says the checker that looks at every plan in tests.
 #[test]
 fn random_graphs_are_cut_right() {
