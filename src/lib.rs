@@ -112,8 +112,9 @@ pub use error::{
     ProgramError, RecordError, Result, SetupError, Status, SubmitError, UpdateError,
 };
 pub use exec::{
-    AllocationReport, Completion, Dependency, Executable, Finalize, MemoryReport, Progress, Report, SegmentReport,
-    SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, UpdateReport, UserEvent, WaitFor,
+    AllocationReport, Clock, Completion, Dependency, Executable, Finalize, MemoryReport, NodeProfile, Profile,
+    Progress, Report, Runner, SegmentReport, SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, Trace,
+    UpdateReport, UserEvent, WaitFor,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, EventHandle, EventNode, EventSignal,

@@ -43,6 +43,7 @@ functions! {
     fn clCreateUserEvent(cl_context, *mut i32) -> cl_event;
     fn clSetUserEventStatus(cl_event, i32) -> i32;
     fn clReleaseEvent(cl_event) -> i32;
+    fn clGetEventProfilingInfo(cl_event, u32, usize, *mut c_void, *mut usize) -> i32;
     fn clCloneKernel(cl_kernel, *mut i32) -> cl_kernel;
     fn clSetKernelArg(cl_kernel, u32, usize, *const c_void) -> i32;
     fn clReleaseKernel(cl_kernel) -> i32;
@@ -100,6 +101,32 @@ pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Resul
         check("clReleaseEvent", (functions.clReleaseEvent)(event))?;
         check("clWaitForEvents", status)
     }
+}
+
+/// A kernel some times on a queue that profiles, a wait for the last, and a look at when each was queued, started and ended.
+/// Gives the nanoseconds of all.
+pub fn enqueue_and_time(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<u64, Failure> {
+    let functions = functions()?;
+    let events: Vec<cl_event> = (0..count).map(|_| launch(functions, queue, kernel)).collect::<Result<_, _>>()?;
+    if let Some(last) = events.last() {
+        // SAFETY: a live event.
+        check("clWaitForEvents", unsafe { (functions.clWaitForEvents)(1, last) })?;
+    }
+    let mut sum = 0;
+    for event in events {
+        let mut times = [0_u64; 3];
+        // CL_PROFILING_COMMAND_QUEUED, _START, _END.
+        for (what, time) in [0x1280, 0x1282, 0x1283].into_iter().zip(&mut times) {
+            let (time, none) = (std::ptr::from_mut(time).cast(), ptr::null_mut());
+            // SAFETY: a live event, and room for eight bytes.
+            let status = unsafe { (functions.clGetEventProfilingInfo)(event, what, 8, time, none) };
+            check("clGetEventProfilingInfo", status)?;
+        }
+        sum += times[2].saturating_sub(times[1]);
+        // SAFETY: a live event, which is given back once.
+        check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(event) })?;
+    }
+    Ok(sum)
 }
 
 /// One kernel, whose arguments are set before each launch, with an event of each.

@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::globals;
 use crate::host_tasks;
 use crate::packing::patterns;
+use crate::profiles;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
 use crate::rounds::{Effort, Times, Way, interleave, timed};
@@ -49,6 +50,9 @@ pub enum Scenario {
     Globals,
     /// Launches of a kernel and then a call of a function, some times: by a loop that waits and calls, and as host tasks
     HostTasks,
+    /// A chain of empty kernels, and when each of them ran: by events by hand (`loop`), and of an executable that profiles; and a
+    /// loop that learns nothing
+    Profiled,
     /// Finalize graphs that own memory: without sharing it (`loop`), and packed
     Packing,
 }
@@ -166,6 +170,11 @@ impl Scenario {
                 ] {
                     let ways = host_tasks::ways(&setting.queue, tasks, width)?;
                     results.add(driver, name, tasks, &interleave(ways, effort, tasks)?);
+                }
+            }
+            Self::Profiled => {
+                for n in [100, 1_000] {
+                    results.add(driver, "profiled", n, &interleave(profiles::ways(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::Packing => {

@@ -62,7 +62,8 @@ pub enum RecordError {
     /// An event of running work in the wait list of recorded work.
     #[error(
         "event {index} of the wait list is of work that runs, and the command is recorded: it waits for work recorded \
-             into the same graph only; give the event to the submission of the executable instead"
+             into the same graph only; give the event to the submission of the executable instead, or record a node for it by \
+             `Queue::record_event_wait`"
     )]
     Ordinary {
         /// Which event, from 0.

@@ -227,6 +227,9 @@ pub enum SubmitError {
     /// A result that is not there yet.
     #[error("the submission is not complete: call `wait` before taking a result")]
     NotComplete,
+    /// The times of a submission whose executable takes none.
+    #[error("the executable takes no times: finalize the graph with `Finalize::profiling`")]
+    NotProfiled,
     /// A wait that ended by its time limit. The submission goes on.
     #[error("the submission is not complete after {0:?}: it goes on, wait again or do something else")]
     TimedOut(Duration),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::arena::{self, Layout, OwnMemory};
 use super::lane::Lane;
 use super::native::{self, Recorded, Refusal};
+use super::profile::Names;
 use super::report::Report;
 use super::ring::Ring;
 use super::tour::PartsOf;
@@ -14,6 +15,7 @@ use super::turns::TurnsOf;
 use super::update::{Editing, Updatable};
 use super::values::{Objects, Stale, Values, set_args};
 use super::{Executable, Inner, dump, inside};
+use crate::caps::Caps;
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
 use crate::cl::kernel_object::KernelObjectError;
@@ -41,6 +43,7 @@ pub struct Finalize {
     updatable: bool,
     allow_conflicts: bool,
     separate_memory: bool,
+    profiling: bool,
 }
 
 impl Finalize {
@@ -53,6 +56,7 @@ impl Finalize {
             updatable: false,
             allow_conflicts: false,
             separate_memory: false,
+            profiling: false,
         }
     }
 
@@ -60,6 +64,17 @@ impl Finalize {
     /// [`Graph::alloc`](crate::Graph::alloc).
     pub const fn separate_memory(mut self) -> Self {
         self.separate_memory = true;
+        self
+    }
+
+    /// Submissions tell when they and their nodes ran: [`Submission::profile`](crate::Submission::profile).
+    ///
+    /// Each command then has an event, goes by itself (in a command buffer of its own, where [`Path::Native`] is asked for; the automatic
+    /// path replays), and runs on a queue that profiles: the one submitted to, or one of the executable's. That takes about half a
+    /// microsecond a command more on CPU drivers (`./ci/bench --scenario profiled`), and the gain of command buffers where they would
+    /// have paid; the kernels themselves take as long as without.
+    pub const fn profiling(mut self) -> Self {
+        self.profiling = true;
         self
     }
 
@@ -103,6 +118,12 @@ impl Default for Finalize {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Whether command buffers of a device run on queues that profile.
+pub(super) fn profiles(caps: &Caps) -> bool {
+    let queues = caps.command_buffers.as_ref().and_then(|caps| caps.supported_queue);
+    queues.is_none_or(|queues| queues.profiling)
 }
 
 /// How often a driver may refuse some nodes before nothing is recorded for it any more.
@@ -200,9 +221,10 @@ impl Graph {
             path,
             from_environment,
             denied: &denied,
-            no_native: None,
-            chunk: options.commands_per_buffer,
+            no_native: (options.profiling && !profiles(self.device().caps())).then_some(Why::Queues),
+            chunk: if options.profiling { 1 } else { options.commands_per_buffer },
             updatable: options.updatable,
+            profiled: options.profiling,
             conflicts: if options.allow_conflicts {
                 Conflicts::Allowed
             } else if moved {
@@ -219,6 +241,7 @@ impl Graph {
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let ports = Arc::new(Ports::new(self.id(), &flat));
         let parts_of = PartsOf::new(&tables.ir, &plan);
+        let names = options.profiling.then(|| Arc::new(Names::new(self.id(), &flat, self.device().name(), &plan)));
         let turns = TurnsOf::new(graph.children.iter().flat_map(|child| &child.turns));
         let mut values = values;
         let (mut updatable, mut editing) = (None, None);
@@ -247,6 +270,7 @@ impl Graph {
             parts_of,
             report,
             updatable,
+            names,
             lane: Mutex::new(lane),
             turns,
         };
@@ -260,7 +284,7 @@ impl Graph {
 
     /// Plans, makes kernel objects and command buffers, and plans again without what the driver refuses to record.
     fn prepare(&self, flat: &Flat, asked: Options<'_>, share: bool) -> Result<Prepared> {
-        let (mut denied, mut no_native) = (asked.denied.clone(), None);
+        let (mut denied, mut no_native) = (asked.denied.clone(), asked.no_native);
         let (mut values, mut memory) = (None, Layout::default());
         let mut rounds = 0;
         loop {
@@ -281,7 +305,7 @@ impl Graph {
             if !plan.is_native() {
                 return Ok(Prepared { plan, values: made, recorded: None, memory });
             }
-            let refusal = match self.record_buffers(&plan, &made) {
+            let refusal = match self.record_buffers(&plan, &made, asked.profiled) {
                 Ok(recorded) => return Ok(Prepared { plan, values: made, recorded: Some(recorded), memory }),
                 Err(Refusal::Function(node, text)) => {
                     let node = Node::new(self.id(), flat.origins.of(node).node);
@@ -305,8 +329,8 @@ impl Graph {
         }
     }
 
-    fn record_buffers(&self, plan: &Plan, values: &Values) -> Result<(DriverQueue, Recorded), Refusal> {
-        let properties = QueueProperties::default();
+    fn record_buffers(&self, plan: &Plan, values: &Values, profiled: bool) -> Result<(DriverQueue, Recorded), Refusal> {
+        let properties = QueueProperties::new().profiling(profiled);
         let queue = DriverQueue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
         let recorded = native::record(plan, values, &queue)?;
         Ok((queue, recorded))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Inner;
 use super::deferred::{Blocker, Deferred, Waiting};
+use super::finalize;
 use super::follow::Old;
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
@@ -236,7 +237,8 @@ impl Lane {
         if let Some(queue) = &self.own_queue {
             return Ok(queue.clone());
         }
-        let queue = DriverQueue::with_properties(&exec.context, &exec.device, QueueProperties::default())?;
+        let properties = QueueProperties::new().profiling(exec.names.is_some());
+        let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties)?;
         self.own_queue = Some(queue.clone());
         Ok(queue)
     }
@@ -251,8 +253,7 @@ impl Lane {
         if let Some((_, known)) = self.recorded.iter().find(|(of, _)| *of == properties) {
             return known.clone();
         }
-        let caps = exec.device.caps().command_buffers.as_ref();
-        let supported = caps.and_then(|caps| caps.supported_queue).is_none_or(|queues| queues.profiling);
+        let supported = finalize::profiles(exec.device.caps());
         self.freshen(exec);
         let recorded = if supported { Some(record_for(exec, &self.values, properties)) } else { None };
         let recorded = match recorded {
@@ -402,8 +403,9 @@ impl Lane {
         observed: bool,
     ) -> Result<Option<Submission>> {
         let results = if observed { exec.held_results(&hands) } else { Vec::new() };
-        let keep = Arc::new(Keep::default());
-        let (target, ends) = if queue.properties().out_of_order {
+        let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
+        let properties = queue.properties();
+        let (target, ends) = if properties.out_of_order || (hands.log.is_some() && !properties.profiling) {
             // A barrier or an event for each command would cost more than the commands do, so they run on a queue of
             // their own, joined to the caller's by one command on each side.
             let joined = self.own_queue(exec).and_then(|own| Ok((own, enqueue::entry(queue, &waits)?)));
@@ -440,7 +442,7 @@ impl Lane {
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone() };
-        let state = State::new(exec.context.clone(), results, keep, stage, last);
+        let state = State::new(exec.context.clone(), results, keep, stage, last).with_log(log);
         Ok(Some(Submission::new(Arc::new(state))))
     }
 
@@ -465,7 +467,8 @@ impl Lane {
         };
         let frozen = self.freeze(exec, &own);
         self.leftovers.flush.push(queue.clone());
-        let state = Arc::new(State::new(exec.context.clone(), results, Arc::clone(&keep), Stage::Deferred, left));
+        let state = State::new(exec.context.clone(), results, Arc::clone(&keep), Stage::Deferred, left);
+        let state = Arc::new(state.with_log(hands.log.clone()));
         turns.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { frozen, entered, hands, keep, gate }))
     }

@@ -14,6 +14,7 @@ mod native;
 mod native_command;
 #[cfg(test)]
 mod native_tests;
+mod profile;
 mod replay;
 mod report;
 pub(crate) mod ring;
@@ -21,6 +22,7 @@ mod sub_graph;
 mod submission;
 mod submit;
 mod tour;
+mod trace;
 mod turns;
 mod update;
 mod user_event;
@@ -29,10 +31,12 @@ mod walk;
 mod workers;
 
 pub use finalize::Finalize;
+pub use profile::{Clock, NodeProfile, Profile, Runner};
 pub use report::{AllocationReport, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport};
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
+pub use trace::Trace;
 pub use user_event::UserEvent;
 
 use std::fmt;
@@ -46,6 +50,7 @@ use crate::ir::NodeId;
 use crate::plan::Plan;
 use crate::record::Queue;
 use lane::Lane;
+use profile::Names;
 use tour::PartsOf;
 use turns::TurnsOf;
 use update::Updatable;
@@ -90,6 +95,8 @@ struct Inner {
     report: Report,
     /// None where nothing can be updated.
     updatable: Option<Updatable>,
+    /// What its nodes are called. None where nothing is profiled.
+    names: Option<Arc<Names>>,
     lane: Mutex<Lane>,
     turns: TurnsOf,
 }
@@ -141,7 +148,7 @@ impl Executable {
         &self.0.report
     }
 
-    /// The native command buffers for in-order queues that do not profile, in the order in which a submission enqueues
+    /// The native command buffers for in-order queues that do not profile (of an executable that does: that profile), in the order in which a submission enqueues
     /// them, as `cl_command_buffer_khr`. None where nothing runs natively; what is replayed is not among them.
     ///
     /// They are valid while the executable lives and is not updated. Enqueuing them yourself passes by all that clgraph

@@ -8,6 +8,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::inside;
+use super::profile::{Log, Profile};
 use super::walk::Inputs;
 use super::{Executable, SubGraph};
 use crate::cl::context::Context;
@@ -62,6 +63,8 @@ pub(super) struct State {
     pub(super) event: DriverEvent,
     phase: Mutex<Phase>,
     changed: Condvar,
+    /// When what ran. None where nothing is profiled.
+    log: Option<Arc<Log>>,
 }
 
 /// Host memory that a submission brings, until it has ended.
@@ -122,7 +125,15 @@ impl State {
         event: DriverEvent,
     ) -> Self {
         let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false });
-        Self { context, results, inputs, event, phase, changed: Condvar::new() }
+        Self { context, results, inputs, event, phase, changed: Condvar::new(), log: None }
+    }
+
+    pub(super) fn with_log(self, log: Option<Arc<Log>>) -> Self {
+        Self { log, ..self }
+    }
+
+    pub(super) fn log(&self) -> Option<&Log> {
+        self.log.as_deref()
     }
 
     fn lock(&self) -> MutexGuard<'_, Phase> {
@@ -412,6 +423,42 @@ impl Submission {
             }
         }
         Ok(ResultGuard::new(Arc::clone(slot), Completed::witnessed()))
+    }
+
+    /// When the submission and its nodes ran. Asked again it gives the same.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotProfiled`] where the executable was finalized without [`Finalize::profiling`](crate::Finalize::profiling);
+    /// [`SubmitError::NotComplete`]; how the submission failed; [`DriverError`] when the driver does not tell.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue, Trace};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let buffer = Buffer::<u32>::new(&queue, 1 << 16)?;
+    /// graph.fill(&buffer, 7).label("clear").add()?;
+    /// let run = graph.finalize(Finalize::new().profiling())?.submit(&queue)?;
+    /// run.wait()?;
+    /// let profile = run.profile()?;
+    /// println!("{profile}");
+    /// assert_eq!(profile.nodes[0].label.as_deref(), Some("clear"));
+    /// let mut trace = Trace::new();
+    /// trace.add(&profile);
+    /// # let file = std::env::temp_dir().join(format!("clgraph-doc-{}.json", std::process::id()));
+    /// trace.write(&file)?; // for https://ui.perfetto.dev
+    /// # std::fs::remove_file(file).unwrap();
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clGetEventProfilingInfo")]
+    pub fn profile(&self) -> Result<Profile> {
+        let state = self.state("asked for its profile")?;
+        let log = state.log.as_ref().ok_or(SubmitError::NotProfiled)?;
+        match state.stage()? {
+            Stage::Done(outcome) => outcome?,
+            _ => return Err(SubmitError::NotComplete.into()),
+        }
+        Ok(log.read()?)
     }
 
     /// A driver's event that is complete when the submission has ended, for other libraries to wait for; or the event of a

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::deferred::{self, Blocker};
 use super::external::{self, GivenEvents};
 use super::lane::Accepted;
+use super::profile::Log;
 use super::submission::{Stage, State, Submission};
 use super::walk::{Hands, Inputs};
 use super::{Executable, Inner, inside};
@@ -193,6 +194,7 @@ impl<'a> Submit<'a> {
 
     fn go(self, observed: bool) -> Result<Option<Submission>> {
         inside::check_call()?;
+        let log = self.exec.0.names.as_ref().filter(|_| observed).map(|names| Arc::new(Log::new(names)));
         let exec = &self.exec.0;
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
         if self.queue.context() != &exec.context {
@@ -215,7 +217,7 @@ impl<'a> Submit<'a> {
             self.queue.driver(),
             waits,
             blockers,
-            Hands { slots: Vec::new(), inputs, events },
+            Hands { slots: Vec::new(), inputs, events, log },
             observed,
         );
         let leftovers = lane.leftovers();

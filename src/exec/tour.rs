@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::deferred::Blocker;
 use super::deferred::Waiting;
@@ -351,8 +352,8 @@ impl Tour {
 
     /// Waits for the device, and does what the task is. None where that is to wait for an event, behind which it goes on by itself.
     fn call(self: &Arc<Self>, task: usize, event: Option<DriverEvent>) -> Option<Result<()>> {
-        if let Some(event) = event {
-            let outcome = wait(&event);
+        if let Some(event) = &event {
+            let outcome = wait(event);
             let is_over = watch::is_over(&outcome);
             let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
             if let Err(error) = outcome {
@@ -364,22 +365,39 @@ impl Tour {
             Some(What::Function(function)) => {
                 self.state.staged(None);
                 let _inside = Inside::task(&self.state);
-                let node = self.node(task);
-                Some(function.call(&**self).map_err(|text| SubmitError::HostTask { node, text }.into()))
+                let (node, begin) = (self.node(task), Instant::now());
+                let outcome = function.call(&**self);
+                self.log(task, event, begin);
+                Some(outcome.map_err(|text| SubmitError::HostTask { node, text }.into()))
             }
-            Some(What::Wait(None)) => Some(Ok(())),
+            Some(What::Wait(None)) => {
+                self.log(task, event, Instant::now());
+                Some(Ok(()))
+            }
             Some(What::Wait(Some(blocker))) => {
-                let tour = Arc::clone(self);
-                blocker.when_over(move |outcome| workers::run(move || tour.resume(task, outcome)));
+                let (tour, begin) = (Arc::clone(self), Instant::now());
+                blocker.when_over(move |outcome| {
+                    tour.log(task, event, begin);
+                    workers::run(move || tour.resume(task, outcome));
+                });
                 None
             }
             Some(What::Signal(promised)) => {
                 self.state.staged(None);
+                let begin = Instant::now();
                 if let Some(promised) = promised {
                     promised.end(Ok(()));
                 }
+                self.log(task, event, begin);
                 Some(Ok(()))
             }
+        }
+    }
+
+    /// Takes down when a task ran, up to now.
+    fn log(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
+        if let Some(log) = self.state.log() {
+            log.host(task, after, begin);
         }
     }
 

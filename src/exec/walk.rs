@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Inner;
 use super::external::External;
 use super::native::{Chunk, Recorded};
+use super::profile::Log;
 use super::replay::{self, Refused};
 use super::values::Values;
 use crate::cl::command_buffer::NotEnqueued;
@@ -14,7 +15,7 @@ use crate::cl::event::DriverEvent;
 use crate::cl::host::{HostBytes, Slot};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, SubmitError};
-use crate::ir::DataId;
+use crate::ir::{DataId, Op};
 use crate::plan::{Part, Path, Why};
 
 /// What a submission brings of its own.
@@ -25,6 +26,8 @@ pub(super) struct Hands {
     pub(super) inputs: Inputs,
     /// The external events, by node.
     pub(super) events: Vec<External>,
+    /// Where times are taken down. None where nothing is profiled.
+    pub(super) log: Option<Arc<Log>>,
 }
 
 /// Data in place of the executable's own, sorted by id. The last one for an id counts.
@@ -130,6 +133,9 @@ impl Walk<'_> {
     #[inline]
     fn replay(&mut self, steps: Range<usize>) -> Result<(), Stopped> {
         for index in steps {
+            if self.hands.log.is_some() {
+                self.prepare(index)?;
+            }
             let to = self.to(index..index + 1);
             match replay::enqueue(self.values, self.hands, index, &self.exec.plan.steps[index], &to) {
                 Ok(event) => self.took(index..index + 1, event),
@@ -146,8 +152,26 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Takes down when a step is about to be enqueued. What a native command enqueues is between two markers.
+    #[cold]
+    fn prepare(&mut self, index: usize) -> Result<(), Stopped> {
+        let Some(log) = &self.hands.log else { return Ok(()) };
+        let mut start = None;
+        if let Op::Native { .. } = self.values.op(&self.exec.plan.steps[index]) {
+            let is_first = index == self.part.steps.start;
+            let marker = enqueue::marker(self.queue, if is_first { self.waits } else { &NOTHING });
+            start = Some(marker.map_err(|source| self.stopped(index..index + 1, source, !is_first))?);
+            self.waits = &NOTHING;
+        }
+        log.begin(start);
+        Ok(())
+    }
+
     /// Enqueues the command buffer of some steps, or tells why it cannot run now: then nothing was enqueued.
     fn chunk(&mut self, steps: Range<usize>, chunk: &Chunk) -> Result<Option<DriverError>, Stopped> {
+        if let Some(log) = &self.hands.log {
+            log.begin(None);
+        }
         let to = self.to(steps.clone());
         let outcome = match &chunk.buffer {
             Some(buffer) => buffer.enqueue(&to),
@@ -166,14 +190,18 @@ impl Walk<'_> {
 
     fn to(&self, steps: Range<usize>) -> To<'_> {
         let (is_first, is_last) = (steps.start == self.part.steps.start, steps.end == self.part.steps.end);
-        let event = (is_last && self.want.last) || (is_first && self.want.first && !is_last);
+        let event =
+            (is_last && self.want.last) || (is_first && self.want.first && !is_last) || self.hands.log.is_some();
         To { queue: self.queue, waits: if is_first { self.waits } else { &NOTHING }, event }
     }
 
     fn took(&mut self, steps: Range<usize>, event: Option<DriverEvent>) {
+        if let (Some(log), Some(event)) = (&self.hands.log, &event) {
+            log.took(self.values, &self.exec.plan, steps.start, event);
+        }
         if steps.end == self.part.steps.end {
             self.ends.last = event;
-        } else if event.is_some() {
+        } else if steps.start == self.part.steps.start && event.is_some() && self.want.first {
             self.ends.first = event;
         }
     }

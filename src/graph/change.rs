@@ -77,9 +77,9 @@ impl Graph {
         let subject = || format!("{} in place of {node}", request.subject());
         let mut state = self.lock();
         let why = || "edges stay as they are: leave `after` out".to_owned();
-        let known = match after.is_nothing() {
-            true => self.resolve(&state, node),
-            false => Err(BuildCause::Replace { node, why: why() }),
+        let known = match after.waits() {
+            true => Err(BuildCause::Replace { node, why: why() }),
+            false => self.resolve(&state, node),
         };
         let known = known.and_then(|id| state.check_no_group(node).map(|()| id));
         let checked = known.and_then(|id| Ok((id, request.check(&self.target())?)));
@@ -93,6 +93,9 @@ impl Graph {
         let op = op.ok_or_else(full).map_err(fail)?;
         tables.ir.push_node(op, accesses.into_iter(), &mut Vec::new()).ok_or_else(full).map_err(fail)?;
         let (outcome, dropped) = state.assign(id, &tables, NodeId(0));
+        if outcome.is_ok() {
+            state.label(id, after.label.as_ref());
+        }
         drop(state);
         drop(dropped);
         match outcome {

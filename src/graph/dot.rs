@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use petgraph::dot::{Config, Dot};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -71,10 +72,8 @@ impl Tables {
 fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
     let id = NodeId(index.index() as u32);
     let op = state.ir.op(id);
-    let mut lines = match op {
-        Op::Kernel { kernel, .. } => vec![format!("{} {}", id.0, state.ir.kernels[kernel.index()].name)],
-        _ => vec![format!("{} {}", id.0, NodeKind::of(op))],
-    };
+    let mut lines = vec![format!("{} {}", id.0, name(state, op))];
+    lines.extend(state.labels.get(&id).map(|label| label.to_string()));
     if detail == Detail::Verbose {
         describe(state, id, op, &mut lines);
     }
@@ -89,6 +88,14 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
         _ => "ellipse",
     };
     format!("label=\"{text}\" shape=\"{shape}\"")
+}
+
+/// A kernel's name, or what else the node does.
+pub(crate) fn name(state: &Tables, op: &Op) -> Arc<str> {
+    match op {
+        Op::Kernel { kernel, .. } => Arc::clone(&state.ir.kernels[kernel.index()].name),
+        op => NodeKind::of(op).to_string().into(),
+    }
 }
 
 fn escape(text: &str) -> String {

@@ -171,6 +171,8 @@ impl<'a> Flattening<'a> {
             }
         }
         let ends = self.ends.clone();
+        let label = |(node, label): (&NodeId, &Arc<str>)| (ends[node.index()].0, Arc::clone(label));
+        self.tables.labels.extend(from.labels.iter().map(label));
         self.groups(from, &mut ids, |node| ends[node.index()].0)?;
         for id in from.ir.ids() {
             let later: Vec<NodeId> = from.ir.topology.preds(id).filter(|pred| *pred >= id).collect();
@@ -211,6 +213,7 @@ impl<'a> Flattening<'a> {
             };
             self.copy(source, node, op, &mut ids, &mut waits, Origin { node: id, part })?;
         }
+        self.tables.labels.extend(source.labels.iter().map(|(node, label)| (here(*node), Arc::clone(label))));
         self.groups(source, &mut ids, here)?;
         for node in source.ir.ids() {
             let later: Vec<NodeId> = source.ir.topology.preds(node).filter(|pred| *pred >= node).collect();

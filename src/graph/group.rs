@@ -138,8 +138,12 @@ impl Graph {
         }
         let mut checked = Vec::new();
         for (at, (launch, after)) in launches.iter().enumerate() {
-            if !after.is_nothing() {
-                return Err(fail(at, group("give `after` to the node, because it holds for all launches")).into());
+            if after.waits() || after.label.is_some() {
+                return Err(fail(
+                    at,
+                    group("give `after` and `label` to the node, because they hold for all launches"),
+                )
+                .into());
             }
             checked.push(launch.check(&self.target()).map_err(|cause| fail(at, cause))?);
         }

@@ -364,6 +364,7 @@ impl Graph {
         let checked = checked.map_err(|cause| fail(state, request.subject(), cause))?;
         let subject = request.subject();
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
+        state.label(node, after.label.as_ref());
         Ok(Node::new(self.id(), node))
     }
 
@@ -453,6 +454,17 @@ impl Drop for Shared {
 }
 
 impl State {
+    /// Gives a node a label, if there is one. An empty one takes it away.
+    fn label(&mut self, node: NodeId, label: Option<&Arc<str>>) {
+        let Some(label) = label else { return };
+        let labels = &mut Arc::make_mut(&mut self.tables).labels;
+        if label.is_empty() {
+            labels.remove(&node);
+        } else {
+            labels.insert(node, Arc::clone(label));
+        }
+    }
+
     /// Adds a checked command behind others and behind those that its memory tells. Nothing changes when a table is full.
     fn push<R: Request>(
         &mut self,
@@ -495,21 +507,22 @@ fn full() -> BuildCause {
     BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
 }
 
-/// What a node waits for besides what its memory tells.
+/// What a node waits for besides what its memory tells, and what it is called.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct After {
     /// `None` for an event that is of no node.
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) all_leaves: bool,
+    pub(crate) label: Option<Arc<str>>,
 }
 
 impl After {
-    fn is_nothing(&self) -> bool {
-        self.nodes.is_empty() && !self.all_leaves
+    fn waits(&self) -> bool {
+        !self.nodes.is_empty() || self.all_leaves
     }
 }
 
-/// The two methods that every builder has.
+/// The methods that every builder has.
 macro_rules! after_methods {
     () => {
         /// Lets the node wait for others, besides those that the memory it uses tells. May be called repeatedly.
@@ -523,6 +536,12 @@ macro_rules! after_methods {
         #[doc(alias = "depends_on_all_leaves")]
         pub fn after_all_leaves(mut self) -> Self {
             self.after.all_leaves = true;
+            self
+        }
+
+        /// Calls the node something, for drawings, profiles and traces: [`Graph::set_label`]($crate::Graph::set_label).
+        pub fn label(mut self, label: impl Into<String>) -> Self {
+            self.after.label = Some(label.into().into());
             self
         }
     };

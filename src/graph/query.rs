@@ -141,6 +141,29 @@ impl Graph {
         Ok(NodeKind::of(state.ir.op(id)))
     }
 
+    /// Calls a node something, for drawings, profiles and traces. An empty text takes the label away. It may also be done while
+    /// queues record: [`Graph::node_of`] finds the node of an event. Executables show the labels that there were when they were
+    /// finalized.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
+    pub fn set_label(&self, node: Node, label: impl Into<String>) -> Result<()> {
+        let mut state = self.lock();
+        let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
+        state.label(id, Some(&label.into().into()));
+        Ok(())
+    }
+
+    /// What a node is called, if anything.
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
+    pub fn label(&self, node: Node) -> Result<Option<String>> {
+        let state = self.lock();
+        let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
+        Ok(state.labels.get(&id).map(|label| label.to_string()))
+    }
+
     /// The nodes that a node waits for, in the order of adding: given ones and those found from memory.
     ///
     /// # Errors

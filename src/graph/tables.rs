@@ -44,6 +44,8 @@ pub(crate) struct Tables {
     pub(crate) groups: Vec<Group>,
     pub(crate) task_groups: Vec<TaskGroup>,
     pub(crate) group_of: HashMap<NodeId, usize>,
+    /// What nodes are called.
+    pub(crate) labels: HashMap<NodeId, Arc<str>>,
     /// Nodes with arguments that parameters feed.
     pub(crate) fed: BTreeSet<NodeId>,
     /// Nodes that use other memory than when their edges were made.

@@ -64,8 +64,10 @@ impl Graph {
         };
         let uses = first.uses.clone();
         for (at, (task, after)) in tasks.iter().enumerate() {
-            if !after.is_nothing() {
-                return Err(fail(at, group("give `after` to the node, because it holds for all tasks")).into());
+            if after.waits() || after.label.is_some() {
+                return Err(
+                    fail(at, group("give `after` and `label` to the node, because they hold for all tasks")).into()
+                );
             }
             task.check_memory(&self.target()).map_err(|cause| fail(at, cause))?;
         }

@@ -44,6 +44,8 @@ pub(crate) struct Options<'a> {
     pub(crate) chunk: usize,
     /// Whether values may change later.
     pub(crate) updatable: bool,
+    /// Whether each command is timed.
+    pub(crate) profiled: bool,
     pub(crate) conflicts: Conflicts,
 }
 

@@ -73,6 +73,8 @@ pub enum Why {
     Misaligned,
     /// It has parameters, and recorded kernels cannot change on the device: each update would record a command buffer again.
     Parameters,
+    /// Each command is timed, and command buffers tell the time of all that they hold.
+    Profiled,
     /// So few commands are enqueued as fast as a command buffer would be.
     TooShort,
     /// A kernel with a sampler as an argument, over which the driver crashes when it is recorded.
@@ -109,6 +111,7 @@ impl fmt::Display for Why {
             Self::TooLarge => "a buffer of it is larger than the device's largest allocation",
             Self::Misaligned => "a sub-buffer of it is not aligned as the device wants it",
             Self::Parameters => "it has parameters, and recorded kernels cannot change on this device",
+            Self::Profiled => "each command is timed",
             Self::TooShort => "too few for a command buffer to pay",
             Self::Refused(error) => return write!(f, "the driver refused: {error}"),
             Self::Sampler => "the driver crashes when a kernel with a sampler is recorded",
@@ -328,6 +331,7 @@ fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<
 /// The path for all that can take it, and why.
 fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
     match options.path {
+        Path::Auto if options.profiled => (Path::Replay, Why::Profiled),
         Path::Auto => caps.path(),
         path => (path, if options.from_environment { Why::Environment } else { Why::Asked }),
     }
@@ -448,5 +452,5 @@ pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps)
 pub(super) fn gate(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
     // What a native command calls may wait for the queue.
     let waits = || steps.iter().any(|step| matches!(ir.op(step.node), Op::Native { .. }));
-    options.path == Path::Auto && steps.len() >= GATED && known::gate_pays(caps) && !waits()
+    options.path == Path::Auto && !options.profiled && steps.len() >= GATED && known::gate_pays(caps) && !waits()
 }

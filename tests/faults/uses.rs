@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
-use crate::{addresses, external_events, globals, host_tasks, images, native_commands, wrapped};
+use crate::{addresses, external_events, globals, host_tasks, images, native_commands, profiles, wrapped};
 use clgraph::{
     Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
     InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
@@ -53,7 +53,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 46] = [
+pub const USES: [Use; 48] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -102,6 +102,8 @@ pub const USES: [Use; 46] = [
     Use { name: "host tasks, executed", path: Path::Replay, run: |_| host_tasks::on_a_queue() },
     Use { name: "external events", path: Path::Replay, run: external_events::in_a_graph },
     Use { name: "external events, native", path: Path::Native, run: external_events::in_a_graph },
+    Use { name: "profiles", path: Path::Replay, run: profiles::of_nodes },
+    Use { name: "profiles, native", path: Path::Native, run: profiles::of_nodes },
     Use { name: "native commands", path: Path::Replay, run: native_commands::in_a_graph },
     Use { name: "native commands, native", path: Path::Native, run: native_commands::in_a_graph },
 ];

@@ -309,6 +309,7 @@ fn asked(path: Path) -> Options<'static> {
         no_native: None,
         chunk: 64,
         updatable: false,
+        profiled: false,
         conflicts: Conflicts::Ruled,
     }
 }

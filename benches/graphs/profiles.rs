@@ -1,0 +1,47 @@
+//! Times of each node beside those of hand-written events.
+
+use clgraph::{Finalize, Graph, Program, Queue, QueueProperties};
+
+use crate::Failure;
+use crate::raw;
+use crate::rounds::{Times, Way, timed};
+use crate::scenarios::submission;
+
+/// Every way to run `n` empty kernels and learn when each of them ran; and a loop that learns nothing.
+pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+    let nothing = Program::from_source(queue, include_str!("../../kernels-cl/nothing.cl"))?.kernel("nothing")?;
+    let properties = QueueProperties::new().profiling(true);
+    let profiling = Queue::with_properties(queue, queue.device(), properties)?;
+    let kernel = nothing.to_opencl3()?;
+    let unprofiled = nothing.to_opencl3()?;
+    let by_hand = move || raw::enqueue_and_time(&profiling, kernel.get(), n).map(drop);
+    let graph = Graph::new(queue)?;
+    for _ in 0..n {
+        // SAFETY: it touches no memory.
+        unsafe { graph.kernel(&nothing).range(1).after_all_leaves().add()? };
+    }
+    let executable = graph.finalize(Finalize::new().profiling())?;
+    let profiled = move || {
+        let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
+        let (_, rest) = timed(|| {
+            run.wait()?;
+            Ok(run.profile()?)
+        })?;
+        Ok(Times { submit: Some(submit), total: submit + rest, ..Times::default() })
+    };
+    let plain = move || raw::enqueue(queue, std::iter::repeat_n(unprofiled.get(), n));
+    Ok(vec![
+        whole("loop", by_hand.clone()),
+        whole("loop_again", by_hand),
+        Way { variant: "profiled", run: Box::new(profiled) },
+        submission("without_times", plain, || raw::finish(queue)),
+    ])
+}
+
+fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Way<'a> {
+    let run = move || {
+        let ((), total) = timed(&work)?;
+        Ok(Times { total, ..Times::default() })
+    };
+    Way { variant, run: Box::new(run) }
+}

@@ -1,0 +1,384 @@
+//! Times: of a submission, and of each of its nodes.
+//!
+//! A submission takes down the event of each command and the host's times of each host task in a [`Log`]. Whoever asks has the
+//! driver tell the events' times. The host's times become the device's by what must have been: the device says when a command was
+//! queued, which is between the host's times before and after the call, and a host task began after what it waited for had ended.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START};
+
+use super::values::Values;
+use crate::cl::event::DriverEvent;
+use crate::error::DriverError;
+use crate::graph::{Flat, GraphId, Node, NodeKind};
+use crate::ir::{Grid, NodeId, Op};
+use crate::plan::{Path, Plan};
+
+/// When a submission and its nodes ran, in nanoseconds of one clock. Times of submissions of one device can be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Profile {
+    /// Whose clock it is.
+    pub clock: Clock,
+    /// When the submission was made.
+    pub submit: u64,
+    /// When its first node started.
+    pub start: u64,
+    /// When its last node ended.
+    pub end: u64,
+    /// The nodes that ran, in the order of their starts.
+    pub nodes: Vec<NodeProfile>,
+    /// The device.
+    pub device: String,
+}
+
+/// When a node ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeProfile {
+    /// The node of the graph that was finalized.
+    pub node: Node,
+    /// Of a node in a sub-graph: which, in the order of nodes of what that was written out to.
+    pub inside: Option<usize>,
+    /// What it does.
+    pub kind: NodeKind,
+    /// A kernel's name, or what else the node does.
+    pub name: String,
+    /// What the program calls it.
+    pub label: Option<String>,
+    /// Where it ran.
+    pub runner: Runner,
+    /// The work-items of a kernel, by dimension.
+    pub range: Vec<usize>,
+    /// When it was enqueued; for the host's work, when it began.
+    pub queued: u64,
+    /// When it started.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+}
+
+/// Whose clock times are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Clock {
+    /// The device's. Times of the host are moved to it by a few microseconds at worst.
+    Device,
+    /// The host's, from some time on: the submission had no command for the device.
+    Host,
+}
+
+/// Where a node ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Runner {
+    /// On the device, by this path.
+    Device(Path),
+    /// On the host.
+    Host,
+}
+
+impl NodeProfile {
+    /// How long it ran.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::from_nanos(self.end.saturating_sub(self.start))
+    }
+
+    /// Its label, or else its name.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Device => "device",
+            Self::Host => "host",
+        })
+    }
+}
+
+impl fmt::Display for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(path) => path.fmt(f),
+            Self::Host => f.write_str("host"),
+        }
+    }
+}
+
+impl Profile {
+    /// Time from the start of the first node to the end of the last.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::from_nanos(self.end.saturating_sub(self.start))
+    }
+
+    /// The nodes summed up by [title](NodeProfile::title), what took longest first: title, how many, and how long all of them.
+    #[must_use]
+    pub fn by_title(&self) -> Vec<(&str, usize, Duration)> {
+        let mut sums: Vec<(&str, usize, Duration)> = Vec::new();
+        let mut sorted: Vec<&NodeProfile> = self.nodes.iter().collect();
+        sorted.sort_by_key(|node| node.title());
+        for node in sorted {
+            match sums.last_mut() {
+                Some((title, count, sum)) if *title == node.title() => {
+                    *count += 1;
+                    *sum += node.duration();
+                }
+                _ => sums.push((node.title(), 1, node.duration())),
+            }
+        }
+        sums.sort_by_key(|(_, _, sum)| std::cmp::Reverse(*sum));
+        sums
+    }
+}
+
+/// Microseconds.
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+/// Two tables, in microseconds: what was summed up by title, and the nodes in the order of their starts, from that of the first.
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.duration().as_nanos().max(1) as f64;
+        let share = |time: Duration| 100.0 * time.as_nanos() as f64 / all;
+        writeln!(f, "device   {}, {} clock", self.device, self.clock)?;
+        writeln!(
+            f,
+            "time     {:.1} us from the first start to the last end, {:.1} us from submit to the first start",
+            us(self.end.saturating_sub(self.start)),
+            us(self.start.saturating_sub(self.submit))
+        )?;
+        writeln!(f, "\n{:>10} {:>6} {:>7} {:>10}  title", "us", "share", "count", "us each")?;
+        for (title, count, sum) in self.by_title() {
+            let (us, mean) = (us(sum.as_nanos() as u64), us(sum.as_nanos() as u64) / count as f64);
+            writeln!(f, "{us:>10.1} {:>5.1}% {count:>7} {mean:>10.1}  {title}", share(sum))?;
+        }
+        writeln!(f, "\n{:>10} {:>10} {:>10} {:>6}  node", "start", "end", "us", "share")?;
+        for node in &self.nodes {
+            let (start, end) = (node.start.saturating_sub(self.start), node.end.saturating_sub(self.start));
+            let (time, share) = (us(node.end.saturating_sub(node.start)), share(node.duration()));
+            write!(f, "{:>10.1} {:>10.1} {time:>10.1} {share:>5.1}%  {}", us(start), us(end), node.node.index())?;
+            if let Some(inside) = node.inside {
+                write!(f, ".{inside}")?;
+            }
+            write!(f, " {}", node.name)?;
+            if let Some(label) = &node.label {
+                write!(f, " ({label})")?;
+            }
+            if !node.range.is_empty() {
+                write!(f, " {:?}", node.range)?;
+            }
+            writeln!(f, " by {}", node.runner)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the planned nodes of an executable are called.
+pub(super) struct Names {
+    device: String,
+    steps: Vec<Name>,
+    tasks: Vec<Name>,
+}
+
+#[derive(Clone)]
+struct Name {
+    node: Node,
+    inside: Option<usize>,
+    kind: NodeKind,
+    label: Option<Arc<str>>,
+}
+
+impl Names {
+    pub(super) fn new(graph: GraphId, flat: &Flat, device: &str, plan: &Plan) -> Self {
+        let tables = &flat.tables;
+        let written = flat.origins.written();
+        let name = |id: NodeId| {
+            let origin = flat.origins.of(id).node;
+            // The first node of a sub-graph is its entry.
+            let first = written.as_ref().map(|written| written[origin.index()]);
+            let inside = first.filter(|(_, count)| *count > 1).map(|(first, _)| id.index() - first.index() - 1);
+            let (kind, label) = (NodeKind::of(tables.ir.op(id)), tables.labels.get(&id).cloned());
+            Name { node: Node::new(graph, origin), inside, kind, label }
+        };
+        Self {
+            device: device.to_owned(),
+            steps: plan.steps.iter().map(|step| name(step.node)).collect(),
+            tasks: plan.tasks.iter().map(|task| name(task.node)).collect(),
+        }
+    }
+}
+
+/// What a submission takes down.
+pub(super) struct Log {
+    names: Arc<Names>,
+    submit: Instant,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    commands: Vec<Command>,
+    host: Vec<HostWork>,
+    /// The command that is being enqueued: since when, and a marker before it where it is more than one.
+    begun: Option<(Instant, Option<DriverEvent>)>,
+}
+
+struct HostWork {
+    task: usize,
+    /// What it waited for.
+    after: Option<DriverEvent>,
+    begin: Instant,
+    end: Instant,
+}
+
+struct Command {
+    step: usize,
+    path: Path,
+    /// A kernel's name and range: an update may bring others.
+    launch: Option<(Arc<str>, Grid)>,
+    /// What is complete when it starts, where its event does not tell.
+    before: Option<DriverEvent>,
+    event: DriverEvent,
+    /// Before and after it was enqueued.
+    enqueued: (Instant, Instant),
+}
+
+impl Log {
+    pub(super) fn new(names: &Arc<Names>) -> Self {
+        // Before the first time.
+        epoch();
+        Self { names: Arc::clone(names), submit: Instant::now(), entries: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A command is going to be enqueued, behind a marker where it is more than one.
+    pub(super) fn begin(&self, before: Option<DriverEvent>) {
+        self.lock().begun = Some((Instant::now(), before));
+    }
+
+    /// It was.
+    pub(super) fn took(&self, values: &Values, plan: &Plan, step: usize, event: &DriverEvent) {
+        let now = Instant::now();
+        let op = values.op(&plan.steps[step]);
+        let mut entries = self.lock();
+        let Some((begin, before)) = entries.begun.take() else { return };
+        if op.is_noop() {
+            return;
+        }
+        let launch = match op {
+            Op::Kernel { kernel, grid, .. } => {
+                Some((Arc::clone(&values.tables.ir.kernels[kernel.index()].name), *grid))
+            }
+            _ => None,
+        };
+        let segment = plan.segments.partition_point(|segment| segment.steps.end <= step);
+        let path = plan.segments.get(segment).map_or(Path::Replay, |segment| segment.path);
+        let enqueued = (begin, now);
+        entries.commands.push(Command { step, path, launch, before, event: event.clone(), enqueued });
+    }
+
+    /// The host has done something behind an event, from then up to now.
+    pub(super) fn host(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
+        self.lock().host.push(HostWork { task, after, begin, end: Instant::now() });
+    }
+
+    /// Nanoseconds since the submission was made, or before.
+    fn since_submit(&self, instant: Instant) -> i128 {
+        let later = instant.saturating_duration_since(self.submit).as_nanos() as i128;
+        later - self.submit.saturating_duration_since(instant).as_nanos() as i128
+    }
+
+    /// When the submission was made by the device's clock. None without a command that would tell.
+    fn submit_by_device(&self, entries: &Entries) -> Result<Option<i128>, DriverError> {
+        let (mut least, mut most) = (i128::MIN, i128::MAX);
+        for command in entries.commands.iter().filter(|command| command.before.is_none()) {
+            let queued = i128::from(command.event.time(CL_PROFILING_COMMAND_QUEUED)?);
+            least = least.max(queued - self.since_submit(command.enqueued.1));
+            most = most.min(queued - self.since_submit(command.enqueued.0));
+        }
+        if most == i128::MAX {
+            return Ok(None);
+        }
+        for work in &entries.host {
+            let Some(after) = &work.after else { continue };
+            least = least.max(i128::from(after.time(CL_PROFILING_COMMAND_END)?) - self.since_submit(work.begin));
+        }
+        // A driver may be wrong by a little: then what is known to have come first does.
+        Ok(Some(if least <= most { (least + most) / 2 } else { least }))
+    }
+
+    /// Has the driver tell the times.
+    pub(super) fn read(&self) -> Result<Profile, DriverError> {
+        let entries = self.lock();
+        let by_device = self.submit_by_device(&entries)?;
+        let clock = if by_device.is_some() { Clock::Device } else { Clock::Host };
+        let submit = by_device.unwrap_or_else(|| -self.since_submit(epoch()));
+        let time = |instant: Instant| u64::try_from(submit + self.since_submit(instant)).unwrap_or_default();
+        let mut nodes = Vec::with_capacity(entries.commands.len() + entries.host.len());
+        for command in &entries.commands {
+            let first = command.before.as_ref().unwrap_or(&command.event);
+            let start = if command.before.is_some() { CL_PROFILING_COMMAND_END } else { CL_PROFILING_COMMAND_START };
+            let (queued, start) = (first.time(CL_PROFILING_COMMAND_QUEUED)?, first.time(start)?);
+            let end = command.event.time(CL_PROFILING_COMMAND_END)?;
+            let name = &self.names.steps[command.step];
+            let mut node = name.profile(Runner::Device(command.path), queued, start, end);
+            if let Some((kernel, grid)) = &command.launch {
+                node.name = kernel.to_string();
+                node.range = grid.global[..grid.dims as usize].to_vec();
+            }
+            nodes.push(node);
+        }
+        for HostWork { task, begin, end, .. } in &entries.host {
+            let begin = time(*begin);
+            nodes.push(self.names.tasks[*task].profile(Runner::Host, begin, begin, time(*end)));
+        }
+        nodes.sort_by_key(|node| (node.start, node.end, node.node));
+        let submit = time(self.submit);
+        let start = nodes.first().map_or(submit, |node| node.start);
+        let end = nodes.iter().map(|node| node.end).max().unwrap_or(submit);
+        Ok(Profile { clock, submit, start, end, nodes, device: self.names.device.clone() })
+    }
+}
+
+/// Where the host's clock starts.
+fn epoch() -> Instant {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    *EPOCH.get_or_init(Instant::now)
+}
+
+impl Name {
+    fn profile(&self, runner: Runner, queued: u64, start: u64, end: u64) -> NodeProfile {
+        let Self { node, inside, kind, label } = self;
+        NodeProfile {
+            node: *node,
+            inside: *inside,
+            kind: *kind,
+            name: kind.to_string(),
+            label: label.as_ref().map(|label| label.to_string()),
+            runner,
+            range: Vec::new(),
+            queued,
+            start,
+            end,
+        }
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Log({} commands)", self.lock().commands.len())
+    }
+}
