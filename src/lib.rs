@@ -76,6 +76,7 @@
 mod caps;
 mod cl;
 mod device_global;
+mod drawing;
 mod env;
 mod error;
 mod exec;

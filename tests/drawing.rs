@@ -2,8 +2,34 @@
 
 mod common;
 
-use clgraph::{BuildCause, Detail};
+use clgraph::{BuildCause, Detail, Finalize, Graph, Path};
 use common::{Bench, cause};
+
+/// How often a text is in a drawing, whose lines do not matter.
+fn count(svg: &str, what: &str) -> usize {
+    svg.replace('\n', "").matches(what).count()
+}
+
+/// Boxes have rounded corners, and nothing else has.
+fn boxes(svg: &str) -> usize {
+    count(svg, "rx=\"4\"")
+}
+
+/// A fork and a join around a host task, and a sub-graph.
+fn fork(bench: &Bench) -> Graph {
+    let (a, b) = (bench.buffer(&[0; 64]), bench.buffer(&[0; 64]));
+    let graph = bench.graph();
+    graph.fill(&a, 1).label("left <&> \"half\"").add().unwrap();
+    graph.fill(&b, 2).add().unwrap();
+    graph.host_task(|_| ()).reads(&a).reads(&b).label("decide").add().unwrap();
+    let child = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { child.kernel(&bench.kernel("stir")).read_write(&a).range(64).add() }.unwrap();
+    child.copy(&a, &b).add().unwrap();
+    let child = child.finalize(Finalize::new()).unwrap();
+    graph.sub_graph(&child).label("the rest").after_all_leaves().add().unwrap();
+    graph
+}
 
 /// Rule Q3
 #[test]
@@ -63,12 +89,88 @@ fn print_graph_writes_dot_with_kinds_numbers_and_names() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), verbose);
 
     let svg = folder.join("graph.svg");
-    let why = "its extension must be `dot`".to_owned();
-    assert_eq!(cause(graph.print_graph(&svg, Detail::Brief)), BuildCause::File { path: svg.clone(), why });
-    assert!(!svg.exists());
+    graph.print_graph(&svg, Detail::Verbose).unwrap();
+    assert_eq!(std::fs::read_to_string(&svg).unwrap(), graph.to_svg(Detail::Verbose).unwrap());
+    let png = folder.join("graph.png");
+    let why = "its extension must be `dot` or `svg`".to_owned();
+    assert_eq!(cause(graph.print_graph(&png, Detail::Brief)), BuildCause::File { path: png.clone(), why });
+    assert!(!png.exists());
     let BuildCause::File { path, .. } = cause(graph.print_graph(folder.join("none/graph.dot"), Detail::Brief)) else {
         panic!("a folder that does not exist cannot be written to")
     };
     assert!(path.ends_with("none/graph.dot"));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Rule Q3
+#[test]
+fn a_graph_as_svg_has_its_nodes_edges_labels_and_kinds() {
+    let bench = Bench::new();
+    let graph = fork(&bench);
+    let svg = graph.to_svg(Detail::Brief).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    assert_eq!((boxes(&svg), count(&svg, "marker-end")), (4, 4), "{svg}");
+    for part in ["left &lt;&amp;&gt; \"half\"", "1 fill", "2 host task", "the rest", "4 nodes, 4 edges", ">sub-graph<"]
+    {
+        assert!(count(&svg, part) > 0, "{part} in {svg}");
+    }
+    // What a node is in full is told where one points at it; in the picture only where that is asked for.
+    assert_eq!(count(&svg, "pattern of 4 bytes"), 2);
+    assert_eq!(count(&graph.to_svg(Detail::Verbose).unwrap(), "pattern of 4 bytes"), 4);
+    let empty = bench.graph().to_svg(Detail::Brief).unwrap();
+    assert_eq!(boxes(&empty), 0);
+}
+
+/// Rules Q3, Q2
+#[test]
+fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
+    let bench = Bench::new();
+    let graph = fork(&bench);
+    for path in [Path::Native, Path::Replay] {
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        let svg = executable.to_svg(None).unwrap();
+        // The sub-graph is written out, between where it begins and ends.
+        assert_eq!(boxes(&svg), 7, "{svg}");
+        assert_eq!((count(&svg, ">the rest<"), count(&svg, "3 begins"), count(&svg, "3.1 copy")), (2, 1, 2));
+        let native = executable.report().segments.iter().any(|segment| segment.path == Path::Native);
+        assert_eq!(
+            (count(&svg, ">command buffer 0<"), count(&svg, ">replay<"), count(&svg, ">host<")),
+            (usize::from(native), usize::from(!native), 1)
+        );
+        assert!(!svg.contains("of the longest time"));
+    }
+    let executable = graph.finalize(Finalize::new().profiling()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait().unwrap();
+    let profile = run.profile().unwrap();
+    let svg = executable.to_svg(Some(&profile)).unwrap();
+    // In the box, and where one points at it.
+    assert_eq!((count(&svg, " us, "), svg.contains("of the longest time")), (2 * profile.nodes.len(), true), "{svg}");
+
+    let folder = std::env::temp_dir().join(format!("clgraph-drawing-exec-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("graph.svg");
+    executable.print_graph(&file, Some(&profile)).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), svg);
+    let wrong = executable.print_graph(folder.join("graph.dot"), None);
+    assert!(matches!(cause(wrong), BuildCause::File { why, .. } if why == "its extension must be `svg`"));
+    std::fs::remove_dir_all(folder).unwrap();
+    // Times of another graph.
+    let other = fork(&bench).finalize(Finalize::new()).unwrap();
+    assert!(matches!(cause(other.to_svg(Some(&profile))), BuildCause::OtherGraph { .. }));
+}
+
+/// Rule Q3
+#[test]
+fn more_nodes_than_anybody_could_look_at_are_not_drawn() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    for _ in 0..5_000 {
+        graph.empty().add().unwrap();
+    }
+    assert_eq!(boxes(&graph.to_svg(Detail::Brief).unwrap()), 5_000);
+    graph.empty().add().unwrap();
+    let error = graph.to_svg(Detail::Brief);
+    assert_eq!(cause(error), BuildCause::TooManyToDraw { nodes: 5_001, most: 5_000 });
+    assert!(cause(graph.finalize(Finalize::new()).unwrap().to_svg(None)).to_string().contains("write `.dot`"));
 }

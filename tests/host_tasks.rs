@@ -811,7 +811,7 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
     let other = graph.host_task(|_| ()).reads(&b);
     assert!(text(graph.host_task_group([say("one"), other])).contains("host task 1 of a command group"));
     let after = say("one").after(first);
-    assert!(text(graph.host_task_group([after])).contains("give `after` to the node"));
+    assert!(text(graph.host_task_group([after])).contains("give `after` and `label` to the node"));
     let foreign = graph.host_task(|_| ()).reads(&elsewhere_buffer());
     assert!(text(graph.host_task_group([foreign])).contains("another"));
     let unlike = bench.graph();
@@ -923,4 +923,24 @@ fn a_graph_that_waits_for_a_task_does_not_keep_a_processor_busy() {
     let share =
         text.lines().find_map(|line| line.split_once("RESULT ")).and_then(|(_, share)| share.parse::<f64>().ok());
     assert!(share.is_some_and(|share| share < 0.01), "{share:?} of a core: {text}");
+}
+
+/// Rule S4: a result's memory is free for the next submission as soon as the last handle is gone, also while clgraph's own threads
+/// are not done with the submission before.
+#[test]
+fn one_result_slot_is_enough_for_who_waits_and_lets_go() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let a = bench.buffer(&[7; LEN]);
+    let read = graph.read(&a).add().unwrap();
+    graph.host_task(|_| ()).after(read).add().unwrap();
+    let executable = graph.finalize(Finalize::new().result_slots(1)).unwrap();
+    for _ in 0..300 {
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(run.get(&read).unwrap()[0], 7);
+    }
+    let held = executable.submit(&bench.queue).unwrap();
+    assert!(matches!(failure(executable.submit(&bench.queue).map(drop)), SubmitError::NoSlot { slots: 1, .. }));
+    held.wait().unwrap();
 }

@@ -813,7 +813,9 @@ fn a_group_that_cannot_be_is_refused() {
         let wrong = text(graph.command_group([launch(&field.a), graph.kernel(&stir).range(1)]));
         assert!(wrong.contains("takes 1 arguments"), "{wrong}");
         let empty = graph.empty().add().unwrap();
-        assert!(text(graph.command_group([launch(&field.a).after(empty)])).contains("give `after` to the node"));
+        assert!(
+            text(graph.command_group([launch(&field.a).after(empty)])).contains("give `after` and `label` to the node")
+        );
         // The same accesses in another order.
         let one = graph.kernel(&add).read_write(&field.a).read(&field.b).range(LEN);
         let two = graph.kernel(&scale).read(&field.b).read_write(&field.a).arg(3_u32).range(LEN);

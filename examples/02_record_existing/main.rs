@@ -15,14 +15,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use clgraph::{Detail, Finalize, Graph, Queue};
+use clgraph::{Finalize, Graph, Queue};
 use picture::Photo;
 
 const SOURCE: &str = include_str!("../../kernels-cl/heat.cl");
 /// Steps of the simulation.
 const STEPS: usize = 300;
-/// Nodes of the graph that are drawn: the first ones, which are like the others.
-const DRAWN: usize = 24;
 /// Steps from one row of the history to the next.
 const EVERY: usize = 5;
 /// How much of the difference flows in a step, where everything conducts.
@@ -102,7 +100,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     picture::save(&files[0], &hot, width)?;
     picture::save(&files[1], &cooled, width)?;
     picture::save(&files[2], &history, width)?;
-    fs::write(&files[3], picture::draw(&graph.to_dot(Detail::Brief), DRAWN)?)?;
+    executable.print_graph(&files[3], None)?;
 
     println!("agreement  the same to the last bit by opencl3, by the queue, and by the recorded graph");
     println!("opencl3    {:.2?} (median of {ROUNDS})", median(&mut by_opencl3));
@@ -110,7 +108,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("graph      {:.2?}", median(&mut by_graph));
     println!("pictures   {}, {}", files[0].display(), files[1].display());
     println!("           {} (the middle row, from top to bottom over time)", files[2].display());
-    println!("           {} (the first {DRAWN} nodes of the graph)", files[3].display());
+    println!("           {} (the graph)", files[3].display());
     Ok(())
 }
 

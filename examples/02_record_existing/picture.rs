@@ -1,11 +1,9 @@
-//! Photographs in, heat maps out, and the graph as a drawing.
+//! Photographs in, heat maps out.
 
 use std::error::Error;
 use std::path::Path;
 
 use image::{ImageReader, RgbImage};
-use layout::backends::svg::SVGWriter;
-use layout::gv::{DotParser, GraphBuilder};
 
 pub struct Photo {
     pub width: usize,
@@ -41,23 +39,4 @@ pub fn save(path: &Path, values: &[f32], width: usize) -> Result<(), Box<dyn Err
     let height = values.len() / width.max(1);
     let image = RgbImage::from_raw(width as u32, height as u32, bytes.collect());
     Ok(image.ok_or("the picture has the wrong size")?.save(path)?)
-}
-
-/// The first nodes of a graph in DOT, and the edges between them, as SVG.
-pub fn draw(dot: &str, nodes: usize) -> Result<String, Box<dyn Error>> {
-    let numbers = |line: &str| -> Vec<usize> {
-        let words = line.split(|c: char| c.is_whitespace() || c == '[' || c == '-' || c == '>');
-        words
-            .take_while(|word| !word.contains('"') && !word.contains('='))
-            .filter_map(|word| word.parse().ok())
-            .collect()
-    };
-    let shown = |line: &&str| numbers(line).iter().all(|number| *number < nodes);
-    let part: String = dot.lines().filter(shown).map(|line| format!("{line}\n")).collect();
-    let graph = DotParser::new(&part).process()?;
-    let mut builder = GraphBuilder::new();
-    builder.visit_graph(&graph);
-    let mut writer = SVGWriter::new();
-    builder.get().do_it(false, false, false, &mut writer);
-    Ok(writer.finalize())
 }

@@ -366,6 +366,16 @@ pub enum BuildCause {
         /// Bytes of the result.
         bytes: usize,
     },
+    /// A graph with so many nodes that nobody could look at the drawing.
+    #[error(
+        "it has {nodes} nodes, and drawings of more than {most} are of no use: write `.dot`, or draw parts as graphs of their own"
+    )]
+    TooManyToDraw {
+        /// Nodes of it, those of sub-graphs too where it was finalized.
+        nodes: usize,
+        /// As many as can be drawn.
+        most: usize,
+    },
     /// A file that cannot be written.
     #[error("cannot write {}: {why}", path.display())]
     File {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::lane::{Frozen, Refused};
-use super::submission::{Keep, State, Submission};
+use super::submission::{Keep, Results, State, Submission};
 use super::tour::Tour;
 use super::walk::{Ends, Hands, Want};
 use super::{Inner, external};
@@ -78,8 +78,8 @@ impl Deferred {
         Arc::new(Self { state, count: Mutex::new(count) })
     }
 
-    pub(super) fn submission(&self) -> Submission {
-        Submission::new(Arc::clone(&self.state))
+    pub(super) fn submission(&self, results: Results) -> Submission {
+        Submission::new(Arc::clone(&self.state), results)
     }
 
     fn lock(&self) -> MutexGuard<'_, Countdown> {

@@ -9,7 +9,7 @@ use super::finalize;
 use super::follow::Old;
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
-use super::submission::{Keep, Stage, State, Submission};
+use super::submission::{Keep, Results, Stage, State, Submission};
 use super::turns::{Running, Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
 use super::values::Values;
@@ -86,7 +86,7 @@ pub(super) enum Accepted {
     /// It is enqueued; somebody may look at it.
     Enqueued(Option<Submission>),
     /// It waits for these.
-    Deferred { deferred: Arc<Deferred>, blockers: Vec<Blocker> },
+    Deferred { deferred: Arc<Deferred>, results: Results, blockers: Vec<Blocker> },
 }
 
 /// A caller's queue that is held for a deferred submission.
@@ -212,8 +212,9 @@ impl Lane {
         if blockers.is_empty() && exec.plan.tasks.is_empty() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut turns, queue, waits, hands, observed)?));
         }
+        let results = exec.held_results(&hands);
         let deferred = self.defer(exec, &mut turns, queue, &waits, hands)?;
-        Ok(Accepted::Deferred { deferred, blockers })
+        Ok(Accepted::Deferred { deferred, results, blockers })
     }
 
     fn let_go(&mut self, inputs: Inputs) {
@@ -402,7 +403,7 @@ impl Lane {
         hands: Hands,
         observed: bool,
     ) -> Result<Option<Submission>> {
-        let results = if observed { exec.held_results(&hands) } else { Vec::new() };
+        let results = if observed { exec.held_results(&hands) } else { None };
         let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
         let properties = queue.properties();
         let (target, ends) = if properties.out_of_order || (hands.log.is_some() && !properties.profiling) {
@@ -442,8 +443,8 @@ impl Lane {
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone() };
-        let state = State::new(exec.context.clone(), results, keep, stage, last).with_log(log);
-        Ok(Some(Submission::new(Arc::new(state))))
+        let state = State::new(exec.context.clone(), keep, stage, last).with_log(log);
+        Ok(Some(Submission::new(Arc::new(state), results)))
     }
 
     /// Holds the caller's queue with a gate, and leaves the rest to the watcher.
@@ -455,7 +456,6 @@ impl Lane {
         waits: &Waits,
         hands: Hands,
     ) -> Result<Arc<Deferred>> {
-        let results = exec.held_results(&hands);
         let keep = Arc::new(Keep::default());
         let held = self.hold(exec, queue, waits);
         let Held { own, entered, gate, left } = match held {
@@ -467,7 +467,7 @@ impl Lane {
         };
         let frozen = self.freeze(exec, &own);
         self.leftovers.flush.push(queue.clone());
-        let state = State::new(exec.context.clone(), results, Arc::clone(&keep), Stage::Deferred, left);
+        let state = State::new(exec.context.clone(), Arc::clone(&keep), Stage::Deferred, left);
         let state = Arc::new(state.with_log(hands.log.clone()));
         turns.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { frozen, entered, hands, keep, gate }))
@@ -518,8 +518,9 @@ fn record_for(exec: &Inner, values: &Values, properties: QueueProperties) -> Res
 
 impl Inner {
     /// The results that a submission holds, by read.
-    fn held_results(&self, hands: &Hands) -> Vec<(Part, Arc<Slot>)> {
+    fn held_results(&self, hands: &Hands) -> Results {
         let part = |of: &Origin| Part { node: self.node(of.node), index: of.part };
-        self.ports.results().iter().zip(&hands.slots).map(|(of, slot)| (part(of), Arc::clone(slot))).collect()
+        let held = self.ports.results().iter().zip(&hands.slots).map(|(of, slot)| (part(of), Arc::clone(slot)));
+        (!hands.slots.is_empty()).then(|| held.collect())
     }
 }

@@ -2,6 +2,7 @@
 
 mod arena;
 mod deferred;
+mod drawing;
 mod dump;
 mod external;
 mod finalize;

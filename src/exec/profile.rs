@@ -230,8 +230,11 @@ struct Entries {
     commands: Vec<Command>,
     host: Vec<HostWork>,
     /// The command that is being enqueued: since when, and a marker before it where it is more than one.
-    begun: Option<(Instant, Option<DriverEvent>)>,
+    begun: Option<(Instant, Option<Marker>)>,
 }
+
+/// An event, and when the host began and ended to enqueue it.
+type Marker = (DriverEvent, (Instant, Instant));
 
 struct HostWork {
     task: usize,
@@ -247,8 +250,10 @@ struct Command {
     /// A kernel's name and range: an update may bring others.
     launch: Option<(Arc<str>, Grid)>,
     /// What is complete when it starts, where its event does not tell.
-    before: Option<DriverEvent>,
+    before: Option<Marker>,
     event: DriverEvent,
+    /// It is no native command, whose event is another command's.
+    is_one: bool,
     /// Before and after it was enqueued.
     enqueued: (Instant, Instant),
 }
@@ -265,7 +270,7 @@ impl Log {
     }
 
     /// A command is going to be enqueued, behind a marker where it is more than one.
-    pub(super) fn begin(&self, before: Option<DriverEvent>) {
+    pub(super) fn begin(&self, before: Option<Marker>) {
         self.lock().begun = Some((Instant::now(), before));
     }
 
@@ -287,7 +292,8 @@ impl Log {
         let segment = plan.segments.partition_point(|segment| segment.steps.end <= step);
         let path = plan.segments.get(segment).map_or(Path::Replay, |segment| segment.path);
         let enqueued = (begin, now);
-        entries.commands.push(Command { step, path, launch, before, event: event.clone(), enqueued });
+        let is_one = !matches!(op, Op::Native { .. });
+        entries.commands.push(Command { step, path, launch, before, event: event.clone(), is_one, enqueued });
     }
 
     /// The host has done something behind an event, from then up to now.
@@ -304,10 +310,14 @@ impl Log {
     /// When the submission was made by the device's clock. None without a command that would tell.
     fn submit_by_device(&self, entries: &Entries) -> Result<Option<i128>, DriverError> {
         let (mut least, mut most) = (i128::MIN, i128::MAX);
-        for command in entries.commands.iter().filter(|command| command.before.is_none()) {
-            let queued = i128::from(command.event.time(CL_PROFILING_COMMAND_QUEUED)?);
-            least = least.max(queued - self.since_submit(command.enqueued.1));
-            most = most.min(queued - self.since_submit(command.enqueued.0));
+        for command in &entries.commands {
+            let own = command.is_one.then_some((&command.event, command.enqueued));
+            let marker = command.before.as_ref().map(|(event, enqueued)| (event, *enqueued));
+            for (event, (before, after)) in own.into_iter().chain(marker) {
+                let queued = i128::from(event.time(CL_PROFILING_COMMAND_QUEUED)?);
+                least = least.max(queued - self.since_submit(after));
+                most = most.min(queued - self.since_submit(before));
+            }
         }
         if most == i128::MAX {
             return Ok(None);
@@ -329,9 +339,13 @@ impl Log {
         let time = |instant: Instant| u64::try_from(submit + self.since_submit(instant)).unwrap_or_default();
         let mut nodes = Vec::with_capacity(entries.commands.len() + entries.host.len());
         for command in &entries.commands {
-            let first = command.before.as_ref().unwrap_or(&command.event);
+            let first = command.before.as_ref().map_or(&command.event, |(marker, _)| marker);
             let start = if command.before.is_some() { CL_PROFILING_COMMAND_END } else { CL_PROFILING_COMMAND_START };
-            let (queued, start) = (first.time(CL_PROFILING_COMMAND_QUEUED)?, first.time(start)?);
+            let (queued, mut start) = (first.time(CL_PROFILING_COMMAND_QUEUED)?, first.time(start)?);
+            if command.is_one {
+                // The marker may have been through before the command came.
+                start = start.max(command.event.time(CL_PROFILING_COMMAND_QUEUED)?);
+            }
             let end = command.event.time(CL_PROFILING_COMMAND_END)?;
             let name = &self.names.steps[command.step];
             let mut node = name.profile(Runner::Device(command.path), queued, start, end);

@@ -33,10 +33,14 @@ pub struct Submission(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    Run(Arc<State>),
+    /// With its results, which nobody else holds: they are free for other submissions when the last handle is gone.
+    Run(Arc<State>, Results),
     /// The queue recorded: the executable, or a host task, is a node, and nothing runs.
     Recorded(NodeEvent, Option<Executable>),
 }
+
+/// By read, in the order of reads. None without reads.
+pub(super) type Results = Option<Arc<[(Part, Arc<Slot>)]>>;
 
 /// Where a submission has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +59,6 @@ pub enum Progress {
 /// What a submission's owner and the watcher share.
 pub(super) struct State {
     pub(super) context: Context,
-    /// By read.
-    results: Vec<(Part, Arc<Slot>)>,
     /// Input of this submission, gone when it has ended.
     inputs: Arc<Keep>,
     /// An event that is complete when the submission is, whatever becomes of it.
@@ -117,15 +119,9 @@ pub(super) enum Stage {
 }
 
 impl State {
-    pub(super) fn new(
-        context: Context,
-        results: Vec<(Part, Arc<Slot>)>,
-        inputs: Arc<Keep>,
-        stage: Stage,
-        event: DriverEvent,
-    ) -> Self {
+    pub(super) fn new(context: Context, inputs: Arc<Keep>, stage: Stage, event: DriverEvent) -> Self {
         let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false });
-        Self { context, results, inputs, event, phase, changed: Condvar::new(), log: None }
+        Self { context, inputs, event, phase, changed: Condvar::new(), log: None }
     }
 
     pub(super) fn with_log(self, log: Option<Arc<Log>>) -> Self {
@@ -268,8 +264,8 @@ fn ended(outcome: Result<(), DriverError>) -> Result<()> {
 }
 
 impl Submission {
-    pub(super) fn new(state: Arc<State>) -> Self {
-        Self(Kind::Run(state))
+    pub(super) fn new(state: Arc<State>, results: Results) -> Self {
+        Self(Kind::Run(state, results))
     }
 
     /// One that stands for a node.
@@ -280,7 +276,7 @@ impl Submission {
     /// The run, or the node that it stands for.
     pub(super) fn parts(&self) -> Result<&Arc<State>, &NodeEvent> {
         match &self.0 {
-            Kind::Run(state) => Ok(state),
+            Kind::Run(state, _) => Ok(state),
             Kind::Recorded(event, _) => Err(event),
         }
     }
@@ -294,7 +290,7 @@ impl Submission {
     #[must_use]
     pub fn sub_graph(&self) -> Option<SubGraph> {
         match &self.0 {
-            Kind::Run(_) => None,
+            Kind::Run(..) => None,
             Kind::Recorded(event, executable) => Some(SubGraph::new(event.node, executable.clone()?)),
         }
     }
@@ -414,8 +410,9 @@ impl Submission {
         let node = read.node();
         let part = Part { node, index: read.part() };
         let state = self.state("asked for results")?;
-        let found = state.results.binary_search_by_key(&part, |(of, _)| *of);
-        let (_, slot) = &state.results[found.map_err(|_| SubmitError::NotAResult { node })?];
+        let results = if let Kind::Run(_, Some(results)) = &self.0 { &**results } else { &[] };
+        let found = results.binary_search_by_key(&part, |(of, _)| *of);
+        let (_, slot) = &results[found.map_err(|_| SubmitError::NotAResult { node })?];
         match state.stage()? {
             Stage::Done(outcome) => outcome?,
             Stage::Deferred | Stage::Staged(_) | Stage::Enqueued { .. } => {

@@ -58,7 +58,7 @@ impl std::fmt::Debug for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Event(event) => event.fmt(f),
-            Self::Submission(state) => Submission::new(Arc::clone(state)).fmt(f),
+            Self::Submission(state) => Submission::new(Arc::clone(state), None).fmt(f),
             Self::Node(event) => event.fmt(f),
         }
     }
@@ -225,8 +225,8 @@ impl<'a> Submit<'a> {
         leftovers.settle(exec);
         match accepted? {
             Accepted::Enqueued(submission) => Ok(submission),
-            Accepted::Deferred { deferred, blockers } => {
-                let submission = deferred.submission();
+            Accepted::Deferred { deferred, results, blockers } => {
+                let submission = deferred.submission(results);
                 deferred::wait_for(&deferred, blockers);
                 if !observed {
                     submission.on_complete(|outcome| {

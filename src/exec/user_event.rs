@@ -54,7 +54,7 @@ impl UserEvent {
         let context = context.context();
         let gate = Gate::closed(context)?;
         let (keep, event) = (Arc::new(Keep::default()), gate.event().clone());
-        let state = Arc::new(State::new(context.clone(), Vec::new(), keep, Stage::Deferred, event));
+        let state = Arc::new(State::new(context.clone(), keep, Stage::Deferred, event));
         Ok(Self(Arc::new(Inner { state, gate: Mutex::new(Some(gate)), promised: AtomicBool::new(false) })))
     }
 
@@ -85,7 +85,7 @@ impl UserEvent {
     }
 
     fn submission(&self) -> Submission {
-        Submission::new(Arc::clone(&self.0.state))
+        Submission::new(Arc::clone(&self.0.state), None)
     }
 
     /// Blocks until it has ended.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Inner;
 use super::external::External;
@@ -134,7 +135,8 @@ impl Walk<'_> {
     fn replay(&mut self, steps: Range<usize>) -> Result<(), Stopped> {
         for index in steps {
             if self.hands.log.is_some() {
-                self.prepare(index)?;
+                let is_native = matches!(self.values.op(&self.exec.plan.steps[index]), Op::Native { .. });
+                self.prepare(index, is_native)?;
             }
             let to = self.to(index..index + 1);
             match replay::enqueue(self.values, self.hands, index, &self.exec.plan.steps[index], &to) {
@@ -152,15 +154,18 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes down when a step is about to be enqueued. What a native command enqueues is between two markers.
+    /// Takes down when a step is about to be enqueued, behind a marker where its event will not tell when it starts: what a native
+    /// command enqueues is between two markers, and the event of a command buffer tells its end only (PoCL 3.1 to 6.0, Intel's CPU
+    /// runtime).
     #[cold]
-    fn prepare(&mut self, index: usize) -> Result<(), Stopped> {
+    fn prepare(&mut self, index: usize, marked: bool) -> Result<(), Stopped> {
         let Some(log) = &self.hands.log else { return Ok(()) };
-        let mut start = None;
-        if let Op::Native { .. } = self.values.op(&self.exec.plan.steps[index]) {
+        let (mut start, before) = (None, Instant::now());
+        if marked {
             let is_first = index == self.part.steps.start;
             let marker = enqueue::marker(self.queue, if is_first { self.waits } else { &NOTHING });
-            start = Some(marker.map_err(|source| self.stopped(index..index + 1, source, !is_first))?);
+            let marker = marker.map_err(|source| self.stopped(index..index + 1, source, !is_first))?;
+            start = Some((marker, (before, Instant::now())));
             self.waits = &NOTHING;
         }
         log.begin(start);
@@ -169,9 +174,7 @@ impl Walk<'_> {
 
     /// Enqueues the command buffer of some steps, or tells why it cannot run now: then nothing was enqueued.
     fn chunk(&mut self, steps: Range<usize>, chunk: &Chunk) -> Result<Option<DriverError>, Stopped> {
-        if let Some(log) = &self.hands.log {
-            log.begin(None);
-        }
+        self.prepare(steps.start, chunk.buffer.is_some())?;
         let to = self.to(steps.clone());
         let outcome = match &chunk.buffer {
             Some(buffer) => buffer.enqueue(&to),

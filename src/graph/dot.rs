@@ -1,4 +1,4 @@
-//! Drawing a graph, as DOT text for Graphviz.
+//! Drawing a graph: as DOT text for Graphviz, and as SVG.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,8 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::{Graph, NodeKind, Tables};
 use crate::cl::mem::Mem;
-use crate::error::{BuildCause, BuildError, Result};
+use crate::drawing::{self, Picture};
+use crate::error::{BuildCause, BuildError, Error, Result};
 use crate::ir::{Access, Arg, Hint, Mode, NodeId, Op, Pixels, Place, ViewId};
 
 /// How much a drawing tells.
@@ -42,22 +43,75 @@ impl Graph {
         self.lock().to_dot(detail)
     }
 
-    /// Writes the graph to a `.dot` file. An existing file is replaced.
+    /// The graph as SVG, for browsers: a box each node, coloured by kind, with all details where one points at it. Long and thin
+    /// graphs are cut into columns. [`Executable::print_graph`](crate::Executable::print_graph) draws what became of it.
     ///
     /// # Errors
-    /// [`BuildCause::File`] for another extension, or when the file cannot be written.
+    /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes.
+    pub fn to_svg(&self, detail: Detail) -> Result<String> {
+        // Laying out takes a while: not under the lock.
+        let tables = Arc::clone(&self.lock().tables);
+        let edges = tables.ir.topology.petgraph().raw_edges();
+        let edges = edges.iter().map(|edge| (edge.source().index(), edge.target().index())).collect();
+        let boxes = tables.ir.ids().map(|id| tables.picture_of(id, id.index().to_string(), detail)).collect();
+        let counts = format!("{} nodes, {} edges", tables.ir.len(), tables.ir.topology.edge_count());
+        to_svg(Picture { head: vec![counts], boxes, edges, timed: false })
+    }
+
+    /// Writes the graph to a `.dot` or `.svg` file. An existing file is replaced.
+    ///
+    /// # Errors
+    /// [`BuildCause::File`] for another extension, or when the file cannot be written; those of [`to_svg`](Self::to_svg).
     pub fn print_graph(&self, path: impl AsRef<Path>, detail: Detail) -> Result<()> {
         let path = path.as_ref();
-        let fail = |why: String| BuildError::new("drawing", BuildCause::File { path: path.to_path_buf(), why });
-        if path.extension().is_none_or(|extension| extension != "dot") {
-            return Err(fail("its extension must be `dot`".to_owned()).into());
-        }
-        fs::write(path, self.to_dot(detail)).map_err(|error| fail(error.to_string()))?;
-        Ok(())
+        let text = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("dot") => self.to_dot(detail),
+            Some("svg") => self.to_svg(detail)?,
+            _ => return Err(not_written(path, "its extension must be `dot` or `svg`".to_owned())),
+        };
+        write(path, &text)
     }
 }
 
+/// The picture as SVG, if anybody could look at it.
+pub(crate) fn to_svg(picture: Picture) -> Result<String> {
+    let nodes = picture.boxes.len();
+    if nodes > drawing::MOST {
+        let cause = BuildCause::TooManyToDraw { nodes, most: drawing::MOST };
+        return Err(BuildError::new("drawing", cause).into());
+    }
+    Ok(picture.to_svg())
+}
+
+/// Writes a drawing to a file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|error| not_written(path, error.to_string()))
+}
+
+pub(crate) fn not_written(path: &Path, why: String) -> Error {
+    BuildError::new("drawing", BuildCause::File { path: path.to_path_buf(), why }).into()
+}
+
 impl Tables {
+    /// A node in a picture, under a number.
+    pub(crate) fn picture_of(&self, id: NodeId, number: String, detail: Detail) -> drawing::Box {
+        let op = self.ir.op(id);
+        let (name, kind) = (name(self, op), NodeKind::of(op).to_string());
+        let label = self.labels.get(&id);
+        let mut all = vec![format!("{number} {name}")];
+        all.extend(label.map(|label| label.to_string()));
+        describe(self, id, op, &mut all);
+        let mut lines = vec![match label {
+            Some(_) => format!("{number} {name}"),
+            None => format!("{number} {kind}"),
+        }];
+        if detail == Detail::Verbose {
+            describe(self, id, op, &mut lines);
+        }
+        let title = label.unwrap_or(&name).to_string();
+        drawing::Box { title, lines, tooltip: all.join("\n"), kind, ..drawing::Box::default() }
+    }
+
     /// The graph as it is now.
     pub(crate) fn to_dot(&self, detail: Detail) -> String {
         let petgraph = self.ir.topology.petgraph();

@@ -35,6 +35,7 @@ pub(crate) mod transfer;
 pub(crate) use argument::LaunchRef;
 pub use argument::{BufferArg, Pixels, ValueArg};
 pub use dot::Detail;
+pub(crate) use dot::{not_written, to_svg, write};
 pub use external::{EventHandle, EventNode, EventSignal, EventWait};
 pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};

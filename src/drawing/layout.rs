@@ -1,0 +1,355 @@
+//! Where boxes and arrows go. The layers and the order in them are `rust-sugiyama`'s; this file cuts graphs that are long and thin
+//! into columns, puts what is not connected side by side, and has arrows go round boxes.
+
+use std::collections::{HashMap, VecDeque};
+
+use petgraph::stable_graph::{NodeIndex, StableDiGraph};
+use petgraph::visit::{EdgeRef, IntoEdgeReferences};
+use rust_sugiyama::configure::{Config, RankingType};
+
+/// Pixels.
+const GAP: f64 = 26.0;
+/// Between arrows that go past boxes.
+const ARROW_GAP: f64 = 8.0;
+const COLUMN_GAP: f64 = 90.0;
+/// How much wider than tall a picture is to be.
+const ASPECT: f64 = 1.5;
+/// The layout goes as deep into recursion as a column has layers.
+const LAYERS: usize = 300;
+
+/// Where everything is.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    /// The middle of each box.
+    pub(super) places: Vec<(f64, f64)>,
+    pub(super) routes: Vec<Route>,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// The way of an arrow.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    pub(super) points: Vec<(f64, f64)>,
+    /// It goes from one column to another.
+    pub(super) sideways: bool,
+}
+
+/// A part of the picture, with its own corner at 0.
+#[derive(Default)]
+struct Piece {
+    places: Vec<(usize, (f64, f64))>,
+    routes: Vec<Route>,
+    width: f64,
+    height: f64,
+}
+
+/// Lays boxes of the given sizes out.
+pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
+    let layers = layers(sizes.len(), edges);
+    let mut edges: Vec<(usize, usize)> = edges.to_vec();
+    edges.sort_unstable();
+    edges.dedup();
+    let pieces = components(sizes.len(), &edges).into_iter().map(|nodes| component(sizes, &edges, &layers, &nodes));
+    let pieces: Vec<Piece> = pieces.collect();
+    let area: f64 = pieces.iter().map(|piece| (piece.width + GAP) * (piece.height + GAP)).sum();
+    let widest = pieces.iter().map(|piece| piece.width).fold((area * ASPECT).sqrt(), f64::max);
+    let mut all = Layout { places: vec![(0.0, 0.0); sizes.len()], ..Layout::default() };
+    let (mut x, mut y, mut row) = (0.0, 0.0, 0.0_f64);
+    for piece in pieces {
+        if x > 0.0 && x + piece.width > widest + 0.5 {
+            (x, y, row) = (0.0, y + row + GAP, 0.0);
+        }
+        piece.places.iter().for_each(|(node, (at_x, at_y))| all.places[*node] = (at_x + x, at_y + y));
+        all.routes.extend(piece.routes.into_iter().map(|route| moved(route, x, y)));
+        row = row.max(piece.height);
+        (all.width, all.height) = (all.width.max(x + piece.width), all.height.max(y + piece.height));
+        x += piece.width + GAP;
+    }
+    all
+}
+
+fn moved(mut route: Route, x: f64, y: f64) -> Route {
+    route.points.iter_mut().for_each(|point| *point = (point.0 + x, point.1 + y));
+    route
+}
+
+/// How many edges lie before each node, at most. What is on a cycle begins anew.
+fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
+    let (mut next, mut missing) = (vec![Vec::new(); count], vec![0_usize; count]);
+    for (from, to) in edges {
+        next[*from].push(*to);
+        missing[*to] += 1;
+    }
+    let (mut layer, mut done) = (vec![0; count], vec![false; count]);
+    let mut ready: VecDeque<usize> = (0..count).filter(|node| missing[*node] == 0).collect();
+    let mut rest = 0..count;
+    loop {
+        let Some(node) = ready.pop_front().or_else(|| rest.find(|node| !done[*node])) else { return layer };
+        if std::mem::replace(&mut done[node], true) {
+            continue;
+        }
+        for to in next[node].iter().copied().filter(|to| !done[*to]).collect::<Vec<_>>() {
+            layer[to] = layer[to].max(layer[node] + 1);
+            missing[to] -= 1;
+            if missing[to] == 0 {
+                ready.push_back(to);
+            }
+        }
+    }
+}
+
+/// The nodes that are connected, by their first.
+fn components(count: usize, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
+    let mut of: Vec<usize> = (0..count).collect();
+    fn find(of: &mut [usize], mut node: usize) -> usize {
+        while of[node] != node {
+            of[node] = of[of[node]];
+            node = of[node];
+        }
+        node
+    }
+    for (from, to) in edges {
+        let (a, b) = (find(&mut of, *from), find(&mut of, *to));
+        of[a.max(b)] = a.min(b);
+    }
+    let (mut number, mut all) = (HashMap::new(), Vec::<Vec<usize>>::new());
+    for node in 0..count {
+        let first = find(&mut of, node);
+        let at = *number.entry(first).or_insert(all.len());
+        if at == all.len() {
+            all.push(Vec::new());
+        }
+        all[at].push(node);
+    }
+    all
+}
+
+/// Lays out what is connected, in columns if it is long and thin.
+fn component(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], nodes: &[usize]) -> Piece {
+    if let [one] = nodes {
+        let (width, height) = sizes[*one];
+        return Piece { places: vec![(*one, (width / 2.0, height / 2.0))], width, height, ..Piece::default() };
+    }
+    let least = nodes.iter().map(|node| layers[*node]).min().unwrap_or(0);
+    let depth = nodes.iter().map(|node| layers[*node] - least + 1).max().unwrap_or(1);
+    let mut rows: Vec<(f64, f64)> = vec![(0.0, 0.0); depth];
+    for node in nodes {
+        let row = &mut rows[layers[*node] - least];
+        *row = (row.0 + sizes[*node].0 + GAP, row.1.max(sizes[*node].1 + GAP));
+    }
+    let (wide, tall) = (rows.iter().map(|row| row.0).fold(0.0, f64::max), rows.iter().map(|row| row.1).sum::<f64>());
+    let columns =
+        if tall > 2.5 * wide && depth > 24 { (ASPECT * tall / (wide + COLUMN_GAP)).sqrt().ceil() } else { 1.0 };
+    let columns = (columns as usize).clamp(depth.div_ceil(LAYERS), depth.div_ceil(8));
+    let column_of = |node: usize| (layers[node] - least) * columns / depth;
+    let mut members = vec![Vec::new(); columns];
+    nodes.iter().for_each(|node| members[column_of(*node)].push(*node));
+    let is_here: std::collections::HashSet<usize> = nodes.iter().copied().collect();
+    let (mut inside, mut across) = (vec![Vec::new(); columns], Vec::new());
+    for (from, to) in edges.iter().filter(|(from, _)| is_here.contains(from)) {
+        match column_of(*from) == column_of(*to) {
+            true => inside[column_of(*from)].push((*from, *to)),
+            false => across.push((*from, *to)),
+        }
+    }
+    let mut all = Piece::default();
+    for (members, edges) in members.iter().zip(&inside).filter(|(members, _)| !members.is_empty()) {
+        let piece = column(sizes, edges, layers, members);
+        let x = if all.width > 0.0 { all.width + COLUMN_GAP } else { 0.0 };
+        all.places.extend(piece.places.into_iter().map(|(node, (at, y))| (node, (at + x, y))));
+        all.routes.extend(piece.routes.into_iter().map(|route| moved(route, x, 0.0)));
+        (all.width, all.height) = (x + piece.width, all.height.max(piece.height));
+    }
+    let place: HashMap<usize, (f64, f64)> = all.places.iter().copied().collect();
+    for (from, to) in across {
+        let ((x, y), (to_x, to_y)) = (place[&from], place[&to]);
+        let points = vec![(x + sizes[from].0 / 2.0, y), (to_x - sizes[to].0 / 2.0, to_y)];
+        all.routes.push(Route { points, sideways: true });
+    }
+    all
+}
+
+/// More room below layers from which arrows go far sideways: from where on, and how much in all.
+fn steepen(graph: &StableDiGraph<Vertex, ()>, place: &HashMap<NodeIndex, (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut far: Vec<(f64, f64)> = Vec::new();
+    for edge in graph.edge_references() {
+        let (Some((x, y)), Some((to_x, to_y))) = (place.get(&edge.source()), place.get(&edge.target())) else {
+            continue;
+        };
+        far.push((y.min(*to_y), (x - to_x).abs()));
+    }
+    far.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut steps, mut sum) = (Vec::new(), 0.0);
+    for layer in far.chunk_by(|a, b| (a.0 - b.0).abs() < 0.5) {
+        let most = layer.iter().map(|(_, far)| *far).fold(0.0, f64::max);
+        sum += (most * 0.06).clamp(0.0, 3.0 * GAP);
+        steps.extend(layer.first().map(|(y, _)| (*y, sum)));
+    }
+    steps
+}
+
+fn below(steps: &[(f64, f64)], y: f64) -> f64 {
+    let above = steps.partition_point(|(from, _)| *from < y - 0.5);
+    above.checked_sub(1).and_then(|at| steps.get(at)).map_or(0.0, |(_, room)| *room)
+}
+
+/// A box, or a place that an arrow goes through.
+#[derive(Clone, Copy)]
+enum Vertex {
+    Node(usize),
+    Way,
+}
+
+/// Lays out some nodes, all edges of which lead downwards but for those of cycles.
+fn column(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], nodes: &[usize]) -> Piece {
+    let mut graph: StableDiGraph<Vertex, ()> = StableDiGraph::new();
+    let index: HashMap<usize, _> = nodes.iter().map(|node| (*node, graph.add_node(Vertex::Node(*node)))).collect();
+    // Long arrows from one box share a way as far as they can.
+    let mut ways: HashMap<usize, Vec<NodeIndex>> = HashMap::new();
+    let past = |from: usize, to: usize| layers[to].saturating_sub(layers[from] + 1);
+    for (from, to) in edges.iter().filter(|(from, to)| layers[*from] < layers[*to]) {
+        let way = ways.entry(*from).or_default();
+        while way.len() < past(*from, *to) {
+            let next = graph.add_node(Vertex::Way);
+            graph.add_edge(way.last().copied().unwrap_or(index[from]), next, ());
+            way.push(next);
+        }
+        let last = past(*from, *to).checked_sub(1).map_or(index[from], |at| way[at]);
+        graph.add_edge(last, index[to], ());
+    }
+    let size = |vertex: &Vertex| match vertex {
+        Vertex::Node(node) => (sizes[*node].0 + GAP - ARROW_GAP, sizes[*node].1 + GAP - ARROW_GAP),
+        Vertex::Way => (2.0, 2.0),
+    };
+    // What makes a small picture better takes the square of the time, and the cube.
+    let is_small = graph.node_count() < 400;
+    let config = Config {
+        vertex_spacing: ARROW_GAP,
+        ranking_type: if is_small { RankingType::MinimizeEdgeLength } else { RankingType::Up },
+        transpose: is_small,
+        ..Config::default()
+    };
+    let pieces = rust_sugiyama::from_graph(&graph, &|_, vertex| size(vertex), &config);
+    let mut place = HashMap::new();
+    let mut left = 0.0;
+    for (vertices, _, _) in &pieces {
+        let bounds = vertices.iter().filter_map(|(at, (x, _))| Some((*x, size(graph.node_weight(*at)?).0 / 2.0)));
+        let (least, most) =
+            bounds.fold((f64::MAX, f64::MIN), |(least, most), (x, half)| (least.min(x - half), most.max(x + half)));
+        let top = vertices.iter().filter_map(|(at, (_, y))| Some(*y - size(graph.node_weight(*at)?).1 / 2.0));
+        let top = top.fold(f64::MAX, f64::min);
+        place.extend(vertices.iter().map(|(at, (x, y))| (*at, (x - least + left, y - top))));
+        left += most - least + ARROW_GAP;
+    }
+    let steep = steepen(&graph, &place);
+    let at = |vertex| place.get(&vertex).map_or((0.0, 0.0), |(x, y)| (*x, y + below(&steep, *y)));
+    let places: Vec<(usize, (f64, f64))> = nodes.iter().map(|node| (*node, at(index[node]))).collect();
+    let half = |node: &usize| size(&Vertex::Node(*node)).1 / 2.0;
+    let height = places.iter().map(|(node, (_, y))| y + half(node)).fold(0.0, f64::max);
+    let routes = edges.iter().map(|(from, to)| {
+        let way = ways.get(from).map_or(&[][..], |way| &way[..past(*from, *to).min(way.len())]);
+        let ((x, y), (to_x, to_y)) = (at(index[from]), at(index[to]));
+        let mut points = vec![(x, y + sizes[*from].1 / 2.0)];
+        points.extend(way.iter().map(|vertex| at(*vertex)));
+        points.push((to_x, to_y - sizes[*to].1 / 2.0));
+        Route { points, sideways: false }
+    });
+    squeeze(sizes, Piece { routes: routes.collect(), places, width: (left - ARROW_GAP).max(0.0), height })
+}
+
+/// Makes what is empty of boxes from top to bottom narrow: arrows that go far around do not need so much.
+fn squeeze(sizes: &[(f64, f64)], mut piece: Piece) -> Piece {
+    let mut boxes: Vec<(f64, f64)> =
+        piece.places.iter().map(|(node, (x, _))| (x - sizes[*node].0 / 2.0, x + sizes[*node].0 / 2.0)).collect();
+    boxes.push((piece.width, piece.width));
+    boxes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Empty from here to there, and so much less is left of it.
+    let (mut empty, mut end) = (Vec::new(), 0.0_f64);
+    for (left, right) in boxes {
+        if left - end > 3.0 * GAP {
+            empty.push((end, left));
+        }
+        end = end.max(right);
+    }
+    let less = |x: f64| {
+        let of = |(from, to): &(f64, f64)| ((x.min(*to) - from) / (to - from)).max(0.0) * (to - from - 3.0 * GAP);
+        empty.iter().take_while(|(from, _)| *from < x).map(of).sum::<f64>()
+    };
+    piece.places.iter_mut().for_each(|(_, (x, _))| *x -= less(*x));
+    piece.routes.iter_mut().flat_map(|route| &mut route.points).for_each(|(x, _)| *x -= less(*x));
+    piece.width -= less(piece.width);
+    piece
+}
+
+#[cfg(test)]
+mod tests {
+    use quickcheck::QuickCheck;
+
+    use super::*;
+
+    fn check(sizes: &[(f64, f64)], edges: &[(usize, usize)]) {
+        let Layout { places, routes, width, height } = layout(sizes, edges);
+        assert_eq!(places.len(), sizes.len());
+        let corners = |node: usize| {
+            let ((x, y), (wide, tall)) = (places[node], sizes[node]);
+            (x - wide / 2.0, y - tall / 2.0, x + wide / 2.0, y + tall / 2.0)
+        };
+        for node in 0..sizes.len() {
+            let (left, top, right, bottom) = corners(node);
+            assert!(left > -0.5 && top > -0.5 && right < width + 0.5 && bottom < height + 0.5, "{node} is outside");
+            for other in 0..node {
+                let (left2, top2, right2, bottom2) = corners(other);
+                let apart = left > right2 || left2 > right || top > bottom2 || top2 > bottom;
+                assert!(apart, "{node} and {other} overlap");
+            }
+        }
+        let mut distinct = edges.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(routes.len(), distinct.len());
+        for route in &routes {
+            let ends = [route.points.first().unwrap(), route.points.last().unwrap()];
+            for (x, y) in ends {
+                let touches = |node: usize| {
+                    let (left, top, right, bottom) = corners(node);
+                    (left - 1.0..=right + 1.0).contains(x) && (top - 1.0..=bottom + 1.0).contains(y)
+                };
+                assert!((0..sizes.len()).any(touches), "an arrow ends at no box: {x} {y}");
+            }
+        }
+    }
+
+    /// Rule Q3: any graph, also one that is not connected, and with cycles.
+    #[test]
+    fn boxes_of_random_graphs_do_not_overlap_and_arrows_end_at_boxes() {
+        fn draws(widths: Vec<u8>, edges: Vec<(u8, u8)>) {
+            let sizes: Vec<(f64, f64)> =
+                widths.iter().map(|w| (40.0 + f64::from(*w), 20.0 + f64::from(w % 40))).collect();
+            let count = sizes.len();
+            let node = |at: u8| usize::from(at) % count;
+            let edges = edges.iter().filter(|_| count > 0).map(|(a, b)| (node(*a), node(*b))).filter(|(a, b)| a != b);
+            check(&sizes, &edges.collect::<Vec<_>>());
+        }
+        QuickCheck::new().tests(500).quickcheck(draws as fn(Vec<u8>, Vec<(u8, u8)>));
+    }
+
+    /// Rule E3: it does not go as deep as a graph is.
+    #[test]
+    fn long_chains_are_cut_into_columns_and_need_little_stack() {
+        let draw = || {
+            let sizes = vec![(80.0, 40.0); 20_000];
+            let edges: Vec<(usize, usize)> = (1..20_000).map(|node| (node - 1, node)).collect();
+            let Layout { width, height, .. } = layout(&sizes, &edges);
+            assert!(width / height > 0.5 && width / height < 4.0, "{width} x {height}");
+        };
+        std::thread::Builder::new().stack_size(1 << 20).spawn(draw).unwrap().join().unwrap();
+        let shapes = [(3, 1), (100, 2), (400, 7)];
+        for (layers, wide) in shapes {
+            let edges =
+                (0..layers * wide).flat_map(|node| (0..wide).map(move |to| (node, (node / wide + 1) * wide + to)));
+            let edges: Vec<_> = edges.filter(|(_, to)| *to < layers * wide).collect();
+            check(&vec![(60.0, 30.0); layers * wide], &edges);
+        }
+    }
+}
