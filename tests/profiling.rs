@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use clgraph::{
@@ -215,8 +216,10 @@ fn event<'a>(trace: &'a Value, name: &str) -> &'a Value {
 fn a_submission_of_host_tasks_alone_has_the_hosts_clock() {
     let bench = Bench::new();
     let graph = bench.graph();
+    let meet = Arc::new(Barrier::new(2));
     for name in ["one", "two"] {
-        graph.host_task(|_| std::thread::sleep(Duration::from_millis(10))).label(name).add().unwrap();
+        let meet = Arc::clone(&meet);
+        graph.host_task(move |_| drop(meet.wait())).label(name).add().unwrap();
     }
     let executable = graph.finalize(Finalize::new().profiling()).unwrap();
     let (first, second) = (profile(&executable, &bench.queue), profile(&executable, &bench.queue));

@@ -71,7 +71,8 @@ impl Finalize {
     ///
     /// Each command then has an event, goes by itself (in a command buffer of its own, where [`Path::Native`] is asked for; the automatic
     /// path replays), and runs on a queue that profiles: the one submitted to, or one of the executable's. That takes about half a
-    /// microsecond a command more on CPU drivers (`./ci/bench --scenario profiled`), and the gain of command buffers where they would
+    /// microsecond a command more on CPU drivers, nine on an H100, whose driver needs them for the events
+    /// (`./ci/bench --scenario profiled`), and the gain of command buffers where they would
     /// have paid; the kernels themselves take as long as without.
     pub const fn profiling(mut self) -> Self {
         self.profiling = true;
