@@ -333,7 +333,7 @@ fn a_submission_without_its_events_is_refused() {
     assert!(matches!(cause(error), BuildCause::OtherGraph { .. }));
 }
 
-/// Rules X1, S9, H3: by the program, by being dropped, and by a driver's status.
+/// Rules X1, S9, H3: by the program, and by being dropped.
 #[test]
 fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
     for path in PATHS {
@@ -438,6 +438,137 @@ fn an_event_that_never_comes_holds_nobody_else() {
     go.complete().unwrap();
     run.wait().unwrap();
     assert_eq!(steps.content(), (1, 2));
+}
+
+/// Rules X1, E3: what was refused is let go where no lock is held, also when that ends the event.
+#[test]
+fn a_refused_signal_whose_last_handle_it_was_hangs_nobody() {
+    let steps = TwoSteps::new();
+    let bench = &steps.bench;
+    let read = steps.graph.read(&steps.second).after_all_leaves().add().unwrap();
+    let executable = steps.graph.finalize(Finalize::new().result_slots(3)).unwrap();
+    let submit = || executable.submit_to(&bench.queue);
+    let ended = || {
+        let go = event(bench);
+        go.complete().unwrap();
+        go
+    };
+    let last = event(bench);
+    let first =
+        submit().after(&last).with_signal(&steps.filled, &event(bench)).with_event(&steps.go_on, &ended()).submit();
+    let first = first.unwrap();
+    let second =
+        submit().with_signal(&steps.filled, &event(bench)).with_event(&steps.go_on, &ended()).submit().unwrap();
+    let third = submit().with_signal(&steps.filled, &event(bench)).with_event(&steps.go_on, &ended()).submit().unwrap();
+    let refused = submit().with_signal(&steps.filled, &last).with_event(&steps.go_on, &ended());
+    drop(last);
+    // The first one waits for what ends here, under the very locks that it needs to go on.
+    assert!(matches!(failure(refused.submit().map(drop)), SubmitError::NoSlot { .. }));
+    let error = failure(first.wait_for(LONG));
+    assert_eq!(error, SubmitError::DependencyFailed { cause: Box::new(SubmitError::UserEventDropped.into()) });
+    second.wait_for(LONG).unwrap();
+    third.wait_for(LONG).unwrap();
+    assert_eq!(third.get(&read).unwrap()[0], 2);
+}
+
+/// Rule E3: a chain of submissions that fail does not recurse.
+#[test]
+fn thousands_of_deferred_submissions_fail_one_after_the_other() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    graph.fill(&bench.buffer(&[0; LEN]), 1).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let fails: [fn(UserEvent); 2] = [|event| event.fail("enough").unwrap(), drop];
+    for fail in fails {
+        let first = event(&bench);
+        let mut last = executable.submit_to(&bench.queue).after(&first).submit().unwrap();
+        for _ in 0..2_000 {
+            last = executable.submit_to(&bench.queue).after(&last).submit().unwrap();
+        }
+        fail(first);
+        assert!(matches!(failure(last.wait_for(LONG)), SubmitError::DependencyFailed { .. }));
+    }
+}
+
+/// Rule E3: also at the end of a thread, when its own variables go.
+#[test]
+fn an_event_in_a_variable_of_a_thread_is_dropped_with_it() {
+    thread_local! {
+        static EVENT: std::cell::RefCell<Option<UserEvent>> = const { std::cell::RefCell::new(None) };
+    }
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let waiting = std::thread::spawn({
+        let queue = bench.queue.clone();
+        move || {
+            // First, so that it goes last.
+            EVENT.with_borrow_mut(|event| *event = Some(UserEvent::new(&queue).unwrap()));
+            EVENT.with_borrow(|event| executable.submit_to(&queue).after(event.as_ref().unwrap()).submit()).unwrap()
+        }
+    });
+    let error = failure(waiting.join().unwrap().wait_for(LONG));
+    assert_eq!(error, SubmitError::DependencyFailed { cause: Box::new(SubmitError::UserEventDropped.into()) });
+}
+
+/// Rule F3: an event that nobody has given to a driver keeps nothing from being released.
+#[test]
+fn a_pending_user_event_holds_no_memory() {
+    let bench = Bench::new();
+    let pending = event(&bench);
+    let (buffer, tell) = bench.telling_buffer(&[1; LEN]);
+    drop(buffer);
+    tell.wait_until_gone();
+    // One that a driver may wait for does, until it has ended.
+    let seen = pending.event();
+    let (buffer, tell) = bench.telling_buffer(&[1; LEN]);
+    drop(buffer);
+    std::thread::sleep(SHORT);
+    assert!(!tell.is_gone());
+    pending.complete().unwrap();
+    tell.wait_until_gone();
+    drop(seen);
+}
+
+/// Rule X1: it would never begin.
+#[test]
+fn a_submission_that_waits_for_its_own_signal_is_refused() {
+    let steps = TwoSteps::new();
+    let bench = &steps.bench;
+    let (own, go) = (event(bench), event(bench));
+    let submit = steps.executable(Path::Auto);
+    let submit =
+        submit.submit_to(&bench.queue).after(&own).with_signal(&steps.filled, &own).with_event(&steps.go_on, &go);
+    assert_eq!(failure(submit.submit().map(drop)), SubmitError::OwnEvent { node: steps.filled.node() });
+    // It is free again.
+    own.complete().unwrap();
+}
+
+/// Rules X1, U3: an update while a node waits does not reach the submission.
+#[test]
+fn an_update_while_a_node_waits_is_for_the_next_submission() {
+    for path in PATHS {
+        let steps = TwoSteps::new();
+        let bench = &steps.bench;
+        let fill = steps.graph.nodes()[3];
+        let executable = steps.graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        let go = event(bench);
+        let submit = |go: &UserEvent| {
+            let said = event(bench);
+            let run = executable.submit_to(&bench.queue).with_signal(&steps.filled, &said).with_event(&steps.go_on, go);
+            let run = run.submit().unwrap();
+            said.wait_for(LONG).unwrap();
+            run
+        };
+        let first = submit(&go);
+        steps.graph.fill(&steps.second, 9).replace(fill).unwrap();
+        executable.update(&fill).unwrap();
+        go.complete().unwrap();
+        first.wait().unwrap();
+        assert_eq!(steps.content(), (1, 2));
+        submit(&go).wait().unwrap();
+        assert_eq!(steps.content(), (1, 9));
+    }
 }
 
 /// Rule X1: on queues and for the host it is an event like others.

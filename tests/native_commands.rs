@@ -325,7 +325,9 @@ fn it_finds_memory_of_every_kind_where_it_is() {
     let bench = Bench::new();
     let graph = bench.graph();
     let a = bench.buffer(&[0; LEN]);
-    // Two that share the bytes, so that each is in another place than its allocation.
+    // Behind another one in the memory that both are in.
+    let _before: GraphMemory<u32> = graph.alloc(LEN).add().unwrap();
+    graph.fill(&_before, 1).add().unwrap();
     let first: GraphMemory<u32> = graph.alloc(LEN).add().unwrap();
     let (calls, seen) = (Calls::default(), Arc::new(OnceLock::new()));
     add(&graph, NativeCommand::enqueued(calls.enqueue(6)).writes(&first.slice(..).unwrap())).unwrap();
@@ -488,12 +490,12 @@ fn an_update_brings_other_functions_and_records_again() {
             assert_eq!(executable.update(&node), Err(expected.into()));
             check(&bench, &bench.queue, &executable, &a, 3);
         }
-        let (other, _, _) = sandwich(&bench, both(6));
-        executable.update_from(&other).unwrap_or_else(|error| {
-            // Its buffer is another one, which the functions get.
-            panic!("{error}")
-        });
-        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        // Its buffer is another one, which the functions get.
+        let (other, b, _) = sandwich(&bench, both(6));
+        executable.update_from(&other).unwrap();
+        let before = bench.content(&a);
+        check(&bench, &bench.queue, &executable, &b, 6);
+        assert_eq!(bench.content(&a), before);
         // SAFETY: as of the others.
         let error = unsafe { graph.native_command(NativeCommand::enqueued(|_| ()).writes(&half)).replace(node) };
         assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("forms cannot change")));
@@ -534,7 +536,64 @@ fn queues_record_it_and_run_it() {
     }
 }
 
-/// Rule I4: what would take locks that are held is refused, and the rest may be used.
+/// Rules I4, E2: its text is told, and another try may do better.
+#[test]
+fn a_record_function_that_fails_for_another_kind_of_queue_fails_the_submission() {
+    let bench = Bench::new();
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&calls);
+    let command = NativeCommand::recorded(move |to: &NativeRecording<'_>| -> Outcome {
+        if count.fetch_add(1, Ordering::Relaxed) == 1 {
+            return Err("not this time".into());
+        }
+        record_fill(to, to.memory(0), 7)
+    });
+    let (graph, a, node) = sandwich(&bench, command);
+    let Ok(executable) = graph.finalize(Finalize::new()) else {
+        return assert!(!records(&bench));
+    };
+    let properties = QueueProperties::new().profiling(true);
+    let queue = Queue::with_properties(&bench.queue, bench.queue.device(), properties).unwrap();
+    let expected = SubmitError::NativeCommand { node, text: "not this time".to_owned() };
+    assert_eq!(executable.submit(&queue).unwrap_err(), expected.into());
+    check(&bench, &queue, &executable, &a, 7);
+    check(&bench, &bench.queue, &executable, &a, 7);
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+/// Rules I4, S3: in flight several times.
+#[test]
+fn a_command_that_records_is_submitted_again_without_waiting() {
+    let bench = Bench::new();
+    let calls = Calls::default();
+    let (graph, a, _) = sandwich(&bench, NativeCommand::recorded(calls.record(8)));
+    let Ok(executable) = graph.finalize(Finalize::new()) else {
+        return assert!(!records(&bench));
+    };
+    let before = bench.content(&a);
+    let runs: Vec<_> = (0..5).map(|_| executable.submit(&bench.queue).unwrap()).collect();
+    runs.iter().for_each(|run| run.wait().unwrap());
+    assert_eq!(bench.content(&a), (0..5).fold(before, |before, _| sandwiched(&before, 8)));
+}
+
+/// Rules I4, N1, E3: nobody waits for what a function drops.
+#[test]
+fn a_function_may_drop_the_last_handle_of_an_executable_in_its_graph() {
+    let bench = Bench::new();
+    let child = bench.graph();
+    child.fill(&bench.buffer(&[0; LEN]), 1).add().unwrap();
+    let child = child.finalize(Finalize::new()).unwrap();
+    let (graph, held) = (bench.graph(), Arc::new(std::sync::Mutex::new(Some(child.clone()))));
+    graph.sub_graph(&child).add().unwrap();
+    let drops = Arc::clone(&held);
+    add(&graph, NativeCommand::enqueued(move |_| drop(drops.lock().unwrap().take()))).unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    drop((child, graph));
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    assert!(held.lock().unwrap().is_none());
+}
+
+/// Rule I4: what would take locks that are held is refused.
 #[test]
 fn a_function_may_not_submit_update_finalize_or_wait() {
     let bench = Bench::new();

@@ -222,6 +222,18 @@ pub(crate) struct Gate {
 impl Gate {
     /// A closed gate.
     pub(crate) fn closed(context: &Context) -> Result<Self> {
+        let mut gate = Self::unseen(context)?;
+        gate.be_seen();
+        Ok(gate)
+    }
+
+    /// From now on commands may wait at it.
+    pub(crate) fn be_seen(&mut self) {
+        self.closed.get_or_insert_with(Closed::new);
+    }
+
+    /// A closed gate at which no command waits yet.
+    pub(crate) fn unseen(context: &Context) -> Result<Self> {
         let core = Core::get()?;
         let mut status = 0;
         // SAFETY: **live**.
@@ -229,7 +241,7 @@ impl Gate {
         check("clCreateUserEvent", status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let event = unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?;
-        Ok(Self { event, closed: Some(Closed::new()) })
+        Ok(Self { event, closed: None })
     }
 
     pub(crate) fn event(&self) -> &DriverEvent {

@@ -300,6 +300,14 @@ pub enum SubmitError {
         /// The node.
         node: Node,
     },
+    /// An event that a submission waits for before it begins, and that a node of it is to complete.
+    #[error(
+        "the submission waits for the event that {node} of it is to complete, and would wait for ever: leave it out of `after`"
+    )]
+    OwnEvent {
+        /// The node.
+        node: Node,
+    },
     /// The event failed that a node waits for. What waits for the node did not run; everything else did, unless the submission was not accepted.
     #[error("the event that {node} waits for has failed: {cause}")]
     ExternalEvent {

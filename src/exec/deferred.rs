@@ -21,6 +21,8 @@ use crate::error::{DriverError, Error, Result, SubmitError};
 pub(super) enum Blocker {
     /// An event that must not fail.
     Event(DriverEvent),
+    /// An event that must have ended, well or not.
+    Through(DriverEvent),
     /// A submission that must succeed.
     Success(Arc<State>),
     /// A submission that must have ended, well or not.
@@ -32,6 +34,7 @@ impl Blocker {
     pub(super) fn when_over(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self {
             Self::Event(event) => watch::when_done(event, move |outcome| then(outcome.map_err(Error::from))),
+            Self::Through(event) => watch::when_done(event, move |_| then(Ok(()))),
             Self::Success(state) => state.when_over(then),
             Self::Order(state) => state.when_over(move |_| then(Ok(()))),
         }
@@ -42,6 +45,7 @@ impl fmt::Debug for Blocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Event(_) => "an event",
+            Self::Through(_) => "an event's end",
             Self::Success(_) => "a submission's success",
             Self::Order(_) => "a submission's end",
         })

@@ -8,7 +8,7 @@ use crate::cl::context::InContext;
 use crate::error::{Error, RecordError, Result, SubmitError};
 use crate::graph::external::ExternalEvent;
 use crate::graph::tape::Order;
-use crate::graph::{EventHandle, EventSignal, EventWait, Part};
+use crate::graph::{EventHandle, EventSignal, EventWait, Node, Part};
 use crate::ir::ExternalId;
 use crate::record::{Event, Queue};
 
@@ -57,7 +57,9 @@ pub(super) fn take(exec: &Inner, given: GivenEvents) -> Result<Vec<External>> {
                     Some(Blocker::Success(state))
                 }
                 Standing::Pending(blocker) => Some(blocker),
-                Standing::Recorded(node) => return Err(RecordError::Ended { index: 0, node }.into()),
+                Standing::Recorded(node) => {
+                    return Err(RecordError::Recorded { node, what: "given to a node of a submission" }.into());
+                }
             }),
         });
     }
@@ -67,6 +69,14 @@ pub(super) fn take(exec: &Inner, given: GivenEvents) -> Result<Vec<External>> {
         return Err(SubmitError::EventMissing { node: exec.node(origin.node), method }.into());
     }
     Ok(events.into_iter().flatten().collect())
+}
+
+/// The node that is to complete what the submission waits for before it begins.
+pub(super) fn own_event(given: &[(ExternalId, Part, Given)], waits: &[Result<Dependency>]) -> Option<Node> {
+    let is_own = |event: &UserEvent| waits.iter().flatten().any(|wait| wait.is_of(event.state()));
+    given
+        .iter()
+        .find_map(|(_, part, given)| matches!(given, Given::Signal(event) if is_own(event)).then_some(part.node))
 }
 
 /// Those events fail that are not complete yet.
@@ -86,7 +96,7 @@ impl Submit<'_> {
     }
 
     /// Gives a node the event that it completes, in this submission. Each such node is given one, once; and nobody else can complete
-    /// the event then.
+    /// the event then, so what the node waits for must not wait for it, nor must a host task before it.
     pub fn with_signal(self, node: &EventSignal, event: &UserEvent) -> Self {
         let given = Given::Signal(event.clone());
         self.give(node.part(), true, Ok(given))

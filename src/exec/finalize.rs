@@ -222,7 +222,7 @@ impl Graph {
             path,
             from_environment,
             denied: &denied,
-            no_native: (options.profiling && !profiles(self.device().caps())).then_some(Why::Queues),
+            no_native: (options.profiling && !profiles(self.device().caps())).then_some(Why::NotTimed),
             chunk: if options.profiling { 1 } else { options.commands_per_buffer },
             updatable: options.updatable,
             profiled: options.profiling,

@@ -1,11 +1,13 @@
 //! Host tasks that a queue is given.
 
-use super::{Finalize, Submission};
+use super::Submission;
+use super::submit::submit_alone;
 use crate::error::Result;
+#[allow(unused_imports)] // The documentation names it.
+use crate::graph::Graph;
 use crate::graph::host_task::Task;
-use crate::graph::tape::Order;
-use crate::graph::{After, Graph, HostTask, TaskOutcome};
-use crate::record::{self, Event, Queue};
+use crate::graph::{HostTask, TaskOutcome};
+use crate::record::{Event, Queue};
 
 impl Queue {
     /// Gives the queue a host task: a function that runs on the host when what it waits for is complete.
@@ -42,14 +44,6 @@ impl Queue {
         function: impl FnMut(&HostTask<'_>) -> R + Send + 'static,
         event_wait_list: &[&Event],
     ) -> Result<Submission> {
-        let task = Task::new(function);
-        let event = self.record_if(&task, Order::Plain, event_wait_list)?;
-        if let Some(record::Kind::Node(node)) = event.map(|event| event.0) {
-            return Ok(Submission::recorded(*node, None));
-        }
-        let graph = Graph::new(self)?;
-        graph.insert(task, &After::default())?;
-        let executable = graph.finalize(Finalize::new())?;
-        executable.submit_to(self).after_all(event_wait_list.iter().copied()).submit()
+        submit_alone(self, Task::new(function), event_wait_list)
     }
 }

@@ -35,28 +35,31 @@ impl Inside {
     }
 
     fn new(within: Within) -> Self {
-        WITHIN.with_borrow_mut(|all| all.push(within));
+        // A thread that is about to end has none: what is called there is not looked after.
+        let _ = WITHIN.try_with(|all| all.borrow_mut().push(within));
         Self(())
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        WITHIN.with_borrow_mut(|all| {
-            all.pop();
-        });
+        let _ = WITHIN.try_with(|all| all.borrow_mut().pop());
     }
+}
+
+fn is_within(what: Within) -> bool {
+    WITHIN.try_with(|all| all.borrow().contains(&what)).unwrap_or(false)
 }
 
 /// Says no to who would take locks that are held.
 pub(super) fn check_call() -> Result<(), SubmitError> {
-    let is_native = WITHIN.with_borrow(|all| all.contains(&Within::Native));
+    let is_native = is_within(Within::Native);
     if is_native { Err(SubmitError::InsideNativeCommand) } else { Ok(()) }
 }
 
 /// Says no to who would wait for himself, or with locks held.
 pub(super) fn check_wait(state: &Arc<State>) -> Result<(), SubmitError> {
     check_call()?;
-    let is_own = WITHIN.with_borrow(|all| all.contains(&Within::Task(Arc::as_ptr(state).addr())));
+    let is_own = is_within(Within::Task(Arc::as_ptr(state).addr()));
     if is_own { Err(SubmitError::OwnSubmission) } else { Ok(()) }
 }

@@ -10,10 +10,10 @@ use super::follow::Old;
 use super::native::{self, Recorded, Refusal};
 use super::ring::Ring;
 use super::submission::{Keep, Results, Stage, State, Submission};
-use super::turns::{Running, Taken, TurnsOf, Uses, may_run};
+use super::turns::{Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
 use super::values::Values;
-use super::walk::{self, Ends, Hands, Inputs, Stopped, Want};
+use super::walk::{self, Ends, Hands, Stopped, Want};
 use crate::cl::allocation::{Allocation, User};
 use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, Waits};
@@ -56,13 +56,15 @@ pub(super) struct Leftovers {
     gates: Vec<Gate>,
     flush: Vec<DriverQueue>,
     let_go: Vec<Arc<Keep>>,
+    /// Of submissions that came to nothing.
+    hands: Vec<Hands>,
     /// Kernel objects that others have replaced.
     old: Vec<Old>,
 }
 
 impl Leftovers {
     pub(super) fn settle(self, exec: &Inner) {
-        drop(self.gates);
+        drop((self.gates, self.hands));
         for queue in self.flush {
             if let Err(error) = queue.flush() {
                 log::warn!("{error}: what waits for this queue may wait long");
@@ -91,8 +93,6 @@ pub(super) enum Accepted {
 
 /// A caller's queue that is held for a deferred submission.
 struct Held {
-    /// Where the submission will run.
-    own: DriverQueue,
     /// Complete when the caller's queue would have let the submission start.
     entered: DriverEvent,
     /// Closes the caller's queue.
@@ -196,16 +196,26 @@ impl Lane {
             self.leave(&exec.turns);
         }
         blockers.extend(turns.deferred());
+        if exec.plan.only_recorded && !may_overlap(exec) {
+            // A command buffer that runs cannot be enqueued again, and its commands cannot be replayed.
+            match turns.through() {
+                Ok(through) => blockers.extend(through),
+                Err(error) => {
+                    self.leftovers.hands.push(hands);
+                    return Err(error.into());
+                }
+            }
+        }
         // A guard that is made from now on finds this submission, or was there before.
         let guarded = self.shared.iter().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
         if let Some(kind) = guarded {
-            self.let_go(hands.inputs);
+            self.leftovers.hands.push(hands);
             return Err(MemoryError::HostHasIt { kind }.into());
         }
         match self.take_slots(exec) {
             Ok(slots) => hands.slots = slots,
             Err(error) => {
-                self.let_go(hands.inputs);
+                self.leftovers.hands.push(hands);
                 return Err(error.into());
             }
         }
@@ -215,12 +225,6 @@ impl Lane {
         let results = exec.held_results(&hands);
         let deferred = self.defer(exec, &mut turns, queue, &waits, hands)?;
         Ok(Accepted::Deferred { deferred, results, blockers })
-    }
-
-    fn let_go(&mut self, inputs: Inputs) {
-        let keep = Keep::default();
-        keep.put(inputs);
-        self.leftovers.let_go.push(Arc::new(keep));
     }
 
     fn take_slots(&mut self, exec: &Inner) -> Result<Vec<Arc<Slot>>, SubmitError> {
@@ -245,20 +249,25 @@ impl Lane {
     }
 
     /// The command buffers for queues like this one, which is in order, recorded when first needed.
-    fn recorded_for(&mut self, exec: &Inner, queue: &DriverQueue) -> Option<Arc<Recorded>> {
+    fn recorded_for(&mut self, exec: &Inner, queue: &DriverQueue) -> Result<Option<Arc<Recorded>>> {
         if self.recorded.is_empty() {
             // Nothing is native.
-            return None;
+            return Ok(None);
         }
         let properties = queue.properties();
         if let Some((_, known)) = self.recorded.iter().find(|(of, _)| *of == properties) {
-            return known.clone();
+            return Ok(known.clone());
         }
         let supported = finalize::profiles(exec.device.caps());
         self.freshen(exec);
         let recorded = if supported { Some(record_for(exec, &self.values, properties)) } else { None };
         let recorded = match recorded {
             Some(Ok(recorded)) => Some(Arc::new(recorded)),
+            // Asked again, it may do better.
+            Some(Err(Refusal::Function(node, text))) => {
+                let node = exec.node(exec.origins.of(node).node);
+                return Err(SubmitError::NativeCommand { node, text }.into());
+            }
             Some(Err(refusal)) => {
                 log::warn!("{refusal}: on queues with {properties:?} everything is replayed");
                 None
@@ -269,16 +278,16 @@ impl Lane {
             }
         };
         self.recorded.push((properties, recorded.clone()));
-        recorded
+        Ok(recorded)
     }
 
     /// The values and command buffers as they are now, for a queue in order.
-    fn freeze(&mut self, exec: &Inner, queue: &DriverQueue) -> Frozen {
-        let recorded = self.recorded_for(exec, queue);
+    fn freeze(&mut self, exec: &Inner, queue: &DriverQueue) -> Result<Frozen> {
+        let recorded = self.recorded_for(exec, queue)?;
         if recorded.is_none() {
             self.freshen(exec);
         }
-        Frozen { recorded, values: Arc::clone(&self.values) }
+        Ok(Frozen { recorded, values: Arc::clone(&self.values) })
     }
 
     /// Makes all kernel objects have their arguments. What cannot be set now is made anew by each submission.
@@ -335,7 +344,7 @@ impl Lane {
         want: Want,
     ) -> Result<Ends, Refused> {
         if let Err(error) = self.behind_others(turns, queue, &mut waits) {
-            self.let_go(hands.inputs);
+            self.leftovers.hands.push(hands);
             return Err(error.into());
         }
         let keeps = !hands.inputs.is_empty();
@@ -406,21 +415,30 @@ impl Lane {
         let results = if observed { exec.held_results(&hands) } else { None };
         let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
         let properties = queue.properties();
-        let (target, ends) = if properties.out_of_order || (hands.log.is_some() && !properties.profiling) {
+        let wants_own = properties.out_of_order
+            || (hands.log.is_some() && !properties.profiling)
+            || (exec.plan.only_recorded && properties.profiling && !finalize::profiles(exec.device.caps()));
+        let (target, ends) = if wants_own {
             // A barrier or an event for each command would cost more than the commands do, so they run on a queue of
             // their own, joined to the caller's by one command on each side.
             let joined = self.own_queue(exec).and_then(|own| Ok((own, enqueue::entry(queue, &waits)?)));
             let (own, event) = match joined {
                 Ok(joined) => joined,
                 Err(error) => {
-                    self.let_go(hands.inputs);
+                    self.leftovers.hands.push(hands);
                     return Err(error);
                 }
             };
             let mut entered = Waits::NONE;
             entered.push(event);
             self.leftovers.flush.push(queue.clone());
-            let frozen = self.freeze(exec, &own);
+            let frozen = match self.freeze(exec, &own) {
+                Ok(frozen) => frozen,
+                Err(error) => {
+                    self.leftovers.hands.push(hands);
+                    return Err(error);
+                }
+            };
             let want = Want { first: observed, last: true };
             let outcome = self.enqueue(exec, turns, &frozen, &own, entered, hands, &keep, want);
             let last = match &outcome {
@@ -437,7 +455,13 @@ impl Lane {
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
             let want = Want { first: observed, last: observed };
-            let frozen = self.freeze(exec, queue);
+            let frozen = match self.freeze(exec, queue) {
+                Ok(frozen) => frozen,
+                Err(error) => {
+                    self.leftovers.hands.push(hands);
+                    return Err(error);
+                }
+            };
             let outcome = self.enqueue(exec, turns, &frozen, queue, waits, hands, &keep, want);
             (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
@@ -457,15 +481,15 @@ impl Lane {
         hands: Hands,
     ) -> Result<Arc<Deferred>> {
         let keep = Arc::new(Keep::default());
-        let held = self.hold(exec, queue, waits);
-        let Held { own, entered, gate, left } = match held {
+        let held = self.own_queue(exec).and_then(|own| self.freeze(exec, &own));
+        let held = held.and_then(|frozen| Ok((frozen, self.hold(exec, queue, waits)?)));
+        let (frozen, Held { entered, gate, left }) = match held {
             Ok(held) => held,
             Err(error) => {
-                self.let_go(hands.inputs);
+                self.leftovers.hands.push(hands);
                 return Err(error);
             }
         };
-        let frozen = self.freeze(exec, &own);
         self.leftovers.flush.push(queue.clone());
         let state = State::new(exec.context.clone(), Arc::clone(&keep), Stage::Deferred, left);
         let state = Arc::new(state.with_log(hands.log.clone()));
@@ -473,9 +497,7 @@ impl Lane {
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { frozen, entered, hands, keep, gate }))
     }
 
-    fn hold(&mut self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<Held> {
-        // What must be there later is made now, so that it cannot fail later.
-        let own = self.own_queue(exec)?;
+    fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<Held> {
         let entered = enqueue::entry(queue, waits)?;
         let gate = Gate::closed(&exec.context)?;
         let mut wait = Waits::NONE;
@@ -485,12 +507,12 @@ impl Lane {
         } else {
             enqueue::barrier(queue, &wait)?
         };
-        Ok(Held { own, entered, gate, left })
+        Ok(Held { entered, gate, left })
     }
 
-    /// Sees to it that what the commands use outlives them, when the executable goes: host memory, memory with an address,
+    /// What has to outlive the commands, when the executable goes: host memory, memory with an address,
     /// and what command buffers name.
-    pub(super) fn keep(&mut self, running: Vec<Running>, user: Arc<dyn User>) {
+    pub(super) fn kept(&mut self, user: Arc<dyn User>) -> Option<impl Send + Sync + 'static + use<>> {
         let recorded = std::mem::take(&mut self.recorded);
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
@@ -501,13 +523,17 @@ impl Lane {
         let loose = loose || !self.values.tables.natives.is_empty();
         let data = loose || !self.values.tables.data.is_empty();
         if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
-            return;
+            return None;
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.
         // The memory that the host may have asks its users.
-        let kept = Arc::new((recorded, Arc::clone(&self.values), host, user));
-        running.into_iter().for_each(|one| one.keep(Arc::clone(&kept)));
+        Some((recorded, Arc::clone(&self.values), host, user))
     }
+}
+
+/// Whether command buffers of the device can be enqueued while they run.
+fn may_overlap(exec: &Inner) -> bool {
+    exec.device.caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use)
 }
 
 /// Records the native parts of an executable once more, for queues with other properties.

@@ -206,6 +206,8 @@ impl Drop for Inner {
         // OpenCL keeps its own objects until enqueued commands are done with them. It does not keep what a command buffer
         // uses, and host memory is ours to keep too.
         let lane = self.lane.get_mut().unwrap_or_else(PoisonError::into_inner);
-        lane.keep(self.turns.running(), self.turns.user());
+        if let Some(kept) = lane.kept(self.turns.user()) {
+            self.turns.keep_while_running(kept);
+        }
     }
 }

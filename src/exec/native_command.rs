@@ -1,10 +1,12 @@
 //! Native commands that a queue is given.
 
-use super::{Finalize, Submission};
+use super::Submission;
+use super::submit::submit_alone;
 use crate::error::Result;
-use crate::graph::tape::Order;
-use crate::graph::{After, Graph, NativeCommand};
-use crate::record::{self, Event, Queue};
+#[allow(unused_imports)] // The documentation names it.
+use crate::graph::Graph;
+use crate::graph::NativeCommand;
+use crate::record::{Event, Queue};
 
 impl Queue {
     /// Gives the queue a native command.
@@ -43,13 +45,6 @@ impl Queue {
         command: NativeCommand,
         event_wait_list: &[&Event],
     ) -> Result<Submission> {
-        let event = self.record_if(&command, Order::Plain, event_wait_list)?;
-        if let Some(record::Kind::Node(node)) = event.map(|event| event.0) {
-            return Ok(Submission::recorded(*node, None));
-        }
-        let graph = Graph::new(self)?;
-        graph.insert(command, &After::default())?;
-        let executable = graph.finalize(Finalize::new())?;
-        executable.submit_to(self).after_all(event_wait_list.iter().copied()).submit()
+        submit_alone(self, command, event_wait_list)
     }
 }

@@ -1,7 +1,10 @@
 //! A submission: where it has got to, how it ended, and what it read.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::inside;
 use super::profile::{Log, Profile};
 use super::walk::Inputs;
-use super::{Executable, SubGraph};
+use super::{Executable, SubGraph, workers};
 use crate::cl::context::Context;
 use crate::cl::event::{self, DriverEvent};
 use crate::cl::host::{Completed, Element, Slot};
@@ -108,7 +111,7 @@ enum Listener {
 pub(super) enum Stage {
     /// Nothing is enqueued yet: it waits for something that may still fail.
     Deferred,
-    /// It has host tasks, and some of it is under way. The event of its first command, if that has one.
+    /// It has host tasks or external events, and some of it is under way. The event of its first command, if that has one.
     Staged(Option<DriverEvent>),
     Enqueued {
         queue: DriverQueue,
@@ -201,9 +204,18 @@ impl State {
         for listener in listeners {
             let outcome = outcome.clone();
             match listener {
-                Listener::Inside(listener) => listener(outcome),
+                Listener::Inside(listener) => in_turn(Box::new(move || listener(outcome))),
                 Listener::User(listener) => watch::call(move || listener(outcome)),
             }
+        }
+    }
+
+    /// To the end, for who may hold locks of his own: listeners are called elsewhere.
+    pub(super) fn finish_elsewhere(self: &Arc<Self>, outcome: Result<()>) {
+        self.settle(outcome);
+        if !self.lock().listeners.is_empty() {
+            let state = Arc::clone(self);
+            workers::run(move || state.tell());
         }
     }
 
@@ -249,6 +261,45 @@ impl State {
         // Listeners may take locks that are held.
         let state = Arc::clone(self);
         watch::call(move || state.tell());
+    }
+}
+
+type Call = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// Calls that wait for one on this thread to return. None where there is none.
+    static CALLS: RefCell<Option<VecDeque<Call>>> = const { RefCell::new(None) };
+}
+
+/// Calls, behind those that are under way on this thread: where one submission's end is that of the next, and so on, nothing
+/// recurses.
+fn in_turn(call: Call) {
+    let mut call = Some(call);
+    let queued = CALLS.try_with(|calls| match &mut *calls.borrow_mut() {
+        Some(waiting) => waiting.extend(call.take()),
+        none => *none = Some(VecDeque::new()),
+    });
+    let Some(first) = call else { return };
+    guarded(first);
+    // A thread that is about to end has nowhere to queue.
+    while queued.is_ok() {
+        let next = CALLS.try_with(|calls| {
+            let mut calls = calls.borrow_mut();
+            let next = calls.as_mut().and_then(VecDeque::pop_front);
+            if next.is_none() {
+                *calls = None;
+            }
+            next
+        });
+        let Ok(Some(next)) = next else { return };
+        guarded(next);
+    }
+}
+
+/// Those that wait must be called, whatever one of them does: a waker is users' code.
+fn guarded(call: Call) {
+    if catch_unwind(AssertUnwindSafe(call)).is_err() {
+        log::error!("who was told of the end of a submission panicked");
     }
 }
 
@@ -300,7 +351,8 @@ impl Submission {
     /// # Errors
     /// [`SubmitError::Failed`] with what the driver reported; [`SubmitError::DependencyFailed`] when an event that it
     /// waited for failed, so that it did not run; [`SubmitError::Enqueue`] when it had to wait before it could be
-    /// enqueued, and then could not be; [`SubmitError::HostTask`]; [`SubmitError::OwnSubmission`] from a host task of its own.
+    /// enqueued, and then could not be; [`SubmitError::HostTask`], [`SubmitError::NativeCommand`], [`SubmitError::ExternalEvent`];
+    /// [`SubmitError::OwnSubmission`] from a host task of its own, [`SubmitError::InsideNativeCommand`] from a native command.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
         let state = self.state("waited for")?;

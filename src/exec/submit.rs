@@ -11,15 +11,16 @@ use super::lane::Accepted;
 use super::profile::Log;
 use super::submission::{Stage, State, Submission};
 use super::walk::{Hands, Inputs};
-use super::{Executable, Inner, inside};
+use super::{Executable, Finalize, Inner, inside};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, RecordError, Result, Status, SubmitError};
+use crate::graph::request::Request;
 use crate::graph::tape::Order;
-use crate::graph::{HostWrite, Node, Part};
+use crate::graph::{After, Graph, HostWrite, Node, Part};
 use crate::record::{self, Event, NodeEvent, Queue, QueueState};
 
 /// A submission to be made. See [`Executable::submit_to`].
@@ -61,6 +62,13 @@ impl std::fmt::Debug for Kind {
             Self::Submission(state) => Submission::new(Arc::clone(state), None).fmt(f),
             Self::Node(event) => event.fmt(f),
         }
+    }
+}
+
+impl Dependency {
+    /// Whether it is the end of this.
+    pub(super) fn is_of(&self, state: &Arc<State>) -> bool {
+        matches!(&self.0, Kind::Submission(of) if Arc::ptr_eq(of, state))
     }
 }
 
@@ -140,7 +148,8 @@ impl<'a> Submit<'a> {
     /// [`SubmitError::OtherQueue`], [`SubmitError::OtherContext`], [`SubmitError::EventFailed`];
     /// [`SubmitError::NoSlot`], [`SubmitError::NotAnInput`], [`SubmitError::InputSize`]; for external events
     /// [`SubmitError::EventMissing`], [`SubmitError::EventTwice`], [`SubmitError::NotAnEvent`], [`SubmitError::EventContext`],
-    /// [`SubmitError::ExternalEvent`], [`SubmitError::UserEventGiven`], [`SubmitError::UserEventEnded`]: nothing was enqueued.
+    /// [`SubmitError::ExternalEvent`], [`SubmitError::UserEventGiven`], [`SubmitError::UserEventEnded`], [`SubmitError::OwnEvent`]; [`SubmitError::InsideNativeCommand`]:
+    /// nothing was enqueued. [`SubmitError::NativeCommand`],
     /// [`SubmitError::Enqueue`]: what was enqueued before will run, and later submissions wait for it. Those of
     /// [`Queue::enqueue_copy_buffer`] about recording.
     pub fn submit(self) -> Result<Submission> {
@@ -209,6 +218,8 @@ impl<'a> Submit<'a> {
         let mut inputs = self.inputs?;
         // Stable, so that the last one for a node stays behind the others.
         inputs.sort_by_key(|(id, _)| *id);
+        let own = external::own_event(self.events.as_deref().unwrap_or_default(), &self.waits);
+        own.map_or(Ok(()), |node| Err(SubmitError::OwnEvent { node }))?;
         let Sorted { waits, blockers } = sort(exec, self.waits)?;
         let events = external::take(exec, self.events?)?;
         let mut lane = exec.lane();
@@ -311,4 +322,16 @@ fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
         }
     }
     Ok(sorted)
+}
+
+/// Has a queue take down a node of its own, or submits it as a graph of one.
+pub(super) fn submit_alone<R: Request + Clone>(queue: &Queue, request: R, waits: &[&Event]) -> Result<Submission> {
+    let event = queue.record_if(&request, Order::Plain, waits)?;
+    if let Some(record::Kind::Node(node)) = event.map(|event| event.0) {
+        return Ok(Submission::recorded(*node, None));
+    }
+    let graph = Graph::new(queue)?;
+    graph.insert(request, &After::default())?;
+    let executable = graph.finalize(Finalize::new())?;
+    executable.submit_to(queue).after_all(waits.iter().copied()).submit()
 }

@@ -1,5 +1,5 @@
-//! A submission of a graph with host tasks: parts of it are enqueued, tasks run when what they wait for is complete, and what
-//! waits for a task is enqueued when that has succeeded.
+//! A submission of a graph with host tasks or external events, which are tasks too: parts of it are enqueued, tasks run when what
+//! they wait for is complete, and what waits for a task is enqueued when that has succeeded.
 //!
 //! It runs on the executable's own queue, while a gate holds the caller's, as any submission does that waits for something
 //! that may fail (see [`deferred`](super::deferred)): no event is ever made to fail. A task runs on a thread of [`workers`], which
@@ -334,6 +334,8 @@ impl Tour {
             let well = outcome.is_ok();
             if let Err(error) = outcome {
                 going.failure.get_or_insert(error);
+                // It may have been to complete an event.
+                going.given_up.push(task);
             }
             let armed = self.go_on(&mut going, BTreeSet::new(), vec![News::Task(task, well)], Vec::new());
             let (over, grown) = (going.left == 0, going.enqueued > before);

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use super::deferred::Blocker;
+use super::inside;
 use super::submission::State;
 use crate::cl::allocation::User;
 use crate::cl::enqueue;
@@ -148,6 +149,17 @@ impl TurnsOf {
         }
     }
 
+    /// Keeps what an executable leaves behind until what runs of it is over.
+    pub(super) fn keep_while_running<T: Send + Sync + 'static>(&self, kept: T) {
+        let (own, kept) = (Arc::clone(&self.own), Arc::new(kept));
+        let keep = move || {
+            let running = lock(&own).running.clone();
+            running.into_iter().for_each(|one| one.keep(Arc::clone(&kept)));
+        };
+        // The function of a native command, of a graph that it is in, may have dropped the last handle: its turns are taken.
+        if inside::check_call().is_ok() { keep() } else { watch::call(keep) }
+    }
+
     /// As memory knows who uses it.
     pub(super) fn as_user(&self) -> Weak<dyn User> {
         Arc::downgrade(&self.own) as _
@@ -184,6 +196,20 @@ impl Taken<'_> {
 
     pub(super) fn on_several_queues(&mut self) -> bool {
         self.each().any(|uses| uses.several_queues)
+    }
+
+    /// The end of everything that runs.
+    pub(super) fn through(&mut self) -> Result<Vec<Blocker>, DriverError> {
+        let mut all = Vec::new();
+        for running in self.each().flat_map(|uses| &mut uses.running) {
+            let event = match &running.event {
+                Some(event) => event.clone(),
+                None => running.event.insert(enqueue::last_marker(&running.queue)?).clone(),
+            };
+            running.queue.flush()?;
+            all.push(Blocker::Through(event));
+        }
+        Ok(all)
     }
 
     /// Deferred uses that a new one has to wait for.

@@ -1,8 +1,7 @@
 //! Events that the program completes.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::inside;
@@ -10,7 +9,6 @@ use super::submission::{Keep, Stage, State, Submission};
 use super::submit::{Dependency, WaitFor};
 use crate::cl::context::{Context, InContext};
 use crate::cl::event::Gate;
-use crate::cl::watch;
 use crate::error::{Error, Result, SubmitError};
 use crate::record::Event;
 
@@ -39,10 +37,14 @@ pub struct UserEvent(Arc<Inner>);
 
 struct Inner {
     state: Arc<State>,
+    pending: Mutex<Pending>,
+}
+
+struct Pending {
     /// Behind it is the driver's event. None when that is complete.
-    gate: Mutex<Option<Gate>>,
+    gate: Option<Gate>,
     /// A submission is to complete it.
-    promised: AtomicBool,
+    promised: bool,
 }
 
 impl UserEvent {
@@ -52,13 +54,14 @@ impl UserEvent {
     /// [`crate::DriverError`] when the driver makes none.
     pub fn new(context: &impl InContext) -> Result<Self> {
         let context = context.context();
-        let gate = Gate::closed(context)?;
+        let gate = Gate::unseen(context)?;
         let (keep, event) = (Arc::new(Keep::default()), gate.event().clone());
         let state = Arc::new(State::new(context.clone(), keep, Stage::Deferred, event));
-        Ok(Self(Arc::new(Inner { state, gate: Mutex::new(Some(gate)), promised: AtomicBool::new(false) })))
+        let pending = Mutex::new(Pending { gate: Some(gate), promised: false });
+        Ok(Self(Arc::new(Inner { state, pending })))
     }
 
-    /// Completes it. What waits for it may run.
+    /// Completes it. What waits for it may run, and is enqueued on a thread of clgraph's own.
     ///
     /// # Errors
     /// [`SubmitError::UserEventEnded`] when it has ended already; [`SubmitError::UserEventGiven`] when a submission is to complete it;
@@ -78,10 +81,12 @@ impl UserEvent {
 
     fn end(&self, outcome: Result<()>) -> Result<()> {
         inside::check_call()?;
-        if self.0.promised.load(Ordering::Relaxed) {
-            return Err(SubmitError::UserEventGiven.into());
-        }
-        if self.0.end(outcome) { Ok(()) } else { Err(SubmitError::UserEventEnded.into()) }
+        Ok(self.0.end(outcome, false)?)
+    }
+
+    /// What is told when it ends.
+    pub(super) fn state(&self) -> &Arc<State> {
+        &self.0.state
     }
 
     fn submission(&self) -> Submission {
@@ -108,39 +113,45 @@ impl UserEvent {
     /// Whether it has ended, well or not.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.0.gate.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.0.pending().gate.is_none()
     }
 
     /// The driver's event, for other libraries to wait for. It shows completion and not success.
+    ///
+    /// OpenCL objects that are dropped from now on are released when it has ended: commands may wait for it, and OpenCL leaves
+    /// undefined what a release does then.
     #[must_use]
     pub fn event(&self) -> Event {
+        if let Some(gate) = &mut self.0.pending().gate {
+            gate.be_seen();
+        }
         self.0.state.event.clone().into()
     }
 }
 
 impl Inner {
-    /// To the end, unless it has come to one already.
-    fn end(&self, outcome: Result<()>) -> bool {
-        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(gate) = gate else { return false };
-        let state = Arc::clone(&self.state);
-        let end = move || {
-            state.finish(outcome);
-            drop(gate);
-        };
-        // What waits for it may take locks that are held.
-        if inside::check_call().is_ok() {
-            end()
-        } else {
-            watch::call(end)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To the end, by whoever may: a submission that is to complete it, or nobody if there is one.
+    fn end(&self, outcome: Result<()>, as_promised: bool) -> Result<(), SubmitError> {
+        let mut pending = self.pending();
+        if pending.promised != as_promised {
+            return Err(SubmitError::UserEventGiven);
         }
-        true
+        let gate = pending.gate.take().ok_or(SubmitError::UserEventEnded)?;
+        drop(pending);
+        self.state.finish_elsewhere(outcome);
+        drop(gate);
+        Ok(())
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.end(Err(SubmitError::UserEventDropped.into()));
+        // Unless it has ended.
+        let _ = self.end(Err(SubmitError::UserEventDropped.into()), false);
     }
 }
 
@@ -176,21 +187,26 @@ pub(super) struct Promised(UserEvent);
 impl Promised {
     /// Says no to one that has ended, or that is promised already.
     pub(super) fn new(event: &UserEvent) -> Result<Self, SubmitError> {
-        if event.0.promised.swap(true, Ordering::Relaxed) {
+        let mut pending = event.0.pending();
+        if pending.promised {
             return Err(SubmitError::UserEventGiven);
         }
-        let promised = Self(event.clone());
-        if event.is_done() { Err(SubmitError::UserEventEnded) } else { Ok(promised) }
+        if pending.gate.is_none() {
+            return Err(SubmitError::UserEventEnded);
+        }
+        pending.promised = true;
+        Ok(Self(event.clone()))
     }
 
     pub(super) fn end(self, outcome: Result<(), Error>) {
-        self.0.0.end(outcome);
+        // Nobody else may.
+        let _ = self.0.0.end(outcome, true);
     }
 }
 
 impl Drop for Promised {
     fn drop(&mut self) {
-        self.0.0.promised.store(false, Ordering::Relaxed);
+        self.0.0.pending().promised = false;
     }
 }
 

@@ -13,6 +13,8 @@ impl Graph {
     /// ([`Submit::with_event`](crate::Submit::with_event)): what comes behind the node runs when that is complete, everything else
     /// does not wait for it. A submission returns before it is.
     ///
+    /// Such a submission holds its queue by an event until it has ended: OpenCL objects that are dropped meanwhile are released then.
+    ///
     /// If the event fails, so does the submission; what waits for the node does not run, everything else does.
     ///
     /// An event that is complete only when the submission is, or that stands behind it on the queue that it is submitted to, never

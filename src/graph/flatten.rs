@@ -60,7 +60,7 @@ impl Origins {
 pub(crate) struct Origin {
     /// The node of the graph.
     pub(crate) node: NodeId,
-    /// Which of the writes, or of the reads, of a sub-graph; 0 of a node that is none.
+    /// Which of the writes, of the reads, or of the external events of a sub-graph; 0 of a node that is none.
     pub(crate) part: u32,
 }
 

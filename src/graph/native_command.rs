@@ -30,10 +30,11 @@ use crate::ir::{Access, Form, Mode, NativeId, NodeId, Op};
 ///
 /// It goes into a graph by [`Graph::native_command`] or [`Queue::enqueue_native_command`](crate::Queue::enqueue_native_command).
 /// The functions are called while clgraph submits, finalizes or updates, under its locks: they enqueue or record, and return.
-/// They must not wait for commands, nor for threads that may submit; and of clgraph they may use what they are given, and nothing that
-/// submits, updates, finalizes or waits, which is refused where it can be
-/// ([`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand)). An error that one returns, or a panic, fails
-/// the call with its text.
+/// They must not wait for commands, nor for threads that may submit; and of clgraph they may use what they are given, and no graph,
+/// executable or submission: what submits, updates, finalizes or waits is refused
+/// ([`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand)), and a question to the graph that is being updated
+/// waits for ever. An error that one returns, or a panic, fails the call with its text. A function that records may be called several
+/// times for one executable: where a driver refuses another command, and for queues with other properties.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -135,9 +136,10 @@ impl NativeCommandNode<'_> {
     ///
     /// # Safety
     /// The commands that its functions enqueue or record, for as long as the graph or an executable of it may call them:
-    /// - go to the queue or command buffer given, or are over before everything that is enqueued there next is, and leave the queue and the
-    ///   command buffer as they found them: neither released, nor finalized;
-    /// - touch no memory but what the node says that it uses, in the way it says, and what belongs to the functions themselves;
+    /// - go to the queue or command buffer given, or are over before anything begins that is enqueued there next. The functions leave
+    ///   both as they found them, neither released nor finalized, and use no handle that they were given after they return;
+    /// - touch no memory but what the node says that it uses, in the way it says, and memory of the functions' own that may be used by
+    ///   several of these commands at a time: executables of one graph share its functions, and so do clones of a command;
     /// - use nothing that is released before the functions are, or else before the commands are complete. Most drivers keep what an
     ///   enqueued command uses, and not what a recorded one does.
     ///

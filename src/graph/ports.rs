@@ -1,4 +1,4 @@
-//! The host writes and host reads of an executable, found by their handles.
+//! The host writes, host reads and external events of an executable, found by their handles.
 
 use std::collections::HashMap;
 use std::sync::Arc;

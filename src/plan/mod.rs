@@ -71,6 +71,8 @@ pub(crate) struct Plan {
     pub(crate) objects: Vec<ObjectSpec>,
     /// Whether values may change later.
     pub(crate) updatable: bool,
+    /// Whether it has commands that can only be recorded.
+    pub(crate) only_recorded: bool,
     /// Whether a submission is held by a gate until all of it is enqueued.
     pub(crate) gated: bool,
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
@@ -204,6 +206,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     edges.implied_by_lane = edges.needed.len();
     let gated = tasks.is_empty() && path::gate(ir, &steps, caps, options);
     let marked = path::marked(ir, &steps, &segments, caps);
+    let only_recorded = segments.iter().any(|segment: &Segment| segment.why == Why::OnlyRecorded);
     let updatable = options.updatable;
     let order_with_tasks = if tasks.is_empty() { Vec::new() } else { order.clone() };
     let plan = Plan {
@@ -212,6 +215,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         segments,
         objects,
         updatable,
+        only_recorded,
         gated,
         marked,
         edges,

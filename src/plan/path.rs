@@ -59,6 +59,8 @@ pub enum Why {
     MissingFunction(&'static str),
     /// Command buffers of the device run on queues with other properties only.
     Queues,
+    /// Each command is to be timed, and command buffers of the device do not run on queues that profile.
+    NotTimed,
     /// Command buffers have no command for it.
     NoSuchCommand,
     /// A native command whose function enqueues.
@@ -104,6 +106,7 @@ impl fmt::Display for Why {
                 return write!(f, "the driver lists cl_khr_command_buffer and lacks {name}");
             }
             Self::Queues => "the device's command buffers do not run on plain in-order queues",
+            Self::NotTimed => "the device's command buffers do not run on queues that profile",
             Self::NoSuchCommand => "command buffers have no such command",
             Self::OnlyEnqueued => "a native command that enqueues",
             Self::OnlyRecorded => "a native command that can only be recorded",
