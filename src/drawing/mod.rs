@@ -55,10 +55,17 @@ const KINDS: [&str; 12] = [
 const PARTS: [&str; 8] = ["#1f78b4", "#e31a1c", "#33a02c", "#6a3d9a", "#ff7f00", "#b15928", "#666666", "#01665e"];
 
 fn cut(text: &str) -> String {
+    let text = plain(text);
     if text.chars().count() <= LONGEST {
-        return text.to_owned();
+        return text;
     }
     text.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+/// Without characters that XML 1.0 does not have (section 2.2).
+fn plain(text: &str) -> String {
+    let is_there = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
+    text.chars().map(|c| if is_there(c) { c } else { '\u{fffd}' }).collect()
 }
 
 /// The size of a box.
@@ -90,10 +97,16 @@ impl Picture {
     /// The picture as SVG. Edges that would close a cycle are drawn, and do not count for where boxes are.
     pub(crate) fn to_svg(&self) -> String {
         let sizes: Vec<(f64, f64)> = self.boxes.iter().map(size).collect();
-        let Layout { places, routes, width, height } = layout::layout(&sizes, &self.edges);
+        let Layout { places, routes, frames, width, height } = layout::layout(&sizes, &self.edges);
         let kinds = distinct(self.boxes.iter().map(|one| &*one.kind));
         let parts = distinct(self.boxes.iter().map(|one| &*one.part));
         let (legend, legend_width, top) = self.legend(&kinds, &parts);
+        let mut blocks = Group::new().set("fill", "#f4f4f4").set("stroke", "#999").set("stroke-dasharray", "2 3");
+        for [x, y, width, height] in &frames {
+            let block =
+                Rectangle::new().set("x", *x).set("y", *y).set("width", *width).set("height", *height).set("rx", 8);
+            blocks = blocks.add(block);
+        }
         let mut arrows = Group::new().set("fill", "none").set("stroke", "#555").set("stroke-width", 1);
         for route in &routes {
             arrows = arrows.add(arrow(route));
@@ -103,7 +116,7 @@ impl Picture {
             boxes = boxes.add(self.draw(one, *place, *size, &kinds, &parts));
         }
         let moved = format!("translate({MARGIN},{})", top + MARGIN);
-        let picture = Group::new().set("transform", moved).add(arrows).add(boxes);
+        let picture = Group::new().set("transform", moved).add(blocks).add(arrows).add(boxes);
         let (width, height) = (width.max(legend_width) + 2.0 * MARGIN, height + top + 2.0 * MARGIN);
         let tip = Path::new().set("d", "M0 0L7 3L0 6z").set("fill", "#555");
         let marker = Marker::new().set("id", "tip").set("orient", "auto").set("markerWidth", 7).set("markerHeight", 6);
@@ -140,7 +153,7 @@ impl Picture {
         let border = place(&one.part, parts).map_or("#444", |at| PARTS[at % PARTS.len()]);
         let outline =
             Rectangle::new().set("x", left).set("y", top).set("width", width).set("height", height).set("rx", 4);
-        let mut group = Group::new().add(Title::new(one.tooltip.clone())).add(
+        let mut group = Group::new().add(Title::new(plain(&one.tooltip))).add(
             outline
                 .set("fill", fill)
                 .set("stroke", border)
@@ -167,7 +180,7 @@ impl Picture {
         let mut legend = Group::new();
         let (mut y, mut widest) = (MARGIN, 0.0_f64);
         for line in &self.head {
-            legend = legend.add(Text::new(line).set("x", MARGIN).set("y", y));
+            legend = legend.add(Text::new(plain(line)).set("x", MARGIN).set("y", y));
             widest = widest.max(line.chars().count() as f64 * CHAR);
             y += LINE + 4.0;
         }

@@ -366,6 +366,9 @@ pub enum BuildCause {
         /// Bytes of the result.
         bytes: usize,
     },
+    /// Times of another executable.
+    #[error("the profile is of a submission of another executable: give one of this executable's")]
+    OtherExecutable,
     /// A graph with so many nodes that nobody could look at the drawing.
     #[error(
         "it has {nodes} nodes, and drawings of more than {most} are of no use: write `.dot`, or draw parts as graphs of their own"

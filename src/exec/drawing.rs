@@ -17,7 +17,7 @@ impl Executable {
     /// its kind, or with a profile that of its share of the time.
     ///
     /// # Errors
-    /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes; [`BuildCause::OtherGraph`] for a profile of another executable's
+    /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes; [`BuildCause::OtherExecutable`] for a profile of another executable's
     /// submission; [`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand).
     ///
     /// ```
@@ -58,6 +58,9 @@ impl Executable {
 
 impl Inner {
     fn picture(&self, tables: &Tables, profile: Option<&Profile>) -> Result<Picture> {
+        if profile.is_some_and(|profile| profile.executable != self.id) {
+            return Err(BuildError::new("drawing with times", BuildCause::OtherExecutable).into());
+        }
         let parts = self.where_nodes_run(tables);
         let mut times: HashMap<(Node, Option<usize>), &NodeProfile> = HashMap::new();
         for node in profile.iter().flat_map(|profile| &profile.nodes) {
@@ -78,6 +81,9 @@ impl Inner {
                 Some((at, _)) => tables.picture_of(id, format!("{}.{}", origin.0, at - 1), Detail::Brief),
                 None => tables.picture_of(id, origin.0.to_string(), Detail::Brief),
             };
+            if !part.is_empty() {
+                one.tooltip = format!("{}\n{part}", one.tooltip);
+            }
             one.part = part;
             if let Some(time) = times.remove(&(self.node(origin), ends.map(|(at, _)| at.wrapping_sub(1)))) {
                 let took = time.duration().as_nanos() as f64;
@@ -87,9 +93,6 @@ impl Inner {
                 one.lines.push(text);
             }
             boxes.push(one);
-        }
-        if let Some((node, _)) = times.into_keys().next() {
-            return Err(BuildError::new("drawing with times", BuildCause::OtherGraph { node }).into());
         }
         // One from the entry of a sub-graph to its exit says nothing, unless there is nothing between.
         let is_way = |from: NodeId, to: NodeId| {

@@ -73,7 +73,8 @@ impl Finalize {
     /// path replays), and runs on a queue that profiles: the one submitted to, or one of the executable's. That takes about half a
     /// microsecond a command more on CPU drivers, nine on an H100, whose driver needs them for the events
     /// (`./ci/bench --scenario profiled`), and the gain of command buffers where they would
-    /// have paid; the kernels themselves take as long as without.
+    /// have paid; the kernels themselves take as long as without. A submission keeps about half a kilobyte a command until its times
+    /// are asked for, or its last handle is gone.
     pub const fn profiling(mut self) -> Self {
         self.profiling = true;
         self
@@ -242,7 +243,9 @@ impl Graph {
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let ports = Arc::new(Ports::new(self.id(), &flat));
         let parts_of = PartsOf::new(&tables.ir, &plan);
-        let names = options.profiling.then(|| Arc::new(Names::new(self.id(), &flat, self.device().name(), &plan)));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let names = options.profiling.then(|| Arc::new(Names::new(self.id(), &flat, self.device(), id, &plan)));
         let turns = TurnsOf::new(graph.children.iter().flat_map(|child| &child.turns));
         let mut values = values;
         let (mut updatable, mut editing) = (None, None);
@@ -257,11 +260,12 @@ impl Graph {
             editing = Some(Editing::new(&own));
             values.tables = Arc::new(own);
         }
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut lane = Lane::new(values, editing, moved, rings, recorded);
         lane.share(&turns);
+        let nodes = flat.tables.ir.len();
         let inner = Inner {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            nodes,
+            id,
             graph: self.id(),
             context: self.context().clone(),
             device: self.device().clone(),

@@ -88,6 +88,8 @@ struct Inner {
     context: Context,
     device: Device,
     plan: Plan,
+    /// How many nodes were planned.
+    nodes: usize,
     /// What the planned nodes were before sub-graphs were written out.
     origins: Origins,
     /// Its host writes and host reads, by their handles.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START};
 
 use super::values::Values;
+use crate::cl::device::Device;
 use crate::cl::event::DriverEvent;
 use crate::error::DriverError;
 use crate::graph::{Flat, GraphId, Node, NodeKind};
@@ -33,6 +34,10 @@ pub struct Profile {
     pub nodes: Vec<NodeProfile>,
     /// The device.
     pub device: String,
+    /// Tells devices apart.
+    pub(super) device_id: usize,
+    /// The executable.
+    pub(super) executable: u64,
 }
 
 /// When a node ran.
@@ -65,7 +70,7 @@ pub struct NodeProfile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Clock {
-    /// The device's. Times of the host are moved to it by a few microseconds at worst.
+    /// The device's. Times of the host are moved to it, and may be wrong by half of the time that the quickest enqueue took.
     Device,
     /// The host's, from some time on: the submission had no command for the device.
     Host,
@@ -162,11 +167,13 @@ impl fmt::Display for Profile {
             let (us, mean) = (us(sum.as_nanos() as u64), us(sum.as_nanos() as u64) / count as f64);
             writeln!(f, "{us:>10.1} {:>5.1}% {count:>7} {mean:>10.1}  {title}", share(sum))?;
         }
-        writeln!(f, "\n{:>10} {:>10} {:>10} {:>6}  node", "start", "end", "us", "share")?;
+        writeln!(f, "\n{:>10} {:>10} {:>10} {:>10} {:>6}  node", "queued", "start", "end", "us", "share")?;
+        // Before the first start, where it was queued earlier.
+        let from_start = |time: u64| (i128::from(time) - i128::from(self.start)) as f64 / 1e3;
         for node in &self.nodes {
-            let (start, end) = (node.start.saturating_sub(self.start), node.end.saturating_sub(self.start));
+            let [queued, start, end] = [node.queued, node.start, node.end].map(from_start);
             let (time, share) = (us(node.end.saturating_sub(node.start)), share(node.duration()));
-            write!(f, "{:>10.1} {:>10.1} {time:>10.1} {share:>5.1}%  {}", us(start), us(end), node.node.index())?;
+            write!(f, "{queued:>10.1} {start:>10.1} {end:>10.1} {time:>10.1} {share:>5.1}%  {}", node.node.index())?;
             if let Some(inside) = node.inside {
                 write!(f, ".{inside}")?;
             }
@@ -186,6 +193,8 @@ impl fmt::Display for Profile {
 /// What the planned nodes of an executable are called.
 pub(super) struct Names {
     device: String,
+    device_id: usize,
+    executable: u64,
     steps: Vec<Name>,
     tasks: Vec<Name>,
 }
@@ -199,7 +208,7 @@ struct Name {
 }
 
 impl Names {
-    pub(super) fn new(graph: GraphId, flat: &Flat, device: &str, plan: &Plan) -> Self {
+    pub(super) fn new(graph: GraphId, flat: &Flat, device: &Device, executable: u64, plan: &Plan) -> Self {
         let tables = &flat.tables;
         let written = flat.origins.written();
         let name = |id: NodeId| {
@@ -211,7 +220,9 @@ impl Names {
             Name { node: Node::new(graph, origin), inside, kind, label }
         };
         Self {
-            device: device.to_owned(),
+            device: device.name().to_owned(),
+            device_id: device.raw().addr(),
+            executable,
             steps: plan.steps.iter().map(|step| name(step.node)).collect(),
             tasks: plan.tasks.iter().map(|task| name(task.node)).collect(),
         }
@@ -229,6 +240,8 @@ pub(super) struct Log {
 struct Entries {
     commands: Vec<Command>,
     host: Vec<HostWork>,
+    /// What came of it, once somebody has asked: the events are let go then.
+    read: Option<Arc<Profile>>,
     /// The command that is being enqueued: since when, and a marker before it where it is more than one.
     begun: Option<(Instant, Option<Marker>)>,
 }
@@ -332,7 +345,10 @@ impl Log {
 
     /// Has the driver tell the times.
     pub(super) fn read(&self) -> Result<Profile, DriverError> {
-        let entries = self.lock();
+        let mut entries = self.lock();
+        if let Some(read) = &entries.read {
+            return Ok(Profile::clone(read));
+        }
         let by_device = self.submit_by_device(&entries)?;
         let clock = if by_device.is_some() { Clock::Device } else { Clock::Host };
         let submit = by_device.unwrap_or_else(|| -self.since_submit(epoch()));
@@ -363,7 +379,12 @@ impl Log {
         let submit = time(self.submit);
         let start = nodes.first().map_or(submit, |node| node.start);
         let end = nodes.iter().map(|node| node.end).max().unwrap_or(submit);
-        Ok(Profile { clock, submit, start, end, nodes, device: self.names.device.clone() })
+        let Names { device, device_id, executable, .. } = &*self.names;
+        let (device, device_id, executable) = (device.clone(), *device_id, *executable);
+        let profile = Profile { clock, submit, start, end, nodes, device, device_id, executable };
+        entries.read = Some(Arc::new(profile.clone()));
+        (entries.commands, entries.host) = (Vec::new(), Vec::new());
+        Ok(profile)
     }
 }
 

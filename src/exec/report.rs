@@ -141,7 +141,7 @@ pub struct SubGraphReport {
 fn sub_graphs(state: &Tables) -> Vec<SubGraphReport> {
     let of = |id: NodeId| match state.ir.op(id) {
         Op::SubGraph(child) => {
-            Some(SubGraphReport { node: id.index(), nodes: state.children[child.index()].of.flat().tables.ir.len() })
+            Some(SubGraphReport { node: id.index(), nodes: state.children[child.index()].of.nodes() })
         }
         _ => None,
     };

@@ -75,6 +75,10 @@ impl CurrentValues for Inner {
         self.id
     }
 
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
     fn ports(&self) -> &Arc<Ports> {
         &self.ports
     }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::profile::{Clock, NodeProfile, Profile, Runner};
 use crate::error::{BuildCause, BuildError, Result};
 
-/// A trace of submissions in the format of Chrome (JSON), which <https://ui.perfetto.dev> and `chrome://tracing` show: a lane for the
-/// device's queue, lanes for what runs on the host, and one for submissions. Each node has its title, and number, range and
-/// times as details.
+/// A trace of submissions in the format of Chrome (JSON), which <https://ui.perfetto.dev> and `chrome://tracing` show: lanes for the
+/// device's queues and for what runs on the host, as many as run at a time, and one for submissions. Each node has its title, and
+/// number, range and times as details.
 ///
 /// Times of different devices are not to be compared, nor those of a submission that has the host's clock with those of others:
 /// each device and clock is a process of the trace.
@@ -18,10 +18,20 @@ pub struct Trace {
     profiles: Vec<Profile>,
 }
 
-/// The lanes of a process.
-const SUBMISSIONS: usize = 0;
+/// The first lanes of a process: of device queues, and of the host. Submissions are asynchronous, and need none.
 const QUEUE: usize = 1;
-const HOST: usize = 2;
+const HOST: usize = 1_000;
+
+/// A process: a device by a clock.
+#[derive(Default)]
+struct Process<'a> {
+    key: Option<(usize, Clock)>,
+    device: &'a str,
+    zero: u64,
+    /// Until when each lane is taken, of the device and of the host.
+    queues: Vec<u64>,
+    host: Vec<u64>,
+}
 
 impl Trace {
     /// An empty trace.
@@ -40,37 +50,30 @@ impl Trace {
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut events = Vec::new();
-        let mut processes: Vec<(&str, Clock)> = Vec::new();
-        let (mut lanes, mut zeros) = (Vec::new(), Vec::new());
-        for profile in &self.profiles {
-            let key = (&*profile.device, profile.clock);
-            if !processes.contains(&key) {
-                processes.push(key);
-                lanes.push(Vec::new());
-                zeros.push(u64::MAX);
-            }
-        }
-        let process_of = |profile: &Profile| {
-            let key = (&*profile.device, profile.clock);
-            processes.iter().position(|process| *process == key).unwrap_or_default()
-        };
-        // A browser counts in doubles: nanoseconds since a device was started would lose their ends.
-        for profile in &self.profiles {
-            let zero = &mut zeros[process_of(profile)];
-            *zero = profile.nodes.iter().map(|node| node.queued).fold((*zero).min(profile.submit), u64::min);
-        }
+        let mut processes: Vec<Process<'_>> = Vec::new();
         for (number, profile) in self.profiles.iter().enumerate() {
-            let process = process_of(profile);
-            let us = |time: u64| time.saturating_sub(zeros[process]) as f64 / 1e3;
-            let phase = |ph: &str, time: u64| {
-                let name = format!("submission {number}");
-                json!({ "name": name, "cat": "submission", "ph": ph, "id": number, "ts": us(time), "pid": process, "tid": SUBMISSIONS })
-            };
-            events.extend([phase("b", profile.submit), phase("e", profile.end)]);
+            let key = (profile.device_id, profile.clock);
+            let at = processes.iter().position(|process| process.key == Some(key)).unwrap_or(processes.len());
+            if at == processes.len() {
+                // A browser counts in doubles: nanoseconds since a device was started would lose their ends.
+                let of_it = self.profiles.iter().filter(|other| (other.device_id, other.clock) == key);
+                let times = of_it.flat_map(|other| other.nodes.iter().map(|node| node.queued).chain([other.submit]));
+                let zero = times.min().unwrap_or_default();
+                processes.push(Process { key: Some(key), device: &profile.device, zero, ..Process::default() });
+            }
+            let process = &mut processes[at];
+            let zero = process.zero;
+            let us = |time: u64| time.saturating_sub(zero) as f64 / 1e3;
+            for (phase, time) in [("b", profile.submit), ("e", profile.end)] {
+                events.push(json!({
+                    "name": "submission", "cat": "submission", "ph": phase, "id": number, "ts": us(time), "pid": at, "tid": 0,
+                    "args": { "submission": number },
+                }));
+            }
             for node in &profile.nodes {
                 let lane = match node.runner {
-                    Runner::Device(_) => QUEUE,
-                    Runner::Host => HOST + lane(&mut lanes[process], node),
+                    Runner::Device(_) => QUEUE + lane(&mut process.queues, node),
+                    Runner::Host => HOST + lane(&mut process.host, node),
                 };
                 events.push(json!({
                     "name": node.title(),
@@ -78,20 +81,20 @@ impl Trace {
                     "ph": "X",
                     "ts": us(node.start),
                     "dur": node.end.saturating_sub(node.start) as f64 / 1e3,
-                    "pid": process,
+                    "pid": at,
                     "tid": lane,
                     "args": details(number, node),
                 }));
             }
         }
-        for (process, (device, clock)) in processes.iter().enumerate() {
-            let named = |what: &str, lane: usize, name: String| json!({ "name": what, "ph": "M", "pid": process, "tid": lane, "args": { "name": name } });
-            events.push(named("process_name", SUBMISSIONS, format!("{device}, {clock} clock")));
-            events.push(named("thread_name", SUBMISSIONS, "submissions".to_owned()));
-            events.push(named("thread_name", QUEUE, "device queue".to_owned()));
-            events.extend(
-                (0..lanes[process].len()).map(|lane| named("thread_name", HOST + lane, format!("host {lane}"))),
-            );
+        for (at, process) in processes.iter().enumerate() {
+            let named = |what: &str, lane: usize, name: String| json!({ "name": what, "ph": "M", "pid": at, "tid": lane, "args": { "name": name } });
+            let clock = process.key.map_or(Clock::Device, |(_, clock)| clock);
+            events.push(named("process_name", 0, format!("{}, {clock} clock", process.device)));
+            let lanes = [(QUEUE, "device queue", process.queues.len()), (HOST, "host", process.host.len())];
+            for (first, name, count) in lanes {
+                events.extend((0..count).map(|lane| named("thread_name", first + lane, format!("{name} {lane}"))));
+            }
         }
         json!({ "displayTimeUnit": "ns", "traceEvents": events }).to_string()
     }
@@ -110,7 +113,7 @@ impl Trace {
     }
 }
 
-/// A lane of the host's that is free when the node starts: what overlaps is drawn in several. A lane is when it was busy last.
+/// A lane that is free when the node starts: viewers leave out what overlaps in one. A lane is until when it is taken.
 fn lane(lanes: &mut Vec<u64>, node: &NodeProfile) -> usize {
     let lane = lanes.iter().position(|busy| *busy <= node.start).unwrap_or(lanes.len());
     if lane == lanes.len() {

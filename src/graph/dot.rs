@@ -177,7 +177,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
         }
         Op::Free(alloc) => lines.push(format!("allocation {}", alloc.0)),
         Op::SubGraph(child) => {
-            lines.push(format!("{} nodes", state.children[child.index()].of.flat().tables.ir.len()));
+            lines.push(format!("{} nodes", state.children[child.index()].of.nodes()));
         }
         Op::Kernel { args, grid, .. } => {
             let dims = grid.dims as usize;

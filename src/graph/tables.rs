@@ -178,7 +178,9 @@ pub(crate) trait CurrentValues: Send + Sync {
 
     /// Tells executables apart.
     fn id(&self) -> u64;
-    /// Its host writes and host reads.
+    /// How many nodes it is made of. Takes no lock.
+    fn nodes(&self) -> usize;
+    /// Its host writes, host reads and external events.
     fn ports(&self) -> &Arc<Ports>;
 
     /// Whether its nodes may use other memory than when their edges were made.
@@ -187,7 +189,7 @@ pub(crate) trait CurrentValues: Send + Sync {
 
 impl fmt::Debug for dyn CurrentValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an executable of {} nodes", self.flat().tables.ir.len())
+        write!(f, "an executable of {} nodes", self.nodes())
     }
 }
 
