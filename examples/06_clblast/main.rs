@@ -1,5 +1,5 @@
 //! Reads handwritten digits by their nearest neighbour: of 1 497 known digits, the one at the smallest angle. All angles at once are a
-//! product of two matrices, which a library computes: CLBlast, as a native command between two kernels of one graph.
+//! product of two matrices, which a library computes: CLBlast, recorded as a native command between kernels.
 //!
 //! Needs CLBlast (`apt-get install libclblast1`). `cargo run --release --example 06_clblast`
 
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clblast::Clblast;
-use clgraph::{Buffer, Finalize, Graph, NativeCommand, Program, Queue};
+use clgraph::{Buffer, ExecuteKernel, Finalize, Graph, NativeCommand, Program, Queue};
 use digits::{POINTS, Samples};
 
 const KERNELS: &str = include_str!("../../kernels-cl/neighbours.cl");
@@ -49,20 +49,27 @@ fn run() -> Result<(), Box<dyn Error>> {
     let (a, b) = (Buffer::from_slice(&queue, &unread_images)?, Buffer::from_slice(&queue, &known_images)?);
 
     let graph = Graph::new(&queue)?;
-    // What lies between the commands is memory of the graph's own.
-    let (a_unit, b_unit) = (graph.alloc::<f32>(m * POINTS).add()?, graph.alloc::<f32>(n * POINTS).add()?);
-    let (cosines, nearest) = (graph.alloc::<f32>(m * n).add()?, graph.alloc::<u32>(m).add()?);
-    // SAFETY: a work-item touches its own row of each.
-    unsafe {
-        graph.kernel(&to_unit).read(&a).write(&a_unit).range(m).add()?;
-        graph.kernel(&to_unit).read(&b).write(&b_unit).range(n).add()?;
-    }
-    let product = NativeCommand::enqueued(move |to| clblast.product(to, [m, n, POINTS]));
-    // SAFETY: CLBlast enqueues to the queue that it is given, and touches the three matrices and what is its own, which OpenCL keeps.
-    unsafe { graph.native_command(product.reads(&a_unit).reads(&b_unit).writes(&cosines)).add()? };
-    // SAFETY: a work-item reads its own row, of `n` numbers, and writes its own element.
-    unsafe { graph.kernel(&largest).read(&cosines).write(&nearest).arg(n as u32).range(m).add()? };
-    let result = graph.read(&nearest).add()?;
+    let result = graph.record(&queue, || -> clgraph::Result<_> {
+        // What lies between the commands is memory of the graph's own.
+        let (a_unit, b_unit) =
+            (queue.enqueue_alloc::<f32>(m * POINTS, &[])?, queue.enqueue_alloc::<f32>(n * POINTS, &[])?);
+        let (cosines, nearest) = (queue.enqueue_alloc::<f32>(m * n, &[])?, queue.enqueue_alloc::<u32>(m, &[])?);
+        for (images, unit, rows) in [(&a, &a_unit, m), (&b, &b_unit, n)] {
+            let mut launch = ExecuteKernel::new(&to_unit);
+            launch.set_arg(images).set_arg(unit).set_global_work_size(rows);
+            // SAFETY: a work-item touches its own row of each.
+            unsafe { launch.enqueue_nd_range(&queue)? };
+        }
+        let product = NativeCommand::enqueued(move |to| clblast.product(to, [m, n, POINTS]));
+        let product = product.reads(&a_unit).reads(&b_unit).writes(&cosines);
+        // SAFETY: CLBlast enqueues to the queue that it is given, and touches the three matrices and what is its own, which OpenCL keeps.
+        unsafe { queue.enqueue_native_command(product, &[])? };
+        let mut launch = ExecuteKernel::new(&largest);
+        launch.set_arg(&cosines).set_arg(&nearest).set_arg(&(n as u32)).set_global_work_size(m);
+        // SAFETY: a work-item reads its own row, of `n` numbers, and writes its own element.
+        unsafe { launch.enqueue_nd_range(&queue)? };
+        queue.enqueue_read_buffer_owned(&nearest, 0, m, &[])?.host_read()
+    })?;
     let executable = graph.finalize(Finalize::new())?;
     for line in executable.report().to_string().lines() {
         println!("           {line}");
