@@ -3,7 +3,7 @@
 //! - `main.rs`: the arguments, and what is run on which device.
 //! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs`: those of updates;
 //!   `packing.rs`: those of memory that graphs own; `globals.rs`: those of device globals; `host_tasks.rs`: those of host
-//!   tasks; `profiles.rs`: those of times.
+//!   tasks; `profiles.rs`: those of times; `loads.rs`: those of kernels that do something.
 //! - `raw.rs`: the hand-written ways.
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
@@ -13,6 +13,7 @@
 mod bounds;
 mod globals;
 mod host_tasks;
+mod loads;
 mod packing;
 mod profiles;
 mod raw;

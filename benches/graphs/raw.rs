@@ -39,6 +39,10 @@ macro_rules! functions {
 functions! {
     fn clEnqueueNDRangeKernel(cl_command_queue, cl_kernel, u32, *const usize, *const usize, *const usize, u32, *const cl_event, *mut cl_event) -> i32;
     fn clFinish(cl_command_queue) -> i32;
+    fn clFlush(cl_command_queue) -> i32;
+    fn clEnqueueCopyBuffer(cl_command_queue, *mut c_void, *mut c_void, usize, usize, usize, u32, *const cl_event, *mut cl_event) -> i32;
+    fn clEnqueueWriteBuffer(cl_command_queue, *mut c_void, u32, usize, usize, *const c_void, u32, *const cl_event, *mut cl_event) -> i32;
+    fn clEnqueueReadBuffer(cl_command_queue, *mut c_void, u32, usize, usize, *mut c_void, u32, *const cl_event, *mut cl_event) -> i32;
     fn clWaitForEvents(u32, *const cl_event) -> i32;
     fn clCreateUserEvent(cl_context, *mut i32) -> cl_event;
     fn clSetUserEventStatus(cl_event, i32) -> i32;
@@ -211,6 +215,63 @@ pub fn enqueue_gated(queue: &Queue, mut kernels: impl Iterator<Item = cl_kernel>
     rest
 }
 
+/// Enqueues kernels over so many work-items, one after the other.
+pub fn enqueue_over(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>, items: usize) -> Result<(), Failure> {
+    let enqueue = functions()?.clEnqueueNDRangeKernel;
+    let (none, list, no_event) = (ptr::null(), ptr::null(), ptr::null_mut());
+    for kernel in kernels {
+        // SAFETY: live objects, one dimension, no lists.
+        let status = unsafe { enqueue(queue.raw(), kernel, 1, none, &raw const items, none, 0, list, no_event) };
+        check("clEnqueueNDRangeKernel", status)?;
+    }
+    Ok(())
+}
+
+/// Enqueues a copy of the first bytes of a buffer.
+pub fn copy(queue: &Queue, from: *mut c_void, into: *mut c_void, bytes: usize) -> Result<(), Failure> {
+    let copy = functions()?.clEnqueueCopyBuffer;
+    // SAFETY: live objects, which have so many bytes, and no lists.
+    let status = unsafe { copy(queue.raw(), from, into, 0, 0, bytes, 0, ptr::null(), ptr::null_mut()) };
+    check("clEnqueueCopyBuffer", status)
+}
+
+/// Enqueues a write of memory that lives until the queue is through.
+pub fn write(queue: &Queue, into: *mut c_void, data: &[f32]) -> Result<(), Failure> {
+    let (write, bytes) = (functions()?.clEnqueueWriteBuffer, size_of_val(data));
+    let (data, list, no_event) = (data.as_ptr().cast(), ptr::null(), ptr::null_mut());
+    // SAFETY: live objects, which have so many bytes, and no lists.
+    let status = unsafe { write(queue.raw(), into, 0, 0, bytes, data, 0, list, no_event) };
+    check("clEnqueueWriteBuffer", status)
+}
+
+/// Enqueues a read into memory that lives, and that nobody looks at, until it is waited for.
+pub fn read(queue: &Queue, from: *mut c_void, data: &mut [f32]) -> Result<cl_event, Failure> {
+    let (read, bytes) = (functions()?.clEnqueueReadBuffer, size_of_val(data));
+    let mut event = ptr::null_mut();
+    // SAFETY: live objects, which have so many bytes, and no lists.
+    let status =
+        unsafe { read(queue.raw(), from, 0, 0, bytes, data.as_mut_ptr().cast(), 0, ptr::null(), &raw mut event) };
+    check("clEnqueueReadBuffer", status)?;
+    Ok(event)
+}
+
+/// Waits for an event, and gives it back.
+pub fn wait(event: cl_event) -> Result<(), Failure> {
+    let functions = functions()?;
+    // SAFETY: a live event, given back once.
+    unsafe {
+        let status = (functions.clWaitForEvents)(1, &raw const event);
+        check("clReleaseEvent", (functions.clReleaseEvent)(event))?;
+        check("clWaitForEvents", status)
+    }
+}
+
+/// Hands what is enqueued to the device.
+pub fn flush(queue: &Queue) -> Result<(), Failure> {
+    // SAFETY: a live queue.
+    check("clFlush", unsafe { (functions()?.clFlush)(queue.raw()) })
+}
+
 /// Waits for everything on a queue.
 pub fn finish(queue: &Queue) -> Result<(), Failure> {
     // SAFETY: a live queue.
@@ -236,6 +297,28 @@ impl Kernels {
         Ok(kernels)
     }
 
+    /// Clones of a kernel, each with memory and numbers of its own, argument by argument.
+    pub fn with_args(kernel: &Kernel, launches: &[Vec<Arg>]) -> Result<Self, Failure> {
+        let (functions, source) = (functions()?, kernel.to_opencl3()?);
+        let mut kernels = Self(Vec::with_capacity(launches.len()));
+        for args in launches {
+            let mut status = 0;
+            // SAFETY: a live kernel.
+            let clone = unsafe { (functions.clCloneKernel)(source.get(), &raw mut status) };
+            check("clCloneKernel", status)?;
+            kernels.0.push(clone);
+            for (index, arg) in (0..).zip(args) {
+                let (size, value) = match arg {
+                    Arg::Memory(mem) => (size_of_val(mem), ptr::from_ref(mem).cast()),
+                    Arg::Number(number) => (size_of_val(number), ptr::from_ref(number).cast()),
+                };
+                // SAFETY: a live kernel, and a value of the size given.
+                check("clSetKernelArg", unsafe { (functions.clSetKernelArg)(clone, index, size, value) })?;
+            }
+        }
+        Ok(kernels)
+    }
+
     /// Sets the number of one.
     pub fn set_number(&self, at: usize, number: u32) -> Result<(), Failure> {
         let set = functions()?.clSetKernelArg;
@@ -247,6 +330,13 @@ impl Kernels {
     pub fn iter(&self) -> impl Iterator<Item = cl_kernel> {
         self.0.iter().copied()
     }
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Copy)]
+pub enum Arg {
+    Memory(*mut c_void),
+    Number(u32),
 }
 
 impl Drop for Kernels {

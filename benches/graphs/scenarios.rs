@@ -8,6 +8,7 @@ use clgraph::{Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Grap
 use crate::Failure;
 use crate::globals;
 use crate::host_tasks;
+use crate::loads;
 use crate::packing::patterns;
 use crate::profiles;
 use crate::raw::{self, CommandBuffer, Kernels};
@@ -20,7 +21,7 @@ const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_
 /// A single command buffer of more commands is not recorded: some drivers need a square of time for it.
 const LARGEST_BUFFER: usize = 20_000;
 
-const PATHS: [(&str, Path); 3] = [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)];
+pub const PATHS: [(&str, Path); 3] = [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)];
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,6 +51,16 @@ pub enum Scenario {
     Globals,
     /// Launches of a kernel and then a call of a function, some times: by a loop that waits and calls, and as host tasks
     HostTasks,
+    /// A copy, and so many times the sine of 65 536 numbers from buffer to buffer
+    Sine,
+    /// A hundred kernels of 100 us one after the other
+    Large,
+    /// Independent chains of 16 kernels of 100 us: by one queue by hand (`loop`), by several, and as a graph
+    Wide,
+    /// 16 frames of 1 MiB: new input, a number that changes, and the output, one or three at a time
+    Frames,
+    /// Four threads, each with a queue and ten submissions of a chain of empty kernels
+    Threads,
     /// A chain of empty kernels, and when each of them ran: by events by hand (`loop`), and of an executable that profiles; and a
     /// loop that learns nothing
     Profiled,
@@ -170,6 +181,36 @@ impl Scenario {
                 ] {
                     let ways = host_tasks::ways(&setting.queue, tasks, width)?;
                     results.add(driver, name, tasks, &interleave(ways, effort, tasks)?);
+                }
+            }
+            Self::Sine => {
+                for n in [3, 10, 50, 100] {
+                    results.add(driver, "sine", n, &interleave(loads::sine(&setting.queue, n)?, effort, n)?);
+                }
+            }
+            Self::Large => {
+                results.add(
+                    driver,
+                    "large",
+                    100,
+                    &interleave(loads::chains(&setting.queue, 1, 100, 100)?, effort, 100)?,
+                );
+            }
+            Self::Wide => {
+                for chains in [2, 8, 64] {
+                    let ways = loads::chains(&setting.queue, chains, 16, 100)?;
+                    results.add(driver, "wide", chains, &interleave(ways, effort, chains)?);
+                }
+            }
+            Self::Frames => {
+                for depth in [1, 3] {
+                    let ways = loads::frames(&setting.queue, depth)?;
+                    results.add(driver, "frames at a time", depth, &interleave(ways, effort, depth)?);
+                }
+            }
+            Self::Threads => {
+                for n in [10, 100] {
+                    results.add(driver, "threads", n, &interleave(loads::threads(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::Profiled => {
