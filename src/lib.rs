@@ -6,7 +6,9 @@
 //! 2. A [`Program`] gives [`Kernel`]s, and [`Buffer`]s hold memory. Both are made here or wrapped.
 //! 3. A [`Graph`] collects nodes: [`kernel`](Graph::kernel), [`copy`](Graph::copy), [`copy_rect`](Graph::copy_rect),
 //!    [`fill`](Graph::fill), [`write`](Graph::write), [`read`](Graph::read), [`empty`](Graph::empty). Each returns a
-//!    builder, which [`add`](CopyNode::add) ends. Nodes that use the same memory get edges by themselves;
+//!    builder, which [`add`](CopyNode::add) ends. More kinds: [`host_task`](Graph::host_task),
+//!    [`native_command`](Graph::native_command), [`wait_event`](Graph::wait_event) and [`signal_event`](Graph::signal_event),
+//!    [`sub_graph`](Graph::sub_graph), [`alloc`](Graph::alloc), images, prefetches. Nodes that use the same memory get edges by themselves;
 //!    [`after`](CopyNode::after) and [`add_edge`](Graph::add_edge) say the rest.
 //! 4. [`Graph::finalize`] plans and prepares, and gives an [`Executable`]. Its [`report`](Executable::report) says what
 //!    was decided and why.
@@ -57,8 +59,9 @@
 //!
 //! # What to rely on
 //!
-//! - **Safety.** The one promise is asked where a kernel launch is given ([`KernelNode::add`], and its like for recorded,
-//!   replaced and grouped launches); a [`Parameter`] without a bound asks for it again when it is set. Everything else is safe: executables keep alive what
+//! - **Safety.** The one promise is asked where a kernel launch or a native command is given ([`KernelNode::add`],
+//!   [`NativeCommandNode::add`], and their like for recorded, replaced and grouped ones), where raw handles and pointers are wrapped, and
+//!   where memory is mapped; a [`Parameter`] without a bound asks for it again when it is set. Everything else is safe: executables keep alive what
 //!   they use, and bounds, contexts, sizes and work-groups are checked when a node is added.
 //! - **Errors** are [`Error`]s: they say what was wrong, where, and what to do, and the call has changed nothing.
 //!   [`Error::kind`] is for code that has to choose.

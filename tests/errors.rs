@@ -37,7 +37,7 @@ fn errors_have_kinds_to_match() {
     assert_eq!(Error::from(SetupError::DeviceQueue).kind(), ErrorKind::Invalid);
     let refused = ProgramError::BinaryRefused { device: "a device".to_owned() };
     assert_eq!(Error::from(refused).kind(), ErrorKind::KernelNotSupported);
-    assert_eq!(Error::from(SubmitError::NotComplete).kind(), ErrorKind::Invalid);
+    assert_eq!(Error::from(SubmitError::NotComplete).kind(), ErrorKind::NotReady);
     let cause = Box::new(Error::from(DriverError::new("a", Status(-5))));
     assert_eq!(Error::from(SubmitError::DependencyFailed { cause }).kind(), ErrorKind::OutOfMemory);
     let source = DriverError::new("clSetKernelArg", Status(-51));

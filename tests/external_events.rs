@@ -307,7 +307,7 @@ fn a_submission_without_its_events_is_refused() {
     failed.fail("the disk is full").unwrap();
     let error = refused(submit().with_signal(&filled, &said).with_event(&go_on, &failed));
     assert_eq!(error.to_string(), "the event that node 2 waits for has failed: a user event failed: the disk is full");
-    assert_eq!(error.kind(), ErrorKind::Driver);
+    assert_eq!(error.kind(), ErrorKind::Failed);
     assert_eq!(refused(submit().with_signal(&filled, &failed).with_event(&go_on, &go)), SubmitError::UserEventEnded);
     assert_eq!(failure(failed.complete()), SubmitError::UserEventEnded);
 
@@ -540,8 +540,22 @@ fn a_submission_that_waits_for_its_own_signal_is_refused() {
     let submit =
         submit.submit_to(&bench.queue).after(&own).with_signal(&steps.filled, &own).with_event(&steps.go_on, &go);
     assert_eq!(failure(submit.submit().map(drop)), SubmitError::OwnEvent { node: steps.filled.node() });
-    // It is free again.
-    own.complete().unwrap();
+    // Nor may what completes it be behind what waits for it; the other way round is allowed, however odd.
+    let executable = steps.executable(Path::Auto);
+    let graph = bench.graph();
+    let wait = graph.wait_event().add().unwrap();
+    let signal = graph.signal_event().after(wait).add().unwrap();
+    let beside = graph.signal_event().add().unwrap();
+    let circle = graph.finalize(Finalize::new()).unwrap();
+    let submit = circle.submit_to(&bench.queue).with_event(&wait, &own).with_signal(&signal, &own);
+    let submit = submit.with_signal(&beside, &event(bench)).submit();
+    assert_eq!(failure(submit.map(drop)), SubmitError::OwnEvent { node: signal.node() });
+    let submit = circle.submit_to(&bench.queue).with_event(&wait, &own).with_signal(&beside, &own);
+    submit.with_signal(&signal, &event(bench)).submit().unwrap().wait().unwrap();
+    let (own, go) = (event(bench), event(bench));
+    go.complete().unwrap();
+    let again = executable.submit_to(&bench.queue).with_signal(&steps.filled, &own).with_event(&steps.go_on, &own);
+    again.submit().unwrap().wait().unwrap();
 }
 
 /// Rules X1, U3: an update while a node waits does not reach the submission.

@@ -350,7 +350,7 @@ fn an_error_or_a_panic_fails_the_submission_with_its_text_and_the_rest_goes_on()
 
             let run = executable.submit(&bench.queue).unwrap();
             let error = failure(run.wait());
-            assert_eq!(error.kind(), ErrorKind::Driver);
+            assert_eq!(error.kind(), ErrorKind::Failed);
             assert_eq!(error.to_string(), format!("host task {fail} failed: {says}"));
             assert!(matches!(error, SubmitError::HostTask { node, .. } if node == fail));
             assert_eq!(run.progress().unwrap(), Progress::Failed);
@@ -445,7 +445,7 @@ fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
     let said = log.lock().unwrap();
     let starts = [
         "fine",
-        "the submission is not complete: call `wait`",
+        "host task node 4 does not wait for node 3, whose result it asks for",
         "node ",
         "the host task gives data to node ",
         "node ",
@@ -568,7 +568,7 @@ fn a_task_that_does_not_return_holds_up_nothing_but_what_waits_for_it() {
     other.fill(&b, 2_u32).after(task).add().unwrap();
     free.run(&other);
     assert_eq!((free.content(&b), count.load(Ordering::Relaxed)), (vec![2; LEN], 1));
-    assert_eq!(stuck.progress().unwrap(), Progress::Running);
+    eventually("running", || stuck.progress().unwrap() == Progress::Running);
     door.open();
     stuck.wait().unwrap();
     assert_eq!(bench.content(&a), [1; LEN]);
@@ -923,6 +923,62 @@ fn a_graph_that_waits_for_a_task_does_not_keep_a_processor_busy() {
     let share =
         text.lines().find_map(|line| line.split_once("RESULT ")).and_then(|(_, share)| share.parse::<f64>().ok());
     assert!(share.is_some_and(|share| share < 0.01), "{share:?} of a core: {text}");
+}
+
+/// Rules H1, R1: a recorded task gets a recorded read and gives to a recorded write.
+#[test]
+fn a_recorded_task_knows_recorded_reads_and_writes() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[4; LEN]), bench.buffer(&[0; LEN]));
+    let (graph, later) = (bench.graph(), Arc::new(OnceLock::new()));
+    let queue = &bench.queue;
+    let into = Arc::clone(&later);
+    let result = graph.record(queue, || {
+        let read = queue.enqueue_read_buffer_owned(&a, 0, LEN, &[])?.host_read()?;
+        queue.enqueue_host_task(
+            move |task| task.put(into.get().unwrap(), task.get(&read)?.iter().map(|n| n * 10).collect::<Vec<u32>>()),
+            &[],
+        )?;
+        let write = queue.enqueue_write_buffer(&b, 0, &[0; LEN], &[])?;
+        later.set(graph.host_write(graph.node_of(&write)?)?).unwrap();
+        queue.enqueue_read_buffer_owned(&b, 0, LEN, &[])?.host_read()
+    });
+    let result = result.unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+    run.wait().unwrap();
+    assert_eq!(*run.get(&result).unwrap(), [40; LEN]);
+    // Of the read there is none, nor by elements that do not fit.
+    assert!(text(graph.host_write::<u32>(graph.nodes()[0])).contains("only host writes of whole elements"));
+    assert!(text(graph.host_write::<[u8; 3]>(graph.nodes()[2])).contains("only host writes of whole elements"));
+}
+
+/// Rule H1: what a task asks for it has to wait for, and what waits for it has to be behind it; whatever happens to be complete.
+#[test]
+fn a_task_that_forgot_an_edge_is_told_so_every_time() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[4; LEN]), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    let read = graph.read(&a).add().unwrap();
+    let write = graph.write(&b, [0; LEN]).add().unwrap();
+    // So that all is complete long before.
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let task = graph.host_task(move |task| {
+        std::thread::sleep(Duration::from_millis(5));
+        let got = text(task.get(&read).map(drop));
+        tell.lock().unwrap().push((got, text(task.put(&write, [1; LEN]))));
+    });
+    let first = graph.host_task(|_| ()).add().unwrap();
+    task.after(first).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    for _ in 0..10 {
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+    }
+    let expected = (
+        "host task node 3 does not wait for node 0, whose result it asks for: add the edge, by `after`".to_owned(),
+        "the host task gives data to node 1 too late: that write does not wait for the task, add the edge".to_owned(),
+    );
+    assert_eq!(*told.lock().unwrap(), vec![expected; 10]);
 }
 
 /// Rule S4: a result's memory is free for the next submission as soon as the last handle is gone, also while clgraph's own threads

@@ -424,7 +424,7 @@ fn an_error_or_a_panic_of_a_function_that_enqueues_fails_the_submission_and_no_m
             let before = bench.content(&a);
             let error = executable.submit(&bench.queue).unwrap_err();
             assert_eq!(error, SubmitError::NativeCommand { node, text: said.to_owned() }.into());
-            assert_eq!(error.kind(), ErrorKind::Driver);
+            assert_eq!(error.kind(), ErrorKind::Failed);
             assert_eq!(error.to_string(), format!("native command node 1 could not be enqueued: {said}"));
             // What came before it has run, and nothing behind it.
             let stirred: Vec<u32> = before.iter().zip(0..).map(|(x, i)| x.wrapping_mul(5).wrapping_add(i)).collect();

@@ -81,18 +81,18 @@ fn run() -> Result<(), Box<dyn Error>> {
 
     let folder = root.join("target/deep_field");
     fs::create_dir_all(&folder)?;
-    let (png, dot) = (folder.join("galaxies.png"), folder.join("turn.dot"));
+    let (png, svg) = (folder.join("galaxies.png"), folder.join("turn.svg"));
     let mut annotated = photo;
     annotated.draw_boxes(&objects.labels, &objects.areas, parameters.min_area);
     annotated.save_png(&png)?;
-    deep_field.turn_graph.print_graph(&dot, Detail::Verbose)?;
+    deep_field.turn_graph.print_graph(&svg, Detail::Brief)?;
 
     println!("objects    {} of at least {} pixels, after {turns} turns", objects.count, parameters.min_area);
     println!("           the same to the last bit by the graph, by the plain loop, and on the CPU");
     println!("plain loop {:.2?} (median of {ROUNDS})", median(&mut by_loop));
     println!("graph      {:.2?} (median of {ROUNDS})", median(&mut by_graph));
     println!("picture    {}", png.display());
-    println!("drawing    {} (`dot -Tsvg` makes a picture of it)", dot.display());
+    println!("drawing    {} (the graph of a turn, for a browser)", svg.display());
     Ok(())
 }
 

@@ -60,9 +60,11 @@ fn run() -> Result<(), Box<dyn Error>> {
             // SAFETY: a work-item touches its own row of each.
             unsafe { launch.enqueue_nd_range(&queue)? };
         }
+        // What it reads and writes, in this order, is the memory that `product` finds by number.
         let product = NativeCommand::enqueued(move |to| clblast.product(to, [m, n, POINTS]));
         let product = product.reads(&a_unit).reads(&b_unit).writes(&cosines);
-        // SAFETY: CLBlast enqueues to the queue that it is given, and touches the three matrices and what is its own, which OpenCL keeps.
+        // SAFETY: CLBlast enqueues to the queue that it is given, and touches the three matrices and temporary buffers of
+        // its own, which OpenCL keeps until the commands are complete.
         unsafe { queue.enqueue_native_command(product, &[])? };
         let mut launch = ExecuteKernel::new(&largest);
         launch.set_arg(&cosines).set_arg(&nearest).set_arg(&(n as u32)).set_global_work_size(m);

@@ -65,13 +65,14 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
     let next = graph.write(&gain, [1.0]).label("next gain").add()?;
     let (tell, told) = channel();
     let mut exposure = Exposure::START;
-    let task = graph.host_task(move |task| -> Result<(), Box<dyn Error + Send + Sync>> {
-        exposure = exposure.next(&task.get(&statistics)?);
+    let expose = graph.host_task(move |submission| -> Result<(), Box<dyn Error + Send + Sync>> {
+        exposure = exposure.next(&submission.get(&statistics)?);
         tell.send(exposure)?;
-        Ok(task.put(&next, vec![exposure.gain])?)
+        Ok(submission.put(&next, vec![exposure.gain])?)
     });
-    let task = task.after(statistics).label("auto exposure").add()?;
-    graph.add_edge(task, next.node())?;
+    let node = expose.after(statistics).label("auto exposure").add()?;
+    graph.add_edge(node, next)?;
+    // The frames under way, and the one whose picture is looked at.
     let executable = graph.finalize(Finalize::new().profiling().result_slots(DEPTH + 1))?;
 
     let (mut under_way, mut trace, mut pictures, mut last) = (VecDeque::new(), Trace::new(), Vec::new(), None);

@@ -28,8 +28,10 @@ pub(crate) struct Box {
     pub(crate) lines: Vec<String>,
     /// What a browser shows when it is pointed at.
     pub(crate) tooltip: String,
-    /// What it is, as legends say it: a colour each.
+    /// What it is, as legends say it.
     pub(crate) kind: String,
+    /// The number of its colour.
+    pub(crate) colour: usize,
     /// Where it runs, as legends say it: a border each. Empty where nothing is known.
     pub(crate) part: String,
     /// How long it took, from 0 to 1 for the longest.
@@ -47,11 +49,12 @@ const MARGIN: f64 = 24.0;
 /// Longer lines are cut.
 const LONGEST: usize = 44;
 
-/// Colours that are told apart, and on which black is read.
-const KINDS: [&str; 12] = [
-    "#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99", "#d9d9d9", "#8dd3c7", "#fccde5", "#e5c494",
-    "#ccebc5", "#bebada",
+/// Colours of kinds: told apart, black is read on them, and none is like heat.
+const KINDS: [&str; 20] = [
+    "#eeeeee", "#a6cee3", "#b2df8a", "#ccebc5", "#8dd3c7", "#e7d4e8", "#d9c7a0", "#c7b89c", "#cab2d6", "#66c2a5",
+    "#a6d854", "#d9f0d3", "#bfd3c1", "#d9d9d9", "#bdbdbd", "#fccde5", "#f2d6cb", "#e5b8c8", "#80b1d3", "#bebada",
 ];
+/// Of borders.
 const PARTS: [&str; 8] = ["#1f78b4", "#e31a1c", "#33a02c", "#6a3d9a", "#ff7f00", "#b15928", "#666666", "#01665e"];
 
 fn cut(text: &str) -> String {
@@ -98,9 +101,8 @@ impl Picture {
     pub(crate) fn to_svg(&self) -> String {
         let sizes: Vec<(f64, f64)> = self.boxes.iter().map(size).collect();
         let Layout { places, routes, frames, width, height } = layout::layout(&sizes, &self.edges);
-        let kinds = distinct(self.boxes.iter().map(|one| &*one.kind));
         let parts = distinct(self.boxes.iter().map(|one| &*one.part));
-        let (legend, legend_width, top) = self.legend(&kinds, &parts);
+        let (legend, legend_width, top) = self.legend(&parts);
         let mut blocks = Group::new().set("fill", "#f4f4f4").set("stroke", "#999").set("stroke-dasharray", "2 3");
         for [x, y, width, height] in &frames {
             let block =
@@ -113,7 +115,7 @@ impl Picture {
         }
         let mut boxes = Group::new();
         for ((one, place), size) in self.boxes.iter().zip(&places).zip(&sizes) {
-            boxes = boxes.add(self.draw(one, *place, *size, &kinds, &parts));
+            boxes = boxes.add(self.draw(one, *place, *size, &parts));
         }
         let moved = format!("translate({MARGIN},{})", top + MARGIN);
         let picture = Group::new().set("transform", moved).add(blocks).add(arrows).add(boxes);
@@ -134,17 +136,10 @@ impl Picture {
             .to_string()
     }
 
-    fn draw(
-        &self,
-        one: &Box,
-        (x, y): (f64, f64),
-        (width, height): (f64, f64),
-        kinds: &[&str],
-        parts: &[&str],
-    ) -> Group {
+    fn draw(&self, one: &Box, (x, y): (f64, f64), (width, height): (f64, f64), parts: &[&str]) -> Group {
         let (left, top) = (x - width / 2.0, y - height / 2.0);
         let place = |of: &str, all: &[&str]| all.iter().position(|one| *one == of);
-        let colour = place(&one.kind, kinds).map_or("white", |at| KINDS[at % KINDS.len()]);
+        let colour = KINDS[one.colour % KINDS.len()];
         let fill = match one.heat {
             Some(share) => heat(share),
             None if self.timed => "white".to_owned(),
@@ -176,7 +171,10 @@ impl Picture {
     }
 
     /// What the colours mean, with its width and height.
-    fn legend(&self, kinds: &[&str], parts: &[&str]) -> (Group, f64, f64) {
+    fn legend(&self, parts: &[&str]) -> (Group, f64, f64) {
+        let names = distinct(self.boxes.iter().map(|one| &*one.kind));
+        let of_name = |name: &str| self.boxes.iter().find(|one| one.kind == name).map_or(0, |one| one.colour);
+        let kinds: Vec<(&str, usize)> = names.into_iter().map(|name| (name, of_name(name))).collect();
         let mut legend = Group::new();
         let (mut y, mut widest) = (MARGIN, 0.0_f64);
         for line in &self.head {
@@ -185,7 +183,7 @@ impl Picture {
             y += LINE + 4.0;
         }
         let rows = [
-            kinds.iter().zip(KINDS.iter().cycle()).map(|(text, fill)| (*text, *fill, "#444", 1)).collect::<Vec<_>>(),
+            kinds.into_iter().map(|(text, colour)| (text, KINDS[colour % KINDS.len()], "#444", 1)).collect::<Vec<_>>(),
             parts.iter().zip(PARTS.iter().cycle()).map(|(text, border)| (*text, "white", *border, 2)).collect(),
         ];
         for row in rows.iter().filter(|row| !row.is_empty()) {

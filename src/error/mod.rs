@@ -113,6 +113,10 @@ pub enum ErrorKind {
     OutOfMemory,
     /// An OpenCL call failed for another reason, or work failed while it ran.
     Driver,
+    /// What the program brought has failed: the function of a host task or a native command, or a user event.
+    Failed,
+    /// It is not there yet, and may come.
+    NotReady,
 }
 
 /// A failed OpenCL call: its name and the status that it returned.

@@ -151,7 +151,7 @@ impl FinalizeError {
             Self::Node { cause, .. } => cause.kind(),
             Self::Argument { source, .. } => source.kind(),
             Self::Kernel { source, .. } => source.kind(),
-            Self::NativeCommand { .. } => ErrorKind::Driver,
+            Self::NativeCommand { .. } => ErrorKind::Failed,
             _ => ErrorKind::Invalid,
         }
     }
@@ -230,6 +230,14 @@ pub enum SubmitError {
     /// The times of a submission whose executable takes none.
     #[error("the executable takes no times: finalize the graph with `Finalize::profiling`")]
     NotProfiled,
+    /// A result that a host task does not wait for.
+    #[error("host task {task} does not wait for {read}, whose result it asks for: add the edge, by `after`")]
+    NotBehind {
+        /// The host task.
+        task: Node,
+        /// The read.
+        read: Node,
+    },
     /// A wait that ended by its time limit. The submission goes on.
     #[error("the submission is not complete after {0:?}: it goes on, wait again or do something else")]
     TimedOut(Duration),
@@ -288,7 +296,7 @@ pub enum SubmitError {
     },
     /// An event for a node that has no external event in this executable.
     #[error(
-        "{node} waits for no external event of this executable, or completes none: give the handle that adding the node returned"
+        "{node} of the handle has no such event in this executable: give the handle of a node of the graph that it was made of"
     )]
     NotAnEvent {
         /// The node given.
@@ -300,9 +308,9 @@ pub enum SubmitError {
         /// The node.
         node: Node,
     },
-    /// An event that a submission waits for before it begins, and that a node of it is to complete.
+    /// An event that a node of the submission is to complete, and that the submission, or what comes before the node, waits for.
     #[error(
-        "the submission waits for the event that {node} of it is to complete, and would wait for ever: leave it out of `after`"
+        "{node} is to complete an event that it comes behind itself: the submission would wait for ever; give another event"
     )]
     OwnEvent {
         /// The node.
@@ -333,7 +341,7 @@ pub enum SubmitError {
     UserEventGiven,
     /// The function of a native command called what it may not.
     #[error(
-        "the function of a native command cannot submit, update, finalize or wait, because clgraph's locks are held: it may enqueue \
+        "the function of a native command cannot submit, update, finalize, wait for submissions or complete user events, because clgraph's locks are held: it may enqueue \
          or record, and return"
     )]
     InsideNativeCommand,
@@ -367,7 +375,10 @@ impl SubmitError {
             Self::Enqueue { source, .. } => source.kind(),
             Self::Failed(error) | Self::Driver(error) => error.kind(),
             Self::DependencyFailed { cause } | Self::ExternalEvent { cause, .. } => cause.kind(),
-            Self::UserEvent { .. } | Self::HostTask { .. } | Self::NativeCommand { .. } => ErrorKind::Driver,
+            Self::UserEvent { .. } | Self::UserEventDropped | Self::HostTask { .. } | Self::NativeCommand { .. } => {
+                ErrorKind::Failed
+            }
+            Self::NotComplete | Self::TimedOut(_) => ErrorKind::NotReady,
             _ => ErrorKind::Invalid,
         }
     }

@@ -166,7 +166,7 @@ impl UpdateError {
         match self {
             Self::Node { cause, .. } => cause.kind(),
             Self::Driver { source, .. } => source.kind(),
-            Self::NativeCommand { .. } => ErrorKind::Driver,
+            Self::NativeCommand { .. } => ErrorKind::Failed,
             _ => ErrorKind::Invalid,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Executable, Inner, NodeProfile, Profile, inside};
 use crate::drawing::{Box, Picture};
 use crate::error::{BuildCause, BuildError, Result};
-use crate::graph::{self, Detail, Node, Tables};
+use crate::graph::{self, Detail, Node, NodeKind, Tables};
 use crate::ir::NodeId;
 use crate::plan::Path;
 
@@ -50,7 +50,10 @@ impl Executable {
     pub fn print_graph(&self, path: impl AsRef<FilePath>, profile: Option<&Profile>) -> Result<()> {
         let path = path.as_ref();
         if path.extension().is_none_or(|extension| extension != "svg") {
-            return Err(graph::not_written(path, "its extension must be `svg`".to_owned()));
+            return Err(graph::not_written(
+                path,
+                "its extension must be `svg`; `Graph::print_graph` writes `.dot` too".to_owned(),
+            ));
         }
         graph::write(path, &self.to_svg(profile)?)
     }
@@ -67,7 +70,10 @@ impl Inner {
             times.insert((node.node, node.inside), node);
         }
         let all = profile.map_or(1.0, |profile| profile.duration().as_nanos().max(1) as f64);
-        let longest = times.values().map(|node| node.duration().as_nanos()).max().unwrap_or(0).max(1) as f64;
+        // Waiting is no work.
+        let works = |node: &NodeProfile| node.kind != NodeKind::EventWait;
+        let longest = times.values().filter(|node| works(node)).map(|node| node.duration().as_nanos());
+        let longest = longest.max().unwrap_or(0).max(1) as f64;
         let written = self.origins.written();
         let mut boxes = Vec::with_capacity(tables.ir.len());
         for (id, part) in tables.ir.ids().zip(parts) {
@@ -87,7 +93,7 @@ impl Inner {
             one.part = part;
             if let Some(time) = times.remove(&(self.node(origin), ends.map(|(at, _)| at.wrapping_sub(1)))) {
                 let took = time.duration().as_nanos() as f64;
-                one.heat = Some(took / longest);
+                one.heat = works(time).then_some(took / longest);
                 let text = format!("{:.1} us, {:.1} %", took / 1e3, 100.0 * took / all);
                 one.tooltip = format!("{}\n{text}", one.tooltip);
                 one.lines.push(text);
@@ -106,7 +112,10 @@ impl Inner {
         let mut head = vec![format!("{}: {} nodes, {commands} commands", self.device.name(), tables.ir.len())];
         head.extend(profile.map(|profile| {
             let waited = profile.start.saturating_sub(profile.submit) as f64 / 1e3;
-            format!("{:.1} us from the first start to the last end, {waited:.1} us before", all / 1e3)
+            format!(
+                "{:.1} us from the first start to the last end, {waited:.1} us from submit to the first start",
+                all / 1e3
+            )
         }));
         Ok(Picture { head, boxes, edges, timed: profile.is_some() })
     }
@@ -139,7 +148,8 @@ impl Inner {
 /// Where a sub-graph begins or ends, which has a label where it begins.
 fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), what: &str) -> Box {
     let mut one = tables.picture_of(id, origin.0.to_string(), Detail::Brief);
-    (one.kind, one.lines) = ("sub-graph".to_owned(), vec![format!("{} {what}", origin.0)]);
+    (one.kind, one.colour) = (NodeKind::SubGraph.to_string(), NodeKind::SubGraph as usize);
+    one.lines = vec![format!("{} {what}", origin.0)];
     one.title = tables.labels.get(&first).map_or_else(|| "sub-graph".to_owned(), |label| label.to_string());
     one.tooltip = format!("{} {} {what}", origin.0, one.title);
     one

@@ -1,6 +1,9 @@
 //! The external events of a submission: what it was given for which node.
 
+use std::sync::Arc;
+
 use super::deferred::Blocker;
+use super::submission::State;
 use super::submit::{self, Dependency, Standing};
 use super::user_event::{Promised, UserEvent};
 use super::{Inner, Submit, WaitFor};
@@ -35,8 +38,13 @@ pub(super) enum External {
 pub(super) fn take(exec: &Inner, given: GivenEvents) -> Result<Vec<External>> {
     let nodes = exec.ports.events();
     let mut events: Vec<Option<External>> = nodes.iter().map(|_| None).collect();
+    let (mut waited, mut signalled) = (Vec::new(), Vec::new());
     for (id, part, given) in given {
         let node = part.node;
+        match &given {
+            Given::Signal(event) => signalled.push((id, Arc::clone(event.state()))),
+            Given::Wait(dependency) => waited.extend(dependency.state().map(|state| (id, state))),
+        }
         let Some(place) = events.get_mut(id.index()) else { return Err(SubmitError::NotAnEvent { node }.into()) };
         if place.is_some() {
             return Err(SubmitError::EventTwice { node }.into());
@@ -63,6 +71,15 @@ pub(super) fn take(exec: &Inner, given: GivenEvents) -> Result<Vec<External>> {
             }),
         });
     }
+    // What completes an event must not be behind what waits for it.
+    for (wait, of) in waited {
+        let is_it = |(_, event): &&(ExternalId, Arc<State>)| Arc::ptr_eq(event, &of);
+        for (signal, _) in signalled.iter().filter(is_it) {
+            if exec.is_behind(exec.events_at[signal.index()], exec.events_at[wait.index()]) {
+                return Err(SubmitError::OwnEvent { node: exec.node(nodes[signal.index()].0.node) }.into());
+            }
+        }
+    }
     let missing = events.iter().position(Option::is_none).and_then(|at| nodes.get(at));
     if let Some((origin, signals)) = missing {
         let method = if *signals { "with_signal" } else { "with_event" };
@@ -73,7 +90,8 @@ pub(super) fn take(exec: &Inner, given: GivenEvents) -> Result<Vec<External>> {
 
 /// The node that is to complete what the submission waits for before it begins.
 pub(super) fn own_event(given: &[(ExternalId, Part, Given)], waits: &[Result<Dependency>]) -> Option<Node> {
-    let is_own = |event: &UserEvent| waits.iter().flatten().any(|wait| wait.is_of(event.state()));
+    let is_it = |wait: &Dependency, event: &UserEvent| wait.state().is_some_and(|of| Arc::ptr_eq(&of, event.state()));
+    let is_own = |event: &UserEvent| waits.iter().flatten().any(|wait| is_it(wait, event));
     given
         .iter()
         .find_map(|(_, part, given)| matches!(given, Given::Signal(event) if is_own(event)).then_some(part.node))

@@ -262,9 +262,13 @@ impl Graph {
         }
         let mut lane = Lane::new(values, editing, moved, rings, recorded);
         lane.share(&turns);
-        let nodes = flat.tables.ir.len();
+        let topology = Arc::clone(&flat.tables.ir.topology);
+        let is_event = |node: &NodeId| matches!(flat.tables.ir.op(*node), Op::Event { .. });
+        let events_at = flat.tables.ir.ids().filter(is_event).collect();
         let inner = Inner {
-            nodes,
+            topology,
+            events_at,
+            behind: Mutex::default(),
             id,
             graph: self.id(),
             context: self.context().clone(),

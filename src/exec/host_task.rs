@@ -17,7 +17,9 @@ impl Queue {
     /// did; what the queue is given behind it runs all the same, as after any command that fails. Recorded, it is a node, as
     /// of [`Graph::host_task`], and what waits for it does not run when it fails. [`Submission::event`] is for wait lists.
     ///
-    /// The function knows no reads and writes but those of a graph that it was recorded into.
+    /// The function knows no reads and writes but those of a graph that it was recorded into: of recorded reads by
+    /// [`PendingRead::host_read`](crate::PendingRead::host_read), of recorded writes by [`Graph::host_write`]. A write that comes
+    /// behind the task is recorded later, so the function gets its handle by a [`OnceLock`](std::sync::OnceLock), say.
     ///
     /// # Errors
     /// Those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.

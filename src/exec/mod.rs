@@ -40,6 +40,7 @@ pub use submit::{Dependency, Submit, WaitFor};
 pub use trace::Trace;
 pub use user_event::UserEvent;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +49,7 @@ use crate::cl::device::Device;
 use crate::error::Result;
 use crate::graph::{GraphId, Node, Origins, Ports};
 use crate::ir::NodeId;
+use crate::ir::topology::Topology;
 use crate::plan::Plan;
 use crate::record::Queue;
 use lane::Lane;
@@ -88,8 +90,12 @@ struct Inner {
     context: Context,
     device: Device,
     plan: Plan,
-    /// How many nodes were planned.
-    nodes: usize,
+    /// The planned nodes and their edges.
+    topology: Arc<Topology>,
+    /// The planned nodes with external events, by id.
+    events_at: Vec<NodeId>,
+    /// What was found of nodes: whether the first is behind the second.
+    behind: Mutex<HashMap<(NodeId, NodeId), bool>>,
     /// What the planned nodes were before sub-graphs were written out.
     origins: Origins,
     /// Its host writes and host reads, by their handles.
@@ -179,6 +185,12 @@ impl InContext for Executable {
 impl Inner {
     fn lane(&self) -> MutexGuard<'_, Lane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a planned node is behind another.
+    fn is_behind(&self, node: NodeId, of: NodeId) -> bool {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        *behind.entry((node, of)).or_insert_with(|| self.topology.is_behind(node, of))
     }
 
     fn node(&self, id: NodeId) -> Node {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::caps::Caps;
 use crate::cl::device::Device;
 use crate::cl::program_globals::GlobalBinding;
-use crate::graph::{Flat, Tables};
+use crate::graph::{Flat, NodeKind, Tables};
 use crate::ir::{NodeId, Op, Warning};
 use crate::known::{self, Driver};
 use crate::plan::{Path, Plan, Segment, Why};
@@ -39,6 +39,8 @@ pub struct Report {
     pub commands: usize,
     /// The parts that run by one path each, in order.
     pub segments: Vec<SegmentReport>,
+    /// The nodes that the host does, by number, and what they are: they cut a submission into parts.
+    pub host_nodes: Vec<(usize, NodeKind)>,
     /// Whether a submission is held until all of it is enqueued, because that is faster on the driver.
     pub gated: bool,
     /// How updates reach the commands. None where nothing can be updated.
@@ -193,6 +195,11 @@ impl Report {
                     command_buffers: segment.command_buffers(),
                 })
                 .collect(),
+            host_nodes: plan
+                .tasks
+                .iter()
+                .map(|task| (flat.origins.of(task.node).node.index(), NodeKind::of(ir.op(task.node))))
+                .collect(),
             gated: plan.gated,
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
             kernel_objects: plan.objects.len(),
@@ -268,6 +275,16 @@ impl fmt::Display for Report {
         if let Some(rest) = self.sub_graphs.get(SHOWN..).filter(|rest| !rest.is_empty()) {
             let nodes = rest.iter().map(|sub| sub.nodes).sum();
             writeln!(f, "         and {} more, written out to {}", rest.len(), count(nodes, "node"))?;
+        }
+        if !self.host_nodes.is_empty() {
+            let shown = self.host_nodes.iter().take(SHOWN).map(|(node, kind)| format!("{node} ({kind})"));
+            let rest = if self.host_nodes.len() > SHOWN { ", ..." } else { "" };
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            writeln!(
+                f,
+                "host     {} of the host's between the parts: {shown}{rest}",
+                count(self.host_nodes.len(), "node")
+            )?;
         }
         writeln!(f, "kernels  {} with arguments set", count(self.kernel_objects, "object"))?;
         for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {

@@ -76,7 +76,7 @@ impl CurrentValues for Inner {
     }
 
     fn nodes(&self) -> usize {
-        self.nodes
+        self.topology.len()
     }
 
     fn ports(&self) -> &Arc<Ports> {

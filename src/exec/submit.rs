@@ -66,9 +66,9 @@ impl std::fmt::Debug for Kind {
 }
 
 impl Dependency {
-    /// Whether it is the end of this.
-    pub(super) fn is_of(&self, state: &Arc<State>) -> bool {
-        matches!(&self.0, Kind::Submission(of) if Arc::ptr_eq(of, state))
+    /// The submission, or user event, whose end it is.
+    pub(super) fn state(&self) -> Option<Arc<State>> {
+        if let Kind::Submission(state) = &self.0 { Some(Arc::clone(state)) } else { None }
     }
 }
 

@@ -28,14 +28,14 @@ use crate::graph::Node;
 use crate::graph::Part as NodePart;
 use crate::graph::host_task::{TaskFn, TaskHands};
 use crate::graph::ports::Scope;
-use crate::ir::{DataId, Ir, Op};
+use crate::ir::{DataId, Ir, NodeId, Op};
 use crate::plan::Plan;
 
 /// In which part reads and writes are, for tasks that ask for results and give input.
 #[derive(Debug, Default)]
 pub(super) struct PartsOf {
-    reads: Vec<u32>,
-    writes: HashMap<DataId, u32>,
+    reads: Vec<(NodeId, u32)>,
+    writes: HashMap<DataId, (NodeId, u32)>,
 }
 
 impl PartsOf {
@@ -45,7 +45,7 @@ impl PartsOf {
             return parts;
         }
         for node in ir.ids() {
-            let part = plan.part_of[node.index()];
+            let part = (node, plan.part_of[node.index()]);
             match ir.op(node) {
                 // Results are numbered as reads come.
                 Op::Read { .. } => parts.reads.push(part),
@@ -368,7 +368,7 @@ impl Tour {
                 self.state.staged(None);
                 let _inside = Inside::task(&self.state);
                 let (node, begin) = (self.node(task), Instant::now());
-                let outcome = function.call(&**self);
+                let outcome = function.call(&Calling { tour: self, node: self.exec.plan.tasks[task].node });
                 self.log(task, event, begin);
                 Some(outcome.map_err(|text| SubmitError::HostTask { node, text }.into()))
             }
@@ -488,12 +488,23 @@ fn wait(event: &DriverEvent) -> Result<(), DriverError> {
     if watch::is_over(&outcome) { outcome } else { event.wait() }
 }
 
-impl TaskHands for Tour {
+/// A host task that runs.
+struct Calling<'a> {
+    tour: &'a Tour,
+    node: NodeId,
+}
+
+impl TaskHands for Calling<'_> {
     fn result(&self, read: NodePart, scope: &Scope) -> Result<Arc<Slot>> {
-        let exec = &self.exec;
+        let exec = &self.tour.exec;
         let at = scope.result(&exec.ports, read)?.index();
-        let going = self.lock();
-        let is_complete = match exec.parts_of.reads.get(at).and_then(|part| going.parts.get(*part as usize)) {
+        let place = exec.parts_of.reads.get(at);
+        if !place.is_some_and(|(node, _)| exec.is_behind(self.node, *node)) {
+            let task = exec.node(exec.origins.of(self.node).node);
+            return Err(SubmitError::NotBehind { task, read: read.node }.into());
+        }
+        let going = self.tour.lock();
+        let is_complete = match place.and_then(|(_, part)| going.parts.get(*part as usize)) {
             Some(PartState::Enqueued(_, event)) => matches!(event.progress()?, Progress::Complete),
             Some(PartState::Nothing) => true,
             _ => false,
@@ -503,14 +514,16 @@ impl TaskHands for Tour {
     }
 
     fn input(&self, write: NodePart, scope: &Scope, data: HostBytes) -> Result<()> {
-        let (exec, node) = (&self.exec, write.node);
+        let (exec, node) = (&self.tour.exec, write.node);
         let (id, expected) = scope.input(&exec.ports, write)?;
         if data.len() != expected {
             return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());
         }
-        let mut going = self.lock();
-        let part = exec.parts_of.writes.get(&id).and_then(|part| going.parts.get(*part as usize));
-        if !matches!(part, Some(PartState::Held)) {
+        let place = exec.parts_of.writes.get(&id);
+        let is_behind = place.is_some_and(|(write, _)| exec.is_behind(*write, self.node));
+        let mut going = self.tour.lock();
+        let part = place.and_then(|(_, part)| going.parts.get(*part as usize));
+        if !is_behind || !matches!(part, Some(PartState::Held)) {
             return Err(SubmitError::InputTaken { node }.into());
         }
         let Some(waiting) = &mut going.waiting else { return Err(SubmitError::InputTaken { node }.into()) };

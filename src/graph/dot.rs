@@ -109,7 +109,8 @@ impl Tables {
             describe(self, id, op, &mut lines);
         }
         let title = label.unwrap_or(&name).to_string();
-        drawing::Box { title, lines, tooltip: all.join("\n"), kind, ..drawing::Box::default() }
+        let colour = NodeKind::of(op) as usize;
+        drawing::Box { title, lines, tooltip: all.join("\n"), kind, colour, ..drawing::Box::default() }
     }
 
     /// The graph as it is now.

@@ -173,7 +173,7 @@ impl HostTask<'_> {
     /// What a host read of the graph has read in this submission. The task has to be behind it.
     ///
     /// # Errors
-    /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult); [`SubmitError::NotComplete`](crate::SubmitError::NotComplete) for a
+    /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult); [`SubmitError::NotBehind`](crate::SubmitError::NotBehind) for a
     /// read that the task is not behind.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let slot = self.hands.result(Part { node: read.node(), index: read.part() }, self.scope)?;

@@ -283,7 +283,8 @@ impl Graph {
         &self.0.device
     }
 
-    /// Adds an edge: `after` runs when `before` is complete. An edge that is there already is left as it is.
+    /// Adds an edge: `after` runs when `before` is complete. Both are nodes, or handles of nodes. An edge that is there already is left
+    /// as it is.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`], [`BuildCause::SameNode`], [`BuildCause::Recording`], and [`BuildCause::Cycle`] with the
@@ -299,7 +300,8 @@ impl Graph {
     /// assert!(error.to_string().contains("would close a cycle: node 0 -> node 1 -> node 0"));
     /// # Ok(()) }
     /// ```
-    pub fn add_edge(&self, before: Node, after: Node) -> Result<()> {
+    pub fn add_edge(&self, before: impl Into<Node>, after: impl Into<Node>) -> Result<()> {
+        let (before, after) = (before.into(), after.into());
         let subject = || format!("edge from {before} to {after}");
         let mut state = self.lock();
         self.check_not_recording(&state).map_err(|cause| BuildError::new(subject(), cause))?;

@@ -31,9 +31,9 @@ use crate::ir::{Access, Form, Mode, NativeId, NodeId, Op};
 /// It goes into a graph by [`Graph::native_command`] or [`Queue::enqueue_native_command`](crate::Queue::enqueue_native_command).
 /// The functions are called while clgraph submits, finalizes or updates, under its locks: they enqueue or record, and return.
 /// They must not wait for commands, nor for threads that may submit; and of clgraph they may use what they are given, and no graph,
-/// executable or submission: what submits, updates, finalizes or waits is refused
-/// ([`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand)), and a question to the graph that is being updated
-/// waits for ever. An error that one returns, or a panic, fails the call with its text. A function that records may be called several
+/// executable or submission: what submits, updates or finalizes an executable, waits for a submission, or
+/// completes a user event is refused ([`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand)); what else waits, for
+/// an event or a queue, may wait for ever, and so does a question to the graph that is being updated. An error that one returns, or a panic, fails the call with its text. A function that records may be called several
 /// times for one executable: where a driver refuses another command, and for queues with other properties.
 ///
 /// ```
@@ -114,7 +114,7 @@ impl NativeCommand {
 }
 
 impl Graph {
-    /// Starts a native command.
+    /// Starts a native command: see [`NativeCommand`] for what it is, and an example.
     pub fn native_command(&self, command: NativeCommand) -> NativeCommandNode<'_> {
         NativeCommandNode { graph: self, after: After::default(), command }
     }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
+use super::change::other_kind;
 use super::copier;
 use super::launch::{Checked, Launch};
 use super::request::{Request, Target};
@@ -12,7 +13,7 @@ use super::{After, Graph, Node, Nodes, after_methods};
 use crate::cl::buffer::{AsDestination, AsSource, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::map::MapMode;
-use crate::error::{BuildCause, Result};
+use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 
 impl Graph {
@@ -56,6 +57,44 @@ impl Graph {
     pub fn read<T: Element>(&self, src: &impl AsSource<T>) -> ReadNode<'_, T> {
         let read = Read { src: src.region(), align: align_of::<T>() };
         ReadNode { graph: self, after: After::default(), read, element: PhantomData }
+    }
+}
+
+impl Graph {
+    /// The handle of a node that writes host data to memory, also one that was recorded: submissions give it other input
+    /// ([`Submit::with`](crate::Submit::with)), and so do host tasks ([`HostTask::put`](crate::HostTask::put)).
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherKind`] for a node that is no host write, or that writes no whole elements of `T`;
+    /// [`BuildCause::OtherGraph`].
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 2)?);
+    /// let (written, read) = graph.record(&queue, || {
+    ///     let written = queue.enqueue_write_buffer(&buffer, 0, &[1, 2], &[])?;
+    ///     clgraph::Result::Ok((written, queue.enqueue_read_buffer_owned(&buffer, 0, 2, &[])?.host_read()?))
+    /// })?;
+    /// let input = graph.host_write::<u32>(graph.node_of(&written)?)?;
+    /// let run = graph.finalize(Finalize::new())?.submit_to(&queue).with(&input, [3, 4]).submit()?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&read)?, [3, 4]);
+    /// # Ok(()) }
+    /// ```
+    pub fn host_write<T: Element>(&self, node: Node) -> Result<HostWrite<T>> {
+        let state = self.lock();
+        let fail = |cause| BuildError::new("handle of a host write", cause);
+        let id = self.resolve(&state, node).map_err(fail)?;
+        let op = state.ir.op(id);
+        let why = "only host writes of whole elements have such a handle";
+        match op {
+            Op::Write { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
+                Ok(HostWrite::of(node))
+            }
+            op => Err(fail(other_kind(node, op, "a handle of a host write", why)).into()),
+        }
     }
 }
 

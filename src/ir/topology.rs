@@ -2,6 +2,7 @@
 
 use petgraph::Direction::{self, Incoming, Outgoing};
 use petgraph::graph::{DiGraph, NodeIndex};
+use std::collections::HashSet;
 
 use super::NodeId;
 
@@ -157,6 +158,23 @@ impl Topology {
             seen_at[node.index()] = walk.len() - 1;
             walk.push(self.preds(node).find(|pred| blocked[pred.index()] > 0)?);
         }
+    }
+
+    /// Whether a node is behind another.
+    pub(crate) fn is_behind(&self, node: NodeId, of: NodeId) -> bool {
+        let (mut seen, mut todo) = (HashSet::new(), vec![node]);
+        while let Some(node) = todo.pop() {
+            for pred in self.preds(node) {
+                if pred == of {
+                    return true;
+                }
+                // Without edges that lead backwards what was added before it cannot be behind it.
+                if (pred > of || self.has_backward_edges()) && seen.insert(pred) {
+                    todo.push(pred);
+                }
+            }
+        }
+        false
     }
 
     pub(crate) fn preds(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {

@@ -203,7 +203,8 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         (start..segments.len(), chunks)
     });
     // One lane so far: the in-order queue that the executable runs on.
-    edges.implied_by_lane = edges.needed.len();
+    let is_host = |node: &NodeId| ir.op(*node).is_host();
+    edges.implied_by_lane = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
     let gated = tasks.is_empty() && path::gate(ir, &steps, caps, options);
     let marked = path::marked(ir, &steps, &segments, caps);
     let only_recorded = segments.iter().any(|segment: &Segment| segment.why == Why::OnlyRecorded);
