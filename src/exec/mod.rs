@@ -8,6 +8,7 @@ mod external;
 mod finalize;
 mod follow;
 mod host_task;
+mod in_turn;
 mod inside;
 mod lane;
 mod memory_map;

@@ -1,15 +1,13 @@
 //! A submission: where it has got to, how it ended, and what it read.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use super::in_turn::in_turn;
 use super::inside;
 use super::profile::{Log, Profile};
 use super::walk::Inputs;
@@ -261,45 +259,6 @@ impl State {
         // Listeners may take locks that are held.
         let state = Arc::clone(self);
         watch::call(move || state.tell());
-    }
-}
-
-type Call = Box<dyn FnOnce()>;
-
-thread_local! {
-    /// Calls that wait for one on this thread to return. None where there is none.
-    static CALLS: RefCell<Option<VecDeque<Call>>> = const { RefCell::new(None) };
-}
-
-/// Calls, behind those that are under way on this thread: where one submission's end is that of the next, and so on, nothing
-/// recurses.
-fn in_turn(call: Call) {
-    let mut call = Some(call);
-    let queued = CALLS.try_with(|calls| match &mut *calls.borrow_mut() {
-        Some(waiting) => waiting.extend(call.take()),
-        none => *none = Some(VecDeque::new()),
-    });
-    let Some(first) = call else { return };
-    guarded(first);
-    // A thread that is about to end has nowhere to queue.
-    while queued.is_ok() {
-        let next = CALLS.try_with(|calls| {
-            let mut calls = calls.borrow_mut();
-            let next = calls.as_mut().and_then(VecDeque::pop_front);
-            if next.is_none() {
-                *calls = None;
-            }
-            next
-        });
-        let Ok(Some(next)) = next else { return };
-        guarded(next);
-    }
-}
-
-/// Those that wait must be called, whatever one of them does: a waker is users' code.
-fn guarded(call: Call) {
-    if catch_unwind(AssertUnwindSafe(call)).is_err() {
-        log::error!("who was told of the end of a submission panicked");
     }
 }
 
