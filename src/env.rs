@@ -2,7 +2,8 @@
 //!
 //! | variable | read | what it does |
 //! |---|---|---|
-//! | `CLGRAPH_PATH` | at finalize | `auto`, `native` or `replay`: the path, where the program leaves it to clgraph |
+//! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay` or `gated`: the path, where the program leaves it to clgraph |
+//! | `CLGRAPH_CHOICES` | at finalize | a file that keeps what the automatic path has found, where the program names none |
 //! | `CLGRAPH_DUMP` | at finalize | a folder, into which each finalize writes its report and its graph |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels get to them, where the program leaves it to clgraph |
 //! | `CLGRAPH_ASSUME` | when a device is wrapped | a list of what a driver does not tell and has: see [`Assume`] |
@@ -64,9 +65,18 @@ pub(crate) fn globals() -> Option<String> {
     variable("CLGRAPH_GLOBALS")
 }
 
+fn path_in(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// `CLGRAPH_CHOICES`.
+pub(crate) fn choices() -> Option<PathBuf> {
+    path_in("CLGRAPH_CHOICES")
+}
+
 /// `CLGRAPH_DUMP`.
 pub(crate) fn dump() -> Option<PathBuf> {
-    env::var_os("CLGRAPH_DUMP").filter(|value| !value.is_empty()).map(PathBuf::from)
+    path_in("CLGRAPH_DUMP")
 }
 
 #[cfg(test)]

@@ -51,8 +51,9 @@
 //!
 //! | variable | what it does |
 //! |---|---|
-//! | `CLGRAPH_PATH` | `auto`, `native` or `replay`: the [`Path`], where the program leaves it to clgraph |
+//! | `CLGRAPH_PATH` | `auto`, `native`, `replay` or `gated`: the [`Path`], where the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: how kernels get to device globals ([`GlobalWay`]), where the program leaves it to clgraph |
+//! | `CLGRAPH_CHOICES` | a file that keeps what the automatic path has found, where the program names none ([`Finalize::choices`]) |
 //! | `CLGRAPH_DUMP` | a folder, into which each finalize writes its report and its graph (DOT) |
 //! | `CLGRAPH_ASSUME` | for experts, what a driver has and does not tell: a list, divided by commas, of `command_buffer` (its functions may be used although it does not list `cl_khr_command_buffer`), `simultaneous_use` (a command buffer may be enqueued again while it runs) and `kernel_printf` (recorded kernels may print) |
 //! | `OPENCL_DYLIB_PATH` | the OpenCL library to load, as for `opencl3` |
@@ -116,9 +117,9 @@ pub use error::{
     ProgramError, RecordError, Result, SetupError, Status, SubmitError, UpdateError,
 };
 pub use exec::{
-    AllocationReport, Clock, Completion, Dependency, Executable, Finalize, MemoryReport, NodeProfile, Profile,
-    Progress, Report, Runner, SegmentReport, SubGraph, SubGraphNode, SubGraphReport, Submission, Submit, Trace,
-    UpdateReport, UserEvent, WaitFor,
+    AllocationReport, ChoiceReport, ChoiceState, Clock, Completion, Dependency, Executable, Finalize, MemoryReport,
+    NodeProfile, Profile, Progress, Report, Runner, SegmentReport, SubGraph, SubGraphNode, SubGraphReport, Submission,
+    Submit, Trace, UpdateReport, UserEvent, WaitFor, WayReport,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, EventHandle, EventNode, EventSignal,

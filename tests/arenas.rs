@@ -39,12 +39,12 @@ fn what_executables_of_one_graph_keep_is_apart() {
     let (graph, read) = counter(&bench);
     for path in [Path::Replay, Path::Native] {
         for options in [Finalize::new().path(path), Finalize::new().path(path).updatable()] {
-            let (first, second) = (graph.finalize(options).unwrap(), graph.finalize(options).unwrap());
+            let (first, second) = (graph.finalize(options.clone()).unwrap(), graph.finalize(options.clone()).unwrap());
             for (executable, times) in [(&first, 1), (&first, 2), (&second, 1), (&first, 3), (&second, 2)] {
                 assert_eq!(result(executable, &bench.queue, &read), stirred(times), "{path}");
             }
             drop(first);
-            let third = graph.finalize(options).unwrap();
+            let third = graph.finalize(options.clone()).unwrap();
             assert_eq!(result(&third, &bench.queue, &read), stirred(1), "{path}");
             assert_eq!(result(&second, &bench.queue, &read), stirred(3), "{path}");
         }
@@ -58,7 +58,7 @@ fn a_child_has_one_memory_in_all_its_parents() {
     let (graph, read) = counter(&bench);
     for path in [Path::Replay, Path::Native] {
         let options = Finalize::new().path(path);
-        let child = graph.finalize(options).unwrap();
+        let child = graph.finalize(options.clone()).unwrap();
         assert_eq!(result(&child, &bench.queue, &read), stirred(1), "{path}");
         let mut runs = 1;
         for updatable in [false, true] {
@@ -66,7 +66,7 @@ fn a_child_has_one_memory_in_all_its_parents() {
             let uses = [0, 1].map(|_| parent.sub_graph(&child).add().unwrap());
             let of_parent = parent.alloc::<u32>(LEN).zero_init().add().unwrap();
             let zeros = parent.read(&of_parent).add().unwrap();
-            let options = if updatable { options.updatable() } else { options };
+            let options = if updatable { options.clone().updatable() } else { options.clone() };
             let executable = parent.finalize(options).unwrap();
             for _ in 0..2 {
                 let run = executable.submit(&bench.queue).unwrap();
@@ -216,7 +216,8 @@ fn packing_adds_no_edges_and_the_report_tells_who_shares_bytes() {
     }
     for path in [Path::Replay, Path::Native] {
         let options = Finalize::new().path(path);
-        let (packed, apart) = (graph.finalize(options).unwrap(), graph.finalize(options.separate_memory()).unwrap());
+        let (packed, apart) =
+            (graph.finalize(options.clone()).unwrap(), graph.finalize(options.separate_memory()).unwrap());
         assert_eq!(packed.report().edges, apart.report().edges, "{path}");
         let memory = &packed.report().memory;
         let (mut shared, mut at_once) = (0, 0);

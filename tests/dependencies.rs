@@ -125,7 +125,7 @@ fn edges_are_not_doubled_and_queries_show_also_those_that_finalize_drops() {
     let third = graph.fill(&a, 3_u32).after(first).add().unwrap();
     assert_eq!(graph.predecessors(second).unwrap(), [first]);
     assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
-    let report = graph.finalize(Finalize::new()).unwrap().report().clone();
+    let report = graph.finalize(Finalize::new()).unwrap().report();
     assert_eq!((report.edges, report.edges_implied_by_path, report.edges_implied_by_lane), (3, 1, 2));
     assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
 }

@@ -117,7 +117,7 @@ fn each_executable_has_memory_of_its_own_alone_and_inside_of_others() {
         };
         let (graph, one, copy) = build();
         let options = Finalize::new().path(path).updatable();
-        let (first, second) = (graph.finalize(options).unwrap(), graph.finalize(options).unwrap());
+        let (first, second) = (graph.finalize(options.clone()).unwrap(), graph.finalize(options.clone()).unwrap());
         let check = |executable: &Executable, value: u32| {
             bench.queue.enqueue_fill_buffer(&out, &[0], 0, LEN * 4, &[]).unwrap();
             run(executable, &bench.queue);
@@ -135,7 +135,7 @@ fn each_executable_has_memory_of_its_own_alone_and_inside_of_others() {
         parent.sub_graph(&first).add().unwrap();
         let again = parent.sub_graph(&second).add().unwrap().node();
         parent.sub_graph(&first).add().unwrap();
-        let parent_executable = parent.finalize(options).unwrap();
+        let parent_executable = parent.finalize(options.clone()).unwrap();
         check(&parent_executable, 7);
         assert_eq!(parent_executable.required_memory(), 0, "its children have theirs");
         second.update_from(&graph).unwrap();
@@ -425,7 +425,7 @@ fn parents_and_children_have_allocations_of_their_own() {
             alloc(&child);
         }
         let options = if updatable { Finalize::new().updatable() } else { Finalize::new() };
-        let child = child.finalize(options).unwrap();
+        let child = child.finalize(options.clone()).unwrap();
         let parent = bench.graph();
         let early = parent.sub_graph(&child).add().unwrap().node();
         let a = alloc(&parent);
@@ -437,7 +437,7 @@ fn parents_and_children_have_allocations_of_their_own() {
         parent.fill(&b, 6).add().unwrap();
         let late = parent.sub_graph(&child).add().unwrap().node();
         for path in [Path::Replay, Path::Native] {
-            let executable = parent.finalize(options.path(path)).unwrap();
+            let executable = parent.finalize(options.clone().path(path)).unwrap();
             run(&executable, &bench.queue);
             assert_eq!(bench.content(&out), [5; LEN]);
             assert_eq!(bench.content(&child_out), [4; LEN]);
@@ -585,16 +585,16 @@ fn random_temporaries_compute_what_buffers_compute() {
             freed.extend(over.map(|old| graph.free(&made[old].0).add().unwrap()));
         }
         let options = Finalize::new();
-        [options, options.path(Path::Native), options.separate_memory(), options.updatable()].into_iter().all(
-            |options| {
+        [options.clone(), options.clone().path(Path::Native), options.clone().separate_memory(), options.updatable()]
+            .into_iter()
+            .all(|options| {
                 let executable = graph.finalize(options).unwrap();
                 (0..2).all(|_| {
                     bench.queue.enqueue_fill_buffer(&sums, &[0], 0, LEN * 4, &[]).unwrap();
                     run(&executable, &bench.queue);
                     bench.content(&sums) == vec![total; LEN]
                 })
-            },
-        )
+            })
     };
     let mut g = Gen::new(20);
     for _ in 0..40 {

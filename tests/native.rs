@@ -89,7 +89,7 @@ fn the_report_says_which_part_runs_by_which_path_and_why() {
     let bench = Bench::new();
     let (graph, _) = all_kinds(&bench, 40);
     let executable = finalize(&graph, Path::Native);
-    let report = executable.report().clone();
+    let report = executable.report();
     assert_eq!(report.segments.iter().map(|part| part.commands).sum::<usize>(), report.commands);
     let shown = report.to_string();
     if records(&bench) {
@@ -267,7 +267,7 @@ fn a_kernel_that_prints_runs_by_every_path() {
         finalize(&graph, path).submit(&bench.queue).unwrap().wait().unwrap();
     }
     let prints = bench.queue.device().caps().can_record(Command::PrintingKernel);
-    let report = finalize(&graph, Path::Native).report().clone();
+    let report = finalize(&graph, Path::Native).report();
     let last = report.segments.last().unwrap();
     assert_eq!(last.path == Path::Native, prints.is_ok(), "{report}");
 }
@@ -370,7 +370,7 @@ fn the_path_can_be_chosen_by_the_environment() {
     assert_eq!(child(&[("CLGRAPH_PATH", "")]), format!("{auto:?} Asked 1"));
     assert_eq!(
         child(&[("CLGRAPH_PATH", "Native")]),
-        "Invalid: the environment variable CLGRAPH_PATH is `Native`: it must be `auto`, `native` or `replay`"
+        "Invalid: the environment variable CLGRAPH_PATH is `Native`: it must be `auto`, `native`, `replay` or `gated`"
     );
     assert_eq!(
         child(&[("CLGRAPH_ASSUME", "everything")]),

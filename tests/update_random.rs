@@ -272,14 +272,14 @@ fn run(nodes: &[(Kind, Values)], memory: &mut [Vec<u32>]) {
 fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
     fn property(case: Case) -> bool {
         let bench = elsewhere();
-        for path in [Path::Auto, Path::Native, Path::Replay] {
+        for path in [Path::Auto, Path::Native, Path::Replay, Path::Gated] {
             for conflicts in [false, true] {
                 let mut world = World::new(bench, &case);
                 let mut options = Finalize::new().path(path).updatable().commands_per_buffer(3);
                 if conflicts {
                     options = options.allow_conflicts();
                 }
-                let mut executable: Executable = world.graph.finalize(options).unwrap();
+                let mut executable: Executable = world.graph.finalize(options.clone()).unwrap();
                 let mut inside = world.now.clone();
                 // A change of memory is refused for a conflict, for every conflict, and for nothing else.
                 let expect = |nodes: &[(Kind, Values)], added: &[(Kind, Values)], error: Option<String>| {
@@ -317,7 +317,7 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                         }
                         Step::Add(kind, values) => world.add(&(kind.clone(), values.clone())),
                         Step::Finalize => {
-                            let finalized = world.graph.finalize(options);
+                            let finalized = world.graph.finalize(options.clone());
                             let error = finalized.as_ref().err().map(ToString::to_string);
                             if let Ok(finalized) = finalized {
                                 (executable, inside) = (finalized, world.now.clone());
@@ -336,7 +336,7 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                 assert_eq!(world.content(), memory, "{path:?}, after {submitted} submissions, {conflicts}");
                 if conflicts {
                     // Finalized anew it is the same.
-                    let again = world.graph.finalize(options).unwrap();
+                    let again = world.graph.finalize(options.clone()).unwrap();
                     again.submit(&bench.queue).unwrap().wait().unwrap();
                     run(&world.now, &mut memory);
                     assert_eq!(world.content(), memory, "{path:?}, finalized anew");

@@ -105,13 +105,13 @@ impl Pattern {
         let way = |variant: &'static str, options: Finalize| {
             let graph = graph.clone();
             let run = move || {
-                let (executable, finalize): (Executable, _) = timed(|| Ok(graph.finalize(options)?))?;
+                let (executable, finalize): (Executable, _) = timed(|| Ok(graph.finalize(options.clone())?))?;
                 drop(executable);
                 Ok(Times { finalize: Some(finalize), total: finalize, ..Times::default() })
             };
             Way { variant, run: Box::new(run) as Box<_> }
         };
-        let ways = vec![way("loop", apart), way("loop_again", apart), way("packed", packed)];
+        let ways = vec![way("loop", apart.clone()), way("loop_again", apart), way("packed", packed.clone())];
         let executable = graph.finalize(packed)?;
         let memory = &executable.report().memory;
         println!(

@@ -114,7 +114,7 @@ impl DeepField {
     }
 
     /// What was decided for one turn.
-    pub(crate) fn report(&self) -> &clgraph::Report {
+    pub(crate) fn report(&self) -> clgraph::Report {
         self.turn.report()
     }
 }

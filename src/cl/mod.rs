@@ -58,6 +58,7 @@ pub(crate) mod program_globals;
 pub(crate) mod queue;
 mod raw;
 pub(crate) mod sampler;
+pub(crate) mod stamp;
 pub(crate) mod watch;
 
 use opencl_sys::{CL_SUCCESS, cl_int};

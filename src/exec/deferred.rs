@@ -7,7 +7,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::lane::{Frozen, Refused};
+use super::frozen::Frozen;
+use super::lane::Refused;
 use super::submission::{Keep, Results, State, Submission};
 use super::tour::Tour;
 use super::walk::{Ends, Hands, Want};

@@ -134,7 +134,7 @@ impl Inner {
                 });
                 continue;
             }
-            for steps in segment.chunks() {
+            for steps in segment.chunks(self.plan.chunk()) {
                 for step in &self.plan.steps[steps] {
                     parts[step.node.index()] = format!("command buffer {buffer}");
                 }

@@ -1,6 +1,7 @@
 //! From a graph to an executable.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +9,7 @@ use super::arena::{self, Layout, OwnMemory};
 use super::lane::Lane;
 use super::native::{self, Recorded, Refusal};
 use super::profile::Names;
+use super::remember::Remembered;
 use super::report::Report;
 use super::ring::Ring;
 use super::tour::PartsOf;
@@ -34,16 +36,18 @@ use crate::plan::{self, Command, Conflicts, Options, Path, Plan, PlanError, Why}
 /// use clgraph::{Finalize, Path};
 /// let options = Finalize::new().path(Path::Replay).result_slots(8);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Finalize {
     path: Path,
     result_slots: usize,
-    commands_per_buffer: usize,
+    commands_per_buffer: Option<usize>,
+    measured: bool,
     updatable: bool,
     allow_conflicts: bool,
     separate_memory: bool,
     profiling: bool,
+    choices: Option<PathBuf>,
 }
 
 impl Finalize {
@@ -52,11 +56,13 @@ impl Finalize {
         Self {
             path: Path::Auto,
             result_slots: 4,
-            commands_per_buffer: 64,
+            commands_per_buffer: None,
+            measured: true,
             updatable: false,
             allow_conflicts: false,
             separate_memory: false,
             profiling: false,
+            choices: None,
         }
     }
 
@@ -107,11 +113,29 @@ impl Finalize {
         self
     }
 
-    /// How many commands a native command buffer holds at most, at least 1; 64 if not given. A part that is longer gets
-    /// several. PoCL needs time that grows with the square of it, and stack for each; a driver that hands a command buffer
-    /// to its hardware as a whole may like more.
+    /// How many commands a native command buffer holds at most, at least 1; 64 if not given, or what the automatic path finds
+    /// to be faster. A part that is longer gets several. PoCL needs time that grows with the square of it, and stack for each; a
+    /// driver that hands a command buffer to its hardware as a whole may like more.
     pub const fn commands_per_buffer(mut self, commands: usize) -> Self {
-        self.commands_per_buffer = commands;
+        self.commands_per_buffer = Some(commands);
+        self
+    }
+
+    /// A file that keeps what the automatic path has found, so that the next process starts with it; the environment variable
+    /// `CLGRAPH_CHOICES` names one where this does not.
+    ///
+    /// It is made when something is found, and may be shared by programs and devices: an entry is of one device, driver
+    /// version, and list of commands with sizes and edges. One that is damaged, or something else, is left alone, with a warning in
+    /// the log; and so is a choice that the graph does not have.
+    pub fn choices(mut self, file: impl Into<PathBuf>) -> Self {
+        self.choices = Some(file.into());
+        self
+    }
+
+    /// Whether the automatic path is found by timing the first submissions, which is so if not given. Without it the executable
+    /// stays with what is known to be good on the driver.
+    pub const fn measured(mut self, yes: bool) -> Self {
+        self.measured = yes;
         self
     }
 }
@@ -151,7 +175,7 @@ impl Device {
             (Path::Auto, _) => self.caps().path(),
             (path, _) => (path, Why::Environment),
         };
-        if path == Path::Replay {
+        if path != Path::Native {
             return Ok((path, why));
         }
         let usable = self.caps().can_record(Command::Kernel).and_then(|()| self.abi().map_err(|_| Why::Unusable));
@@ -166,8 +190,9 @@ fn asked_path(option: Path) -> Result<(Path, bool), SetupError> {
             "auto" => Ok((Path::Auto, false)),
             "native" => Ok((Path::Native, true)),
             "replay" => Ok((Path::Replay, true)),
+            "gated" => Ok((Path::Gated, true)),
             _ => {
-                let allowed = "`auto`, `native` or `replay`";
+                let allowed = "`auto`, `native`, `replay` or `gated`";
                 Err(SetupError::Environment { variable: "CLGRAPH_PATH", given, allowed })
             }
         },
@@ -204,7 +229,8 @@ impl Graph {
     /// [`crate::DriverError`].
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
         inside::check_call()?;
-        let numbers = [("result_slots", options.result_slots), ("commands_per_buffer", options.commands_per_buffer)];
+        let numbers =
+            [("result_slots", options.result_slots), ("commands_per_buffer", options.commands_per_buffer.unwrap_or(1))];
         if let Some((option, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
             let given = "0".to_owned();
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
@@ -224,7 +250,8 @@ impl Graph {
             from_environment,
             denied: &denied,
             no_native: (options.profiling && !profiles(self.device().caps())).then_some(Why::NotTimed),
-            chunk: if options.profiling { 1 } else { options.commands_per_buffer },
+            chunk: if options.profiling { Some(1) } else { options.commands_per_buffer },
+            measured: options.measured,
             updatable: options.updatable,
             profiled: options.profiling,
             conflicts: if options.allow_conflicts {
@@ -260,7 +287,9 @@ impl Graph {
             editing = Some(Editing::new(&own));
             values.tables = Arc::new(own);
         }
-        let mut lane = Lane::new(values, editing, moved, rings, recorded);
+        let choices = options.choices.or_else(env::choices).filter(|_| plan.ways.len() > 1);
+        let remembered = choices.map(|file| Remembered::new(file, self.device().caps(), &flat.tables.ir, &plan));
+        let mut lane = Lane::new(values, editing, moved, rings, recorded, &plan, remembered);
         lane.share(&turns);
         let topology = Arc::clone(&flat.tables.ir.topology);
         let is_event = |node: &NodeId| matches!(flat.tables.ir.op(*node), Op::Event { .. });
@@ -341,7 +370,7 @@ impl Graph {
     fn record_buffers(&self, plan: &Plan, values: &Values, profiled: bool) -> Result<(DriverQueue, Recorded), Refusal> {
         let properties = QueueProperties::new().profiling(profiled);
         let queue = DriverQueue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
-        let recorded = native::record(plan, values, &queue)?;
+        let recorded = native::record(plan, values, &queue, plan.chunk())?;
         Ok((queue, recorded))
     }
 

@@ -37,7 +37,7 @@ impl Lane {
         replaced: &mut Vec<Replaced>,
         old: &mut Vec<Old>,
     ) -> Result<()> {
-        let behind = self.behind(exec, touched);
+        let behind = self.behind(touched);
         let may_run = exec.turns.running().iter().any(super::turns::Running::may_run);
         // A driver that keeps what it has enqueued lets command buffers be changed at any time.
         let may_change = !may_run || known::keeps_enqueued(exec.device.caps());
@@ -66,7 +66,7 @@ impl Lane {
             }
         }
         for (set, at, chunk) in made {
-            if let Some((_, Some(recorded))) = self.recorded.get_mut(set) {
+            if let Some(recorded) = self.recorded.get_mut(set).and_then(|set| set.recorded.as_mut()) {
                 old.extend(Arc::make_mut(recorded).replace(at, chunk).map(|old| old as Old));
             }
         }
@@ -77,22 +77,22 @@ impl Lane {
     /// before. Those for which even that fails are not used any more.
     pub(super) fn restore(&mut self, exec: &Inner, old: &mut Vec<Old>) {
         for (set, at) in std::mem::take(&mut self.half_changed) {
-            let steps = exec.updatable.as_ref().and_then(|updatable| updatable.chunks().get(at)).cloned();
-            let Some(steps) = steps else { continue };
+            let chunk = self.recorded.get(set).and_then(|set| set.recorded.as_ref()?.chunks().get(at));
+            let Some(steps) = chunk.map(|chunk| chunk.steps.clone()) else { continue };
             let one = Behind { set, at, steps, touched: &[] };
             let mut replaced = Vec::new();
             let again = self.record(exec, &one, &mut replaced).or_else(|_| self.record(exec, &one, &mut replaced));
             old.extend(replaced.into_iter().filter_map(|(_, object)| Some(object? as Old)));
             match again {
                 Ok(chunk) => {
-                    if let Some((_, Some(recorded))) = self.recorded.get_mut(set) {
+                    if let Some(recorded) = self.recorded.get_mut(set).and_then(|set| set.recorded.as_mut()) {
                         old.extend(Arc::make_mut(recorded).replace(at, chunk).map(|old| old as Old));
                     }
                 }
                 Err(error) => {
                     log::error!("{error}: from now on everything is replayed, because an update failed half-way");
-                    if let Some((_, recorded)) = self.recorded.get_mut(set) {
-                        old.extend(recorded.take().map(|old| old as Old));
+                    if let Some(set) = self.recorded.get_mut(set) {
+                        old.extend(set.recorded.take().map(|old| old as Old));
                     }
                 }
             }
@@ -100,33 +100,33 @@ impl Lane {
     }
 
     /// The command buffers that hold steps that were touched, which are in order.
-    fn behind<'a>(&self, exec: &Inner, touched: &'a [(usize, &'a Touched)]) -> Vec<Behind<'a>> {
+    fn behind<'a>(&self, touched: &'a [(usize, &'a Touched)]) -> Vec<Behind<'a>> {
         let mut behind = Vec::new();
-        let chunks = exec.updatable.as_ref().map_or(&[][..], |updatable| updatable.chunks());
-        let mut rest = touched;
-        while let Some((step, _)) = rest.first() {
-            // What is replayed lies between command buffers.
-            let at = chunks.partition_point(|chunk| chunk.end <= *step);
-            let Some(steps) = chunks.get(at) else { break };
-            let first = rest.partition_point(|(step, _)| *step < steps.start);
-            let end = rest.partition_point(|(step, _)| *step < steps.end);
-            if first < end {
-                for set in (0..self.recorded.len()).filter(|set| self.recorded[*set].1.is_some()) {
+        for (set, of) in self.recorded.iter().enumerate() {
+            let chunks = of.recorded.as_ref().map_or(&[][..], |recorded| recorded.chunks());
+            let mut rest = touched;
+            while let Some((step, _)) = rest.first() {
+                // What is replayed lies between command buffers.
+                let at = chunks.partition_point(|chunk| chunk.steps.end <= *step);
+                let Some(Chunk { steps, .. }) = chunks.get(at).map(|chunk| &**chunk) else { break };
+                let first = rest.partition_point(|(step, _)| *step < steps.start);
+                let end = rest.partition_point(|(step, _)| *step < steps.end);
+                if first < end {
                     behind.push(Behind { set, at, steps: steps.clone(), touched: &rest[first..end] });
                 }
+                rest = &rest[end..];
             }
-            rest = &rest[end..];
         }
         behind
     }
 
     fn recorded(&self, one: &Behind<'_>) -> Option<&Recorded> {
-        self.recorded.get(one.set).and_then(|(_, recorded)| recorded.as_deref())
+        self.recorded.get(one.set).and_then(|set| set.recorded.as_deref())
     }
 
     fn can_change(&self, exec: &Inner, one: &Behind<'_>) -> bool {
         let Some(fields) = exec.updatable.as_ref().and_then(Updatable::mutable) else { return false };
-        let Some((_, Some(recorded))) = self.recorded.get(one.set) else { return false };
+        let Some(recorded) = self.recorded.get(one.set).and_then(|set| set.recorded.as_ref()) else { return false };
         let Some(chunk) = recorded.chunks().get(one.at) else { return false };
         // A submission that is not enqueued yet has it too.
         if Arc::strong_count(recorded) > 1 || Arc::strong_count(chunk) > 1 {
@@ -143,7 +143,7 @@ impl Lane {
     fn change(&mut self, one: &Behind<'_>) -> Result<(), DriverError> {
         let gone = DriverError::new("clUpdateMutableCommandsKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION));
         let Self { values, recorded, .. } = self;
-        let recorded = recorded.get_mut(one.set).and_then(|(_, recorded)| recorded.as_mut()).ok_or(gone)?;
+        let recorded = recorded.get_mut(one.set).and_then(|set| set.recorded.as_mut()).ok_or(gone)?;
         let chunk = Arc::make_mut(recorded).chunk_mut(one.at).ok_or(gone)?;
         let tables = &*values.tables;
         let mut changes = Changes::with_capacity(one.touched.len());

@@ -4,10 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Inner;
+use super::choice::Choice;
 use super::deferred::{Blocker, Deferred, Waiting};
 use super::finalize;
 use super::follow::Old;
-use super::native::{self, Recorded, Refusal};
+use super::frozen::{Frozen, Set};
+use super::native::Recorded;
+use super::remember::Remembered;
+use super::report::ChoiceReport;
 use super::ring::Ring;
 use super::submission::{Keep, Results, Stage, State, Submission};
 use super::turns::{Taken, TurnsOf, Uses, may_run};
@@ -15,14 +19,15 @@ use super::update::Editing;
 use super::values::Values;
 use super::walk::{self, Ends, Hands, Stopped, Want};
 use crate::cl::allocation::{Allocation, User};
-use crate::cl::command_buffer::CommandBuffer;
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate};
 use crate::cl::host::Slot;
 use crate::cl::mem::Mem;
 use crate::cl::queue::{DriverQueue, QueueProperties};
+use crate::cl::stamp::Stamp;
 use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
 use crate::graph::{Origin, Part};
+use crate::plan::{Path, Plan};
 
 /// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
 /// to be dropped or flushed is left in [`Leftovers`].
@@ -40,13 +45,15 @@ pub(super) struct Lane {
     leaving: Vec<Arc<Allocation>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
-    /// Command buffers by the properties of the queues they run on. `None`: the driver made none.
-    pub(super) recorded: Vec<(QueueProperties, Option<Arc<Recorded>>)>,
+    pub(super) recorded: Vec<Set>,
+    choice: Choice,
+    /// Where the choice is kept, if it is.
+    remembered: Option<Arc<Remembered>>,
     /// By result.
     rings: Vec<Ring>,
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
     in_flight: VecDeque<(DriverEvent, Arc<Keep>)>,
-    leftovers: Leftovers,
+    pub(super) leftovers: Leftovers,
 }
 
 /// What is to be done when the lock is gone: dropping input may run users' code, and so may a driver in a flush.
@@ -59,7 +66,9 @@ pub(super) struct Leftovers {
     /// Of submissions that came to nothing.
     hands: Vec<Hands>,
     /// Kernel objects that others have replaced.
-    old: Vec<Old>,
+    pub(super) old: Vec<Old>,
+    /// To stop, when everything else is done.
+    stamp: Option<Arc<Stamp>>,
 }
 
 impl Leftovers {
@@ -74,13 +83,10 @@ impl Leftovers {
         if !self.old.is_empty() {
             exec.turns.keep_until_idle(self.old);
         }
+        if let Some(stamp) = self.stamp {
+            stamp.enqueued();
+        }
     }
-}
-
-/// What a submission runs: an update afterwards does not change it.
-pub(super) struct Frozen {
-    pub(super) values: Arc<Values>,
-    pub(super) recorded: Option<Arc<Recorded>>,
 }
 
 /// What became of a submission.
@@ -122,6 +128,8 @@ impl Lane {
         changed: bool,
         rings: Vec<Ring>,
         recorded: Option<(DriverQueue, Recorded)>,
+        plan: &Plan,
+        remembered: Option<Arc<Remembered>>,
     ) -> Self {
         let mut lane = Self {
             values: Arc::new(values),
@@ -132,13 +140,19 @@ impl Lane {
             leaving: Vec::new(),
             own_queue: None,
             recorded: Vec::new(),
+            choice: Choice::new(&plan.ways),
+            remembered,
             rings,
             in_flight: VecDeque::new(),
             leftovers: Leftovers::default(),
         };
         if let Some((queue, recorded)) = recorded {
-            lane.recorded.push((queue.properties(), Some(Arc::new(recorded))));
+            let recorded = Some(Arc::new(recorded));
+            lane.recorded.push(Set { properties: queue.properties(), most: plan.chunk(), recorded });
             lane.own_queue = Some(queue);
+        }
+        if let Some(remembered) = &lane.remembered {
+            remembered.recall(&mut lane.choice);
         }
         lane
     }
@@ -174,6 +188,20 @@ impl Lane {
         !self.shared.is_empty() || !self.leaving.is_empty()
     }
 
+    /// How it stands with the choice of a way.
+    pub(super) fn choice(&mut self) -> ChoiceReport {
+        self.collect_times();
+        ChoiceReport::new(&self.choice)
+    }
+
+    fn collect_times(&mut self) {
+        if self.choice.collect()
+            && let (Some(remembered), Some(found)) = (&self.remembered, self.choice.found())
+        {
+            Arc::clone(remembered).keep(found);
+        }
+    }
+
     /// What is to be done once the lock is gone.
     pub(super) fn leftovers(&mut self) -> Leftovers {
         std::mem::take(&mut self.leftovers)
@@ -190,6 +218,7 @@ impl Lane {
         observed: bool,
     ) -> Result<Accepted> {
         self.forget_finished();
+        self.collect_times();
         let mut turns = exec.turns.take();
         turns.each().for_each(Uses::forget_finished);
         if !self.leaving.is_empty() && turns.each().all(|uses| uses.is_idle()) {
@@ -248,66 +277,6 @@ impl Lane {
         Ok(queue)
     }
 
-    /// The command buffers for queues like this one, which is in order, recorded when first needed.
-    fn recorded_for(&mut self, exec: &Inner, queue: &DriverQueue) -> Result<Option<Arc<Recorded>>> {
-        if self.recorded.is_empty() {
-            // Nothing is native.
-            return Ok(None);
-        }
-        let properties = queue.properties();
-        if let Some((_, known)) = self.recorded.iter().find(|(of, _)| *of == properties) {
-            return Ok(known.clone());
-        }
-        let supported = finalize::profiles(exec.device.caps());
-        self.freshen(exec);
-        let recorded = if supported { Some(record_for(exec, &self.values, properties)) } else { None };
-        let recorded = match recorded {
-            Some(Ok(recorded)) => Some(Arc::new(recorded)),
-            // Asked again, it may do better.
-            Some(Err(Refusal::Function(node, text))) => {
-                let node = exec.node(exec.origins.of(node).node);
-                return Err(SubmitError::NativeCommand { node, text }.into());
-            }
-            Some(Err(refusal)) => {
-                log::warn!("{refusal}: on queues with {properties:?} everything is replayed");
-                None
-            }
-            None => {
-                log::info!("command buffers of {} do not run on queues with {properties:?}", exec.device.name());
-                None
-            }
-        };
-        self.recorded.push((properties, recorded.clone()));
-        Ok(recorded)
-    }
-
-    /// The values and command buffers as they are now, for a queue in order.
-    fn freeze(&mut self, exec: &Inner, queue: &DriverQueue) -> Result<Frozen> {
-        let recorded = self.recorded_for(exec, queue)?;
-        if recorded.is_none() {
-            self.freshen(exec);
-        }
-        Ok(Frozen { recorded, values: Arc::clone(&self.values) })
-    }
-
-    /// Makes all kernel objects have their arguments. What cannot be set now is made anew by each submission.
-    fn freshen(&mut self, exec: &Inner) {
-        if self.values.stale.is_empty() {
-            return;
-        }
-        let steps = 0..exec.plan.steps.len();
-        if let Err(error) = Arc::make_mut(&mut self.values).freshen(&exec.plan, steps, &mut self.leftovers.old) {
-            log::warn!("{error}: this submission makes some of its kernel objects anew");
-        }
-    }
-
-    /// The C handles of the command buffers that finalize has made.
-    pub(super) fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
-        let first = self.recorded.first().and_then(|(_, recorded)| recorded.as_ref());
-        let buffers = first.map(|recorded| recorded.chunks().iter().filter_map(|chunk| chunk.buffer.as_ref()));
-        buffers.map(|buffers| buffers.map(CommandBuffer::raw).collect()).unwrap_or_default()
-    }
-
     /// Adds to `waits` the uses before that may run on other queues.
     pub(super) fn behind_others(
         &mut self,
@@ -348,9 +317,10 @@ impl Lane {
             return Err(error.into());
         }
         let keeps = !hands.inputs.is_empty();
-        let want = Want { last: want.last || keeps || self.is_shared() || turns.on_several_queues(), ..want };
+        let others = keeps || self.is_shared() || turns.on_several_queues() || frozen.stamp.is_some();
+        let want = Want { last: want.last || others, ..want };
         let ordered = waits.is_empty();
-        if exec.plan.gated {
+        if frozen.way.path == Path::Gated {
             match Gate::closed(&exec.context) {
                 Ok(gate) => {
                     waits.push(gate.event().clone());
@@ -366,6 +336,10 @@ impl Lane {
         keep.put(hands.inputs);
         match outcome {
             Ok(ends) => {
+                if let (Some(stamp), Some(last)) = (&frozen.stamp, &ends.last) {
+                    last.stamp(stamp);
+                    self.leftovers.stamp = Some(Arc::clone(stamp));
+                }
                 // In order behind what is on the queue already. With events to wait for it may still fail and be over
                 // before them, so then they stay.
                 for uses in turns.each() {
@@ -413,6 +387,8 @@ impl Lane {
         observed: bool,
     ) -> Result<Option<Submission>> {
         let results = if observed { exec.held_results(&hands) } else { None };
+        let idle = turns.each().all(|uses| uses.is_idle());
+        let way = self.choice.next(idle, waits.is_empty());
         let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
         let properties = queue.properties();
         let wants_own = properties.out_of_order
@@ -432,7 +408,7 @@ impl Lane {
             let mut entered = Waits::NONE;
             entered.push(event);
             self.leftovers.flush.push(queue.clone());
-            let frozen = match self.freeze(exec, &own) {
+            let frozen = match self.freeze(exec, &own, way) {
                 Ok(frozen) => frozen,
                 Err(error) => {
                     self.leftovers.hands.push(hands);
@@ -455,7 +431,7 @@ impl Lane {
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
             let want = Want { first: observed, last: observed };
-            let frozen = match self.freeze(exec, queue) {
+            let frozen = match self.freeze(exec, queue, way) {
                 Ok(frozen) => frozen,
                 Err(error) => {
                     self.leftovers.hands.push(hands);
@@ -481,7 +457,7 @@ impl Lane {
         hands: Hands,
     ) -> Result<Arc<Deferred>> {
         let keep = Arc::new(Keep::default());
-        let held = self.own_queue(exec).and_then(|own| self.freeze(exec, &own));
+        let held = self.own_queue(exec).and_then(|own| self.freeze(exec, &own, (self.choice.way(), None)));
         let held = held.and_then(|frozen| Ok((frozen, self.hold(exec, queue, waits)?)));
         let (frozen, Held { entered, gate, left }) = match held {
             Ok(held) => held,
@@ -534,12 +510,6 @@ impl Lane {
 /// Whether command buffers of the device can be enqueued while they run.
 fn may_overlap(exec: &Inner) -> bool {
     exec.device.caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use)
-}
-
-/// Records the native parts of an executable once more, for queues with other properties.
-fn record_for(exec: &Inner, values: &Values, properties: QueueProperties) -> Result<Recorded, Refusal> {
-    let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
-    native::record(&exec.plan, values, &queue)
 }
 
 impl Inner {

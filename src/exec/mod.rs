@@ -1,12 +1,14 @@
 //! The hands: a plan with its objects becomes an [`Executable`], which is submitted.
 
 mod arena;
+mod choice;
 mod deferred;
 mod drawing;
 mod dump;
 mod external;
 mod finalize;
 mod follow;
+mod frozen;
 mod host_task;
 mod in_turn;
 mod inside;
@@ -17,6 +19,7 @@ mod native_command;
 #[cfg(test)]
 mod native_tests;
 mod profile;
+mod remember;
 mod replay;
 mod report;
 pub(crate) mod ring;
@@ -34,7 +37,10 @@ mod workers;
 
 pub use finalize::Finalize;
 pub use profile::{Clock, NodeProfile, Profile, Runner};
-pub use report::{AllocationReport, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport};
+pub use report::{
+    AllocationReport, ChoiceReport, ChoiceState, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport,
+    WayReport,
+};
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
@@ -152,10 +158,15 @@ impl Executable {
         self.0.report.memory.bytes
     }
 
-    /// What was decided at finalize, and why.
+    /// What was decided at finalize, and why; and how submissions are enqueued now, which an automatic path finds by timing them. That
+    /// is left out in the function of a native command.
     #[must_use]
-    pub fn report(&self) -> &Report {
-        &self.0.report
+    pub fn report(&self) -> Report {
+        let mut report = self.0.report.clone();
+        if inside::check_call().is_ok() {
+            report.choice = self.0.lane().choice();
+        }
+        report
     }
 
     /// The native command buffers for in-order queues that do not profile (of an executable that does: that profile), in the order in which a submission enqueues

@@ -31,6 +31,7 @@ pub(super) struct Recorded {
 /// no command buffer holds.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
+    pub(super) steps: Range<usize>,
     pub(super) buffer: Option<CommandBuffer>,
     /// By step of the chunk: what the driver can change. Empty where it can change nothing.
     pub(super) handles: Vec<Option<Handle>>,
@@ -68,6 +69,13 @@ impl Recorded {
         &self.chunks
     }
 
+    /// Those of a native part.
+    pub(super) fn of(&self, steps: &Range<usize>) -> &[Arc<Chunk>] {
+        let first = self.chunks.partition_point(|chunk| chunk.steps.start < steps.start);
+        let end = self.chunks.partition_point(|chunk| chunk.steps.start < steps.end);
+        &self.chunks[first..end]
+    }
+
     pub(super) fn queue(&self) -> &DriverQueue {
         &self.queue
     }
@@ -92,14 +100,14 @@ impl Recorded {
     }
 }
 
-/// Records the native parts of a plan, each in chunks.
+/// Records the native parts of a plan, each in command buffers of so many commands at most.
 ///
 /// It goes on after a refusal, so that all nodes that a driver refuses are known at once.
-pub(super) fn record(plan: &Plan, values: &Values, queue: &DriverQueue) -> Result<Recorded, Refusal> {
+pub(super) fn record(plan: &Plan, values: &Values, queue: &DriverQueue, most: usize) -> Result<Recorded, Refusal> {
     let mut chunks = Vec::new();
     let mut refused = Vec::new();
     for segment in plan.segments.iter().filter(|segment| segment.path == Path::Native) {
-        for steps in segment.chunks() {
+        for steps in segment.chunks(most) {
             match chunk(plan, values, queue, steps) {
                 Ok(chunk) => chunks.push(Arc::new(chunk)),
                 Err(Refusal::Nodes(nodes)) => refused.extend(nodes),
@@ -119,7 +127,7 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
     let (ir, caps) = (&values.tables.ir, queue.device().caps());
     // Only after an update: the planner leaves it out.
     if plan.updatable && plan.steps[steps.clone()].iter().any(|step| !can_hold(ir, step.node, caps)) {
-        return Ok(Chunk { replayed: true, ..Chunk::default() });
+        return Ok(Chunk { steps, replayed: true, ..Chunk::default() });
     }
     let mut refused = Vec::new();
     let mut recording = None;
@@ -158,9 +166,9 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
         return Err(Refusal::Nodes(refused));
     }
     let buffer = recording.map(Recording::finalize).transpose();
-    let buffer =
-        buffer.map_err(|error| Refusal::Nodes(plan.steps[steps].iter().map(|step| (step.node, error)).collect()))?;
-    Ok(Chunk { buffer, handles, replayed: false })
+    let buffer = buffer
+        .map_err(|error| Refusal::Nodes(plan.steps[steps.clone()].iter().map(|step| (step.node, error)).collect()))?;
+    Ok(Chunk { steps, buffer, handles, replayed: false })
 }
 
 /// Records a command; gives what the driver can change in it.

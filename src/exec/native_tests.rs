@@ -454,7 +454,7 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
         for value in 0..4 {
             graph.fill(&buffer, value).add().unwrap();
         }
-        let executable = graph.finalize(Finalize::new()).unwrap();
+        let executable = graph.finalize(Finalize::new().measured(false)).unwrap();
         assert_eq!(paths(&executable)[4], (Path::Native, 4));
         assert_eq!(executable.report().segments[4].why, Why::Available);
         assert_runs(&executable, &setting.queue, &read);

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use super::choice::{Choice, Times};
 use crate::caps::Caps;
 use crate::cl::device::Device;
 use crate::cl::program_globals::GlobalBinding;
 use crate::graph::{Flat, NodeKind, Tables};
 use crate::ir::{NodeId, Op, Warning};
 use crate::known::{self, Driver};
-use crate::plan::{Path, Plan, Segment, Why};
+use crate::plan::{Path, Plan, Segment, Way, Why};
 
 /// What finalize decided, and why. Shown as text by its `Display`.
 ///
@@ -41,8 +42,8 @@ pub struct Report {
     pub segments: Vec<SegmentReport>,
     /// The nodes that the host does, by number, and what they are: they cut a submission into parts.
     pub host_nodes: Vec<(usize, NodeKind)>,
-    /// Whether a submission is held until all of it is enqueued, because that is faster on the driver.
-    pub gated: bool,
+    /// How submissions are enqueued, and what timing them has shown.
+    pub choice: ChoiceReport,
     /// How updates reach the commands. None where nothing can be updated.
     pub updates: Option<UpdateReport>,
     /// Kernel objects that were made: one for each kernel and set of argument values.
@@ -55,6 +56,102 @@ pub struct Report {
     pub globals: Vec<GlobalBinding>,
     /// What is allowed and perhaps not meant.
     pub warnings: Vec<String>,
+}
+
+/// How submissions are enqueued, and what timing them has shown. That of an automatic path changes as submissions are made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChoiceReport {
+    /// How it stands.
+    pub state: ChoiceState,
+    /// The ways that there are; the first is what was taken before anything was timed.
+    pub ways: Vec<WayReport>,
+}
+
+/// How it stands with the choice of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChoiceState {
+    /// There is nothing to choose, or nothing is to be timed.
+    #[default]
+    Fixed,
+    /// Submissions are timed.
+    Trying,
+    /// The fastest was found. It is tried again now and then.
+    Settled,
+}
+
+/// A way to enqueue submissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WayReport {
+    /// By which path. Of [`Path::Native`] the parts that run beside command buffers are replayed.
+    pub path: Path,
+    /// Commands in one command buffer, at most, where there are some.
+    pub commands_per_buffer: Option<usize>,
+    /// Whether submissions go this way now, but for those that are timed.
+    pub taken: bool,
+    /// Submissions that were timed and count.
+    pub timed: usize,
+    /// How long the host took for one, in nanoseconds: their median.
+    pub host_nanos: Option<u64>,
+    /// How long one took from its begin, or from the end of the one before, to its end, in nanoseconds: their median.
+    pub total_nanos: Option<u64>,
+}
+
+impl ChoiceReport {
+    pub(super) fn new(choice: &Choice) -> Self {
+        let way = |(way, taken, timed, times): (Way, bool, usize, Option<Times>)| WayReport {
+            path: way.path,
+            commands_per_buffer: Some(way.chunk).filter(|chunk| *chunk > 0),
+            taken,
+            timed,
+            host_nanos: times.map(|times| times.host),
+            total_nanos: times.map(|times| times.total),
+        };
+        Self { state: choice.state(), ways: choice.ways().map(way).collect() }
+    }
+}
+
+impl fmt::Display for WayReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)?;
+        if let Some(most) = self.commands_per_buffer {
+            write!(f, " of up to {}", count(most, "command"))?;
+        }
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        match (self.total_nanos, self.host_nanos) {
+            (Some(total), Some(host)) => {
+                let (total, host) = (micros(total), micros(host));
+                write!(f, ": {total:.1} us, {host:.1} us of the host's ({} timed)", self.timed)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ChoiceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taken = self.ways.iter().filter(|way| way.taken);
+        let said = match self.state {
+            ChoiceState::Fixed => {
+                // What the parts say is not said again.
+                for way in taken.filter(|way| way.path == Path::Gated) {
+                    writeln!(f, "choice   {way}")?;
+                }
+                return Ok(());
+            }
+            ChoiceState::Trying => "being timed",
+            ChoiceState::Settled => "the fastest, when it was timed",
+        };
+        for way in taken {
+            writeln!(f, "choice   {way}: {said}")?;
+        }
+        for way in self.ways.iter().filter(|way| !way.taken) {
+            writeln!(f, "         {way}")?;
+        }
+        Ok(())
+    }
 }
 
 /// The memory of an executable whose graph has some of its own ([`Graph::alloc`](crate::Graph::alloc)).
@@ -192,7 +289,7 @@ impl Report {
                     path: segment.path,
                     why: segment.why,
                     commands: segment.steps.len(),
-                    command_buffers: segment.command_buffers(),
+                    command_buffers: segment.command_buffers(plan.chunk()),
                 })
                 .collect(),
             host_nodes: plan
@@ -200,7 +297,7 @@ impl Report {
                 .iter()
                 .map(|task| (flat.origins.of(task.node).node.index(), NodeKind::of(ir.op(task.node))))
                 .collect(),
-            gated: plan.gated,
+            choice: ChoiceReport::default(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
@@ -312,9 +409,7 @@ impl fmt::Display for Report {
         if let Some(rest) = self.globals.get(SHOWN..).filter(|rest| !rest.is_empty()) {
             writeln!(f, "         and {} more", rest.len())?;
         }
-        if self.gated {
-            writeln!(f, "gate     a submission is held until all of it is enqueued, which is faster on this driver")?;
-        }
+        self.choice.fmt(f)?;
         if let Some(updates) = &self.updates {
             writeln!(f, "updates  {updates}")?;
         }

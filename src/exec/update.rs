@@ -36,8 +36,8 @@ pub(super) struct Updatable {
     children: HashMap<NodeId, u64>,
     /// By planned node.
     step_of: Vec<Option<u32>>,
-    /// The steps of all command buffers, in order.
-    chunks: Vec<Range<usize>>,
+    /// The parts in command buffers, in order.
+    native: Vec<Range<usize>>,
     /// What the driver can change of recorded kernels.
     mutable: Option<MutableCaps>,
     own_memory: OwnMemory,
@@ -68,7 +68,7 @@ impl Updatable {
             step_of[step.node.index()] = Some(at);
         }
         let native = plan.segments.iter().filter(|segment| segment.path == Path::Native);
-        let chunks = native.flat_map(|segment| segment.chunks()).collect();
+        let native = native.map(|segment| segment.steps.clone()).collect();
         let child = |id: NodeId| match tables.ir.op(id) {
             Op::SubGraph(child) => Some((id, tables.children[child.index()].of.id())),
             _ => None,
@@ -79,21 +79,17 @@ impl Updatable {
             written,
             children: tables.ir.ids().filter_map(child).collect(),
             step_of,
-            chunks,
+            native,
             mutable: graph.device().mutable(),
             own_memory,
             allow_conflicts,
         }
     }
 
-    pub(super) fn chunks(&self) -> &[Range<usize>] {
-        &self.chunks
-    }
-
     fn is_native(&self, step: usize) -> bool {
         // What is replayed lies between command buffers.
-        let at = self.chunks.partition_point(|chunk| chunk.end <= step);
-        self.chunks.get(at).is_some_and(|chunk| chunk.start <= step)
+        let at = self.native.partition_point(|part| part.end <= step);
+        self.native.get(at).is_some_and(|part| part.start <= step)
     }
 
     fn len(&self) -> usize {

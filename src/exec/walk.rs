@@ -95,12 +95,11 @@ pub(super) fn enqueue(
         // The driver does not tell when the first command starts: a marker before it is complete then.
         walk.mark_start()?;
     }
-    debug_assert!(recorded.is_none_or(|recorded| recorded.chunks().len() == exec.plan.command_buffers()));
-    let mut chunks = recorded.map(|recorded| recorded.chunks().iter().skip(part.chunks));
     for segment in &exec.plan.segments[part.segments.clone()] {
-        match (segment.path, recorded, &mut chunks) {
-            (Path::Native, Some(recorded), Some(chunks)) => {
-                for (steps, chunk) in segment.chunks().zip(chunks.by_ref()) {
+        match (segment.path, recorded) {
+            (Path::Native, Some(recorded)) => {
+                for chunk in recorded.of(&segment.steps) {
+                    let steps = chunk.steps.clone();
                     if chunk.replayed {
                         walk.replay(steps)?;
                     } else if let Some(not_now) = walk.chunk(steps.clone(), chunk)? {

@@ -15,11 +15,13 @@ mod reduce;
 mod steps;
 #[cfg(test)]
 mod text;
+mod ways;
 
 pub(crate) use path::can_hold;
 pub use path::{Command, Path, Why};
 
 pub(crate) use parts::TaskPlan;
+pub(crate) use ways::{CHUNK, Way};
 
 use lives::Lives;
 use std::collections::BTreeMap;
@@ -40,8 +42,10 @@ pub(crate) struct Options<'a> {
     pub(crate) denied: &'a BTreeMap<NodeId, Why>,
     /// Why nothing can.
     pub(crate) no_native: Option<Why>,
-    /// Commands in one command buffer, at most.
-    pub(crate) chunk: usize,
+    /// Commands in one command buffer, at most. None where the program does not say.
+    pub(crate) chunk: Option<usize>,
+    /// Whether an automatic path is found by measuring.
+    pub(crate) measured: bool,
     /// Whether values may change later.
     pub(crate) updatable: bool,
     /// Whether each command is timed.
@@ -73,8 +77,8 @@ pub(crate) struct Plan {
     pub(crate) updatable: bool,
     /// Whether it has commands that can only be recorded.
     pub(crate) only_recorded: bool,
-    /// Whether a submission is held by a gate until all of it is enqueued.
-    pub(crate) gated: bool,
+    /// How submissions may be enqueued; the first is what is taken before anything is measured.
+    pub(crate) ways: Vec<Way>,
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
     pub(crate) marked: bool,
     pub(crate) edges: Edges,
@@ -101,8 +105,6 @@ pub(crate) struct Part {
     pub(crate) then_tasks: Vec<u32>,
     pub(crate) steps: Range<usize>,
     pub(crate) segments: Range<usize>,
-    /// How many command buffers there are before its own.
-    pub(crate) chunks: usize,
 }
 
 impl Plan {
@@ -111,9 +113,9 @@ impl Plan {
         self.segments.iter().any(|segment| segment.path == Path::Native)
     }
 
-    /// How many command buffers it needs.
-    pub(crate) fn command_buffers(&self) -> usize {
-        self.segments.iter().map(Segment::command_buffers).sum()
+    /// Commands in one of the command buffers that finalize makes, at most.
+    pub(crate) fn chunk(&self) -> usize {
+        self.ways.iter().map(|way| way.chunk).find(|chunk| *chunk > 0).unwrap_or(CHUNK)
     }
 }
 
@@ -161,8 +163,6 @@ pub(crate) struct Segment {
     pub(crate) steps: Range<usize>,
     pub(crate) path: Path,
     pub(crate) why: Why,
-    /// Commands in one command buffer, at most.
-    pub(crate) chunk: usize,
 }
 
 /// Why there is no plan.
@@ -198,14 +198,14 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let steps = steps::steps(ir, &order, &object_of, options.updatable);
     let mut segments = Vec::new();
     let parts = place(&order, &steps, &parts, |steps_of| {
-        let (start, chunks) = (segments.len(), segments.iter().map(Segment::command_buffers).sum());
+        let start = segments.len();
         segments.extend(path::partition(ir, &steps, steps_of, caps, options));
-        (start..segments.len(), chunks)
+        start..segments.len()
     });
     // One lane so far: the in-order queue that the executable runs on.
     let is_host = |node: &NodeId| ir.op(*node).is_host();
     edges.implied_by_lane = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
-    let gated = tasks.is_empty() && path::gate(ir, &steps, caps, options);
+    let ways = ways::ways(ir, &steps, &segments, !tasks.is_empty(), caps, options);
     let marked = path::marked(ir, &steps, &segments, caps);
     let only_recorded = segments.iter().any(|segment: &Segment| segment.why == Why::OnlyRecorded);
     let updatable = options.updatable;
@@ -217,7 +217,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         objects,
         updatable,
         only_recorded,
-        gated,
+        ways,
         marked,
         edges,
         lives,
@@ -236,7 +236,7 @@ fn place(
     order: &[NodeId],
     steps: &[Step],
     parts: &[parts::Part],
-    mut cut: impl FnMut(Range<usize>) -> (Range<usize>, usize),
+    mut cut: impl FnMut(Range<usize>) -> Range<usize>,
 ) -> Vec<Part> {
     let mut step = 0;
     let part = |part: &parts::Part| {
@@ -244,9 +244,8 @@ fn place(
         for node in &order[part.nodes.clone()] {
             step += usize::from(steps.get(step).is_some_and(|step| step.node == *node));
         }
-        let (segments, chunks) = cut(start..step);
         let (tasks, then_tasks) = (part.tasks.clone(), part.then_tasks.clone());
-        Part { tasks, then_tasks, steps: start..step, segments, chunks }
+        Part { tasks, then_tasks, steps: start..step, segments: cut(start..step) }
     };
     parts.iter().map(part).collect()
 }

@@ -14,9 +14,9 @@ use crate::known::{self, Driver};
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Path {
-    /// clgraph chooses, and the report says what and why; it may also hold a submission by a gate until all of it is
-    /// enqueued, where that is known to be faster. The environment variable `CLGRAPH_PATH` (`native` or `replay`)
-    /// chooses instead, where it is set.
+    /// clgraph chooses: it starts with what is known to be good on the driver, times the first submissions by each path that
+    /// may pay, and stays with the fastest. The report says what and why. The environment variable `CLGRAPH_PATH`
+    /// (`native`, `replay` or `gated`) chooses instead, where it is set.
     #[default]
     Auto,
     /// Commands are recorded into command buffers (`cl_khr_command_buffer`) once, at finalize, and those are enqueued at
@@ -24,6 +24,9 @@ pub enum Path {
     Native,
     /// Every command is enqueued anew at each submission, with everything prepared beforehand.
     Replay,
+    /// The same, where the first command waits for a user event that is completed when all are enqueued: some drivers take a
+    /// long submission faster when none of it has begun.
+    Gated,
 }
 
 impl fmt::Display for Path {
@@ -32,6 +35,7 @@ impl fmt::Display for Path {
             Self::Auto => "auto",
             Self::Native => "command buffers",
             Self::Replay => "replay",
+            Self::Gated => "gated replay",
         })
     }
 }
@@ -336,7 +340,10 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
     match options.path {
         Path::Auto if options.profiled => (Path::Replay, Why::Profiled),
         Path::Auto => caps.path(),
-        path => (path, if options.from_environment { Why::Environment } else { Why::Asked }),
+        path => {
+            let path = if path == Path::Native { path } else { Path::Replay };
+            (path, if options.from_environment { Why::Environment } else { Why::Asked })
+        }
     }
 }
 
@@ -401,7 +408,7 @@ pub(super) fn partition(
     options: &Options<'_>,
 ) -> Vec<Segment> {
     let choice = choose(caps, options);
-    let segment = |steps, (path, why)| Segment { steps, path, why, chunk: options.chunk };
+    let segment = |steps, (path, why)| Segment { steps, path, why };
     let mut segments: Vec<Segment> = Vec::new();
     for index in range {
         let node = steps[index].node;
@@ -427,21 +434,18 @@ fn push(segments: &mut Vec<Segment>, part: Segment) {
 }
 
 impl Segment {
-    /// How many command buffers the part needs.
-    pub(crate) fn command_buffers(&self) -> usize {
-        if self.path == Path::Native { self.chunks().len() } else { 0 }
+    /// How many command buffers of so many commands at most the part needs.
+    pub(crate) fn command_buffers(&self, most: usize) -> usize {
+        if self.path == Path::Native { self.chunks(most).len() } else { 0 }
     }
 
     /// The steps of each command buffer of a native part: as few as can be, of about the same length.
-    pub(crate) fn chunks(&self) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
+    pub(crate) fn chunks(&self, most: usize) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
         let (start, len) = (self.steps.start, self.steps.len());
-        let count = len.div_ceil(self.chunk.max(1));
+        let count = len.div_ceil(most.max(1));
         (0..count).map(move |at| start + len * at / count..start + len * (at + 1) / count)
     }
 }
-
-/// Commands from which on a gate pays, on drivers where it does.
-const GATED: usize = 100;
 
 /// Whether a marker has to tell when the first command starts: no driver tells it of a command buffer, and nobody of a
 /// native command.
@@ -449,11 +453,4 @@ pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps)
     segments.first().is_some_and(|first| first.path == Path::Native)
         || steps.first().is_some_and(|first| matches!(ir.op(first.node), Op::Native { .. }))
         || !known::tells_start(caps)
-}
-
-/// Whether a submission is to be held by a gate until all of it is enqueued: see [`known::gate_pays`].
-pub(super) fn gate(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
-    // What a native command calls may wait for the queue.
-    let waits = || steps.iter().any(|step| matches!(ir.op(step.node), Op::Native { .. }));
-    options.path == Path::Auto && !options.profiled && steps.len() >= GATED && known::gate_pays(caps) && !waits()
 }

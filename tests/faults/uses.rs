@@ -208,7 +208,7 @@ impl Stirrer {
     }
 
     fn finalize(&self, options: Finalize) -> Result<Executable> {
-        again(|| self.graph.finalize(options))
+        again(|| self.graph.finalize(options.clone()))
     }
 }
 

@@ -198,7 +198,7 @@ fn launches_that_are_going_to_change_are_not_recorded_where_they_cannot_be_chang
         let setting = that_updates(MutableCaps { arguments, ..MutableCaps::default() });
         let chain = Chain::new(&setting, [16; 3]);
         let launches = |executable: &Executable| {
-            let segments = executable.report().segments.iter();
+            let segments = executable.report().segments.into_iter();
             let of = segments.filter(|segment| segment.commands >= 3).map(|segment| (segment.path, segment.why));
             of.collect::<Vec<_>>()
         };

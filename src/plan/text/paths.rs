@@ -174,24 +174,50 @@ fn sub_buffers_that_are_not_aligned_are_replayed() {
     );
 }
 
+fn ways(nodes: usize, caps: &Caps, options: &Options<'_>) -> Vec<String> {
+    let graph: String = (0..nodes).map(|node| format!("n{node}: fill x 64\n")).collect();
+    let plan = plan(&read(&format!("buffer x 64\n{graph}")).ir, caps, options).unwrap();
+    plan.ways.iter().map(ToString::to_string).collect()
+}
+
 #[test]
-fn long_automatic_submissions_are_gated_where_that_is_known_to_pay() {
-    let gated = |nodes: usize, platform: &str, path: Path| {
-        let graph: String = (0..nodes).map(|node| format!("n{node}: fill x 64\n")).collect();
-        let caps = Caps { platform: platform.to_owned(), ..recording_device() };
-        plan(&read(&format!("buffer x 64\n{graph}")).ir, &caps, &asked(path)).unwrap().gated
-    };
-    assert!(gated(100, "Portable Computing Language", Path::Auto));
-    assert!(!gated(99, "Portable Computing Language", Path::Auto));
-    assert!(!gated(100, "Portable Computing Language", Path::Replay), "replay is what it says");
-    assert!(!gated(100, "Another", Path::Auto));
+fn what_is_known_to_pay_comes_first_and_the_rest_is_timed() {
+    let pocl = Caps { platform: "Portable Computing Language".to_owned(), ..recording_device() };
+    let auto = asked(Path::Auto);
+    assert_eq!(ways(1, &pocl, &auto), ["replay"], "one command waits for nothing");
+    assert_eq!(ways(99, &pocl, &auto), ["replay", "gated replay"]);
+    assert_eq!(ways(100, &pocl, &auto), ["gated replay", "replay"], "its command buffers are known to be slower");
+    let other = recording_device();
+    assert_eq!(ways(3, &other, &auto), ["replay", "gated replay"], "too short for a command buffer");
+    assert_eq!(ways(64, &other, &auto), ["command buffers of 64", "replay", "gated replay"]);
+    let all = ["command buffers of 64", "command buffers of 1024", "replay", "gated replay"];
+    assert_eq!(ways(65, &other, &auto), all);
+}
+
+#[test]
+fn what_is_asked_for_is_not_timed() {
+    let other = recording_device();
+    let (auto, eight) = (asked(Path::Auto), Options { chunk: Some(8), ..asked(Path::Auto) });
+    assert_eq!(ways(100, &other, &eight), ["command buffers of 8", "replay", "gated replay"]);
+    assert_eq!(ways(100, &other, &Options { measured: false, ..auto }), ["command buffers of 64"]);
+    assert_eq!(ways(100, &other, &Options { profiled: true, ..auto }), ["replay"]);
+    assert_eq!(ways(100, &other, &asked(Path::Native)), ["command buffers of 64"]);
+    assert_eq!(ways(100, &other, &asked(Path::Replay)), ["replay"]);
+    assert_eq!(ways(100, &other, &asked(Path::Gated)), ["gated replay"]);
+    assert_eq!(ways(1, &other, &asked(Path::Gated)), ["replay"]);
+    let ways = |graph: &str| plan(&read(graph).ir, &other, &auto).unwrap().ways.len();
+    assert_eq!(
+        ways("buffer x 64\na: fill x 64\nt: task update x\nb: fill x 64"),
+        1,
+        "between host tasks parts go alone"
+    );
 }
 
 #[test]
 fn long_parts_are_cut_into_even_chunks() {
     for len in [1, 63, 64, 65, 100, 1000] {
-        let part = Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked, chunk: 64 };
-        let chunks: Vec<_> = part.chunks().collect();
+        let part = Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked };
+        let chunks: Vec<_> = part.chunks(64).collect();
         assert_eq!(chunks.len(), len.div_ceil(64));
         assert_eq!((chunks[0].start, chunks[chunks.len() - 1].end), (7, 7 + len));
         assert!(chunks.windows(2).all(|pair| pair[0].end == pair[1].start));

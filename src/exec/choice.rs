@@ -1,0 +1,522 @@
+//! Which way is fastest: found by timing the first submissions, and looked at again now and then.
+//!
+//! There are no submissions but the program's, and nobody waits here. The first is not timed, because drivers compile kernels when
+//! they first run. Then the ways take turns, a round after the other, of which the first does not count. A way that is clearly slower
+//! is left out of the rounds that follow. When all rounds are over the fastest stays, until a look shows that its time is no longer
+//! what it was, or until it is time to try again, which comes ever less often.
+//!
+//! The time of a submission is from its begin, or from the end of the one before if that was later, to its end: also for who always
+//! has several under way it is what a submission takes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::report::ChoiceState;
+use crate::cl::stamp::{Stamp, Stamped};
+use crate::plan::Way;
+
+/// Rounds that count, at most.
+const ROUNDS: usize = 9;
+/// Rounds that count before a way may be left out.
+const SOON: usize = 3;
+/// A way is left out when its best time is so much the usual one of the best.
+const SLOWER: f64 = 1.05;
+/// Times that differ by less are alike, and the host's decides.
+const ALIKE: f64 = 1.02;
+/// So much less of the host's time makes a difference.
+const LESS: f64 = 0.9;
+/// Every so many submissions one is timed, to see whether times are what they were.
+const LOOK: u32 = 64;
+/// So many looks in a row that show another time have everything tried again.
+const STRIKES: u8 = 3;
+/// It is another time from this factor on.
+const CHANGED: f64 = 1.5;
+/// Submissions until everything is tried again: the first time, and the most.
+const AGAIN: (u32, u32) = (1 << 10, 1 << 16);
+/// A time that has not come after so many submissions is given up.
+const PATIENCE: u32 = 256;
+
+/// What a submission took, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    /// Until the host was through.
+    pub(super) host: u64,
+    /// Until it was complete.
+    pub(super) total: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Choice {
+    ways: Vec<Tried>,
+    /// The one that is taken where nothing is tried.
+    now: usize,
+    phase: Phase,
+    /// Stopwatches that run, oldest first.
+    running: VecDeque<Running>,
+    /// Whether the submission before was timed.
+    linked: bool,
+    /// When the last one ended that was timed.
+    last_end: Option<Instant>,
+    /// Submissions until everything is tried again, the next time.
+    again: u32,
+    /// How often it has settled.
+    settled: usize,
+    /// Submissions so far. It may wrap.
+    submissions: u32,
+}
+
+#[derive(Debug)]
+struct Tried {
+    way: Way,
+    /// Of the rounds of the last trial that count.
+    times: Vec<Times>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing is timed.
+    Fixed,
+    /// Nothing has run yet.
+    New,
+    Trying {
+        /// Those that are in the round still, the next one last.
+        rest: Vec<usize>,
+        /// Rounds begun, the first of which does not count.
+        round: usize,
+        /// Those that may be the fastest.
+        left: Vec<usize>,
+    },
+    Settled {
+        look: u32,
+        again: u32,
+        strikes: u8,
+    },
+}
+
+#[derive(Debug)]
+struct Running {
+    stamp: Arc<Stamp>,
+    what: For,
+    /// As which submission it began.
+    at: u32,
+}
+
+/// What a time is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// To know when the next one can begin.
+    Link,
+    Round {
+        way: usize,
+        counts: bool,
+    },
+    Look,
+}
+
+impl Choice {
+    /// Among ways of which the first is taken before anything is known; with one, nothing is timed.
+    pub(super) fn new(ways: &[Way]) -> Self {
+        let phase = if ways.len() > 1 { Phase::New } else { Phase::Fixed };
+        Self {
+            ways: ways.iter().map(|way| Tried { way: *way, times: Vec::new() }).collect(),
+            now: 0,
+            phase,
+            running: VecDeque::new(),
+            linked: false,
+            last_end: None,
+            again: AGAIN.0,
+            settled: 0,
+            submissions: 0,
+        }
+    }
+
+    /// Starts with a way that was found before. Whether it is one of the ways.
+    pub(super) fn start_with(&mut self, way: Way, times: Times) -> bool {
+        let Some(at) = self.ways.iter().position(|tried| tried.way == way) else { return false };
+        if self.ways.len() > 1 {
+            self.now = at;
+            self.ways[at].times = vec![times];
+            self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
+        }
+        true
+    }
+
+    /// The way to take for a submission that is not timed.
+    pub(super) fn way(&self) -> Way {
+        self.ways[self.now].way
+    }
+
+    /// The way to take for the next submission, and a stopwatch if it is to be timed. `idle`: nothing of the executable runs.
+    /// `ready`: it waits for nothing else.
+    pub(super) fn next(&mut self, idle: bool, ready: bool) -> (Way, Option<Arc<Stamp>>) {
+        if matches!(self.phase, Phase::Fixed) {
+            return (self.way(), None);
+        }
+        self.submissions = self.submissions.wrapping_add(1);
+        let wanted = match &mut self.phase {
+            Phase::Fixed => None,
+            Phase::New => {
+                self.begin_trial();
+                None
+            }
+            Phase::Trying { rest, round, .. } => rest.last().map(|way| For::Round { way: *way, counts: *round > 1 }),
+            Phase::Settled { look, again, .. } => {
+                (*look, *again) = (look.saturating_sub(1), again.saturating_sub(1));
+                if *again == 0 {
+                    self.begin_trial();
+                    None
+                } else {
+                    (*look == 0).then_some(For::Look)
+                }
+            }
+        };
+        let what = match wanted {
+            Some(what) if ready && (idle || self.linked) => what,
+            Some(_) if ready => For::Link,
+            _ => {
+                self.linked = false;
+                return (self.way(), None);
+            }
+        };
+        let way = match (what, &mut self.phase) {
+            (For::Round { way, .. }, Phase::Trying { rest, .. }) => {
+                rest.pop();
+                way
+            }
+            (For::Look, Phase::Settled { look, .. }) => {
+                *look = LOOK;
+                self.now
+            }
+            _ => self.now,
+        };
+        let stamp = Arc::new(Stamp::new());
+        self.running.push_back(Running { stamp: Arc::clone(&stamp), what, at: self.submissions });
+        self.linked = true;
+        (self.ways[way].way, Some(stamp))
+    }
+
+    /// Takes down the times that have come. Whether it has settled now.
+    pub(super) fn collect(&mut self) -> bool {
+        let before = self.settled;
+        while let Some(first) = self.running.front() {
+            let (what, stamped) = (first.what, first.stamp.read());
+            if stamped.is_none() && self.submissions.wrapping_sub(first.at) <= PATIENCE {
+                break;
+            }
+            self.running.pop_front();
+            self.took(what, stamped);
+        }
+        self.settled > before
+    }
+
+    /// A time has come, or never will.
+    fn took(&mut self, what: For, stamped: Option<Stamped>) {
+        let times = stamped.map(|stamped| self.times(stamped));
+        match (what, times) {
+            (For::Round { way, counts: true }, Some(times)) => self.ways[way].times.push(times),
+            (For::Look, Some(times)) => self.looked(times),
+            _ => {}
+        }
+        let is_round = |running: &Running| matches!(running.what, For::Round { .. });
+        if let Phase::Trying { rest, .. } = &self.phase
+            && rest.is_empty()
+            && !self.running.iter().any(is_round)
+        {
+            self.end_round();
+        }
+    }
+
+    /// What a submission took, of which the one before may have run still when it began.
+    fn times(&mut self, Stamped { begin, enqueued, complete }: Stamped) -> Times {
+        let end = begin + complete;
+        let from = self.last_end.map_or(begin, |last| last.max(begin));
+        self.last_end = Some(end);
+        let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Times { host: nanos(enqueued), total: nanos(end.saturating_duration_since(from)) }
+    }
+
+    fn looked(&mut self, times: Times) {
+        let usual = self.ways[self.now].total();
+        let Phase::Settled { strikes, again, .. } = &mut self.phase else { return };
+        let is = times.total as f64;
+        *strikes = match usual {
+            Some(usual) if is > usual * CHANGED || is * CHANGED < usual => *strikes + 1,
+            _ => 0,
+        };
+        if *strikes == STRIKES {
+            // The next submission begins a trial.
+            *again = 1;
+        }
+    }
+
+    fn begin_trial(&mut self) {
+        let left: Vec<usize> = (0..self.ways.len()).collect();
+        self.ways.iter_mut().for_each(|tried| tried.times.clear());
+        self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
+    }
+
+    fn end_round(&mut self) {
+        let fastest = self.fastest();
+        let usual = self.ways[fastest].total().unwrap_or(f64::INFINITY);
+        let Phase::Trying { rest, round, left } = &mut self.phase else { return };
+        if *round > SOON {
+            left.retain(|way| *way == fastest || self.ways[*way].best().is_some_and(|best| best <= usual * SLOWER));
+        }
+        if *round > ROUNDS || left.len() == 1 {
+            self.now = fastest;
+            self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
+            self.again = (self.again * 2).min(AGAIN.1);
+            self.settled += 1;
+            return;
+        }
+        // Each goes first in turn.
+        let first = *round % left.len();
+        rest.extend(left[first..].iter().chain(&left[..first]).rev());
+        *round += 1;
+    }
+
+    /// The fastest way of those that were timed: the one that is taken now, unless another is better.
+    fn fastest(&self) -> usize {
+        (0..self.ways.len()).fold(self.now, |best, way| if self.is_better(way, best) { way } else { best })
+    }
+
+    fn is_better(&self, way: usize, than: usize) -> bool {
+        let (way, than) = (&self.ways[way], &self.ways[than]);
+        match (way.total().zip(way.host()), than.total().zip(than.host())) {
+            (Some((total, host)), Some((other, others_host))) => {
+                total * ALIKE < other || (total <= other * ALIKE && host < others_host * LESS)
+            }
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
+    pub(super) fn state(&self) -> ChoiceState {
+        match self.phase {
+            Phase::Fixed => ChoiceState::Fixed,
+            Phase::New | Phase::Trying { .. } => ChoiceState::Trying,
+            Phase::Settled { .. } => ChoiceState::Settled,
+        }
+    }
+
+    /// The ways, which is taken, and of how many submissions the usual times are.
+    pub(super) fn ways(&self) -> impl Iterator<Item = (Way, bool, usize, Option<Times>)> {
+        self.ways.iter().enumerate().map(|(at, tried)| (tried.way, at == self.now, tried.times.len(), tried.usual()))
+    }
+
+    /// The way that is taken and its usual times, once it has settled.
+    pub(super) fn found(&self) -> Option<(Way, Times)> {
+        Some((self.way(), self.ways[self.now].usual()?)).filter(|_| self.state() == ChoiceState::Settled)
+    }
+}
+
+impl Tried {
+    fn median(&self, of: fn(&Times) -> u64) -> Option<u64> {
+        let mut all: Vec<u64> = self.times.iter().map(of).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+
+    fn usual(&self) -> Option<Times> {
+        Some(Times { host: self.median(|times| times.host)?, total: self.median(|times| times.total)? })
+    }
+
+    fn total(&self) -> Option<f64> {
+        self.median(|times| times.total).map(|total| total as f64)
+    }
+
+    fn host(&self) -> Option<f64> {
+        self.median(|times| times.host).map(|host| host as f64)
+    }
+
+    fn best(&self) -> Option<f64> {
+        self.times.iter().map(|times| times.total).min().map(|total| total as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quickcheck::{TestResult, quickcheck};
+
+    use super::*;
+    use crate::plan::Path;
+
+    const REPLAY: Way = Way { path: Path::Replay, chunk: 0 };
+    const GATED: Way = Way { path: Path::Gated, chunk: 0 };
+    const LONG: Way = Way { path: Path::Native, chunk: 1024 };
+    const ALL: [Way; 3] = [REPLAY, GATED, LONG];
+
+    /// A made-up driver, that takes so many microseconds for a submission: the host's, and all.
+    struct Driver<F> {
+        choice: Choice,
+        takes: F,
+        now: Instant,
+        /// How each submission went.
+        taken: Vec<(Way, bool)>,
+    }
+
+    impl<F: FnMut(Way, usize) -> (u64, u64)> Driver<F> {
+        fn new(ways: &[Way], takes: F) -> Self {
+            Self { choice: Choice::new(ways), takes, now: Instant::now(), taken: Vec::new() }
+        }
+
+        /// One after the other.
+        fn submit(&mut self, times: usize) -> &mut Self {
+            for _ in 0..times {
+                let (way, stamp) = self.choice.next(true, true);
+                let (host, total) = (self.takes)(way, self.taken.len());
+                self.taken.push((way, stamp.is_some()));
+                let (enqueued, complete) = (Duration::from_micros(host), Duration::from_micros(total));
+                let begin = self.now;
+                self.now += complete.max(enqueued) + Duration::from_micros(1);
+                if let Some(running) = self.choice.running.pop_front() {
+                    self.choice.took(running.what, Some(Stamped { begin, enqueued, complete }));
+                }
+            }
+            self
+        }
+
+        fn timed(&self) -> usize {
+            self.taken.iter().filter(|(_, timed)| *timed).count()
+        }
+    }
+
+    #[test]
+    fn the_fastest_is_found_and_the_first_submission_and_the_first_round_do_not_count() {
+        let takes = |way: Way, at: usize| match (way, at) {
+            // What a kernel's first run and a way's first run cost.
+            (_, 0..=3) => (10, 1_000_000),
+            (GATED, _) => (10, 80),
+            (LONG, _) => (1, 200),
+            _ => (20, 100),
+        };
+        let mut driver = Driver::new(&ALL, takes);
+        driver.submit(1);
+        assert_eq!((driver.choice.state(), driver.timed()), (ChoiceState::Trying, 0));
+        driver.submit(40);
+        assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, GATED));
+        assert_eq!(driver.choice.found(), Some((GATED, Times { host: 10_000, total: 80_000 })));
+        let of = |way| driver.taken.iter().filter(|taken| **taken == (way, true)).count();
+        assert_eq!(of(LONG), 1 + SOON, "what is clearly slower is left out soon");
+        assert_eq!(of(GATED), 1 + SOON, "and so is the other, which leaves one");
+    }
+
+    #[test]
+    fn of_ways_that_take_as_long_the_one_stays_or_the_one_that_leaves_the_host_more_time() {
+        let mut same = Driver::new(&ALL[..2], |_, at| (20, 100 + at as u64 % 2));
+        assert_eq!(same.submit(100).choice.way(), REPLAY);
+        let mut less = Driver::new(&ALL[..2], |way, at| (if way == GATED { 10 } else { 20 }, 100 + at as u64 % 2));
+        assert_eq!(less.submit(100).choice.way(), GATED);
+        assert_eq!(less.timed(), 2 * (1 + ROUNDS) + 1, "all rounds, and one look");
+    }
+
+    #[test]
+    fn one_way_is_never_timed() {
+        let mut one = Driver::new(&ALL[..1], |_, _| (1, 1));
+        one.submit(5_000);
+        assert_eq!((one.timed(), one.choice.state()), (0, ChoiceState::Fixed));
+    }
+
+    #[test]
+    fn times_that_change_have_everything_tried_again() {
+        let later = |way: Way, at: usize| match way {
+            GATED => (10, 80),
+            _ if at < 500 => (20, 100),
+            _ => (20, 50),
+        };
+        let mut driver = Driver::new(&ALL[..2], later);
+        assert_eq!(driver.submit(100).choice.way(), GATED);
+        driver.submit(1_200);
+        assert_eq!(driver.choice.way(), REPLAY, "after a while the others are tried again");
+        let mut slow = Driver::new(&ALL[..2], |way, at| match way {
+            GATED if at > 200 => (10, 300),
+            GATED => (10, 80),
+            _ => (20, 100),
+        });
+        assert_eq!(slow.submit(100).choice.way(), GATED);
+        slow.submit(6 * LOOK as usize);
+        assert_eq!(slow.choice.way(), REPLAY, "sooner where what is taken has got slower");
+    }
+
+    #[test]
+    fn timing_becomes_rare() {
+        let mut driver = Driver::new(&ALL, |way, _| if way == GATED { (10, 80) } else { (20, 120) });
+        driver.submit(200_000);
+        let share = driver.timed() as f64 / 200_000.0;
+        assert!(share < 0.017, "{share}");
+        let slow = driver.taken[100..].iter().filter(|(way, _)| *way != GATED).count();
+        assert!(slow < 150, "{slow}");
+    }
+
+    #[test]
+    fn submissions_that_follow_each_other_are_timed_from_the_end_of_the_one_before() {
+        let mut choice = Choice::new(&ALL[..2]);
+        let begin = Instant::now();
+        let at = |begin: Instant, end: u64| Stamped {
+            begin,
+            enqueued: Duration::from_micros(5),
+            complete: Duration::from_micros(end),
+        };
+        assert_eq!(choice.times(at(begin, 100)).total, 100_000);
+        assert_eq!(choice.times(at(begin + Duration::from_micros(10), 140)).total, 50_000, "it waited for the first");
+        assert_eq!(choice.times(at(begin + Duration::from_micros(500), 60)).total, 60_000);
+    }
+
+    #[test]
+    fn what_runs_behind_others_is_timed_behind_one_that_is() {
+        let mut choice = Choice::new(&ALL[..2]);
+        assert!(choice.next(true, true).1.is_none(), "the first is not timed");
+        let (way, stamp) = choice.next(false, true);
+        assert_eq!((way, stamp.is_some()), (REPLAY, true), "something runs, and nobody knows until when");
+        assert_eq!(choice.running.back().unwrap().what, For::Link);
+        choice.next(false, true);
+        assert_eq!(choice.running.back().unwrap().what, For::Round { way: 0, counts: false });
+        assert!(choice.next(false, false).1.is_none(), "it waits for something else");
+        choice.next(false, true);
+        assert_eq!(choice.running.back().unwrap().what, For::Link);
+        choice.next(false, true);
+        assert_eq!(choice.running.back().unwrap().what, For::Round { way: 1, counts: false });
+    }
+
+    #[test]
+    fn times_that_never_come_are_given_up() {
+        let mut choice = Choice::new(&ALL[..2]);
+        for _ in 0..50 * PATIENCE {
+            choice.next(true, true);
+            choice.collect();
+        }
+        assert_eq!((choice.settled > 0, choice.way(), choice.found()), (true, REPLAY, None), "nothing was found");
+        assert!(choice.running.len() < 10, "{}", choice.running.len());
+    }
+
+    #[test]
+    fn what_was_found_before_is_started_with() {
+        let times = Times { host: 1, total: 2 };
+        let mut choice = Choice::new(&ALL);
+        assert!(choice.start_with(LONG, times));
+        assert_eq!(choice.found(), Some((LONG, times)));
+        assert!(!Choice::new(&ALL[..2]).start_with(LONG, times), "there is no such way");
+        let mut fixed = Choice::new(&ALL[..1]);
+        assert!(fixed.start_with(REPLAY, times));
+        assert_eq!(fixed.state(), ChoiceState::Fixed, "with one way there is nothing to find");
+    }
+
+    quickcheck! {
+        /// With noise of up to a quarter, a way that takes twice as long is not chosen.
+        fn noise_does_not_make_the_slow_fast(noise: Vec<u8>) -> TestResult {
+            if noise.is_empty() {
+                return TestResult::discard();
+            }
+            let takes = |way: Way, at: usize| {
+                let usual = if way == GATED { 400 } else { 800 };
+                (10, usual + u64::from(noise[at % noise.len()]) * usual / 1024)
+            };
+            let mut driver = Driver::new(&ALL, takes);
+            driver.submit(60);
+            TestResult::from_bool(driver.choice.way() == GATED)
+        }
+    }
+}

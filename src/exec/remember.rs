@@ -1,0 +1,159 @@
+//! What was found by timing, kept in a file for the next process, where the program or `CLGRAPH_CHOICES` names one.
+//!
+//! The file is JSON, and small. What it says is a hint: it is looked at when a graph is finalized, it only ever names one of the ways
+//! that the graph has anyway, and whatever is wrong with it is a warning. A file that is something else is left alone.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path as FilePath, PathBuf};
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::choice::{Choice, Times};
+use super::workers;
+use crate::caps::Caps;
+use crate::graph::NodeKind;
+use crate::ir::{Ir, Op};
+use crate::plan::{Path, Plan, Way};
+
+/// A larger file is not ours.
+const LARGEST: u64 = 1 << 20;
+/// Graphs of a device; the oldest make room.
+const MOST: usize = 1000;
+
+/// Where the choice of one executable is kept.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    file: PathBuf,
+    device: String,
+    graph: String,
+}
+
+impl Remembered {
+    pub(super) fn new(file: PathBuf, caps: &Caps, ir: &Ir, plan: &Plan) -> Arc<Self> {
+        let device = format!("{} / {} / {}", caps.platform, caps.name, caps.driver_version);
+        Arc::new(Self { file, device, graph: fingerprint(ir, plan) })
+    }
+
+    /// Starts with what the file says, if it says something.
+    pub(super) fn recall(&self, choice: &mut Choice) {
+        let found = match read(&self.file) {
+            Ok(found) => found,
+            Err(error) => return log::warn!("{}: {error}; its choices are not used", self.file.display()),
+        };
+        let Some(entry) = found.get("devices").and_then(|all| all.get(&self.device)?.get(&self.graph)) else { return };
+        let known = way(entry).is_some_and(|(way, times)| choice.start_with(way, times));
+        if !known {
+            log::warn!("{}: {entry} is not a way of this graph; it is not used", self.file.display());
+        }
+    }
+
+    /// Keeps what was found. On a thread of its own, because it takes its time; a mistake is a warning.
+    pub(super) fn keep(self: Arc<Self>, found: (Way, Times)) {
+        workers::run(move || {
+            if let Err(error) = self.write(found) {
+                log::warn!("{}: {error}; a choice is not kept", self.file.display());
+            }
+        });
+    }
+
+    fn write(&self, (way, times): (Way, Times)) -> Result<(), String> {
+        /// One at a time. Of several processes the last one wins.
+        static WRITING: Mutex<()> = Mutex::new(());
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = read(&self.file)?;
+        let devices = all.get_mut("devices").and_then(Value::as_object_mut).ok_or("it lists no devices")?;
+        let graphs = devices.entry(&self.device).or_insert_with(|| json!({}));
+        let graphs = graphs.as_object_mut().ok_or("it lists no graphs")?;
+        let day = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO).as_secs() / 86_400;
+        let entry = json!({
+            "path": name(way.path),
+            "commands_per_buffer": way.chunk,
+            "host_nanos": times.host,
+            "total_nanos": times.total,
+            "day": day,
+        });
+        graphs.insert(self.graph.clone(), entry);
+        while graphs.len() > MOST {
+            let oldest =
+                graphs.iter().filter(|(graph, _)| **graph != self.graph).min_by_key(|(_, entry)| number(entry, "day"));
+            let Some(oldest) = oldest.map(|(graph, _)| graph.clone()) else { break };
+            graphs.remove(&oldest);
+        }
+        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+        // Whoever reads meanwhile reads the old one or the new one.
+        let mut beside = self.file.clone().into_os_string();
+        beside.push(format!(".{}", process::id()));
+        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.file));
+        written.map_err(|error| {
+            // There may be none.
+            let _ = fs::remove_file(&beside);
+            error.to_string()
+        })
+    }
+}
+
+/// The file's content; that of a new one if there is none. An error if it is something else.
+fn read(file: &FilePath) -> Result<Value, String> {
+    match fs::metadata(file) {
+        // Reading from something else may take for ever.
+        Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
+        Ok(metadata) if metadata.len() > LARGEST => return Err(format!("it has more than {LARGEST} bytes")),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(json!({ "clgraph_choices": 1, "devices": {} }));
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    match all.get("clgraph_choices") {
+        Some(version) if *version == 1 => Ok(all),
+        _ => Err("it holds no choices of this version of clgraph".to_owned()),
+    }
+}
+
+fn number(entry: &Value, name: &str) -> Option<u64> {
+    entry.get(name).and_then(Value::as_u64)
+}
+
+fn way(entry: &Value) -> Option<(Way, Times)> {
+    let path = entry.get("path").and_then(Value::as_str)?;
+    let path = [Path::Native, Path::Replay, Path::Gated].into_iter().find(|known| name(*known) == path)?;
+    let chunk = usize::try_from(number(entry, "commands_per_buffer")?).ok()?;
+    Some((Way { path, chunk }, Times { host: number(entry, "host_nanos")?, total: number(entry, "total_nanos")? }))
+}
+
+fn name(path: Path) -> &'static str {
+    match path {
+        Path::Native => "native",
+        Path::Gated => "gated",
+        Path::Replay | Path::Auto => "replay",
+    }
+}
+
+/// Two graphs with the same commands, sizes and edges have the same one.
+fn fingerprint(ir: &Ir, plan: &Plan) -> String {
+    let mut text = String::new();
+    for step in &plan.steps {
+        // Writing into a string does not fail.
+        let _ = match ir.op(step.node) {
+            Op::Kernel { kernel, grid, .. } => {
+                write!(text, "{} {:?} {:?};", ir.kernels[kernel.index()].name, grid.global, grid.local)
+            }
+            op => write!(text, "{};", NodeKind::of(op)),
+        };
+    }
+    for (from, to) in &plan.edges.needed {
+        let _ = write!(text, "{} {};", from.0, to.0);
+    }
+    // FNV-1a: it has to be the same in every process, and that of the standard library need not be.
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{hash:016x}")
+}

@@ -1,0 +1,85 @@
+//! Pass 8: in which ways a submission may be enqueued, of which the fastest is found by measuring.
+
+use std::fmt;
+
+use super::{Options, Path, Segment, Step};
+use crate::caps::Caps;
+use crate::ir::{Ir, Op};
+use crate::known;
+
+/// Commands in one command buffer, at most, if the program does not say.
+pub(crate) const CHUNK: usize = 64;
+
+/// The same for drivers that like long ones.
+const LONG_CHUNK: usize = 1024;
+
+/// Commands from which on a gate is taken for faster without measuring, on drivers where it is known to pay.
+const GATED: usize = 100;
+
+/// How the commands of a submission are enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Way {
+    /// Never [`Path::Auto`].
+    pub(crate) path: Path,
+    /// Commands in one command buffer, at most. 0 where there are none.
+    pub(crate) chunk: usize,
+}
+
+impl Way {
+    fn by(path: Path) -> Self {
+        Self { path, chunk: 0 }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)?;
+        if self.chunk > 0 { write!(f, " of {}", self.chunk) } else { Ok(()) }
+    }
+}
+
+/// The ways; the first is what is taken before anything is measured. One where there is nothing to choose.
+pub(super) fn ways(
+    ir: &Ir,
+    steps: &[Step],
+    segments: &[Segment],
+    has_tasks: bool,
+    caps: &Caps,
+    options: &Options<'_>,
+) -> Vec<Way> {
+    let longest = segments.iter().filter(|part| part.path == Path::Native).map(|part| part.steps.len()).max();
+    let base = match longest {
+        Some(_) => Way { path: Path::Native, chunk: options.chunk.unwrap_or(CHUNK).max(1) },
+        None => Way::by(Path::Replay),
+    };
+    // What a native command calls may wait for the queue, and some have no other way. Between host tasks each part goes alone.
+    let native_command = || steps.iter().any(|step| matches!(ir.op(step.node), Op::Native { .. }));
+    if has_tasks || options.profiled || native_command() {
+        return vec![base];
+    }
+    // A command alone waits for nothing.
+    let may_gate = steps.len() > 1;
+    match options.path {
+        Path::Gated if may_gate => return vec![Way::by(Path::Gated)],
+        Path::Auto => {}
+        _ => return vec![base],
+    }
+    let mut ways = Vec::new();
+    if may_gate && steps.len() >= GATED && known::gate_pays(caps) {
+        ways.push(Way::by(Path::Gated));
+    }
+    ways.push(base);
+    if !options.measured {
+        ways.truncate(1);
+        return ways;
+    }
+    if longest.is_some_and(|longest| longest > CHUNK) && options.chunk.is_none() {
+        ways.push(Way { path: Path::Native, chunk: LONG_CHUNK });
+    }
+    for path in [Path::Replay, Path::Gated] {
+        if (path == Path::Replay || may_gate) && !ways.contains(&Way::by(path)) {
+            ways.push(Way::by(path));
+        }
+    }
+    ways
+}
