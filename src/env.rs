@@ -2,7 +2,7 @@
 //!
 //! | variable | read | what it does |
 //! |---|---|---|
-//! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay` or `gated`: the path, where the program leaves it to clgraph |
+//! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay`, `gated` or `queues`: the path, where the program leaves it to clgraph |
 //! | `CLGRAPH_CHOICES` | at finalize | a file that keeps what the automatic path has found, where the program names none |
 //! | `CLGRAPH_DUMP` | at finalize | a folder, into which each finalize writes its report and its graph |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels get to them, where the program leaves it to clgraph |

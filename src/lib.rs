@@ -51,7 +51,7 @@
 //!
 //! | variable | what it does |
 //! |---|---|
-//! | `CLGRAPH_PATH` | `auto`, `native`, `replay` or `gated`: the [`Path`], where the program leaves it to clgraph |
+//! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: the [`Path`], where the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: how kernels get to device globals ([`GlobalWay`]), where the program leaves it to clgraph |
 //! | `CLGRAPH_CHOICES` | a file that keeps what the automatic path has found, where the program names none ([`Finalize::choices`]) |
 //! | `CLGRAPH_DUMP` | a folder, into which each finalize writes its report and its graph (DOT) |

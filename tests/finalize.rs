@@ -25,7 +25,7 @@ fn the_report_says_what_was_decided_and_why() {
     assert_eq!((auto.nodes, auto.commands, auto.edges, auto.kernel_objects), (4, 3, 3, 1));
     assert_eq!(auto.segments.len(), 1);
     let (path, why) = bench.queue.device().path().unwrap();
-    let path = if path == Path::Gated { Path::Replay } else { path };
+    let path = if path == Path::Native { path } else { Path::Replay };
     assert_eq!((auto.segments[0].path, auto.segments[0].why), (path, why));
     let pinned = graph.finalize(Finalize::new().path(Path::Replay)).unwrap().report();
     assert_eq!((pinned.segments[0].path, pinned.segments[0].why), (Path::Replay, Why::Asked));

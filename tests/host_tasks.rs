@@ -15,7 +15,7 @@ use common::{Bench, UserEvent, cause, elsewhere, text};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 const LEN: usize = 64;
-const PATHS: [Path; 4] = [Path::Auto, Path::Native, Path::Replay, Path::Gated];
+const PATHS: [Path; 5] = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues];
 
 fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..LEN as u32).map(of).collect()

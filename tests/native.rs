@@ -370,7 +370,7 @@ fn the_path_can_be_chosen_by_the_environment() {
     assert_eq!(child(&[("CLGRAPH_PATH", "")]), format!("{auto:?} Asked 1"));
     assert_eq!(
         child(&[("CLGRAPH_PATH", "Native")]),
-        "Invalid: the environment variable CLGRAPH_PATH is `Native`: it must be `auto`, `native`, `replay` or `gated`"
+        "Invalid: the environment variable CLGRAPH_PATH is `Native`: it must be `auto`, `native`, `replay`, `gated` or `queues`"
     );
     assert_eq!(
         child(&[("CLGRAPH_ASSUME", "everything")]),

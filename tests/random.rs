@@ -212,7 +212,7 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
                     assert_eq!(error.kind(), clgraph::ErrorKind::Invalid, "{error}");
                 }
             }
-            let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated][usize::from(path) % 4];
+            let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues][usize::from(path) % 5];
             let executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3)).unwrap();
             let run = executable.submit(queue).unwrap();
             run.wait().unwrap();
@@ -333,7 +333,7 @@ fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
                     assert_eq!(graph.len(), before, "{error}");
                 }
             }
-            let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated][usize::from(path) % 4];
+            let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues][usize::from(path) % 5];
             let results: Vec<Vec<u32>> = if recorded {
                 graph.end_all_recording();
                 let mut executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3)).unwrap();

@@ -272,7 +272,7 @@ fn run(nodes: &[(Kind, Values)], memory: &mut [Vec<u32>]) {
 fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
     fn property(case: Case) -> bool {
         let bench = elsewhere();
-        for path in [Path::Auto, Path::Native, Path::Replay, Path::Gated] {
+        for path in [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues] {
             for conflicts in [false, true] {
                 let mut world = World::new(bench, &case);
                 let mut options = Finalize::new().path(path).updatable().commands_per_buffer(3);

@@ -223,7 +223,8 @@ pub(crate) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>, DriverError> {
     if to.waits.is_empty() && !to.event {
         return Ok(None);
     }
-    marker(to.queue, to.waits).map(Some)
+    // Of a marker it is not said that what comes later waits for its wait list.
+    if to.waits.is_empty() { marker(to.queue, to.waits) } else { barrier(to.queue, to.waits) }.map(Some)
 }
 
 /// A rectangle of `region` (bytes, rows, slices) from buffer to buffer. `pitches` are, in bytes, the source's row and

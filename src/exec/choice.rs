@@ -344,9 +344,9 @@ mod tests {
     use super::*;
     use crate::plan::Path;
 
-    const REPLAY: Way = Way { path: Path::Replay, chunk: 0 };
-    const GATED: Way = Way { path: Path::Gated, chunk: 0 };
-    const LONG: Way = Way { path: Path::Native, chunk: 1024 };
+    const REPLAY: Way = Way { path: Path::Replay, chunk: 0, queues: 0 };
+    const GATED: Way = Way { path: Path::Gated, chunk: 0, queues: 0 };
+    const LONG: Way = Way { path: Path::Native, chunk: 1024, queues: 0 };
     const ALL: [Way; 3] = [REPLAY, GATED, LONG];
 
     /// A made-up driver, that takes so many microseconds for a submission: the host's, and all.

@@ -191,8 +191,9 @@ fn asked_path(option: Path) -> Result<(Path, bool), SetupError> {
             "native" => Ok((Path::Native, true)),
             "replay" => Ok((Path::Replay, true)),
             "gated" => Ok((Path::Gated, true)),
+            "queues" => Ok((Path::Queues, true)),
             _ => {
-                let allowed = "`auto`, `native`, `replay` or `gated`";
+                let allowed = "`auto`, `native`, `replay`, `gated` or `queues`";
                 Err(SetupError::Environment { variable: "CLGRAPH_PATH", given, allowed })
             }
         },

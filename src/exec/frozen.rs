@@ -26,6 +26,8 @@ pub(super) struct Frozen {
     pub(super) values: Arc<Values>,
     pub(super) recorded: Option<Arc<Recorded>>,
     pub(super) way: Way,
+    /// The executable's own queues, for what goes over several.
+    pub(super) others: Arc<[DriverQueue]>,
     /// Where it is timed.
     pub(super) stamp: Option<Arc<Stamp>>,
 }
@@ -70,11 +72,21 @@ impl Lane {
         queue: &DriverQueue,
         (way, stamp): (Way, Option<Arc<Stamp>>),
     ) -> Result<Frozen> {
+        let others = if way.path == Path::Queues { self.other_queues(exec, way.queues - 1)? } else { Arc::default() };
         let recorded = self.recorded_for(exec, queue, way)?;
         if recorded.is_none() {
             self.freshen(exec);
         }
-        Ok(Frozen { recorded, values: Arc::clone(&self.values), way, stamp })
+        Ok(Frozen { recorded, values: Arc::clone(&self.values), way, others, stamp })
+    }
+
+    /// In-order queues besides the one that a submission goes to, made when first needed.
+    fn other_queues(&mut self, exec: &Inner, count: usize) -> Result<Arc<[DriverQueue]>> {
+        if self.others.len() < count {
+            let queue = |_| DriverQueue::with_properties(&exec.context, &exec.device, QueueProperties::new());
+            self.others = (0..count).map(queue).collect::<Result<_>>()?;
+        }
+        Ok(Arc::clone(&self.others))
     }
 
     /// Makes all kernel objects have their arguments. What cannot be set now is made anew by each submission.

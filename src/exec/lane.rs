@@ -13,6 +13,7 @@ use super::native::Recorded;
 use super::remember::Remembered;
 use super::report::ChoiceReport;
 use super::ring::Ring;
+use super::spread;
 use super::submission::{Keep, Results, Stage, State, Submission};
 use super::turns::{Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
@@ -45,6 +46,8 @@ pub(super) struct Lane {
     leaving: Vec<Arc<Allocation>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
+    /// For submissions that go over several queues.
+    pub(super) others: Arc<[DriverQueue]>,
     pub(super) recorded: Vec<Set>,
     choice: Choice,
     /// Where the choice is kept, if it is.
@@ -139,6 +142,7 @@ impl Lane {
             shared: Vec::new(),
             leaving: Vec::new(),
             own_queue: None,
+            others: Arc::default(),
             recorded: Vec::new(),
             choice: Choice::new(&plan.ways),
             remembered,
@@ -331,8 +335,16 @@ impl Lane {
         }
         // Without host tasks there is one.
         let Some(part) = exec.plan.parts.first() else { return Ok(Ends::default()) };
-        let outcome =
-            walk::enqueue(exec, &frozen.values, frozen.recorded.as_deref(), &hands, queue, &waits, want, part);
+        let others = &*frozen.others;
+        let lanes = exec.plan.lanes.as_ref().filter(|_| frozen.way.path == Path::Queues);
+        let outcome = match lanes {
+            Some(lanes) => {
+                // They wait for each other.
+                self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
+                spread::enqueue(exec, &frozen.values, lanes, &hands, (queue, others), &waits)
+            }
+            None => walk::enqueue(exec, &frozen.values, frozen.recorded.as_deref(), &hands, queue, &waits, want, part),
+        };
         keep.put(hands.inputs);
         match outcome {
             Ok(ends) => {
@@ -359,7 +371,11 @@ impl Lane {
             }
             Err(Stopped { error, under_way: true }) => {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
-                let rest = enqueue::last_marker(queue).ok();
+                let rest =
+                    if others.is_empty() { enqueue::last_marker(queue).ok() } else { spread::rest(queue, others) };
+                if rest.is_none() {
+                    turns.each().for_each(|uses| others.iter().for_each(|queue| uses.runs(queue, None)));
+                }
                 turns.each().for_each(|uses| uses.runs(queue, rest.as_ref()));
                 self.keep_until_through(queue, rest.clone(), keep);
                 self.leftovers.flush.push(queue.clone());

@@ -23,6 +23,7 @@ mod remember;
 mod replay;
 mod report;
 pub(crate) mod ring;
+mod spread;
 mod sub_graph;
 mod submission;
 mod submit;

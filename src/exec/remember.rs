@@ -73,6 +73,7 @@ impl Remembered {
         let entry = json!({
             "path": name(way.path),
             "commands_per_buffer": way.chunk,
+            "queues": way.queues,
             "host_nanos": times.host,
             "total_nanos": times.total,
             "day": day,
@@ -123,15 +124,18 @@ fn number(entry: &Value, name: &str) -> Option<u64> {
 
 fn way(entry: &Value) -> Option<(Way, Times)> {
     let path = entry.get("path").and_then(Value::as_str)?;
-    let path = [Path::Native, Path::Replay, Path::Gated].into_iter().find(|known| name(*known) == path)?;
-    let chunk = usize::try_from(number(entry, "commands_per_buffer")?).ok()?;
-    Some((Way { path, chunk }, Times { host: number(entry, "host_nanos")?, total: number(entry, "total_nanos")? }))
+    let path =
+        [Path::Native, Path::Replay, Path::Gated, Path::Queues].into_iter().find(|known| name(*known) == path)?;
+    let size = |name: &str| usize::try_from(number(entry, name)?).ok();
+    let way = Way { path, chunk: size("commands_per_buffer")?, queues: size("queues")? };
+    Some((way, Times { host: number(entry, "host_nanos")?, total: number(entry, "total_nanos")? }))
 }
 
 fn name(path: Path) -> &'static str {
     match path {
         Path::Native => "native",
         Path::Gated => "gated",
+        Path::Queues => "queues",
         Path::Replay | Path::Auto => "replay",
     }
 }

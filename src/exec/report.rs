@@ -89,6 +89,8 @@ pub struct WayReport {
     pub path: Path,
     /// Commands in one command buffer, at most, where there are some.
     pub commands_per_buffer: Option<usize>,
+    /// Over how many queues, where there are several.
+    pub queues: Option<usize>,
     /// Whether submissions go this way now, but for those that are timed.
     pub taken: bool,
     /// Submissions that were timed and count.
@@ -104,6 +106,7 @@ impl ChoiceReport {
         let way = |(way, taken, timed, times): (Way, bool, usize, Option<Times>)| WayReport {
             path: way.path,
             commands_per_buffer: Some(way.chunk).filter(|chunk| *chunk > 0),
+            queues: Some(way.queues).filter(|queues| *queues > 0),
             taken,
             timed,
             host_nanos: times.map(|times| times.host),
@@ -116,6 +119,9 @@ impl ChoiceReport {
 impl fmt::Display for WayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)?;
+        if let Some(queues) = self.queues {
+            write!(f, " ({queues})")?;
+        }
         if let Some(most) = self.commands_per_buffer {
             write!(f, " of up to {}", count(most, "command"))?;
         }
@@ -136,7 +142,7 @@ impl fmt::Display for ChoiceReport {
         let said = match self.state {
             ChoiceState::Fixed => {
                 // What the parts say is not said again.
-                for way in taken.filter(|way| way.path == Path::Gated) {
+                for way in taken.filter(|way| matches!(way.path, Path::Gated | Path::Queues)) {
                     writeln!(f, "choice   {way}")?;
                 }
                 return Ok(());

@@ -16,7 +16,10 @@
 //! 8. parts tile the steps; a node's part waits for all host tasks before the node, and no others; what a host task is behind is
 //!    complete when the parts and tasks are that it waits for, or has been for one of these tasks.
 //!
-//! 5, 6 and 8 compare all pairs, so they are left out for large graphs.
+//! 9. where commands go over several queues, two that a path of edges connects are connected by the order of a queue and by waits, and
+//!    the end is behind all of them.
+//!
+//! 5, 6, 8 and 9 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
@@ -35,8 +38,53 @@ pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
         parts(ir, plan)?;
+        lanes(ir, plan)?;
     }
     Ok(())
+}
+
+/// Commands over several queues.
+fn lanes(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    let Some(lanes) = &plan.lanes else { return Ok(()) };
+    let steps = 0..plan.steps.len();
+    // All steps that are complete when a step begins, by going back; the last one of them all stands for the end.
+    let complete = |first: Vec<usize>| {
+        let (mut seen, mut todo) = (HashSet::new(), first);
+        while let Some(step) = todo.pop() {
+            if seen.insert(step) {
+                todo.extend(lanes.waits(step));
+                todo.extend((0..step).rev().find(|before| lanes.lane(*before) == lanes.lane(step)));
+            }
+        }
+        seen
+    };
+    for step in steps.clone() {
+        if lanes.lane(step) >= lanes.count {
+            return fail(format!("step {step} is on queue {} of {}", lanes.lane(step), lanes.count));
+        }
+        if let Some(late) = lanes.waits(step).find(|wait| *wait >= step || lanes.event(*wait).is_none()) {
+            return fail(format!("step {step} cannot wait for step {late}"));
+        }
+        let mut before: Vec<usize> = lanes.waits(step).collect();
+        before.extend((0..step).rev().find(|before| lanes.lane(*before) == lanes.lane(step)));
+        let complete = complete(before);
+        let (mut seen, mut todo) = (HashSet::new(), vec![plan.steps[step].node]);
+        while let Some(node) = todo.pop() {
+            todo.extend(ir.topology.preds(node).filter(|pred| seen.insert(*pred)));
+        }
+        if let Some(missed) =
+            (0..step).find(|other| seen.contains(&plan.steps[*other].node) && !complete.contains(other))
+        {
+            return fail(format!("step {step} is not behind step {missed}"));
+        }
+    }
+    let mut last: Vec<usize> = lanes.ends().collect();
+    last.extend(steps.clone().rev().find(|step| lanes.lane(*step) == 0));
+    let complete = complete(last);
+    match steps.into_iter().find(|step| !complete.contains(step)) {
+        Some(missed) => fail(format!("the end is not behind step {missed}")),
+        None => Ok(()),
+    }
 }
 
 fn fail(text: String) -> Result<(), String> {

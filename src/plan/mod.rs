@@ -6,6 +6,7 @@
 #[cfg(any(test, debug_assertions))]
 mod check;
 mod intern;
+mod lanes;
 pub(crate) mod lives;
 mod order;
 mod parts;
@@ -20,6 +21,7 @@ mod ways;
 pub(crate) use path::can_hold;
 pub use path::{Command, Path, Why};
 
+pub(crate) use lanes::Lanes;
 pub(crate) use parts::TaskPlan;
 pub(crate) use ways::{CHUNK, Way};
 
@@ -77,6 +79,8 @@ pub(crate) struct Plan {
     pub(crate) updatable: bool,
     /// Whether it has commands that can only be recorded.
     pub(crate) only_recorded: bool,
+    /// Where the commands go that can run side by side. None where that is not possible, or not asked for.
+    pub(crate) lanes: Option<Lanes>,
     /// How submissions may be enqueued; the first is what is taken before anything is measured.
     pub(crate) ways: Vec<Way>,
     /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
@@ -202,10 +206,12 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         segments.extend(path::partition(ir, &steps, steps_of, caps, options));
         start..segments.len()
     });
-    // One lane so far: the in-order queue that the executable runs on.
+    // On the in-order queue that the executable runs on, if it does not go side by side.
     let is_host = |node: &NodeId| ir.op(*node).is_host();
     edges.implied_by_lane = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
-    let ways = ways::ways(ir, &steps, &segments, !tasks.is_empty(), caps, options);
+    let may_spread = tasks.is_empty() && path::may_spread(ir, &steps, options);
+    let lanes = if may_spread { lanes::lanes(ir, &order, &steps, &edges) } else { None };
+    let ways = ways::ways(ir, &steps, &segments, !tasks.is_empty(), lanes.as_ref(), caps, options);
     let marked = path::marked(ir, &steps, &segments, caps);
     let only_recorded = segments.iter().any(|segment: &Segment| segment.why == Why::OnlyRecorded);
     let updatable = options.updatable;
@@ -217,6 +223,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         objects,
         updatable,
         only_recorded,
+        lanes,
         ways,
         marked,
         edges,

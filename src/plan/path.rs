@@ -16,7 +16,7 @@ use crate::known::{self, Driver};
 pub enum Path {
     /// clgraph chooses: it starts with what is known to be good on the driver, times the first submissions by each path that
     /// may pay, and stays with the fastest. The report says what and why. The environment variable `CLGRAPH_PATH`
-    /// (`native`, `replay` or `gated`) chooses instead, where it is set.
+    /// (`native`, `replay`, `gated` or `queues`) chooses instead, where it is set.
     #[default]
     Auto,
     /// Commands are recorded into command buffers (`cl_khr_command_buffer`) once, at finalize, and those are enqueued at
@@ -27,6 +27,11 @@ pub enum Path {
     /// The same, where the first command waits for a user event that is completed when all are enqueued: some drivers take a
     /// long submission faster when none of it has begun.
     Gated,
+    /// The same over several in-order queues, so that what nothing orders may run side by side: commands wait for events where an
+    /// edge leads from queue to queue, and the submission begins and ends on the queue that it is submitted to. What is in one row
+    /// is replayed on that, and so is a graph with memory of its own, with host tasks, external events or native commands, with hints
+    /// or with allowed conflicts.
+    Queues,
 }
 
 impl fmt::Display for Path {
@@ -36,6 +41,7 @@ impl fmt::Display for Path {
             Self::Native => "command buffers",
             Self::Replay => "replay",
             Self::Gated => "gated replay",
+            Self::Queues => "replay over several queues",
         })
     }
 }
@@ -453,4 +459,16 @@ pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps)
     segments.first().is_some_and(|first| first.path == Path::Native)
         || steps.first().is_some_and(|first| matches!(ir.op(first.node), Op::Native { .. }))
         || !known::tells_start(caps)
+}
+
+/// Whether commands may run side by side, as far as they are concerned.
+pub(super) fn may_spread(ir: &Ir, steps: &[Step], options: &Options<'_>) -> bool {
+    let wanted = match options.path {
+        Path::Auto => options.measured && !options.profiled,
+        path => path == Path::Queues && !options.profiled,
+    };
+    // Memory of the graph's own is shared by what comes one after the other in the order of the steps. What conflicts
+    // has no other order than that either. Native commands have the one queue, and a hint may turn out to be no command.
+    let in_one_row = |step: &Step| matches!(ir.op(step.node), Op::Native { .. } | Op::Hint { .. });
+    wanted && ir.allocs.is_empty() && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)
 }

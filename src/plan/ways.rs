@@ -1,7 +1,8 @@
-//! Pass 8: in which ways a submission may be enqueued, of which the fastest is found by measuring.
+//! Pass 9: in which ways a submission may be enqueued, of which the fastest is found by measuring.
 
 use std::fmt;
 
+use super::lanes::Lanes;
 use super::{Options, Path, Segment, Step};
 use crate::caps::Caps;
 use crate::ir::{Ir, Op};
@@ -23,18 +24,24 @@ pub(crate) struct Way {
     pub(crate) path: Path,
     /// Commands in one command buffer, at most. 0 where there are none.
     pub(crate) chunk: usize,
+    /// Queues, where there are several; 0 elsewhere.
+    pub(crate) queues: usize,
 }
 
 impl Way {
     fn by(path: Path) -> Self {
-        Self { path, chunk: 0 }
+        Self { path, chunk: 0, queues: 0 }
     }
 }
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)?;
-        if self.chunk > 0 { write!(f, " of {}", self.chunk) } else { Ok(()) }
+        match (self.chunk, self.queues) {
+            (0, 0) => Ok(()),
+            (0, queues) => write!(f, " ({queues})"),
+            (chunk, _) => write!(f, " of {chunk}"),
+        }
     }
 }
 
@@ -44,12 +51,13 @@ pub(super) fn ways(
     steps: &[Step],
     segments: &[Segment],
     has_tasks: bool,
+    lanes: Option<&Lanes>,
     caps: &Caps,
     options: &Options<'_>,
 ) -> Vec<Way> {
     let longest = segments.iter().filter(|part| part.path == Path::Native).map(|part| part.steps.len()).max();
     let base = match longest {
-        Some(_) => Way { path: Path::Native, chunk: options.chunk.unwrap_or(CHUNK).max(1) },
+        Some(_) => Way { chunk: options.chunk.unwrap_or(CHUNK).max(1), ..Way::by(Path::Native) },
         None => Way::by(Path::Replay),
     };
     // What a native command calls may wait for the queue, and some have no other way. Between host tasks each part goes alone.
@@ -57,10 +65,12 @@ pub(super) fn ways(
     if has_tasks || options.profiled || native_command() {
         return vec![base];
     }
+    let side_by_side = lanes.map(|lanes| Way { queues: lanes.count, ..Way::by(Path::Queues) });
     // A command alone waits for nothing.
     let may_gate = steps.len() > 1;
     match options.path {
         Path::Gated if may_gate => return vec![Way::by(Path::Gated)],
+        Path::Queues if side_by_side.is_some() => return side_by_side.into_iter().collect(),
         Path::Auto => {}
         _ => return vec![base],
     }
@@ -74,8 +84,9 @@ pub(super) fn ways(
         return ways;
     }
     if longest.is_some_and(|longest| longest > CHUNK) && options.chunk.is_none() {
-        ways.push(Way { path: Path::Native, chunk: LONG_CHUNK });
+        ways.push(Way { chunk: LONG_CHUNK, ..Way::by(Path::Native) });
     }
+    ways.extend(side_by_side);
     for path in [Path::Replay, Path::Gated] {
         if (path == Path::Replay || may_gate) && !ways.contains(&Way::by(path)) {
             ways.push(Way::by(path));

@@ -15,6 +15,7 @@
 //! edge c d
 //! ```
 
+mod lanes;
 mod memory;
 mod paths;
 mod plans;
