@@ -10,7 +10,7 @@ use clgraph::{
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Way, timed};
-use crate::scenarios::{PATHS, submission};
+use crate::scenarios::{PATHS, settle, submission};
 
 const SOURCE: &str = "kernel void sine(global const float *in, global float *out) {
     out[get_global_id(0)] = sin(in[get_global_id(0)]);
@@ -229,6 +229,7 @@ pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
         if path == Path::Native && !executables.iter().all(is_native) {
             continue;
         }
+        executables.iter().zip(&queues).try_for_each(|(executable, queue)| settle(executable, queue))?;
         let queues = queues.clone();
         let run = move || {
             each(&queues, |at, queue| (0..TIMES).try_for_each(|_| Ok(executables[at].submit(queue)?.wait()?)))
@@ -251,6 +252,7 @@ fn beside<'a>(
         if path == Path::Native && !is_native(&executable) {
             continue;
         }
+        settle(&executable, queue)?;
         let run = move || {
             let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
             let ((), wait) = timed(|| Ok(run.wait()?))?;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clgraph::{Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue};
+use clgraph::{
+    Buffer, ChoiceState, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue,
+};
 
 use crate::Failure;
 use crate::globals;
@@ -236,6 +238,18 @@ impl Scenario {
     }
 }
 
+/// Submits until an automatic path is found: what is measured is how it goes from then on.
+pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
+    for _ in 0..200 {
+        if executable.report().choice.state != ChoiceState::Trying {
+            break;
+        }
+        executable.submit(queue)?.wait()?;
+    }
+    log::info!("{}", executable.report());
+    Ok(())
+}
+
 /// A way that submits and waits.
 pub fn submission<'a>(
     variant: &'static str,
@@ -282,6 +296,7 @@ impl Setting {
         for (variant, path) in PATHS {
             let (graph, record) = timed(|| self.empty_kernels(n))?;
             let (executable, finalize) = timed(|| Ok(graph.finalize(Finalize::new().path(path))?))?;
+            settle(&executable, queue)?;
             let run = move || {
                 let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
                 let ((), wait) = timed(|| Ok(run.wait()?))?;
