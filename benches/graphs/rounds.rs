@@ -15,6 +15,8 @@ pub enum Effort {
 const ROW: Duration = Duration::from_secs(2);
 /// A way is stopped when the process has grown by this many bytes.
 const GROWTH: usize = 1 << 30;
+/// How long ways may take to settle, all of them together.
+const SETTLE: Duration = Duration::from_secs(5);
 /// Rounds without which there is no median to speak of, however long they take.
 const FEW: usize = 3;
 
@@ -37,6 +39,8 @@ pub struct Times {
     pub submit: Option<Duration>,
     pub update: Option<Duration>,
     pub total: Duration,
+    /// Whether the way has not settled yet.
+    pub trying: bool,
 }
 
 /// Measures one phase.
@@ -58,13 +62,20 @@ pub struct Measured {
     pub rounds: Vec<Times>,
 }
 
-/// Runs the ways in turn, round by round, in an order that changes. The first round is not counted.
+/// Runs the ways in turn, round by round, in an order that changes. The first round is not counted, nor are those in which a way has
+/// not settled.
 pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
     let mut ways: Vec<_> = ways
         .into_iter()
         .map(|way| (way.run, Measured { variant: way.variant, rounds: Vec::new() }, Duration::ZERO, 0))
         .collect();
     let mut order: Vec<usize> = (0..ways.len()).collect();
+    let begin = Instant::now();
+    let mut trying = true;
+    while trying && begin.elapsed() < SETTLE {
+        fastrand::shuffle(&mut order);
+        trying = order.iter().try_fold(false, |trying, at| Ok::<_, Failure>(ways[*at].0()?.trying || trying))?;
+    }
     for round in 0..=effort.rounds(nodes) {
         // Another order each round, so that none always comes behind the same other.
         fastrand::shuffle(&mut order);

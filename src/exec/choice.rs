@@ -17,11 +17,10 @@ use crate::cl::stamp::{Stamp, Stamped};
 use crate::plan::Way;
 
 /// Rounds that count, at most.
-const ROUNDS: usize = 9;
-/// Rounds that count before a way may be left out.
-const SOON: usize = 3;
-/// A way is left out when its best time is so much the usual one of the best.
-const SLOWER: f64 = 1.05;
+const ROUNDS: usize = 15;
+/// After so many rounds that count a way is left out whose best time is so much the usual one of the best: what is clearly slower
+/// soon, what is a little slower later.
+const LEFT_OUT: [(usize, f64); 3] = [(3, 1.5), (6, 1.2), (9, 1.05)];
 /// Times that differ by less are alike, and the host's decides.
 const ALIKE: f64 = 1.02;
 /// So much less of the host's time makes a difference.
@@ -260,8 +259,9 @@ impl Choice {
         let fastest = self.fastest();
         let usual = self.ways[fastest].total().unwrap_or(f64::INFINITY);
         let Phase::Trying { rest, round, left } = &mut self.phase else { return };
-        if *round > SOON {
-            left.retain(|way| *way == fastest || self.ways[*way].best().is_some_and(|best| best <= usual * SLOWER));
+        let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds);
+        if let Some((_, slower)) = slower {
+            left.retain(|way| *way == fastest || self.ways[*way].best().is_some_and(|best| best <= usual * slower));
         }
         if *round > ROUNDS || left.len() == 1 {
             self.now = fastest;
@@ -396,12 +396,13 @@ mod tests {
         let mut driver = Driver::new(&ALL, takes);
         driver.submit(1);
         assert_eq!((driver.choice.state(), driver.timed()), (ChoiceState::Trying, 0));
-        driver.submit(40);
+        driver.submit(60);
         assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, GATED));
         assert_eq!(driver.choice.found(), Some((GATED, Times { host: 10_000, total: 80_000 })));
         let of = |way| driver.taken.iter().filter(|taken| **taken == (way, true)).count();
-        assert_eq!(of(LONG), 1 + SOON, "what is clearly slower is left out soon");
-        assert_eq!(of(GATED), 1 + SOON, "and so is the other, which leaves one");
+        assert_eq!(of(LONG), 1 + 3, "what is clearly slower is left out soon");
+        assert_eq!(of(REPLAY), 1 + 6, "what is slower later, which leaves one");
+        assert_eq!(of(GATED), 1 + 6);
     }
 
     #[test]
