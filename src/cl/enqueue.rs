@@ -62,6 +62,9 @@ impl Waits {
     }
 }
 
+/// Nothing to wait for, in one place.
+pub(crate) static NOTHING: Waits = Waits::NONE;
+
 /// Makes the call: the closure gets queue, wait list and the place for an event. An error means that the call failed.
 #[inline(always)]
 pub(super) fn enqueue(
@@ -113,6 +116,19 @@ pub(crate) fn kernel(
             )
         }
     })
+}
+
+/// The same for one that waits for nothing, and of which nobody wants an event.
+#[inline(always)]
+pub(crate) fn launch(
+    queue: &DriverQueue,
+    object: &KernelObject,
+    dims: u32,
+    offset: &[usize; 3],
+    global: &[usize; 3],
+    local: Option<&[usize; 3]>,
+) -> Result<(), DriverError> {
+    kernel(&To { queue, waits: &NOTHING, event: false }, object, dims, offset, global, local).map(|_| ())
 }
 
 /// `size` bytes from memory to memory: both are buffers, or neither is.

@@ -9,6 +9,7 @@ use super::walk::Hands;
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
 use crate::cl::image_commands;
+use crate::cl::queue::DriverQueue;
 use crate::error::DriverError;
 use crate::graph::NativeQueue;
 use crate::ir::{Hint, NativeId, Op};
@@ -26,6 +27,16 @@ impl From<DriverError> for Refused {
     fn from(error: DriverError) -> Self {
         Self::Driver(error)
     }
+}
+
+/// Enqueues a launch that waits for nothing and whose event nobody wants, which is what most of a submission is. Whether the step
+/// is one.
+#[inline(always)]
+pub(super) fn launch(values: &Values, index: usize, step: &Step, queue: &DriverQueue) -> Result<bool, DriverError> {
+    let Op::Kernel { grid, .. } = values.op(step) else { return Ok(false) };
+    let Some(object) = values.kept(index).filter(|_| !grid.global.contains(&0)) else { return Ok(false) };
+    enqueue::launch(queue, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?;
+    Ok(true)
 }
 
 /// Enqueues the command of a step, on an in-order queue.

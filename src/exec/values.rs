@@ -73,10 +73,13 @@ impl Values {
     /// The kernel object of a launch, with the arguments of the tables.
     #[inline]
     pub(super) fn object(&self, step: usize, kernel: KernelId, args: Span) -> Result<Object<'_>, DriverError> {
-        match self.objects.0.get(step) {
-            Some(Some(object)) if !self.stale.has(step) => Ok(Object::Kept(object)),
-            _ => self.make(kernel, args).map(Object::Made),
-        }
+        self.kept(step).map_or_else(|| self.make(kernel, args).map(Object::Made), |object| Ok(Object::Kept(object)))
+    }
+
+    /// The kernel object of a launch, if it has the arguments of the tables.
+    #[inline(always)]
+    pub(super) fn kept(&self, step: usize) -> Option<&KernelObject> {
+        self.objects.0.get(step)?.as_deref().filter(|_| !self.stale.has(step))
     }
 
     /// Makes a kernel object with arguments of the tables.

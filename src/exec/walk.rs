@@ -11,7 +11,7 @@ use super::profile::Log;
 use super::replay::{self, Refused};
 use super::values::Values;
 use crate::cl::command_buffer::NotEnqueued;
-use crate::cl::enqueue::{self, To, Waits};
+use crate::cl::enqueue::{self, NOTHING, To, Waits};
 use crate::cl::event::DriverEvent;
 use crate::cl::host::{HostBytes, Slot};
 use crate::cl::queue::DriverQueue;
@@ -55,8 +55,6 @@ pub(super) struct Stopped {
     /// Whether commands may have been enqueued before. They will run.
     pub(super) under_way: bool,
 }
-
-static NOTHING: Waits = Waits::NONE;
 
 /// Where commands go, and the events that the walk has gathered.
 struct Walk<'a> {
@@ -132,7 +130,17 @@ impl Walk<'_> {
     /// Enqueues steps one by one.
     #[inline]
     fn replay(&mut self, steps: Range<usize>) -> Result<(), Stopped> {
+        let (values, plan) = (self.values, &self.exec.plan);
+        let inner = self.part.steps.start + 1..self.part.steps.end.saturating_sub(1);
+        let is_quiet = self.hands.log.is_none();
         for index in steps {
+            if is_quiet && inner.contains(&index) {
+                match replay::launch(values, index, &plan.steps[index], self.queue) {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(source) => return Err(self.stopped(index..index + 1, source, true)),
+                }
+            }
             if self.hands.log.is_some() {
                 let is_native = matches!(self.values.op(&self.exec.plan.steps[index]), Op::Native { .. });
                 self.prepare(index, is_native)?;

@@ -12,7 +12,7 @@ use super::machine::{Goal, Locked, Machine};
 use crate::cl::allocation::Entering;
 use crate::cl::context::{Context, InContext, OnDevice};
 use crate::cl::device::Device;
-use crate::cl::enqueue::{To, Waits};
+use crate::cl::enqueue::{NOTHING, To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::error::{BuildCause, BuildError, DriverError, Error, RecordError, Result, SubmitError};
@@ -408,8 +408,6 @@ impl Queue {
 fn refused(request: &impl Request, cause: BuildCause) -> Error {
     BuildError::new(request.subject(), cause).into()
 }
-
-static NOTHING: Waits = Waits::NONE;
 
 /// The first event that stands for a node.
 fn first_node<'e>(events: &[&'e Event]) -> Option<(usize, &'e super::NodeEvent)> {
