@@ -11,7 +11,8 @@ use super::event::DriverEvent;
 use crate::error::Status;
 use crate::ffi::core::Core;
 
-/// A stopwatch, which the driver stops. It never is where the driver does not call back, which some do not for commands that fail.
+/// A stopwatch, which the driver stops, or who sees the end before it says so: some drivers say it late. It never is where nobody looks
+/// and the driver does not call back, which some do not for commands that fail.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     begin: Instant,
@@ -36,7 +37,13 @@ impl Stamp {
 
     fn stop(&self, hand: &AtomicU64) {
         let nanos = u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX - 1);
-        hand.store(nanos + 1, Ordering::Release);
+        // The first one counts.
+        let _ = hand.compare_exchange(0, nanos + 1, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// The command is seen to be complete.
+    pub(crate) fn complete(&self) {
+        self.stop(&self.complete);
     }
 
     /// The host is through with it.
@@ -71,6 +78,6 @@ unsafe extern "system" fn stop(_: cl_event, status: cl_int, stamp: *mut c_void) 
     // SAFETY: the reference that `DriverEvent::stamp` gave, which the driver passes on once.
     let stamp = unsafe { Arc::from_raw(stamp.cast_const().cast::<Stamp>()) };
     if status == CL_COMPLETE {
-        stamp.stop(&stamp.complete);
+        stamp.complete();
     }
 }

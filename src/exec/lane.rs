@@ -405,6 +405,7 @@ impl Lane {
         let results = if observed { exec.held_results(&hands) } else { None };
         let idle = turns.each().all(|uses| uses.is_idle());
         let way = self.choice.next(idle, waits.is_empty());
+        let stamp = way.1.clone();
         let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
         let properties = queue.properties();
         let wants_own = properties.out_of_order
@@ -459,7 +460,7 @@ impl Lane {
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone() };
-        let state = State::new(exec.context.clone(), keep, stage, last).with_log(log);
+        let state = State::new(exec.context.clone(), keep, stage, last).with_log(log).with_stamp(stamp);
         Ok(Some(Submission::new(Arc::new(state), results)))
     }
 

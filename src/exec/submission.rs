@@ -16,6 +16,7 @@ use crate::cl::context::Context;
 use crate::cl::event::{self, DriverEvent};
 use crate::cl::host::{Completed, Element, Slot};
 use crate::cl::queue::DriverQueue;
+use crate::cl::stamp::Stamp;
 use crate::cl::watch;
 use crate::error::{DriverError, RecordError, Result, SubmitError};
 use crate::graph::{HostRead, Part, ResultGuard};
@@ -68,6 +69,8 @@ pub(super) struct State {
     changed: Condvar,
     /// When what ran. None where nothing is profiled.
     log: Option<Arc<Log>>,
+    /// To stop at the end. None where nothing is timed.
+    stamp: Option<Arc<Stamp>>,
 }
 
 /// Host memory that a submission brings, until it has ended.
@@ -122,11 +125,15 @@ pub(super) enum Stage {
 impl State {
     pub(super) fn new(context: Context, inputs: Arc<Keep>, stage: Stage, event: DriverEvent) -> Self {
         let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false });
-        Self { context, inputs, event, phase, changed: Condvar::new(), log: None }
+        Self { context, inputs, event, phase, changed: Condvar::new(), log: None, stamp: None }
     }
 
     pub(super) fn with_log(self, log: Option<Arc<Log>>) -> Self {
         Self { log, ..self }
+    }
+
+    pub(super) fn with_stamp(self, stamp: Option<Arc<Stamp>>) -> Self {
+        Self { stamp, ..self }
     }
 
     pub(super) fn log(&self) -> Option<&Log> {
@@ -178,6 +185,9 @@ impl State {
 
     /// To the end, unless it has come to one already. Leaves the listeners to the watcher.
     fn settle(&self, outcome: Result<()>) {
+        if let (Some(stamp), Ok(())) = (&self.stamp, &outcome) {
+            stamp.complete();
+        }
         let mut phase = self.lock();
         if !matches!(phase.stage, Stage::Done(_)) {
             phase.stage = Stage::Done(outcome);
