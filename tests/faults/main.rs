@@ -12,6 +12,7 @@ mod host_tasks;
 mod images;
 mod layer;
 mod native_commands;
+mod paths;
 mod profiles;
 mod uses;
 mod wrapped;

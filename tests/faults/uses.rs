@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
-use crate::{addresses, external_events, globals, host_tasks, images, native_commands, profiles, wrapped};
+use crate::{addresses, external_events, globals, host_tasks, images, native_commands, paths, profiles, wrapped};
 use clgraph::{
     Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
     InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
@@ -44,7 +44,7 @@ impl Use {
         let set = |variable| std::env::var_os(variable).is_some();
         match self.path {
             Path::Native => !set("CLGRAPH_PATH") || set("CLGRAPH_ASSUME"),
-            Path::Replay => !set("CLGRAPH_PATH"),
+            Path::Replay | Path::Gated | Path::Queues => !set("CLGRAPH_PATH"),
             _ => true,
         }
     }
@@ -53,7 +53,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 48] = [
+pub const USES: [Use; 50] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -72,7 +72,9 @@ pub const USES: [Use; 48] = [
     Use { name: "results held", path: Path::Auto, run: |_| results_held() },
     Use { name: "mixed paths", path: Path::Native, run: mixed_paths },
     Use { name: "small command buffers", path: Path::Native, run: small_command_buffers },
-    Use { name: "behind a gate", path: Path::Auto, run: |_| behind_a_gate() },
+    Use { name: "behind a gate", path: Path::Gated, run: behind_a_gate },
+    Use { name: "several queues", path: Path::Queues, run: paths::queues },
+    Use { name: "timed", path: Path::Auto, run: paths::timed },
     Use { name: "nothing to do", path: Path::Auto, run: |_| nothing_to_do() },
     Use { name: "a binary", path: Path::Auto, run: |_| a_binary() },
     Use { name: "objects of opencl3", path: Path::Auto, run: |_| objects_of_opencl3() },
@@ -390,7 +392,7 @@ fn small_command_buffers(path: Path) -> Result<Vec<Vec<u32>>> {
 }
 
 /// So many commands that a driver may be given them behind a closed gate.
-fn behind_a_gate() -> Result<Vec<Vec<u32>>> {
+fn behind_a_gate(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let a = again(|| Buffer::<u32>::from_slice(&queue, &[0; 64]))?;
     let graph = Graph::new(&queue)?;
@@ -399,7 +401,7 @@ fn behind_a_gate() -> Result<Vec<Vec<u32>>> {
         graph.fill(&a.slice(at..at + 4)?, index).add()?;
     }
     let read = graph.read(&a).add()?;
-    let executable = again(|| graph.finalize(Finalize::new()))?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path)))?;
     let submit = || executable.submit(&queue);
     let runs = [again(submit)?, again(submit)?];
     runs.iter().map(|run| result(run, &read, submit)).collect()
