@@ -10,7 +10,7 @@ use common::{Bench, Tell};
 /// Kernels of a graph: enough for several ways.
 const KERNELS: usize = 120;
 /// Submissions after which everything is decided, whatever the device.
-const SUBMISSIONS: u32 = 100;
+const SUBMISSIONS: u32 = 300;
 
 /// A chain that adds 1 so often, and a read of the sum.
 fn counter(bench: &Bench) -> (Graph, HostRead<u32>, Tell) {

@@ -21,6 +21,9 @@ const ROUNDS: usize = 15;
 /// After so many rounds that count a way is left out whose best time is so much the usual one of the best: what is clearly slower
 /// soon, what is a little slower later.
 const LEFT_OUT: [(usize, f64); 3] = [(3, 1.5), (6, 1.2), (9, 1.05)];
+/// Submissions that are shorter, in nanoseconds, are as long as the threads of the driver take to wake up, now this and now that: so
+/// many times the rounds tell them apart.
+const SHORT: (f64, usize) = (1e6, 4);
 /// Times that differ by less are alike, and the host's decides.
 const ALIKE: f64 = 1.02;
 /// So much less of the host's time makes a difference.
@@ -259,11 +262,12 @@ impl Choice {
         let fastest = self.fastest();
         let usual = self.ways[fastest].total().unwrap_or(f64::INFINITY);
         let Phase::Trying { rest, round, left } = &mut self.phase else { return };
-        let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds);
+        let times = if usual < SHORT.0 { SHORT.1 } else { 1 };
+        let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds * times);
         if let Some((_, slower)) = slower {
             left.retain(|way| *way == fastest || self.ways[*way].best().is_some_and(|best| best <= usual * slower));
         }
-        if *round > ROUNDS || left.len() == 1 {
+        if *round > ROUNDS * times || left.len() == 1 {
             self.now = fastest;
             self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
             self.again = (self.again * 2).min(AGAIN.1);
@@ -396,22 +400,32 @@ mod tests {
         let mut driver = Driver::new(&ALL, takes);
         driver.submit(1);
         assert_eq!((driver.choice.state(), driver.timed()), (ChoiceState::Trying, 0));
-        driver.submit(60);
+        driver.submit(120);
         assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, GATED));
         assert_eq!(driver.choice.found(), Some((GATED, Times { host: 10_000, total: 80_000 })));
         let of = |way| driver.taken.iter().filter(|taken| **taken == (way, true)).count();
-        assert_eq!(of(LONG), 1 + 3, "what is clearly slower is left out soon");
-        assert_eq!(of(REPLAY), 1 + 6, "what is slower later, which leaves one");
-        assert_eq!(of(GATED), 1 + 6);
+        assert_eq!(
+            of(LONG),
+            1 + 4 * 3,
+            "what is clearly slower is left out soon, though after more rounds as it is short"
+        );
+        assert_eq!(of(REPLAY), 1 + 4 * 6, "what is slower later, which leaves one");
+        assert_eq!(of(GATED), 1 + 4 * 6);
+        driver.submit(64);
+        assert_eq!(
+            driver.taken.iter().filter(|taken| **taken == (GATED, true)).count(),
+            1 + 4 * 6 + 1,
+            "and a look from time to time"
+        );
     }
 
     #[test]
     fn of_ways_that_take_as_long_the_one_stays_or_the_one_that_leaves_the_host_more_time() {
-        let mut same = Driver::new(&ALL[..2], |_, at| (20, 100 + at as u64 % 2));
+        let mut same = Driver::new(&ALL[..2], |_, at| (20, 1_100 + at as u64 % 2));
         assert_eq!(same.submit(100).choice.way(), REPLAY);
-        let mut less = Driver::new(&ALL[..2], |way, at| (if way == GATED { 10 } else { 20 }, 100 + at as u64 % 2));
-        assert_eq!(less.submit(100).choice.way(), GATED);
-        assert_eq!(less.timed(), 2 * (1 + ROUNDS) + 1, "all rounds, and one look");
+        let mut less = Driver::new(&ALL[..2], |way, at| (if way == GATED { 10 } else { 20 }, 1_100 + at as u64 % 2));
+        assert_eq!(less.submit(90).choice.way(), GATED);
+        assert_eq!(less.timed(), 2 * (1 + ROUNDS), "all rounds");
     }
 
     #[test]
@@ -424,18 +438,18 @@ mod tests {
     #[test]
     fn times_that_change_have_everything_tried_again() {
         let later = |way: Way, at: usize| match way {
-            GATED => (10, 80),
-            _ if at < 500 => (20, 100),
-            _ => (20, 50),
+            GATED => (10, 80_000),
+            _ if at < 500 => (20, 100_000),
+            _ => (20, 50_000),
         };
         let mut driver = Driver::new(&ALL[..2], later);
         assert_eq!(driver.submit(100).choice.way(), GATED);
         driver.submit(1_200);
         assert_eq!(driver.choice.way(), REPLAY, "after a while the others are tried again");
         let mut slow = Driver::new(&ALL[..2], |way, at| match way {
-            GATED if at > 200 => (10, 300),
-            GATED => (10, 80),
-            _ => (20, 100),
+            GATED if at > 200 => (10, 300_000),
+            GATED => (10, 80_000),
+            _ => (20, 100_000),
         });
         assert_eq!(slow.submit(100).choice.way(), GATED);
         slow.submit(6 * LOOK as usize);
@@ -444,7 +458,7 @@ mod tests {
 
     #[test]
     fn timing_becomes_rare() {
-        let mut driver = Driver::new(&ALL, |way, _| if way == GATED { (10, 80) } else { (20, 120) });
+        let mut driver = Driver::new(&ALL, |way, _| if way == GATED { (10, 8_000) } else { (20, 12_000) });
         driver.submit(200_000);
         let share = driver.timed() as f64 / 200_000.0;
         assert!(share < 0.017, "{share}");
@@ -516,7 +530,7 @@ mod tests {
                 (10, usual + u64::from(noise[at % noise.len()]) * usual / 1024)
             };
             let mut driver = Driver::new(&ALL, takes);
-            driver.submit(60);
+            driver.submit(200);
             TestResult::from_bool(driver.choice.way() == GATED)
         }
     }
