@@ -5,6 +5,8 @@
 
 #[path = "../benches/graphs/bounds.rs"]
 mod bounds;
+#[path = "../benches/graphs/plots.rs"]
+mod plots;
 #[path = "../benches/graphs/results.rs"]
 mod results;
 #[path = "../benches/graphs/rounds.rs"]
@@ -107,4 +109,32 @@ fn rows_are_judged_by_what_they_are_compared_with() {
     assert_eq!(verdicts(929, &rows(1_000, 900, 1_200, 1_000, 1_210, 960)), [true, false, false]);
     // Without command buffers there is nothing to beat.
     assert_eq!(judged(4, &[("loop", 10), ("loop_again", 10), ("native", 90)]), []);
+}
+
+#[test]
+fn the_last_rows_of_each_scenario_and_driver_are_kept_and_drawn() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-kept");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |driver: &str, sizes: &[usize], us: u64| {
+        let mut results = Results::new();
+        for n in sizes {
+            results.add(driver, "submit", *n, &[way("loop", [us; 3]), way("auto", [us / 2; 3])]);
+            results.add_on("profiling", driver, "submit", *n, &[way("loop", [1; 3])]);
+        }
+        results.add(driver, "large", 100, &[way("loop", [us; 3])]);
+        results.keep(&folder).unwrap();
+    };
+    run("first", &[1, 10, 100], 1_000);
+    run("second", &[1, 10, 100], 2_000);
+    run("first", &[1, 10, 1_000], 3_000);
+    let rows: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("latest.json")).unwrap()).unwrap();
+    let of = |driver: &str| rows.as_array().unwrap().iter().filter(|row| row["driver"] == driver).collect::<Vec<_>>();
+    assert_eq!((of("first").len(), of("second").len()), (10, 10));
+    assert!(of("first").iter().all(|row| row["n"] != 100 || row["scenario"] == "large"), "the older rows are gone");
+    let plot = std::fs::read_to_string(folder.join("plots/submit.svg")).unwrap();
+    for text in ["first loop", "first auto", "second loop", "second auto"] {
+        assert!(plot.contains(text), "{text} is in the plot");
+    }
+    assert!(!folder.join("plots/large.svg").exists(), "one size is no line");
 }

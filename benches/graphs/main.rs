@@ -8,13 +8,16 @@
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
 //! - `bounds.rs`: how good it has to be.
-//! - `results.rs`: the table, and `target/bench/results.json`.
+//! - `cold.rs`: the start of a process.
+//! - `results.rs`: the table, `target/bench/results.json`, and what was measured last of each scenario; `plots.rs`: its pictures.
 
 mod bounds;
+mod cold;
 mod globals;
 mod host_tasks;
 mod loads;
 mod packing;
+mod plots;
 mod profiles;
 mod raw;
 mod results;
@@ -49,6 +52,9 @@ struct Arguments {
     /// `loop_again`
     #[arg(long)]
     check: bool,
+    /// What a child of the scenario `cold` does
+    #[arg(long, hide = true)]
+    cold: Option<String>,
     /// Given by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
@@ -76,6 +82,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         let names: Vec<String> = all.iter().map(|device| driver_name(device.caps())).collect();
         return Err(format!("no driver of that name: there are {}", names.join(", ")).into());
     }
+    if let Some(variant) = &arguments.cold {
+        return cold::child(variant, devices[0]);
+    }
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
     let mut results = Results::new();
     for device in devices {
@@ -85,7 +94,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             scenario.run(device, &driver, effort, &mut results)?;
         }
     }
-    results.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench/results.json"))?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
+    results.write(&folder.join("results.json"))?;
+    if !arguments.quick {
+        results.keep(&folder)?;
+    }
     if arguments.check { results.check() } else { Ok(()) }
 }
 

@@ -94,6 +94,29 @@ pub fn enqueue_with_events(queue: &Queue, kernels: impl Iterator<Item = cl_kerne
     kernels.into_iter().try_for_each(|kernel| launch_with_event(functions, queue, kernel))
 }
 
+/// One after the other on an out-of-order queue: each waits for the event of the one before.
+pub fn enqueue_in_a_row(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
+    let functions = functions()?;
+    let mut before: cl_event = ptr::null_mut();
+    for kernel in kernels {
+        let mut event = ptr::null_mut();
+        let (count, list) = if before.is_null() { (0, ptr::null()) } else { (1, &raw const before) };
+        // SAFETY: live objects, one dimension, one event at most.
+        let status = unsafe {
+            let (none, size) = (ptr::null(), ONE.as_ptr());
+            (functions.clEnqueueNDRangeKernel)(queue.raw(), kernel, 1, none, size, none, count, list, &raw mut event)
+        };
+        check("clEnqueueNDRangeKernel", status)?;
+        if !before.is_null() {
+            // SAFETY: a live event, which is given back once.
+            check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(before) })?;
+        }
+        before = event;
+    }
+    // SAFETY: as above.
+    if before.is_null() { Ok(()) } else { check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(before) }) }
+}
+
 /// A kernel some times, and a wait for the last.
 pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<(), Failure> {
     enqueue(queue, std::iter::repeat_n(kernel, count.saturating_sub(1)))?;

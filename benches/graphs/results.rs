@@ -1,13 +1,15 @@
 //! The table, and `target/bench/results.json`.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 use crate::bounds::{self, Verdict};
+use crate::plots;
 use crate::rounds::Measured;
 
 /// Everything that a run has measured.
@@ -21,13 +23,13 @@ pub struct Results {
 
 /// One way of doing one thing. Times are medians, in microseconds for the whole graph; null where there is no such phase.
 /// What the scenario `submit` prepares is made and timed once.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub struct Row {
     driver: String,
-    scenario: &'static str,
+    scenario: Cow<'static, str>,
     n: usize,
-    queue: &'static str,
-    variant: &'static str,
+    queue: Cow<'static, str>,
+    variant: Cow<'static, str>,
     record_us: Option<f64>,
     finalize_us: Option<f64>,
     submit_us: Option<f64>,
@@ -41,7 +43,25 @@ pub struct Row {
     /// Rounds that were counted.
     rounds: usize,
     /// Where there is a bound: what came of it.
+    #[serde(skip_deserializing)]
     verdict: Option<Verdict>,
+}
+
+/// What a plot shows of a row.
+pub struct Point<'a> {
+    pub driver: &'a str,
+    pub scenario: &'a str,
+    pub variant: &'a str,
+    pub n: usize,
+    pub us_a_node: f64,
+}
+
+impl Row {
+    /// Of rows on in-order queues.
+    pub fn point(&self) -> Option<Point<'_>> {
+        let us_a_node = self.total_us.filter(|total| *total > 0.0 && self.queue == "in-order")? / self.n as f64;
+        Some(Point { driver: &self.driver, scenario: &self.scenario, variant: &self.variant, n: self.n, us_a_node })
+    }
 }
 
 impl Results {
@@ -56,9 +76,22 @@ impl Results {
 
     /// Adds and shows what was measured of one scenario at one size.
     pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, measured: &[Measured]) {
+        self.add_on("in-order", driver, scenario, n, measured);
+    }
+
+    /// The same for a kind of queue.
+    pub fn add_on(
+        &mut self,
+        queue: &'static str,
+        driver: &str,
+        scenario: &'static str,
+        n: usize,
+        measured: &[Measured],
+    ) {
         let baseline = measured.iter().find(|way| way.variant == "loop");
-        if self.rows.last().is_none_or(|row| (row.scenario, row.driver.as_str()) != (scenario, driver)) {
-            println!("\n{scenario} (us for the whole graph: medians; ratios: medians over rounds)");
+        if self.rows.last().is_none_or(|row| (&*row.scenario, &*row.queue, &*row.driver) != (scenario, queue, driver)) {
+            let on = if queue == "in-order" { String::new() } else { format!(", on a queue that is {queue}") };
+            println!("\n{scenario}{on} (us for the whole graph: medians; ratios: medians over rounds)");
             println!(
                 "{:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}",
                 "nodes", "variant", "record", "finalize", "submit", "total", "p10", "p90", "to loop", "rounds"
@@ -68,10 +101,10 @@ impl Results {
             let total = |percent| way.phase(percent, |times| Some(times.total));
             let row = Row {
                 driver: driver.to_owned(),
-                scenario,
+                scenario: scenario.into(),
                 n,
-                queue: "in-order",
-                variant: way.variant,
+                queue: queue.into(),
+                variant: way.variant.into(),
                 record_us: way.phase(50, |times| times.record),
                 finalize_us: way.phase(50, |times| times.finalize),
                 submit_us: way.phase(50, |times| times.submit),
@@ -81,7 +114,8 @@ impl Results {
                 total_p90_us: total(90),
                 ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),
                 rounds: way.rounds.len(),
-                verdict: bounds::verdict(way, n, measured).filter(|_| bounds::apply(driver, scenario)),
+                verdict: bounds::verdict(way, n, measured)
+                    .filter(|_| bounds::apply(driver, scenario) && queue == "in-order"),
             };
             let us = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
             println!(
@@ -117,6 +151,21 @@ impl Results {
                 Ok(())
             }
         }
+    }
+
+    /// Keeps the rows beside the last ones of other scenarios and drivers, and draws them all.
+    pub fn keep(&self, folder: &Path) -> Result<(), Failure> {
+        let file = folder.join("latest.json");
+        let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Vec<Row>>(&text).ok());
+        let is_new =
+            |row: &Row| self.rows.iter().any(|new| (&new.driver, &new.scenario) == (&row.driver, &row.scenario));
+        let mut rows: Vec<Row> = known.unwrap_or_default().into_iter().filter(|row| !is_new(row)).collect();
+        rows.extend(self.rows.iter().cloned());
+        fs::write(&file, serde_json::to_string_pretty(&rows)?)?;
+        for plot in plots::draw(&rows, &folder.join("plots"))? {
+            println!("drawn: {}", plot.display());
+        }
+        Ok(())
     }
 
     /// Writes a file, and the folders that it is in.

@@ -5,9 +5,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clgraph::{
     Buffer, ChoiceState, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue,
+    QueueProperties,
 };
 
 use crate::Failure;
+use crate::cold;
 use crate::globals;
 use crate::host_tasks;
 use crate::loads;
@@ -63,6 +65,10 @@ pub enum Scenario {
     Frames,
     /// Four threads, each with a queue and ten submissions of a chain of empty kernels
     Threads,
+    /// 95 layers of 59 kernels, one after the other
+    Decoder,
+    /// From the start of a process to its first result
+    Cold,
     /// A chain of empty kernels, and when each of them ran: by events by hand (`loop`), and of an executable that profiles; and a
     /// loop that learns nothing
     Profiled,
@@ -97,6 +103,7 @@ struct Setting {
     scale: Kernel,
     buffers: [Buffer<u32>; 2],
     records: bool,
+    properties: QueueProperties,
 }
 
 impl Scenario {
@@ -105,20 +112,23 @@ impl Scenario {
     }
 
     pub fn run(self, device: &Device, driver: &str, effort: Effort, results: &mut Results) -> Result<(), Failure> {
-        let queue = Queue::new(device)?;
-        let program = Program::from_source(&queue, SOURCE)?;
-        let setting = Setting {
-            nothing: program.kernel("nothing")?,
-            scale: program.kernel("scale")?,
-            buffers: [Buffer::new(&queue, 64)?, Buffer::new(&queue, 64)?],
-            records: CommandBuffer::is_there(device)?.is_some(),
-            queue,
-        };
+        let setting = Setting::new(device, QueueProperties::new())?;
         let largest = if effort == Effort::Quick { 1_000 } else { usize::MAX };
         match self {
             Self::Submit => {
-                for n in [1, 4, 10, 32, 100, 256, 929, 20_000].into_iter().filter(|n| *n <= largest) {
+                for n in [1, 4, 10, 32, 100, 256, 929, 5_605, 20_000].into_iter().filter(|n| *n <= largest) {
                     results.add(driver, "submit", n, &interleave(setting.submit(n)?, effort, n)?);
+                }
+                let (out_of_order, profiling) = (device.caps().out_of_order, device.caps().profiling);
+                let kinds = [
+                    ("out-of-order", out_of_order, QueueProperties::new().out_of_order(true)),
+                    ("profiling", profiling, QueueProperties::new().profiling(true)),
+                ];
+                for (kind, _, properties) in kinds.into_iter().filter(|(_, is_there, _)| *is_there) {
+                    let setting = Setting::new(device, properties)?;
+                    for n in [1, 10, 100, 929].into_iter().filter(|n| *n <= largest) {
+                        results.add_on(kind, driver, "submit", n, &interleave(setting.submit(n)?, effort, n)?);
+                    }
                 }
             }
             Self::Finalize => {
@@ -215,6 +225,12 @@ impl Scenario {
                     results.add(driver, "threads", n, &interleave(loads::threads(&setting.queue, n)?, effort, n)?);
                 }
             }
+            Self::Decoder => {
+                let layers = if effort == Effort::Quick { 10 } else { 95 };
+                let ways = loads::decoder(&setting.queue, layers, 59)?;
+                results.add(driver, "decoder", layers * 59, &interleave(ways, effort, layers * 59)?);
+            }
+            Self::Cold => results.add(driver, "cold", 1, &interleave(cold::ways(driver)?, Effort::Quick, 1)?),
             Self::Profiled => {
                 for n in [100, 1_000] {
                     results.add(driver, "profiled", n, &interleave(profiles::ways(&setting.queue, n)?, effort, n)?);
@@ -265,6 +281,19 @@ pub fn submission<'a>(
 }
 
 impl Setting {
+    fn new(device: &Device, properties: QueueProperties) -> Result<Self, Failure> {
+        let queue = Queue::with_properties(&clgraph::Context::new(std::slice::from_ref(device))?, device, properties)?;
+        let program = Program::from_source(&queue, SOURCE)?;
+        Ok(Self {
+            nothing: program.kernel("nothing")?,
+            scale: program.kernel("scale")?,
+            buffers: [Buffer::new(&queue, 64)?, Buffer::new(&queue, 64)?],
+            records: CommandBuffer::is_there(device)?.is_some(),
+            queue,
+            properties,
+        })
+    }
+
     /// Every way to run `n` empty kernels of one work-item. What is prepared once is timed here, and told with each round.
     fn submit(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
         let queue = &self.queue;
@@ -272,22 +301,17 @@ impl Setting {
         let kernels = move || std::iter::repeat_n(kernel.get(), n);
         let finish = || raw::finish(queue);
         let plain = {
-            let kernels = kernels.clone();
-            move || raw::enqueue(queue, kernels())
+            let (kernels, in_order) = (kernels.clone(), !self.properties.out_of_order);
+            move || {
+                if in_order { raw::enqueue(queue, kernels()) } else { raw::enqueue_in_a_row(queue, kernels()) }
+            }
         };
-        let mut ways = vec![
-            submission("loop", plain.clone(), finish),
-            submission("loop_again", plain, finish),
-            submission(
-                "gated_loop",
-                {
-                    let kernels = kernels.clone();
-                    move || raw::enqueue_gated(queue, kernels())
-                },
-                finish,
-            ),
-        ];
-        if self.records && n <= LARGEST_BUFFER {
+        let mut ways = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
+        if !self.properties.out_of_order {
+            let kernels = kernels.clone();
+            ways.push(submission("gated_loop", move || raw::enqueue_gated(queue, kernels()), finish));
+        }
+        if self.records && n <= LARGEST_BUFFER && self.properties == QueueProperties::new() {
             let (buffer, record) = timed(|| CommandBuffer::record(queue, kernels()))?;
             let mut way = submission("command_buffer", move || buffer.enqueue(queue), finish);
             way.run = told(way.run, Times { record: Some(record), ..Times::default() });
