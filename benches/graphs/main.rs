@@ -1,7 +1,7 @@
 //! clgraph beside hand-written OpenCL, in the same run: `./ci/bench`.
 //!
 //! - `main.rs`: the arguments, and what is run on which device.
-//! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs`: those of updates;
+//! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs` and `mutate.rs`: those of updates;
 //!   `packing.rs`: those of memory that graphs own; `globals.rs`: those of device globals; `host_tasks.rs`: those of host
 //!   tasks; `profiles.rs`: those of times; `loads.rs`: those of kernels that do something.
 //! - `raw.rs`: the hand-written ways.
@@ -16,6 +16,7 @@ mod cold;
 mod globals;
 mod host_tasks;
 mod loads;
+mod mutate;
 mod packing;
 mod plots;
 mod profiles;

@@ -240,9 +240,14 @@ pub fn enqueue_gated(queue: &Queue, mut kernels: impl Iterator<Item = cl_kernel>
 
 /// Enqueues kernels over so many work-items, one after the other.
 pub fn enqueue_over(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>, items: usize) -> Result<(), Failure> {
+    enqueue_each(queue, kernels.map(|kernel| (kernel, items)))
+}
+
+/// The same, each over its own number of work-items.
+pub fn enqueue_each(queue: &Queue, kernels: impl Iterator<Item = (cl_kernel, usize)>) -> Result<(), Failure> {
     let enqueue = functions()?.clEnqueueNDRangeKernel;
     let (none, list, no_event) = (ptr::null(), ptr::null(), ptr::null_mut());
-    for kernel in kernels {
+    for (kernel, items) in kernels {
         // SAFETY: live objects, one dimension, no lists.
         let status = unsafe { enqueue(queue.raw(), kernel, 1, none, &raw const items, none, 0, list, no_event) };
         check("clEnqueueNDRangeKernel", status)?;
@@ -331,10 +336,7 @@ impl Kernels {
             check("clCloneKernel", status)?;
             kernels.0.push(clone);
             for (index, arg) in (0..).zip(args) {
-                let (size, value) = match arg {
-                    Arg::Memory(mem) => (size_of_val(mem), ptr::from_ref(mem).cast()),
-                    Arg::Number(number) => (size_of_val(number), ptr::from_ref(number).cast()),
-                };
+                let (size, value) = arg.value();
                 // SAFETY: a live kernel, and a value of the size given.
                 check("clSetKernelArg", unsafe { (functions.clSetKernelArg)(clone, index, size, value) })?;
             }
@@ -342,11 +344,11 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// Sets the number of one.
-    pub fn set_number(&self, at: usize, number: u32) -> Result<(), Failure> {
-        let set = functions()?.clSetKernelArg;
+    /// Sets an argument of one.
+    pub fn set(&self, at: usize, index: u32, arg: Arg) -> Result<(), Failure> {
+        let (set, (size, value)) = (functions()?.clSetKernelArg, arg.value());
         // SAFETY: a live kernel, and a value of the size given.
-        check("clSetKernelArg", unsafe { set(self.0[at], 2, 4, ptr::from_ref(&number).cast()) })
+        check("clSetKernelArg", unsafe { set(self.0[at], index, size, value) })
     }
 
     /// The handles.
@@ -360,6 +362,16 @@ impl Kernels {
 pub enum Arg {
     Memory(*mut c_void),
     Number(u32),
+}
+
+impl Arg {
+    /// Its size, and where its value is.
+    fn value(&self) -> (usize, *const c_void) {
+        match self {
+            Self::Memory(mem) => (size_of_val(mem), ptr::from_ref(mem).cast()),
+            Self::Number(number) => (size_of_val(number), ptr::from_ref(number).cast()),
+        }
+    }
 }
 
 impl Drop for Kernels {
@@ -416,7 +428,10 @@ struct DispatchConfig {
     num_exec_infos: u32,
     work_dim: u32,
     args: *const DispatchArg,
-    rest: [*const c_void; 5],
+    lists: [*const c_void; 2],
+    offset: *const usize,
+    range: *const usize,
+    work_group: *const usize,
 }
 
 type Update = unsafe extern "system" fn(Handle, u32, *const u32, *const *const DispatchConfig) -> i32;
@@ -430,38 +445,41 @@ pub struct MutableBuffer {
 }
 
 impl MutableBuffer {
-    /// Records kernels of two buffers and a number. None where the device changes no arguments, or by the older signature.
-    pub fn record(
-        queue: &Queue,
-        kernel: &Kernel,
-        buffers: [*mut c_void; 2],
-        count: usize,
-    ) -> Result<Option<Self>, Failure> {
+    /// Records kernels over so many work-items. None where the device changes no arguments, no ranges if these are to be
+    /// changed, or by the older signature.
+    pub fn record(queue: &Queue, kernels: Kernels, items: usize, ranges: bool) -> Result<Option<Self>, Failure> {
         let caps = queue.device().caps().command_buffers.as_ref();
-        let can = caps.and_then(|caps| caps.mutable).is_some_and(|mutable| mutable.arguments);
+        let can = caps.and_then(|caps| caps.mutable);
+        let can = can.is_some_and(|mutable| mutable.arguments && (mutable.global_size || !ranges));
         let array = queue.device().abi()?.is_some_and(|abi| abi.update == Some(clgraph::UpdateAbi::Array));
         if !(can && array) {
             return Ok(None);
         }
-        let kernels = Kernels::with_numbers(kernel, buffers, count)?;
-        let mut handles = Vec::with_capacity(count);
-        let buffer = CommandBuffer::record_with(queue, kernels.iter(), Some(&mut handles))?;
+        let mut handles = Vec::new();
+        let buffer = CommandBuffer::record_with(queue, kernels.iter(), items, Some(&mut handles))?;
         // SAFETY: the headers' signature of this name.
         let update = unsafe { std::mem::transmute::<Handle, Update>(find(queue, c"clUpdateMutableCommandsKHR")?) };
         Ok(Some(Self { buffer, handles, update, _kernels: kernels }))
     }
 
-    /// Sets the number of some, in one call.
-    pub fn set_numbers(&self, places: &[usize], number: u32) -> Result<(), Failure> {
-        let arg = DispatchArg { index: 2, size: 4, value: ptr::from_ref(&number).cast() };
+    /// Sets arguments of some, the same of each, and how many work-items there are if that changes, in one call.
+    pub fn set(&self, places: &[usize], args: &[(u32, Arg)], items: Option<usize>) -> Result<(), Failure> {
+        let arg = |(index, arg): &(u32, Arg)| {
+            let (size, value) = arg.value();
+            DispatchArg { index: *index, size, value }
+        };
+        let args: Vec<DispatchArg> = args.iter().map(arg).collect();
         let config = |place: &usize| DispatchConfig {
             command: self.handles[*place],
-            num_args: 1,
+            num_args: args.len() as u32,
             num_svm_args: 0,
             num_exec_infos: 0,
-            work_dim: 0,
-            args: &raw const arg,
-            rest: [ptr::null(); 5],
+            work_dim: if items.is_some() { 1 } else { 0 },
+            args: args.as_ptr(),
+            lists: [ptr::null(); 2],
+            offset: ptr::null(),
+            range: items.as_ref().map_or(ptr::null(), ptr::from_ref),
+            work_group: ptr::null(),
         };
         let configs: Vec<DispatchConfig> = places.iter().map(config).collect();
         let list: Vec<*const DispatchConfig> = configs.iter().map(ptr::from_ref).collect();
@@ -469,6 +487,11 @@ impl MutableBuffer {
         // SAFETY: live objects, and as many entries as told.
         let status = unsafe { (self.update)(self.buffer.raw, configs.len() as u32, kinds.as_ptr(), list.as_ptr()) };
         check("clUpdateMutableCommandsKHR", status)
+    }
+
+    /// Runs it once.
+    pub fn enqueue(&self, queue: &Queue) -> Result<(), Failure> {
+        self.buffer.enqueue(queue)
     }
 }
 
@@ -487,13 +510,14 @@ impl CommandBuffer {
 
     /// Records kernels. The kernel command has one signature in all revisions.
     pub fn record(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<Self, Failure> {
-        Self::record_with(queue, kernels, None)
+        Self::record_with(queue, kernels, 1, None)
     }
 
     /// The same, with a handle of each kernel to change it by if these are wanted.
     fn record_with(
         queue: &Queue,
         kernels: impl Iterator<Item = cl_kernel>,
+        items: usize,
         mut handles: Option<&mut Vec<Handle>>,
     ) -> Result<Self, Failure> {
         let find = |name: &CStr| find(queue, name);
@@ -529,7 +553,7 @@ impl CommandBuffer {
                     kernel,
                     1,
                     ptr::null(),
-                    ONE.as_ptr(),
+                    &raw const items,
                     ptr::null(),
                     0,
                     ptr::null(),

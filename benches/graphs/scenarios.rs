@@ -13,6 +13,7 @@ use crate::cold;
 use crate::globals;
 use crate::host_tasks;
 use crate::loads;
+use crate::mutate;
 use crate::packing::patterns;
 use crate::profiles;
 use crate::raw::{self, CommandBuffer, Kernels};
@@ -36,6 +37,8 @@ pub enum Scenario {
     Finalize,
     /// Drop graph and executable
     Drop,
+    /// Change memory and range of some kernels `dest += src` of a chain, submit it, and wait
+    Mutate,
     /// Launch empty kernels of one work-item on a queue that executes, and wait
     Execute,
     /// The same with an event each
@@ -179,6 +182,14 @@ impl Scenario {
                     results.add(driver, name, count, &ways);
                 }
             }
+            Self::Mutate => {
+                for (name, every) in [("mutate each", 1), ("mutate each fifth", 5), ("mutate each tenth", 10)] {
+                    for n in [100, 200, 500] {
+                        let ways = mutate::ways(&setting.queue, n, every)?;
+                        results.add(driver, name, n, &interleave(ways, effort, n)?);
+                    }
+                }
+            }
             Self::Globals => {
                 for n in [100, 1_000] {
                     results.add(driver, "globals", n, &interleave(globals::ways(&setting.queue, n)?, effort, n)?);
@@ -254,10 +265,15 @@ impl Scenario {
     }
 }
 
+/// Whether an automatic path is still looked for.
+pub fn is_trying(executable: &Executable) -> bool {
+    executable.report().choice.state == ChoiceState::Trying
+}
+
 /// Submits until an automatic path is found: what is measured is how it goes from then on.
 pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
     for _ in 0..200 {
-        if executable.report().choice.state != ChoiceState::Trying {
+        if !is_trying(executable) {
             break;
         }
         executable.submit(queue)?.wait()?;
@@ -324,7 +340,7 @@ impl Setting {
             let run = move || {
                 let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
                 let ((), wait) = timed(|| Ok(run.wait()?))?;
-                trying = trying && executable.report().choice.state == ChoiceState::Trying;
+                trying = trying && is_trying(&executable);
                 Ok(Times { submit: Some(submit), total: submit + wait, trying, ..Times::default() })
             };
             let once = Times { record: Some(record), finalize: Some(finalize), ..Times::default() };

@@ -3,7 +3,7 @@
 use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Queue};
 
 use crate::Failure;
-use crate::raw::{Kernels, MutableBuffer};
+use crate::raw::{Arg, Kernels, MutableBuffer};
 use crate::rounds::{Times, Way, timed};
 
 /// Updates of one node in a round: a single one is too short to be timed.
@@ -94,18 +94,22 @@ impl Chain<'_> {
             ways.push(way(
                 variant,
                 Box::new(move |number| match what {
-                    What::One => (0..REPEATED as u32).try_for_each(|at| kernels.set_number(places[0], number + at)),
-                    What::Some(_) => places.iter().try_for_each(|place| kernels.set_number(*place, number)),
+                    What::One => {
+                        (0..REPEATED as u32).try_for_each(|at| kernels.set(places[0], 2, Arg::Number(number + at)))
+                    }
+                    What::Some(_) => places.iter().try_for_each(|place| kernels.set(*place, 2, Arg::Number(number))),
                 }),
             ));
         }
-        if let Some(buffer) = MutableBuffer::record(self.queue, self.kernel, self.raw_buffers(), self.len)? {
+        let kernels = Kernels::with_numbers(self.kernel, self.raw_buffers(), self.len)?;
+        if let Some(buffer) = MutableBuffer::record(self.queue, kernels, 1, false)? {
             let places = self.chosen(what);
+            let set = move |number| buffer.set(&places, &[(2, Arg::Number(number))], None);
             ways.push(way(
                 "raw_mutable",
                 Box::new(move |number| match what {
-                    What::One => (0..REPEATED as u32).try_for_each(|at| buffer.set_numbers(&places, number + at)),
-                    What::Some(_) => buffer.set_numbers(&places, number),
+                    What::One => (0..REPEATED as u32).try_for_each(|at| set(number + at)),
+                    What::Some(_) => set(number),
                 }),
             ));
         }
