@@ -1,12 +1,13 @@
-//! A hundred thousand submissions do not make the process grow.
+//! A hundred thousand submissions do not make the process grow, nor do ten thousand updates.
 #![cfg(target_os = "linux")] // It reads /proc/self/status.
 
 mod common;
 
-use clgraph::{Command, Finalize, Path};
+use clgraph::{Command, Finalize, Parameter, Path};
 use common::Bench;
 
 const SUBMISSIONS: usize = 100_000;
+const UPDATES: usize = 10_000;
 
 /// Bytes of memory that the process has.
 fn resident() -> usize {
@@ -46,9 +47,43 @@ fn growth(path: Path, rounds: u32, submissions: usize, observed: bool) -> usize 
     resident().saturating_sub(before)
 }
 
+/// Updates of a number, of memory and of a range, of an executable that is submitted after some of them, if at all. Gives the
+/// bytes by which the process has grown.
+fn growth_by_updates(path: Path, updates: usize, submitted: bool) -> usize {
+    let bench = Bench::new();
+    let [a, b, c] = [1, 2, 0].map(|value| bench.buffer(&[value; 64]));
+    let graph = bench.graph();
+    let (number, memory) = (Parameter::any(1_u32), Parameter::buffer(&a));
+    let scale = bench.kernel("scale");
+    let node = || graph.kernel(&scale).read(&memory).write(&c).arg(&number).range(64).range_up_to(64);
+    // SAFETY: a work-item reads and writes its own elements.
+    let nodes: Vec<_> = (0..16).map(|_| unsafe { node().add() }.unwrap()).collect();
+    let read = graph.read(&c).add().unwrap();
+    let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+    let update = |times: usize| {
+        for round in 0..times {
+            number.set(round as u32).unwrap();
+            let (memory_now, value) = [(&a, 1), (&b, 2)][round % 2];
+            memory.set(memory_now).unwrap();
+            graph.set_nd_range(nodes[round % 16], [64, 32][round % 2]).unwrap();
+            executable.update(&nodes).unwrap();
+            if submitted && round % 16 == 15 {
+                let run = executable.submit(&bench.queue).unwrap();
+                run.wait().unwrap();
+                assert_eq!(run.get(&read).unwrap()[0], value * 3 + round as u32);
+            }
+        }
+        bench.queue.finish().unwrap();
+    };
+    update(updates / 10);
+    let before = resident();
+    update(updates);
+    resident().saturating_sub(before)
+}
+
 /// One test, so that nothing else runs in the process: whatever grows is ours or the driver's.
 #[test]
-fn memory_is_flat_over_a_hundred_thousand_submissions() {
+fn memory_is_flat_over_a_hundred_thousand_submissions_and_ten_thousand_updates() {
     const FLAT: usize = 2 << 20;
     for observed in [true, false] {
         let grown = growth(Path::Replay, 4, SUBMISSIONS, observed);
@@ -71,5 +106,11 @@ fn memory_is_flat_over_a_hundred_thousand_submissions() {
             let grown = growth(Path::Native, 4, SUBMISSIONS, observed);
             assert!(grown < FLAT, "command buffers, observed: {observed}: {grown} bytes");
         }
+    }
+    for path in [Path::Replay, Path::Gated, Path::Native] {
+        // What the driver loses at each enqueue of a command buffer is told above.
+        let submitted = path != Path::Native || !leaks;
+        let grown = growth_by_updates(path, UPDATES, submitted);
+        assert!(grown < FLAT, "updates, {path}: {grown} bytes");
     }
 }

@@ -95,16 +95,20 @@ pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Resul
     Ok(ways)
 }
 
-/// Layers of kernels that add to one number, one after the other.
-pub fn decoder(queue: &Queue, layers: usize, width: usize) -> Result<Vec<Way<'_>>, Failure> {
-    let kernel = Program::from_source(queue, "kernel void tick(global uint *d) { *d += 1; }")?.kernel("tick")?;
+/// A kernel that adds to one number.
+pub fn tick(queue: &Queue) -> Result<Kernel, Failure> {
+    Ok(Program::from_source(queue, "kernel void tick(global uint *d) { *d += 1; }")?.kernel("tick")?)
+}
+
+/// A chain of it, as the layers of a decoder are.
+pub fn decoder<'a>(queue: &'a Queue, tick: &Kernel, len: usize) -> Result<Vec<Way<'a>>, Failure> {
     let total = Buffer::from_slice(queue, &[0_u32])?;
-    let kernels = std::rc::Rc::new(Kernels::with_args(&kernel, &[vec![Arg::Memory(total.raw())]])?);
-    let plain = move || (0..layers * width).try_for_each(|_| raw::enqueue_over(queue, kernels.iter(), 1));
+    let kernels = std::rc::Rc::new(Kernels::with_args(tick, &[vec![Arg::Memory(total.raw())]])?);
+    let plain = move || (0..len).try_for_each(|_| raw::enqueue_over(queue, kernels.iter(), 1));
     let graph = Graph::new(queue)?;
-    for _ in 0..layers * width {
+    for _ in 0..len {
         // SAFETY: its one work-item touches the one element.
-        unsafe { graph.kernel(&kernel).read_write(&total).range(1).add()? };
+        unsafe { graph.kernel(tick).read_write(&total).range(1).add()? };
     }
     beside(queue, plain, &graph)
 }

@@ -4,7 +4,7 @@
 //! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs` and `mutate.rs`: those of updates;
 //!   `packing.rs`: those of memory that graphs own; `globals.rs`: those of device globals; `host_tasks.rs`: those of host
 //!   tasks; `profiles.rs`: those of times; `loads.rs`: those of kernels that do something.
-//! - `raw.rs`: the hand-written ways.
+//! - `raw.rs`: the hand-written ways; `cuda.rs`: the same kernels as CUDA Graphs.
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
 //! - `bounds.rs`: how good it has to be.
@@ -13,6 +13,7 @@
 
 mod bounds;
 mod cold;
+mod cuda;
 mod globals;
 mod host_tasks;
 mod loads;

@@ -1,29 +1,27 @@
 //! Hand-written OpenCL, as an expert would write it: arguments set beforehand, no events that nobody needs, one wait at the
 //! end. `opencl3` asks for an event on every enqueue, so the functions are called as they are.
 
-use std::env;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
-use std::sync::OnceLock;
 
 use clgraph::{Device, InContext, Kernel, Queue, RecordAbi};
-use dlopen2::raw::Library;
 use opencl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_platform_id};
 
 use crate::Failure;
 
-macro_rules! functions {
-    ($( fn $name:ident($($arg:ty),*) $(-> $ret:ty)?; )*) => {
+/// Functions of a library that is loaded when the first is wanted: of a variable of the environment, or of a name.
+macro_rules! library {
+    ($variable:literal, $library:literal; $( fn $name:ident($($arg:ty),*) $(-> $ret:ty)?; )*) => {
         #[allow(non_snake_case)]
         struct Functions {
             $( $name: unsafe extern "system" fn($($arg),*) $(-> $ret)?, )*
-            _library: Library,
+            _library: dlopen2::raw::Library,
         }
 
         impl Functions {
             fn load() -> Result<Self, String> {
-                let path = env::var("OPENCL_DYLIB_PATH").unwrap_or_else(|_| "libOpenCL.so.1".to_owned());
-                let library = Library::open(&path).map_err(|error| format!("{path}: {error}"))?;
+                let path = std::env::var($variable).unwrap_or_else(|_| $library.to_owned());
+                let library = dlopen2::raw::Library::open(&path).map_err(|error| format!("{path}: {error}"))?;
                 Ok(Self {
                     $(
                         // SAFETY: the headers' signature of that name.
@@ -33,10 +31,17 @@ macro_rules! functions {
                 })
             }
         }
+
+        fn functions() -> Result<&'static Functions, crate::Failure> {
+            static FUNCTIONS: std::sync::OnceLock<Result<Functions, String>> = std::sync::OnceLock::new();
+            Ok(FUNCTIONS.get_or_init(Functions::load).as_ref().map_err(Clone::clone)?)
+        }
     };
 }
+pub(crate) use library;
 
-functions! {
+library! {
+    "OPENCL_DYLIB_PATH", "libOpenCL.so.1";
     fn clEnqueueNDRangeKernel(cl_command_queue, cl_kernel, u32, *const usize, *const usize, *const usize, u32, *const cl_event, *mut cl_event) -> i32;
     fn clFinish(cl_command_queue) -> i32;
     fn clFlush(cl_command_queue) -> i32;
@@ -54,12 +59,8 @@ functions! {
     fn clGetExtensionFunctionAddressForPlatform(cl_platform_id, *const c_char) -> *mut c_void;
 }
 
-fn functions() -> Result<&'static Functions, Failure> {
-    static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
-    Ok(FUNCTIONS.get_or_init(Functions::load).as_ref().map_err(Clone::clone)?)
-}
-
-fn check(call: &str, status: i32) -> Result<(), Failure> {
+/// What a call says, as an error that names it.
+pub fn check(call: &str, status: i32) -> Result<(), Failure> {
     if status == 0 { Ok(()) } else { Err(format!("{call} failed with {status}").into()) }
 }
 

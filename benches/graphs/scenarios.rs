@@ -10,6 +10,7 @@ use clgraph::{
 
 use crate::Failure;
 use crate::cold;
+use crate::cuda;
 use crate::globals;
 use crate::host_tasks;
 use crate::loads;
@@ -120,7 +121,11 @@ impl Scenario {
         match self {
             Self::Submit => {
                 for n in [1, 4, 10, 32, 100, 256, 929, 5_605, 20_000].into_iter().filter(|n| *n <= largest) {
-                    results.add(driver, "submit", n, &interleave(setting.submit(n)?, effort, n)?);
+                    let mut measured = interleave(setting.submit(n)?, effort, n)?;
+                    let cuda = cuda::chain(setting.nothing.program(), device, c"nothing", 0, n)?;
+                    // Not in turn with the others: a GPU takes its time to go from OpenCL's context to CUDA's.
+                    measured.extend(interleave(cuda, effort, n)?);
+                    results.add(driver, "submit", n, &measured);
                 }
                 let (out_of_order, profiling) = (device.caps().out_of_order, device.caps().profiling);
                 let kinds = [
@@ -238,8 +243,10 @@ impl Scenario {
             }
             Self::Decoder => {
                 let layers = if effort == Effort::Quick { 10 } else { 95 };
-                let ways = loads::decoder(&setting.queue, layers, 59)?;
-                results.add(driver, "decoder", layers * 59, &interleave(ways, effort, layers * 59)?);
+                let (tick, len) = (loads::tick(&setting.queue)?, layers * 59);
+                let mut measured = interleave(loads::decoder(&setting.queue, &tick, len)?, effort, len)?;
+                measured.extend(interleave(cuda::chain(tick.program(), device, c"tick", 1, len)?, effort, len)?);
+                results.add(driver, "decoder", len, &measured);
             }
             Self::Cold => results.add(driver, "cold", 1, &interleave(cold::ways(driver)?, Effort::Quick, 1)?),
             Self::Profiled => {

@@ -3,6 +3,7 @@
 use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Queue};
 
 use crate::Failure;
+use crate::cuda;
 use crate::raw::{Arg, Kernels, MutableBuffer};
 use crate::rounds::{Times, Way, timed};
 
@@ -113,6 +114,8 @@ impl Chain<'_> {
                 }),
             ));
         }
+        let device = self.queue.device();
+        ways.extend(cuda::update(self.kernel.program(), device, self.len, self.chosen(what), what)?);
         for (variant, path) in [("replay", Path::Replay), ("native", Path::Native)] {
             let made = self.make(path)?;
             let chosen = self.chosen(what);

@@ -1,8 +1,9 @@
 //! The memory of an executable: what it puts in the place of its graph's own.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::report::{AllocationReport, MemoryReport};
 use crate::cl::buffer::{AsRegion, Buffer};
@@ -48,10 +49,10 @@ pub(super) fn place(
     };
     let arenas = layout.placement.arenas.iter().map(|size| Buffer::<u8>::new(context, *size));
     let arenas = arenas.collect::<Result<Vec<_>>>().map_err(unwrap)?;
-    let spot_of: HashMap<usize, usize> =
+    let spot_of: FxHashMap<usize, usize> =
         layout.allocs.iter().enumerate().map(|(at, (alloc, _))| (*alloc, at)).collect();
     let mut own = (**tables).clone();
-    let mut placed = HashMap::new();
+    let mut placed = FxHashMap::default();
     for view in 0..own.views.len() {
         let ViewKind::Owned(alloc) = own.ir.views[view].kind else { continue };
         let (Some(mem), Some(at)) = (own.views[view].clone(), spot_of.get(&alloc.index())) else { continue };
@@ -99,7 +100,7 @@ pub(super) struct OwnMemory {
     /// By node. Empty where there is no such memory.
     place: Vec<u32>,
     /// The allocation that a view is of, and the places between which it is there.
-    between: HashMap<ViewId, (AllocId, Range<usize>)>,
+    between: FxHashMap<ViewId, (AllocId, Range<usize>)>,
 }
 
 /// Why a node cannot use an allocation.

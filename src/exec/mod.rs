@@ -48,9 +48,10 @@ pub use submit::{Dependency, Submit, WaitFor};
 pub use trace::Trace;
 pub use user_event::UserEvent;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
@@ -103,7 +104,7 @@ struct Inner {
     /// The planned nodes with external events, by id.
     events_at: Vec<NodeId>,
     /// What was found of nodes: whether the first is behind the second.
-    behind: Mutex<HashMap<(NodeId, NodeId), bool>>,
+    behind: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
     /// What the planned nodes were before sub-graphs were written out.
     origins: Origins,
     /// Its host writes and host reads, by their handles.

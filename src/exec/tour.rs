@@ -6,9 +6,11 @@
 //! waits for the device itself, enqueues what comes next, and goes on with the next task, so that a chain of tasks is as a loop
 //! of waiting and calling would be.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 use super::deferred::Blocker;
 use super::deferred::Waiting;
@@ -35,7 +37,7 @@ use crate::plan::Plan;
 #[derive(Debug, Default)]
 pub(super) struct PartsOf {
     reads: Vec<(NodeId, u32)>,
-    writes: HashMap<DataId, (NodeId, u32)>,
+    writes: FxHashMap<DataId, (NodeId, u32)>,
 }
 
 impl PartsOf {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
+use smallvec::SmallVec;
 
 use super::edit::{Edit, Owned};
 use super::fits::{ArgUse, check_shared_images};
@@ -43,7 +44,7 @@ impl Graph {
         let mut state = self.lock();
         let id = self.resolve(&state, node).map_err(fail)?;
         let op = state.ir.op(id);
-        let Op::Kernel { kernel, args, grid, bound, prints } = op else {
+        let Op::Kernel { kernel, grid, bound, .. } = op else {
             let why = "only kernels have a range";
             return Err(fail(other_kind(node, op, "a range", why)).into());
         };
@@ -65,10 +66,7 @@ impl Graph {
             return Err(fail(BuildCause::RangeBound { range, offset, bound }).into());
         };
         check_bound(&grid2, Some(Extent::of(&bound[..dims]))).map_err(fail)?;
-        let op = Op::Kernel { kernel: *kernel, args: *args, grid: grid2, bound: Some(bound.clone()), prints: *prints };
-        if !state.set_group_op(id, &op) {
-            *Arc::make_mut(&mut state.tables).ir.op_mut(id) = op;
-        }
+        state.set_grid(id, grid2);
         Ok(())
     }
 
@@ -108,6 +106,9 @@ impl Graph {
 pub(super) fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) -> BuildCause {
     BuildCause::OtherKind { node, is: NodeKind::of(op).to_string(), given: given.to_owned(), why }
 }
+
+/// Places of parameters that do not hold plain values, and what they are now: mostly few.
+type Late = SmallVec<[(usize, Snapshot); 2]>;
 
 impl State {
     /// Gives a node the values of a node of other tables, and its parameters.
@@ -182,7 +183,7 @@ impl State {
     ) -> Result<(), BuildCause> {
         let bindings = self.bindings(args);
         // Values cannot be wrong. What can be comes first.
-        let mut late = Vec::new();
+        let mut late = Late::new();
         for at in bindings.clone() {
             let binding = &self.bindings[at];
             let Some(cell) = binding.news() else { continue };
@@ -226,18 +227,18 @@ impl State {
         target: &Target<'_>,
         node: Option<NodeId>,
         (kernel, args): (KernelId, Span),
-        late: Vec<(usize, Snapshot)>,
+        late: Late,
     ) -> Result<(), BuildCause> {
         // Everything is looked at before anything changes.
         let index_of = |state: &Self, at: usize| (state.bindings[at].arg - args.ends().0) as usize;
         let slot_of = |tables: &Tables, index: usize| {
             tables.ir.args(args)[..index].iter().filter(|arg| arg.view().is_some()).count()
         };
-        let modes: Vec<Mode> = match node {
+        let modes: SmallVec<[Mode; 8]> = match node {
             Some(node) => self.ir.accesses(node).iter().map(|access| access.mode).collect(),
-            None => self.modes_of(args),
+            None => self.modes_of(args).into(),
         };
-        let mut locals: Vec<(usize, usize)> = Vec::new();
+        let mut locals: SmallVec<[(usize, usize); 2]> = SmallVec::new();
         for (at, now) in &late {
             let index = index_of(self, *at);
             if let Some(region) = &now.region {

@@ -13,6 +13,7 @@ use crate::ir::{
 pub(crate) struct Edit {
     log: Vec<Undo>,
     bytes: Vec<u8>,
+    grids: Vec<Grid>,
     /// Memory that was named, perhaps for the first time.
     views: Vec<ViewId>,
 }
@@ -20,6 +21,8 @@ pub(crate) struct Edit {
 #[derive(Debug)]
 enum Undo {
     Op(NodeId, Box<Op>),
+    /// Which of the edit's own.
+    Grid(NodeId, usize),
     Arg(Span, usize, Arg),
     /// Bytes of a span, from here on in the edit's own.
     Bytes(Span, usize),
@@ -45,7 +48,7 @@ pub(crate) struct Changed {
     /// Which arguments of a kernel.
     pub(crate) args: ArgSet,
     /// Its range, offset or work-group: what they were.
-    pub(crate) grid: Option<Box<Grid>>,
+    pub(crate) grid: Option<Grid>,
     /// Another kernel, or anything of another command.
     pub(crate) command: bool,
     /// Another kernel.
@@ -92,6 +95,13 @@ impl Edit {
         self.log.push(Undo::Op(node, Box::new(old)));
     }
 
+    fn grid(&mut self, to: &mut Writer<'_>, node: NodeId, grid: Grid) {
+        if let Some(of) = to.tables.ir.grid_mut(node) {
+            self.log.push(Undo::Grid(node, self.grids.len()));
+            self.grids.push(std::mem::replace(of, grid));
+        }
+    }
+
     pub(super) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg) {
         if let Some(view) = arg.view() {
             to.keep(view);
@@ -136,7 +146,7 @@ impl Edit {
                 Undo::Data(_, data) => dropped.push(Owned::Data(data)),
                 Undo::Task(_, task) => dropped.push(Owned::Task(task)),
                 Undo::Native(_, functions) => dropped.push(Owned::Native(functions)),
-                Undo::Op(..) | Undo::Bytes(..) | Undo::Active(..) => {}
+                Undo::Op(..) | Undo::Grid(..) | Undo::Bytes(..) | Undo::Active(..) => {}
             }
         }
         dropped
@@ -148,6 +158,9 @@ impl Edit {
         for undo in self.log.into_iter().rev() {
             match undo {
                 Undo::Op(node, old) => *to.tables.ir.op_mut(node) = *old,
+                Undo::Grid(node, at) => {
+                    to.tables.ir.grid_mut(node).into_iter().for_each(|grid| *grid = self.grids[at]);
+                }
                 Undo::Active(group, old) => to.tables.groups[group].active = old,
                 Undo::Arg(args, index, old) => {
                     let new = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], old);
@@ -262,10 +275,12 @@ impl Edit {
                     });
                 }
                 let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
-                changed.grid = (grid != grid2).then(|| Box::new(*grid));
-                if changed.grid.is_some() || bound != bound2 || prints != prints2 {
+                changed.grid = (grid != grid2).then_some(*grid);
+                if bound != bound2 || prints != prints2 {
                     let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
                     self.op(to, node, op);
+                } else if changed.grid.is_some() {
+                    self.grid(to, node, *grid2);
                 }
                 self.args(to, args, from, args2, &mut changed)?;
             }

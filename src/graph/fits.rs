@@ -109,7 +109,7 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
     if matches!(arg, Given::Sampler(_)) && param.space == Space::Value && fits && known::misses_named_types(caps) {
         return Err(named_type(index, param, "a sampler", "sampler_t"));
     }
-    let name = format!(" `{}`", param.name);
+    let name = || format!(" `{}`", param.name);
     if !fits {
         let expected = match param.space {
             Space::Buffer => format!("a buffer (`{}`)", param.type_name),
@@ -117,13 +117,13 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
             Space::Sampler => format!("a sampler (`{}`)", param.type_name),
             _ => format!("a value (`{}`)", param.type_name),
         };
-        return Err(BuildCause::ArgumentKind { index, name, expected, given: arg.what() });
+        return Err(BuildCause::ArgumentKind { index, name: name(), expected, given: arg.what() });
     }
     if let (Given::Value(range), Some(expected)) = (arg, param.value_size)
         && range.len() != expected
     {
         let type_name = format!("`{}`", param.type_name);
-        return Err(BuildCause::ArgumentSize { index, name, type_name, expected, given: range.len() });
+        return Err(BuildCause::ArgumentSize { index, name: name(), type_name, expected, given: range.len() });
     }
     Ok(())
 }

@@ -3,8 +3,10 @@
 //!
 //! An executable keeps what it was made of in this form, so that one level is all there ever is to write out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
 
 use super::group::{Alternative, Group};
 use super::ports::Written;
@@ -127,12 +129,12 @@ struct Flattening<'a> {
 /// The ids of one source in the flat tables, as far as they are known.
 #[derive(Default)]
 struct Ids {
-    views: HashMap<ViewId, ViewId>,
+    views: FxHashMap<ViewId, ViewId>,
     /// Of what executables have placed: allocations may share bytes, and are told apart.
-    roots: HashMap<RootId, RootId>,
+    roots: FxHashMap<RootId, RootId>,
     /// Of a sub-graph: where it is.
     written: Option<Written>,
-    kernels: HashMap<KernelId, KernelId>,
+    kernels: FxHashMap<KernelId, KernelId>,
 }
 
 impl<'a> Flattening<'a> {

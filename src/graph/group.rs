@@ -13,7 +13,7 @@ use super::task_group::TaskGroup;
 use super::{After, Graph, GraphRef, Node, State, after_methods};
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
-use crate::ir::{Access, Arg, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
+use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
 
 /// Several launches, or several host tasks ([`Graph::host_task_group`]), for one node, of which one is active: known from SYCL
 /// graphs as a dynamic command group.
@@ -371,20 +371,25 @@ impl State {
         to.tables.moved.insert(node);
     }
 
-    /// Gives the active launch of a node's group another range; says whether the node has a group.
-    pub(super) fn set_group_op(&mut self, node: NodeId, op: &Op) -> bool {
-        let tables = Arc::make_mut(&mut self.tables);
-        let Some(group) = tables.group_of.get(&node).and_then(|group| tables.groups.get_mut(*group)) else {
-            return false;
+    /// Gives a kernel another range: if its node has a group, the active launch of that, and its nodes.
+    pub(super) fn set_grid(&mut self, node: NodeId, new: Grid) {
+        let Tables { ir, groups, group_of, .. } = Arc::make_mut(&mut self.tables);
+        let group = group_of.get(&node).and_then(|group| groups.get_mut(*group));
+        let nodes = match group {
+            Some(group) => {
+                let active = group.active;
+                if let Some(Op::Kernel { grid, .. }) = group.alternatives.get_mut(active).map(|of| &mut of.op) {
+                    *grid = new;
+                }
+                group.nodes.as_slice()
+            }
+            None => &[node],
         };
-        let active = group.active;
-        if let Some(alternative) = group.alternatives.get_mut(active) {
-            alternative.op = op.clone();
+        for node in nodes {
+            if let Some(grid) = ir.grid_mut(*node) {
+                *grid = new;
+            }
         }
-        for node in &group.nodes {
-            *tables.ir.op_mut(*node) = op.clone();
-        }
-        true
     }
 
     /// That a node is no node of a group.

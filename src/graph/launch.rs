@@ -343,7 +343,7 @@ impl Request for Launch {
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
         let node = NodeId(state.ir.len() as u32);
-        let mut lowered = Vec::with_capacity(args.len());
+        let mut lowered = SmallVec::<[Arg; 8]>::with_capacity(args.len());
         for (index, arg) in args.into_iter().enumerate() {
             lowered.push(match arg {
                 Given::Buffer(region, mode) => {

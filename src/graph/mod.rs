@@ -56,16 +56,17 @@ pub(crate) use tables::{Index, Released, Writer};
 use tape::{Order, Recorder, Tape};
 pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rustc_hash::FxHashMap;
 
 use crate::cl::context::{Context, InContext, OnDevice};
 use crate::cl::device::Device;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::hazards::Hazards;
-use crate::ir::{Ir, NodeId, Op};
+use crate::ir::{Access, Ir, NodeId, Op};
 
 /// A graph of OpenCL commands for one device of one context, to which nodes can be added at any time.
 ///
@@ -169,9 +170,11 @@ pub(crate) struct State {
     index: Index,
     hazards: Hazards,
     /// The last use of an executable in this graph, by where its order lives.
-    last_use: HashMap<usize, NodeId>,
+    last_use: FxHashMap<usize, NodeId>,
     /// Where in the bindings the next update is likely to look.
     next_binding: usize,
+    /// Room for the uses of a node, empty between two.
+    accesses: Vec<Access>,
 }
 
 impl std::ops::Deref for State {
@@ -365,8 +368,7 @@ impl Graph {
         let prepared = request.prepare(self, state);
         let checked = prepared.and_then(|()| request.check(&self.target()));
         let checked = checked.map_err(|cause| fail(state, request.subject(), cause))?;
-        let subject = request.subject();
-        let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, subject, cause))?;
+        let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, ONE_MORE.to_owned(), cause))?;
         state.label(node, after.label.as_ref());
         Ok(Node::new(self.id(), node))
     }
@@ -380,8 +382,7 @@ impl Graph {
         request: R,
         after: &[Node],
     ) -> Result<Node, BuildError> {
-        let subject = request.subject();
-        let fail = |cause| BuildError::new(subject.clone(), cause);
+        let fail = |cause| BuildError::new(request.subject(), cause);
         let mut waits = Vec::new();
         for node in after {
             waits.push(self.resolve(state, *node).map_err(fail)?);
@@ -389,7 +390,8 @@ impl Graph {
         let prepared = request.prepare(self, state);
         let checked = prepared.and_then(|()| request.check(&self.target())).map_err(fail)?;
         state.tape.before(queue, order, &mut waits);
-        let node = state.push(request, checked, &mut waits).map_err(fail)?;
+        let pushed = state.push(request, checked, &mut waits);
+        let node = pushed.map_err(|cause| BuildError::new(ONE_MORE, cause))?;
         state.tape.took(queue, order, node, &waits);
         Ok(Node::new(self.id(), node))
     }
@@ -476,21 +478,21 @@ impl State {
         waits: &mut Vec<NodeId>,
     ) -> Result<NodeId, BuildCause> {
         let uses: Vec<usize> = request.uses().iter().map(Turns::address).collect();
-        let Self { tables, index, hazards, last_use, .. } = self;
+        let Self { tables, index, hazards, last_use, accesses, .. } = self;
         let tables = Arc::make_mut(tables);
         let mark = tables.ir.mark();
-        let mut accesses = Vec::new();
         let room = tables.ir.has_room();
-        let op = if room { request.lower(checked, &mut Writer { tables, index }, &mut accesses) } else { None };
+        let op = if room { request.lower(checked, &mut Writer { tables, index }, accesses) } else { None };
         let id = NodeId(tables.ir.len() as u32);
         let node = op.and_then(|op| {
-            for access in &accesses {
+            for access in accesses.iter() {
                 hazards.add(id, access, &tables.ir.views[access.view.index()], waits);
             }
             // Uses of one executable follow each other.
             waits.extend(uses.iter().filter_map(|one| last_use.get(one)));
-            tables.ir.push_node(op, accesses.into_iter(), waits)
+            tables.ir.push_node(op, accesses.drain(..), waits)
         });
+        accesses.clear();
         if let Some(node) = node {
             if let Op::Kernel { args, .. } = tables.ir.op(node)
                 && (!tables.bindings(*args).is_empty() || tables.group_of.contains_key(&node))
@@ -505,6 +507,9 @@ impl State {
         })
     }
 }
+
+/// A command that is written down already, for the one error that is left.
+const ONE_MORE: &str = "one more command";
 
 fn full() -> BuildCause {
     BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }

@@ -1,11 +1,12 @@
 //! What a graph consists of: the vocabulary's data, and the objects that its ids stand for.
 
 use std::any::Any;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Flat;
@@ -43,16 +44,16 @@ pub(crate) struct Tables {
     pub(crate) bindings: Vec<Binding>,
     pub(crate) groups: Vec<Group>,
     pub(crate) task_groups: Vec<TaskGroup>,
-    pub(crate) group_of: HashMap<NodeId, usize>,
+    pub(crate) group_of: FxHashMap<NodeId, usize>,
     /// What nodes are called.
-    pub(crate) labels: HashMap<NodeId, Arc<str>>,
+    pub(crate) labels: FxHashMap<NodeId, Arc<str>>,
     /// Nodes with arguments that parameters feed.
     pub(crate) fed: BTreeSet<NodeId>,
     /// Nodes that use other memory than when their edges were made.
     pub(crate) moved: BTreeSet<NodeId>,
     /// Of an executable that can be updated, or whose graph owns memory: what it has put in the place of that, by allocation
     /// and byte. None of a graph.
-    pub(crate) placed: Option<Arc<HashMap<(AllocId, usize), ViewId>>>,
+    pub(crate) placed: Option<Arc<FxHashMap<(AllocId, usize), ViewId>>>,
 }
 
 /// Memory by view.
@@ -214,15 +215,15 @@ impl fmt::Debug for Turns {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// Unique while `views` keeps the memory alive.
-    view_of: HashMap<MemId, ViewId>,
-    root_of: HashMap<MemId, Root>,
+    view_of: FxHashMap<MemId, ViewId>,
+    root_of: FxHashMap<MemId, Root>,
     roots: u32,
-    kernel_of: HashMap<KernelKey, KernelId>,
+    kernel_of: FxHashMap<KernelKey, KernelId>,
     /// By view: how many arguments and accesses name it.
     uses: Vec<u32>,
     free: Vec<ViewId>,
     /// By C handle. Unique while `samplers` keeps them alive.
-    sampler_of: HashMap<usize, SamplerId>,
+    sampler_of: FxHashMap<usize, SamplerId>,
     free_samplers: Vec<SamplerId>,
     /// When to look which samplers nothing names any more, because there are so many.
     many_samplers: usize,

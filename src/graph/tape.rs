@@ -1,8 +1,10 @@
 //! A graph's side of recordings: which queues record into it, and how far each of them has got.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
+
+use rustc_hash::FxHashMap;
 
 use super::{Graph, GraphId};
 use crate::ir::NodeId;
@@ -30,7 +32,7 @@ pub(crate) struct RecorderId(pub(crate) u64);
 pub(crate) struct Tape {
     recording: Vec<Recording>,
     /// They stay when a recording ends: what is recorded next goes on from there.
-    chains: HashMap<RecorderId, Chain>,
+    chains: FxHashMap<RecorderId, Chain>,
 }
 
 struct Recording {

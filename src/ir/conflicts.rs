@@ -1,6 +1,9 @@
 //! Nodes that use the same memory and that no edges order, found by looking at the changed ones only.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use super::topology::Topology;
 use super::{Access, Ir, NodeId, RootId, View};
@@ -8,6 +11,8 @@ use super::{Access, Ir, NodeId, RootId, View};
 /// The uses of each buffer, by the order of their nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conflicts {
+    /// Each node waits for the one before it: whatever they use, there is no conflict. Nothing else is looked at then.
+    chain: bool,
     order: Vec<NodeId>,
     /// Of each node: where it is in the order. Nodes that are not in it are no commands.
     position: Vec<u32>,
@@ -17,10 +22,16 @@ pub(crate) struct Conflicts {
 }
 
 type Key = (RootId, u32, u32);
+/// Mostly few.
+type Nodes = SmallVec<[NodeId; 4]>;
 
 impl Conflicts {
     /// For an order that the edges follow, of all nodes that use memory.
     pub(crate) fn new(ir: &Ir, order: Vec<NodeId>) -> Self {
+        let follows = |pair: &[NodeId]| ir.topology.preds(pair[1]).any(|pred| pred == pair[0]);
+        if order.windows(2).all(follows) {
+            return Self { chain: true, ..Self::default() };
+        }
         let mut position = vec![u32::MAX; ir.len()];
         for (at, node) in (0..).zip(&order) {
             position[node.index()] = at;
@@ -48,6 +59,9 @@ impl Conflicts {
 
     /// A use of a node becomes another one.
     pub(crate) fn exchange(&mut self, ir: &Ir, node: NodeId, slot: usize, old: &Access, new: &Access) {
+        if self.chain {
+            return;
+        }
         let key = self.key(ir, node, slot, old);
         (if old.mode.writes() { &mut self.writes } else { &mut self.reads }).remove(&key);
         self.add(ir, node, slot, new);
@@ -59,6 +73,9 @@ impl Conflicts {
     /// From each use it looks at those before and behind until one that writes all of its bytes: whatever conflicts with the
     /// use beyond that one conflicts with that one too, nearer by. Reads look at writes only.
     pub(crate) fn find(&self, ir: &Ir, uses: impl IntoIterator<Item = (NodeId, usize)>) -> Option<(NodeId, NodeId)> {
+        if self.chain {
+            return None;
+        }
         for (node, slot) in uses {
             let access = &ir.accesses(node)[slot];
             if access.range.is_empty() {
@@ -87,8 +104,8 @@ impl Conflicts {
     }
 
     /// The nodes of the uses that conflict with an access, up to one that writes all of it, and where that is.
-    fn nearest<'a>(&self, ir: &Ir, access: &Access, uses: impl Iterator<Item = &'a Key>) -> (Vec<NodeId>, Option<u32>) {
-        let mut nodes = Vec::new();
+    fn nearest<'a>(&self, ir: &Ir, access: &Access, uses: impl Iterator<Item = &'a Key>) -> (Nodes, Option<u32>) {
+        let mut nodes = Nodes::new();
         for (_, at, slot) in uses {
             let other = self.order[*at as usize];
             let of = &ir.accesses(other)[*slot as usize];
@@ -108,7 +125,7 @@ impl Conflicts {
             return true;
         }
         let start = self.position[first.index()];
-        let mut seen = HashSet::from([second]);
+        let mut seen = FxHashSet::from_iter([second]);
         let mut stack = vec![second];
         while let Some(node) = stack.pop() {
             for pred in topology.preds(node) {
@@ -142,6 +159,7 @@ fn covers(write: &Access, of: &Access, views: &[View]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::Arc;
 
     use quickcheck::{Arbitrary, Gen, QuickCheck};

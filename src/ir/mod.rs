@@ -452,6 +452,14 @@ impl Ir {
         &mut self.nodes[node.index()].op
     }
 
+    /// The range of a kernel.
+    pub(crate) fn grid_mut(&mut self, node: NodeId) -> Option<&mut Grid> {
+        match self.op_mut(node) {
+            Op::Kernel { grid, .. } => Some(grid),
+            _ => None,
+        }
+    }
+
     pub(crate) fn args_mut(&mut self, span: Span) -> &mut [Arg] {
         &mut self.args[span.start as usize..span.end as usize]
     }

@@ -2,15 +2,16 @@
 //!
 //! Arguments are state of a `cl_kernel`, so two launches share one only when kernel and argument values are the same.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHashMap;
 
 use super::{ObjectId, ObjectSpec, same_args};
 use crate::ir::{Arg, Ir, KernelId, NodeId, Op, Span};
 
 /// The objects, and the object of each node (of those that launch a kernel).
 pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
-    let mut known: HashMap<Key<'_>, ObjectId> = HashMap::new();
+    let mut known: FxHashMap<Key<'_>, ObjectId> = FxHashMap::default();
     let mut objects = Vec::new();
     let mut object_of = vec![None; ir.len()];
     for &node in order {

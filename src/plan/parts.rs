@@ -5,8 +5,9 @@
 //! which those come first for which tasks wait, and is cut there into *parts*, so that a task does not wait for more than it
 //! has to. Without tasks there is one part, in the order of nodes.
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use super::PlanError;
 use crate::ir::{Ir, NodeId};
@@ -63,7 +64,7 @@ fn has(bits: &Bits, task: u32) -> bool {
 struct Keys {
     /// Tasks of which none is behind another, sorted.
     sets: Vec<Vec<u32>>,
-    known: HashMap<Vec<u32>, u32>,
+    known: FxHashMap<Vec<u32>, u32>,
     /// By task: all tasks before it.
     before: Vec<Bits>,
     words: usize,
@@ -71,7 +72,7 @@ struct Keys {
 
 impl Keys {
     fn new(tasks: usize) -> Self {
-        let (sets, known) = (vec![Vec::new()], HashMap::from([(Vec::new(), 0)]));
+        let (sets, known) = (vec![Vec::new()], FxHashMap::from_iter([(Vec::new(), 0)]));
         Self { sets, known, before: Vec::new(), words: tasks.div_ceil(64) }
     }
 
@@ -123,7 +124,7 @@ pub(super) fn parts(ir: &Ir, order: &mut [NodeId]) -> Result<Parts, PlanError> {
         return Ok(Parts { parts: vec![whole], in_order: true, ..Parts::default() });
     }
     let tasks: Vec<NodeId> = order.iter().copied().filter(|node| is_task(*node)).collect();
-    let number: HashMap<NodeId, u32> = tasks.iter().copied().zip(0..).collect();
+    let number: FxHashMap<NodeId, u32> = tasks.iter().copied().zip(0..).collect();
     let topology = &ir.topology;
 
     // What each node waits for.

@@ -1,0 +1,277 @@
+//! CUDA Graphs of the same kernels, beside what runs on a device of NVIDIA's: its driver tells the binaries of OpenCL programs as
+//! PTX, which CUDA takes. On the first GPU, by the driver's functions, so that nothing has to be installed.
+
+use std::ffi::{CStr, CString, c_void};
+use std::ptr;
+
+use clgraph::{Device, Program};
+
+use crate::Failure;
+use crate::raw::{check, library};
+use crate::rounds::{Times, Way, timed};
+use crate::scenarios::submission;
+use crate::updates::{REPEATED, What};
+
+type Handle = *mut c_void;
+/// `CUdeviceptr`.
+type Address = u64;
+
+/// `CUDA_KERNEL_NODE_PARAMS_v2`.
+#[repr(C)]
+struct NodeParams {
+    function: Handle,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    kernel: Handle,
+    context: Handle,
+}
+
+library! {
+    "CUDA_DYLIB_PATH", "libcuda.so.1";
+    fn cuInit(u32) -> i32;
+    fn cuDeviceGet(*mut i32, i32) -> i32;
+    fn cuDevicePrimaryCtxRetain(*mut Handle, i32) -> i32;
+    fn cuCtxSetCurrent(Handle) -> i32;
+    fn cuModuleLoadData(*mut Handle, *const c_void) -> i32;
+    fn cuModuleGetFunction(*mut Handle, Handle, *const std::ffi::c_char) -> i32;
+    fn cuModuleUnload(Handle) -> i32;
+    fn cuStreamCreate(*mut Handle, u32) -> i32;
+    fn cuStreamDestroy_v2(Handle) -> i32;
+    fn cuStreamSynchronize(Handle) -> i32;
+    fn cuMemAlloc_v2(*mut Address, usize) -> i32;
+    fn cuMemFree_v2(Address) -> i32;
+    fn cuLaunchKernel(Handle, u32, u32, u32, u32, u32, u32, u32, Handle, *mut *mut c_void, *mut *mut c_void) -> i32;
+    fn cuStreamBeginCapture_v2(Handle, i32) -> i32;
+    fn cuStreamEndCapture(Handle, *mut Handle) -> i32;
+    fn cuGraphInstantiateWithFlags(*mut Handle, Handle, u64) -> i32;
+    fn cuGraphGetNodes(Handle, *mut Handle, *mut usize) -> i32;
+    fn cuGraphLaunch(Handle, Handle) -> i32;
+    fn cuGraphExecKernelNodeSetParams_v2(Handle, Handle, *const NodeParams) -> i32;
+    fn cuGraphExecDestroy(Handle) -> i32;
+    fn cuGraphDestroy(Handle) -> i32;
+}
+
+/// Whether there is CUDA for a device. Where there should be and is not, says why.
+fn is_there(device: &Device) -> bool {
+    if device.caps().platform != "NVIDIA CUDA" {
+        return false;
+    }
+    match functions() {
+        Ok(_) => true,
+        Err(error) => {
+            println!("no rows of CUDA: {error}");
+            false
+        }
+    }
+}
+
+/// A kernel of an OpenCL program, in CUDA's hands.
+struct Cuda {
+    functions: &'static Functions,
+    context: Handle,
+    module: Handle,
+    function: Handle,
+    stream: Handle,
+    memory: Vec<Address>,
+    /// Behind the memory.
+    number: Option<u32>,
+}
+
+impl Cuda {
+    fn new(program: &Program, device: &Device, kernel: &CStr, memory: usize, number: bool) -> Result<Self, Failure> {
+        let functions = functions()?;
+        let text = CString::new(program.binary(device)?.split(|byte| *byte == 0).next().unwrap_or_default())?;
+        let (mut ordinal, null) = (0, ptr::null_mut());
+        let mut cuda = Self {
+            functions,
+            context: null,
+            module: null,
+            function: null,
+            stream: null,
+            memory: Vec::new(),
+            number: number.then_some(1),
+        };
+        // SAFETY: places to write to, text that ends with zero, and a context that is never released.
+        unsafe {
+            check("cuInit", (functions.cuInit)(0))?;
+            check("cuDeviceGet", (functions.cuDeviceGet)(&raw mut ordinal, 0))?;
+            let retained = (functions.cuDevicePrimaryCtxRetain)(&raw mut cuda.context, ordinal);
+            check("cuDevicePrimaryCtxRetain", retained)?;
+            check("cuCtxSetCurrent", (functions.cuCtxSetCurrent)(cuda.context))?;
+            check("cuModuleLoadData", (functions.cuModuleLoadData)(&raw mut cuda.module, text.as_ptr().cast()))?;
+            let found = (functions.cuModuleGetFunction)(&raw mut cuda.function, cuda.module, kernel.as_ptr());
+            check("cuModuleGetFunction", found)?;
+            check("cuStreamCreate", (functions.cuStreamCreate)(&raw mut cuda.stream, 0))?;
+            for _ in 0..memory {
+                let mut address = 0;
+                check("cuMemAlloc", (functions.cuMemAlloc_v2)(&raw mut address, 4096))?;
+                cuda.memory.push(address);
+            }
+        }
+        Ok(cuda)
+    }
+
+    /// Calls something with the places of the parameters.
+    fn with_params<R>(&self, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
+        let memory = self.memory.iter().map(|address| ptr::from_ref(address).cast_mut().cast());
+        let number = self.number.iter().map(|number| ptr::from_ref(number).cast_mut().cast());
+        let mut params: Vec<*mut c_void> = memory.chain(number).collect();
+        call(params.as_mut_ptr())
+    }
+
+    fn launch(&self, count: usize) -> Result<(), Failure> {
+        let (launch, none) = (self.functions.cuLaunchKernel, ptr::null_mut());
+        self.with_params(|params| {
+            (0..count).try_for_each(|_| {
+                // SAFETY: a live kernel, and as many parameters as it has.
+                check("cuLaunchKernel", unsafe {
+                    launch(self.function, 1, 1, 1, 1, 1, 1, 0, self.stream, params, none)
+                })
+            })
+        })
+    }
+
+    fn finish(&self) -> Result<(), Failure> {
+        // SAFETY: a live stream.
+        check("cuStreamSynchronize", unsafe { (self.functions.cuStreamSynchronize)(self.stream) })
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        let functions = self.functions;
+        // SAFETY: what was made, given back once; null is refused.
+        unsafe {
+            for address in self.memory.drain(..) {
+                (functions.cuMemFree_v2)(address);
+            }
+            (functions.cuStreamDestroy_v2)(self.stream);
+            (functions.cuModuleUnload)(self.module);
+        }
+    }
+}
+
+/// A captured chain of launches.
+struct CudaGraph {
+    cuda: Cuda,
+    graph: Handle,
+    executable: Handle,
+    nodes: Vec<Handle>,
+    times: Times,
+}
+
+impl CudaGraph {
+    fn new(cuda: Cuda, len: usize) -> Result<Self, Failure> {
+        let (functions, null) = (cuda.functions, ptr::null_mut());
+        let mut this = Self { cuda, graph: null, executable: null, nodes: vec![null; len], times: Times::default() };
+        let ((), record) = timed(|| {
+            // SAFETY: a live stream, captured by this thread (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
+            check("cuStreamBeginCapture", unsafe { (functions.cuStreamBeginCapture_v2)(this.cuda.stream, 1) })?;
+            this.cuda.launch(len)?;
+            // SAFETY: as above.
+            check("cuStreamEndCapture", unsafe {
+                (functions.cuStreamEndCapture)(this.cuda.stream, &raw mut this.graph)
+            })
+        })?;
+        let ((), finalize) = timed(|| {
+            // SAFETY: a live graph.
+            check("cuGraphInstantiate", unsafe {
+                (functions.cuGraphInstantiateWithFlags)(&raw mut this.executable, this.graph, 0)
+            })
+        })?;
+        let mut count = len;
+        // SAFETY: room for as many nodes as told.
+        check("cuGraphGetNodes", unsafe {
+            (functions.cuGraphGetNodes)(this.graph, this.nodes.as_mut_ptr(), &raw mut count)
+        })?;
+        this.times = Times { record: Some(record), finalize: Some(finalize), ..Times::default() };
+        Ok(this)
+    }
+
+    fn launch(&self) -> Result<(), Failure> {
+        // SAFETY: live objects.
+        check("cuGraphLaunch", unsafe { (self.cuda.functions.cuGraphLaunch)(self.executable, self.cuda.stream) })
+    }
+
+    /// Gives nodes another number.
+    fn set_number(&mut self, places: &[usize], number: u32) -> Result<(), Failure> {
+        self.cuda.number = Some(number);
+        let set = self.cuda.functions.cuGraphExecKernelNodeSetParams_v2;
+        self.cuda.with_params(|params| {
+            let params = NodeParams {
+                function: self.cuda.function,
+                grid: [1; 3],
+                block: [1; 3],
+                shared_bytes: 0,
+                params,
+                extra: ptr::null_mut(),
+                kernel: ptr::null_mut(),
+                context: ptr::null_mut(),
+            };
+            places.iter().try_for_each(|place| {
+                // SAFETY: a live executable graph, and a node of the graph that it was made of.
+                check("cuGraphExecKernelNodeSetParams", unsafe {
+                    set(self.executable, self.nodes[*place], &raw const params)
+                })
+            })
+        })
+    }
+}
+
+impl Drop for CudaGraph {
+    fn drop(&mut self) {
+        // SAFETY: what was made, given back once; null is refused.
+        unsafe {
+            (self.cuda.functions.cuGraphExecDestroy)(self.executable);
+            (self.cuda.functions.cuGraphDestroy)(self.graph);
+        }
+    }
+}
+
+/// A chain of `len` launches of a kernel with so many pointers, by a stream and as a graph. None where there is no CUDA.
+pub fn chain<'a>(
+    program: &Program,
+    device: &Device,
+    kernel: &CStr,
+    memory: usize,
+    len: usize,
+) -> Result<Vec<Way<'a>>, Failure> {
+    if !is_there(device) {
+        return Ok(Vec::new());
+    }
+    let stream = std::rc::Rc::new(Cuda::new(program, device, kernel, memory, false)?);
+    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(program, device, kernel, memory, false)?, len)?);
+    let (same, same_graph, once) = (std::rc::Rc::clone(&stream), std::rc::Rc::clone(&graph), graph.times);
+    let by_stream = submission("cuda_stream", move || same.launch(len), move || stream.finish());
+    let mut by_graph = submission("cuda_graph", move || same_graph.launch(), move || graph.cuda.finish());
+    let mut run = by_graph.run;
+    by_graph.run = Box::new(move || Ok(Times { record: once.record, finalize: once.finalize, ..run()? }));
+    Ok(vec![by_stream, by_graph])
+}
+
+/// Other numbers for nodes of a graph of kernels of two pointers and a number. None where there is no CUDA.
+pub fn update<'a>(
+    program: &Program,
+    device: &Device,
+    len: usize,
+    places: Vec<usize>,
+    what: What,
+) -> Result<Option<Way<'a>>, Failure> {
+    if !is_there(device) {
+        return Ok(None);
+    }
+    let mut graph = CudaGraph::new(Cuda::new(program, device, c"scale", 2, true)?, len)?;
+    let mut number = 0;
+    let run = move || {
+        number += 1;
+        let ((), total) = timed(|| match what {
+            What::One => (0..REPEATED as u32).try_for_each(|at| graph.set_number(&places, number + at)),
+            What::Some(_) => graph.set_number(&places, number),
+        })?;
+        Ok(Times { update: Some(total), total, ..Times::default() })
+    };
+    Ok(Some(Way { variant: "cuda_graph", run: Box::new(run) }))
+}

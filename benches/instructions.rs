@@ -1,0 +1,166 @@
+//! What clgraph executes itself, for `./ci/instructions` to count: this prints a name before each piece of work that it does
+//! within [`counted`].
+
+use std::error::Error;
+use std::hint::black_box;
+
+use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Program, Queue};
+
+type Failure = Box<dyn Error>;
+
+const SOURCE: &str = "
+    kernel void nothing(void) {}
+    kernel void scale(global const uint *from, global uint *into, uint by) { into[0] = from[0] * by; }
+    kernel void add(global uint *dest, global const uint *src) { dest[get_global_id(0)] += src[get_global_id(0)]; }";
+
+/// Of this, and of nothing else, the instructions are counted.
+#[inline(never)]
+fn counted<T>(name: &str, work: impl FnOnce() -> clgraph::Result<T>) -> Result<T, Failure> {
+    println!("{name}");
+    Ok(collected(work)?)
+}
+
+#[inline(never)]
+fn collected<T>(work: impl FnOnce() -> clgraph::Result<T>) -> clgraph::Result<T> {
+    black_box(work())
+}
+
+struct Made {
+    graph: Graph,
+    /// Those that count, and those that scale.
+    adding: Vec<Node>,
+    scaling: Vec<Node>,
+    number: Parameter<u32>,
+    memory: [Parameter<Buffer<u32>>; 2],
+}
+
+struct Setting {
+    queue: Queue,
+    nothing: Kernel,
+    scale: Kernel,
+    add: Kernel,
+    buffers: [Buffer<u32>; 4],
+}
+
+impl Setting {
+    fn new() -> Result<Self, Failure> {
+        let queue = Queue::new(&clgraph::best_device()?)?;
+        let program = Program::from_source(&queue, SOURCE)?;
+        let buffer = || Buffer::new(&queue, 64);
+        Ok(Self {
+            nothing: program.kernel("nothing")?,
+            scale: program.kernel("scale")?,
+            add: program.kernel("add")?,
+            buffers: [buffer()?, buffer()?, buffer()?, buffer()?],
+            queue,
+        })
+    }
+
+    /// Kernels of two buffers and a number, in chains.
+    fn chains(&self, len: usize, chains: usize) -> clgraph::Result<Graph> {
+        let graph = Graph::new(&self.queue)?;
+        for at in 0..len {
+            let (from, into) = (&self.buffers[2 * (at % chains)], &self.buffers[2 * (at % chains) + 1]);
+            // SAFETY: its one work-item touches the first elements.
+            unsafe { graph.kernel(&self.scale).read(from).read_write(into).arg(at as u32).range(1).add()? };
+        }
+        Ok(graph)
+    }
+
+    fn record(&self, len: usize) -> clgraph::Result<Graph> {
+        let graph = Graph::new(&self.queue)?;
+        graph.record(&self.queue, || {
+            let mut launch = clgraph::ExecuteKernel::new(&self.scale);
+            for at in 0..len {
+                launch
+                    .set_arg(&self.buffers[0])
+                    .set_arg(&self.buffers[1])
+                    .set_arg(&(at as u32))
+                    .set_global_work_size(1);
+                // SAFETY: as above.
+                unsafe { launch.enqueue_nd_range(&self.queue)? };
+            }
+            Ok(())
+        })?;
+        Ok(graph)
+    }
+
+    /// Kernels `dest += src`, of which everything is a parameter, as one chain, or in turn with a chain that has a number.
+    fn parameters(&self, len: usize, chains: usize) -> Result<Made, Failure> {
+        let graph = Graph::new(&self.queue)?;
+        let memory = [0, 1].map(|at| Parameter::buffer(&self.buffers[at]));
+        let number = Parameter::any(1);
+        let (mut adding, mut scaling) = (Vec::new(), Vec::new());
+        for at in 0..len {
+            if at % chains == 0 {
+                let [dest, src] = &memory;
+                let node = graph.kernel(&self.add).read_write(dest).read(src).range(64).range_up_to(64);
+                // SAFETY: a work-item touches its own elements.
+                adding.push(unsafe { node.add()? });
+            } else {
+                let [.., other, last] = &self.buffers;
+                let node = graph.kernel(&self.scale).read(other).read_write(last).arg(&number).range(1);
+                // SAFETY: its one work-item touches the first elements.
+                scaling.push(unsafe { node.add()? });
+            }
+        }
+        Ok(Made { graph, adding, scaling, number, memory })
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    let setting = Setting::new()?;
+    let replay = || Finalize::new().path(Path::Replay);
+    for len in [1_000, 10_000] {
+        let graph = counted(&format!("build, {len} nodes"), || setting.chains(len, 1))?;
+        let executable = counted(&format!("finalize, {len} nodes"), || graph.finalize(replay()))?;
+        counted(&format!("drop, {len} nodes"), move || {
+            drop((graph, executable));
+            Ok(())
+        })?;
+    }
+    let graph = counted("record, 1000 nodes", || setting.record(1_000))?;
+    counted("finalize what was recorded, 1000 nodes", || graph.finalize(replay()))?;
+    let wide = setting.chains(1_000, 2)?;
+    counted("finalize two chains, 1000 nodes", || wide.finalize(replay()))?;
+    // Empty kernels: valgrind does not know all instructions that a driver may use in others.
+    let empty = Graph::new(&setting.queue)?;
+    for _ in 0..1_000 {
+        // SAFETY: it does nothing.
+        unsafe { empty.kernel(&setting.nothing).range(1).add()? };
+    }
+    let executable = empty.finalize(replay())?;
+    executable.submit(&setting.queue)?.wait()?;
+    let run = counted("submit, 1000 nodes", || executable.submit(&setting.queue))?;
+    run.wait()?;
+
+    for (name, chains) in [("one chain", 1), ("two chains", 2)] {
+        let made = setting.parameters(1_000, chains)?;
+        let executable = made.graph.finalize(replay().updatable())?;
+        // The first looks at the whole graph, and gives each launch a kernel object of its own.
+        change_memory(&setting, &made, &executable, 0)?;
+        let count = made.adding.len();
+        counted(&format!("update memory and range, {name}, {count} nodes"), || {
+            change_memory(&setting, &made, &executable, 1)
+        })?;
+        if !made.scaling.is_empty() {
+            made.number.set(2)?;
+            executable.update(&made.scaling)?;
+            made.number.set(3)?;
+            counted(&format!("update a number, {} nodes", made.scaling.len()), || executable.update(&made.scaling))?;
+            made.number.set(4)?;
+            counted("update a number, 1 node", || executable.update(&made.scaling[0]))?;
+        }
+    }
+    Ok(())
+}
+
+fn change_memory(setting: &Setting, made: &Made, executable: &Executable, turn: usize) -> clgraph::Result<()> {
+    let [dest, src] = &made.memory;
+    dest.set(&setting.buffers[1 - turn])?;
+    src.set(&setting.buffers[turn])?;
+    for node in &made.adding {
+        made.graph.set_nd_range(*node, [64, 32][turn])?;
+    }
+    executable.update(&made.adding)
+}
