@@ -4,13 +4,19 @@
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
 
-use clgraph::{Device, Program};
+use clgraph::{Device, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{check, library};
 use crate::rounds::{Times, Way, timed};
 use crate::scenarios::submission;
 use crate::updates::{REPEATED, What};
+
+/// As in `kernels-cl/tests.cl`: of a program with printing and images there is no PTX that CUDA takes.
+const SCALE: &str = "kernel void scale(global const uint *in, global uint *out, uint by) {
+    size_t i = get_global_id(0);
+    out[i] = in[i] * 3u + by;
+}";
 
 type Handle = *mut c_void;
 /// `CUdeviceptr`.
@@ -81,9 +87,10 @@ struct Cuda {
 }
 
 impl Cuda {
-    fn new(program: &Program, device: &Device, kernel: &CStr, memory: usize, number: bool) -> Result<Self, Failure> {
+    fn new(queue: &Queue, source: &str, kernel: &CStr, memory: usize, number: bool) -> Result<Self, Failure> {
         let functions = functions()?;
-        let text = CString::new(program.binary(device)?.split(|byte| *byte == 0).next().unwrap_or_default())?;
+        let binary = Program::from_source(queue, source)?.binary(queue.device())?;
+        let text = CString::new(binary.split(|byte| *byte == 0).next().unwrap_or_default())?;
         let (mut ordinal, null) = (0, ptr::null_mut());
         let mut cuda = Self {
             functions,
@@ -233,17 +240,17 @@ impl Drop for CudaGraph {
 
 /// A chain of `len` launches of a kernel with so many pointers, by a stream and as a graph. None where there is no CUDA.
 pub fn chain<'a>(
-    program: &Program,
-    device: &Device,
+    queue: &Queue,
+    source: &str,
     kernel: &CStr,
     memory: usize,
     len: usize,
 ) -> Result<Vec<Way<'a>>, Failure> {
-    if !is_there(device) {
+    if !is_there(queue.device()) {
         return Ok(Vec::new());
     }
-    let stream = std::rc::Rc::new(Cuda::new(program, device, kernel, memory, false)?);
-    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(program, device, kernel, memory, false)?, len)?);
+    let stream = std::rc::Rc::new(Cuda::new(queue, source, kernel, memory, false)?);
+    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(queue, source, kernel, memory, false)?, len)?);
     let (same, same_graph, once) = (std::rc::Rc::clone(&stream), std::rc::Rc::clone(&graph), graph.times);
     let by_stream = submission("cuda_stream", move || same.launch(len), move || stream.finish());
     let mut by_graph = submission("cuda_graph", move || same_graph.launch(), move || graph.cuda.finish());
@@ -253,17 +260,11 @@ pub fn chain<'a>(
 }
 
 /// Other numbers for nodes of a graph of kernels of two pointers and a number. None where there is no CUDA.
-pub fn update<'a>(
-    program: &Program,
-    device: &Device,
-    len: usize,
-    places: Vec<usize>,
-    what: What,
-) -> Result<Option<Way<'a>>, Failure> {
-    if !is_there(device) {
+pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> Result<Option<Way<'a>>, Failure> {
+    if !is_there(queue.device()) {
         return Ok(None);
     }
-    let mut graph = CudaGraph::new(Cuda::new(program, device, c"scale", 2, true)?, len)?;
+    let mut graph = CudaGraph::new(Cuda::new(queue, SCALE, c"scale", 2, true)?, len)?;
     let mut number = 0;
     let run = move || {
         number += 1;

@@ -95,13 +95,12 @@ pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Resul
     Ok(ways)
 }
 
-/// A kernel that adds to one number.
-pub fn tick(queue: &Queue) -> Result<Kernel, Failure> {
-    Ok(Program::from_source(queue, "kernel void tick(global uint *d) { *d += 1; }")?.kernel("tick")?)
-}
+/// Adds to one number.
+pub const TICK: &str = "kernel void tick(global uint *d) { *d += 1; }";
 
-/// A chain of it, as the layers of a decoder are.
-pub fn decoder<'a>(queue: &'a Queue, tick: &Kernel, len: usize) -> Result<Vec<Way<'a>>, Failure> {
+/// A chain of launches that add to one number, as the layers of a decoder are.
+pub fn decoder(queue: &Queue, len: usize) -> Result<Vec<Way<'_>>, Failure> {
+    let tick = &Program::from_source(queue, TICK)?.kernel("tick")?;
     let total = Buffer::from_slice(queue, &[0_u32])?;
     let kernels = std::rc::Rc::new(Kernels::with_args(tick, &[vec![Arg::Memory(total.raw())]])?);
     let plain = move || (0..len).try_for_each(|_| raw::enqueue_over(queue, kernels.iter(), 1));

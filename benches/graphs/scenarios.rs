@@ -22,6 +22,7 @@ use crate::results::Results;
 use crate::rounds::{Effort, Times, Way, interleave, timed};
 use crate::updates::{Chain, What};
 
+const NOTHING: &str = include_str!("../../kernels-cl/nothing.cl");
 const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_str!("../../kernels-cl/nothing.cl"));
 
 /// A single command buffer of more commands is not recorded: some drivers need a square of time for it.
@@ -122,7 +123,7 @@ impl Scenario {
             Self::Submit => {
                 for n in [1, 4, 10, 32, 100, 256, 929, 5_605, 20_000].into_iter().filter(|n| *n <= largest) {
                     let mut measured = interleave(setting.submit(n)?, effort, n)?;
-                    let cuda = cuda::chain(setting.nothing.program(), device, c"nothing", 0, n)?;
+                    let cuda = cuda::chain(&setting.queue, NOTHING, c"nothing", 0, n)?;
                     // Not in turn with the others: a GPU takes its time to go from OpenCL's context to CUDA's.
                     measured.extend(interleave(cuda, effort, n)?);
                     results.add(driver, "submit", n, &measured);
@@ -243,9 +244,9 @@ impl Scenario {
             }
             Self::Decoder => {
                 let layers = if effort == Effort::Quick { 10 } else { 95 };
-                let (tick, len) = (loads::tick(&setting.queue)?, layers * 59);
-                let mut measured = interleave(loads::decoder(&setting.queue, &tick, len)?, effort, len)?;
-                measured.extend(interleave(cuda::chain(tick.program(), device, c"tick", 1, len)?, effort, len)?);
+                let len = layers * 59;
+                let mut measured = interleave(loads::decoder(&setting.queue, len)?, effort, len)?;
+                measured.extend(interleave(cuda::chain(&setting.queue, loads::TICK, c"tick", 1, len)?, effort, len)?);
                 results.add(driver, "decoder", len, &measured);
             }
             Self::Cold => results.add(driver, "cold", 1, &interleave(cold::ways(driver)?, Effort::Quick, 1)?),

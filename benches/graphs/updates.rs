@@ -114,8 +114,7 @@ impl Chain<'_> {
                 }),
             ));
         }
-        let device = self.queue.device();
-        ways.extend(cuda::update(self.kernel.program(), device, self.len, self.chosen(what), what)?);
+        ways.extend(cuda::update(self.queue, self.len, self.chosen(what), what)?);
         for (variant, path) in [("replay", Path::Replay), ("native", Path::Native)] {
             let made = self.make(path)?;
             let chosen = self.chosen(what);
