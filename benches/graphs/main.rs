@@ -8,11 +8,11 @@
 //! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
 //! - `bounds.rs`: how good it has to be.
-//! - `cold.rs`: the start of a process.
+//! - `children.rs`: what only a process of its own can tell.
 //! - `results.rs`: the table, `target/bench/results.json`, and what was measured last of each scenario; `plots.rs`: its pictures.
 
 mod bounds;
-mod cold;
+mod children;
 mod cuda;
 mod globals;
 mod host_tasks;
@@ -54,9 +54,9 @@ struct Arguments {
     /// `loop_again`
     #[arg(long)]
     check: bool,
-    /// What a child of the scenario `cold` does
+    /// What a child does that this program starts
     #[arg(long, hide = true)]
-    cold: Option<String>,
+    child: Option<String>,
     /// Given by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
@@ -84,8 +84,8 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         let names: Vec<String> = all.iter().map(|device| driver_name(device.caps())).collect();
         return Err(format!("no driver of that name: there are {}", names.join(", ")).into());
     }
-    if let Some(variant) = &arguments.cold {
-        return cold::child(variant, devices[0]);
+    if let Some(work) = &arguments.child {
+        return children::work(work, devices[0]);
     }
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
     let mut results = Results::new();

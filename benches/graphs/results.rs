@@ -38,6 +38,9 @@ pub struct Row {
     update_us: Option<f64>,
     total_p10_us: Option<f64>,
     total_p90_us: Option<f64>,
+    /// Bytes of memory that the process has more.
+    #[serde(default)]
+    resident_bytes_a_node: Option<f64>,
     /// The median of per-round ratios to `loop`.
     ratio_to_loop: Option<f64>,
     /// Rounds that were counted.
@@ -93,8 +96,19 @@ impl Results {
             let on = if queue == "in-order" { String::new() } else { format!(", on a queue that is {queue}") };
             println!("\n{scenario}{on} (us for the whole graph: medians; ratios: medians over rounds)");
             println!(
-                "{:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}",
-                "nodes", "variant", "record", "finalize", "submit", "total", "p10", "p90", "to loop", "rounds"
+                "{:>7} {:<13} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7} {:>7}",
+                "nodes",
+                "variant",
+                "record",
+                "finalize",
+                "update",
+                "submit",
+                "total",
+                "p10",
+                "p90",
+                "to loop",
+                "rounds",
+                "B/node"
             );
         }
         for way in measured {
@@ -112,6 +126,7 @@ impl Results {
                 update_us: way.phase(50, |times| times.update),
                 total_p10_us: total(10),
                 total_p90_us: total(90),
+                resident_bytes_a_node: way.resident().map(|bytes| bytes / n as f64),
                 ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),
                 rounds: way.rounds.len(),
                 verdict: bounds::verdict(way, n, measured)
@@ -119,16 +134,18 @@ impl Results {
             };
             let us = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
             println!(
-                "{n:>7} {:<15} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7}  {}",
+                "{n:>7} {:<13} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7} {:>7}  {}",
                 row.variant,
                 us(row.record_us),
                 us(row.finalize_us),
+                us(row.update_us),
                 us(row.submit_us),
                 us(row.total_us),
                 us(row.total_p10_us),
                 us(row.total_p90_us),
                 row.ratio_to_loop.map_or("-".to_owned(), |ratio| format!("{ratio:.3}")),
                 row.rounds,
+                row.resident_bytes_a_node.map_or("-".to_owned(), |bytes| format!("{bytes:.0}")),
                 row.verdict.as_ref().map_or(String::new(), ToString::to_string)
             );
             self.rows.push(row);

@@ -39,6 +39,8 @@ pub struct Times {
     pub submit: Option<Duration>,
     pub update: Option<Duration>,
     pub total: Duration,
+    /// Bytes that the process has more.
+    pub resident: Option<usize>,
     /// Whether the way has not settled yet.
     pub trying: bool,
 }
@@ -97,7 +99,7 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
 }
 
 /// Bytes of memory that the process has, where the system tells.
-fn resident() -> usize {
+pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }
@@ -118,6 +120,11 @@ impl Measured {
     /// A percentile of a phase in microseconds, if the way has the phase.
     pub fn phase(&self, percent: usize, phase: impl Fn(&Times) -> Option<Duration>) -> Option<f64> {
         percentile(self.rounds.iter().filter_map(phase).map(us).collect(), percent)
+    }
+
+    /// The median of the bytes by which the process grew.
+    pub fn resident(&self) -> Option<f64> {
+        percentile(self.rounds.iter().filter_map(|round| round.resident).map(|bytes| bytes as f64).collect(), 50)
     }
 
     /// The median of the ratios of this way's rounds to the same rounds of another.

@@ -9,7 +9,7 @@ use clgraph::{
 };
 
 use crate::Failure;
-use crate::cold;
+use crate::children;
 use crate::cuda;
 use crate::globals;
 use crate::host_tasks;
@@ -74,6 +74,9 @@ pub enum Scenario {
     Decoder,
     /// From the start of a process to its first result
     Cold,
+    /// All of the life of a chain of kernels with arguments of their own, in a process each: made, submitted once, waited for and
+    /// dropped; and the memory that it takes
+    Life,
     /// A chain of empty kernels, and when each of them ran: by events by hand (`loop`), and of an executable that profiles; and a
     /// loop that learns nothing
     Profiled,
@@ -249,7 +252,12 @@ impl Scenario {
                 measured.extend(interleave(cuda::chain(&setting.queue, loads::TICK, c"tick", 1, len)?, effort, len)?);
                 results.add(driver, "decoder", len, &measured);
             }
-            Self::Cold => results.add(driver, "cold", 1, &interleave(cold::ways(driver)?, Effort::Quick, 1)?),
+            Self::Cold => results.add(driver, "cold", 1, &interleave(children::cold_starts(driver), Effort::Quick, 1)?),
+            Self::Life => {
+                for n in [1_000, 10_000, 100_000].into_iter().filter(|n| *n <= largest) {
+                    results.add(driver, "life", n, &interleave(children::lives(driver, n), Effort::Quick, n)?);
+                }
+            }
             Self::Profiled => {
                 for n in [100, 1_000] {
                     results.add(driver, "profiled", n, &interleave(profiles::ways(&setting.queue, n)?, effort, n)?);

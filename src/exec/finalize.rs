@@ -208,6 +208,9 @@ impl Graph {
         let mut state = self.lock();
         let refreshed = state.refresh_all(&self.target());
         let dropped = state.dropped();
+        if let Some(tables) = Arc::get_mut(&mut state.tables) {
+            tables.ir.shrink();
+        }
         let tables = Arc::clone(&state.tables);
         drop(state);
         drop(dropped);

@@ -431,6 +431,17 @@ impl Mark {
 }
 
 impl Ir {
+    /// Gives back the room for nodes that are not there: tables that grow have up to twice what they need.
+    pub(crate) fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.accesses.shrink_to_fit();
+        self.args.shrink_to_fit();
+        self.bytes.shrink_to_fit();
+        if let Some(topology) = Arc::get_mut(&mut self.topology) {
+            topology.shrink();
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -28,6 +28,12 @@ const NO_LEAF: u32 = u32::MAX;
 pub(crate) struct WouldCycle(pub(crate) Vec<NodeId>);
 
 impl Topology {
+    pub(crate) fn shrink(&mut self) {
+        self.graph.shrink_to_fit();
+        self.leaves.shrink_to_fit();
+        self.leaf_at.shrink_to_fit();
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.graph.node_count()
     }
