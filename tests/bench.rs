@@ -11,6 +11,8 @@ mod plots;
 mod results;
 #[path = "../benches/graphs/rounds.rs"]
 mod rounds;
+#[path = "../benches/graphs/tables.rs"]
+mod tables;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
@@ -54,7 +56,7 @@ fn the_file_has_every_field_of_every_row() {
     let expected = json!({
         "driver": "intel", "scenario": "submit", "n": 4, "queue": "in-order", "variant": "native",
         "record_us": null, "finalize_us": null, "submit_us": 120.0, "total_us": 240.0, "update_us": null,
-        "total_p10_us": 110.0, "total_p90_us": 240.0, "ratio_to_loop": 1.1, "rounds": 3, "verdict": null,
+        "total_p10_us": 110.0, "total_p90_us": 240.0, "resident_bytes_a_node": null, "ratio_to_loop": 1.1, "rounds": 3, "verdict": null,
     });
     assert_eq!((rows.len(), &rows[1]), (2, &expected));
     assert_eq!(rows[0]["ratio_to_loop"], 1.0);
@@ -137,4 +139,14 @@ fn the_last_rows_of_each_scenario_and_driver_are_kept_and_drawn() {
         assert!(plot.contains(text), "{text} is in the plot");
     }
     assert!(!folder.join("plots/large.svg").exists(), "one size is no line");
+    let tables = std::fs::read_to_string(folder.join("latest.md")).unwrap();
+    for line in [
+        "## submit, in-order queue",
+        "| driver | 1 | 10 | 100 | 1000 |",
+        "| first | 0.50 (0.50) | 0.50 (0.50) | - | 0.50 (0.50) |",
+        "| second | 0.50 (0.50) | 0.50 (0.50) | 0.50 (0.50) | - |",
+        "## submit, in-order queue, the host's time",
+    ] {
+        assert!(tables.contains(&format!("{line}\n")), "{line} is in\n{tables}");
+    }
 }

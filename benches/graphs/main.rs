@@ -9,7 +9,7 @@
 //!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
 //! - `bounds.rs`: how good it has to be.
 //! - `children.rs`: what only a process of its own can tell.
-//! - `results.rs`: the table, `target/bench/results.json`, and what was measured last of each scenario; `plots.rs`: its pictures.
+//! - `results.rs`: the table, `target/bench/results.json`, and what was measured last of each scenario; `plots.rs`: its pictures, `tables.rs`: its tables.
 
 mod bounds;
 mod children;
@@ -25,6 +25,7 @@ mod raw;
 mod results;
 mod rounds;
 mod scenarios;
+mod tables;
 mod updates;
 
 use std::error::Error;

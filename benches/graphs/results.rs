@@ -11,6 +11,7 @@ use crate::Failure;
 use crate::bounds::{self, Verdict};
 use crate::plots;
 use crate::rounds::Measured;
+use crate::tables;
 
 /// Everything that a run has measured.
 #[derive(Serialize)]
@@ -25,14 +26,14 @@ pub struct Results {
 /// What the scenario `submit` prepares is made and timed once.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct Row {
-    driver: String,
-    scenario: Cow<'static, str>,
-    n: usize,
-    queue: Cow<'static, str>,
-    variant: Cow<'static, str>,
+    pub driver: String,
+    pub scenario: Cow<'static, str>,
+    pub n: usize,
+    pub queue: Cow<'static, str>,
+    pub variant: Cow<'static, str>,
     record_us: Option<f64>,
     finalize_us: Option<f64>,
-    submit_us: Option<f64>,
+    pub submit_us: Option<f64>,
     total_us: Option<f64>,
     /// Where a round is an update, which is the total then.
     update_us: Option<f64>,
@@ -42,7 +43,7 @@ pub struct Row {
     #[serde(default)]
     resident_bytes_a_node: Option<f64>,
     /// The median of per-round ratios to `loop`.
-    ratio_to_loop: Option<f64>,
+    pub ratio_to_loop: Option<f64>,
     /// Rounds that were counted.
     rounds: usize,
     /// Where there is a bound: what came of it.
@@ -57,6 +58,15 @@ pub struct Point<'a> {
     pub variant: &'a str,
     pub n: usize,
     pub us_a_node: f64,
+}
+
+/// A row beside those of other runs.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    date: String,
+    machine: String,
+    #[serde(flatten)]
+    row: Row,
 }
 
 impl Row {
@@ -173,12 +183,15 @@ impl Results {
     /// Keeps the rows beside the last ones of other scenarios and drivers, and draws them all.
     pub fn keep(&self, folder: &Path) -> Result<(), Failure> {
         let file = folder.join("latest.json");
-        let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Vec<Row>>(&text).ok());
+        let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Vec<Kept>>(&text).ok());
         let is_new =
             |row: &Row| self.rows.iter().any(|new| (&new.driver, &new.scenario) == (&row.driver, &row.scenario));
-        let mut rows: Vec<Row> = known.unwrap_or_default().into_iter().filter(|row| !is_new(row)).collect();
-        rows.extend(self.rows.iter().cloned());
-        fs::write(&file, serde_json::to_string_pretty(&rows)?)?;
+        let mut kept: Vec<Kept> = known.unwrap_or_default().into_iter().filter(|kept| !is_new(&kept.row)).collect();
+        let new = |row: &Row| Kept { date: self.date.clone(), machine: self.machine.clone(), row: row.clone() };
+        kept.extend(self.rows.iter().map(new));
+        fs::write(&file, serde_json::to_string_pretty(&kept)?)?;
+        let rows: Vec<Row> = kept.into_iter().map(|kept| kept.row).collect();
+        tables::write(&rows, &folder.join("latest.md"))?;
         for plot in plots::draw(&rows, &folder.join("plots"))? {
             println!("drawn: {}", plot.display());
         }
