@@ -32,6 +32,12 @@ pub(crate) fn gate_pays(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
+/// Whether transfers of the host's memory behind a user event return at once, as they should: tried with gated submissions of all
+/// kinds.
+pub(crate) fn takes_bytes_behind_gates(caps: &Caps) -> bool {
+    driver(caps) != Driver::Other || ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
+}
+
 /// Whether command buffers may be changed while they run: what is enqueued keeps the values of before. Probed on Intel's CPU
 /// runtime with gated, running and pipelined submissions. PoCL refuses; of others nothing is known.
 pub(crate) fn keeps_enqueued(caps: &Caps) -> bool {

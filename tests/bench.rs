@@ -135,7 +135,7 @@ fn the_last_rows_of_each_scenario_and_driver_are_kept_and_drawn() {
     assert_eq!((of("first").len(), of("second").len()), (10, 10));
     assert!(of("first").iter().all(|row| row["n"] != 100 || row["scenario"] == "large"), "the older rows are gone");
     let plot = std::fs::read_to_string(folder.join("plots/submit.svg")).unwrap();
-    for text in ["first loop", "first auto", "second loop", "second auto"] {
+    for text in ["first", "second", "loop by hand", "clgraph, automatic"] {
         assert!(plot.contains(text), "{text} is in the plot");
     }
     assert!(!folder.join("plots/large.svg").exists(), "one size is no line");

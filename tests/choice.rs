@@ -286,6 +286,43 @@ fn a_file_that_is_something_else_is_left_alone() {
 }
 
 #[test]
+fn a_file_that_is_nearly_full_makes_room_for_the_new_and_loses_the_oldest() {
+    let bench = Bench::new();
+    let (graph, ..) = counter(&bench);
+    let file = folder("full").join("choices.json");
+    let entry = |day: usize| {
+        let (path, nanos) = ("replay", 1_000_000);
+        serde_json::json!({ "path": path, "commands_per_buffer": 0, "queues": 0, "host_nanos": nanos, "total_nanos": nanos, "day": day })
+    };
+    let graphs = |of: usize| (0..1_000).map(move |at| (format!("{at:016x}"), entry(of * 1_000 + at)));
+    let device = |of: usize| (format!("another driver {of}"), serde_json::Value::Object(graphs(of).collect()));
+    let devices: serde_json::Map<_, _> = (0..6).map(device).collect();
+    let content = serde_json::json!({ "clgraph_choices": 1, "devices": devices }).to_string();
+    assert!((700_000..1 << 20).contains(&content.len()), "{}", content.len());
+    std::fs::write(&file, &content).unwrap();
+    settle(&graph.finalize(Finalize::new().choices(&file)).unwrap(), &bench);
+    if is_pinned() {
+        return assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    }
+    let begin = std::time::Instant::now();
+    let text = loop {
+        assert!(begin.elapsed().as_secs() < 60, "it is never written");
+        let text = std::fs::read_to_string(&file).unwrap();
+        if text != content {
+            break text;
+        }
+        std::thread::yield_now();
+    };
+    let now: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let left = now["devices"].as_object().unwrap();
+    let count: usize = left.values().map(|graphs| graphs.as_object().unwrap().len()).sum();
+    assert_eq!((left.len(), count), (2, 1_000), "its own, and the newest of the others");
+    let newest = &left["another driver 5"];
+    assert!(newest["0000000000000000"].is_null() && !newest["00000000000003e7"].is_null());
+    assert_eq!(graph.finalize(Finalize::new().choices(&file)).unwrap().report().choice.state, ChoiceState::Settled);
+}
+
+#[test]
 fn a_choice_that_the_graph_does_not_have_is_not_taken() {
     let bench = Bench::new();
     let (graph, _, _) = counter(&bench);

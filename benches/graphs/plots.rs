@@ -1,98 +1,120 @@
-//! Plots of what was measured last: a picture of each scenario with several sizes, time of a node against their number.
+//! Plots of what was measured last: a picture of each scenario with several sizes, a panel for each driver, with the time of a node
+//! against their number.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::Failure;
 use crate::results::{Point, Row};
 
-const SIZE: (u32, u32) = (900, 520);
-/// Variants that are shown, if they are there, and how wide their lines are.
-const SHOWN: [(&str, u32); 6] =
-    [("loop", 1), ("gated_loop", 1), ("command_buffer", 1), ("queues", 1), ("replay", 2), ("auto", 4)];
+/// Of a panel.
+const SIZE: (u32, u32) = (380, 300);
+const COLUMNS: usize = 3;
+const TITLE: u32 = 36;
+const LEGEND: u32 = 36;
+/// Variants that are shown, if they are there: how they look, and what they are called.
+const SHOWN: [(&str, RGBColor, u32, &str); 10] = [
+    ("loop", RGBColor(120, 120, 120), 2, "loop by hand"),
+    ("gated_loop", RGBColor(86, 180, 233), 2, "gated loop by hand"),
+    ("command_buffer", RGBColor(204, 121, 167), 2, "one command buffer by hand"),
+    ("queues", RGBColor(0, 114, 178), 2, "several queues by hand"),
+    ("raw_mutable", RGBColor(204, 121, 167), 2, "mutable dispatch by hand"),
+    ("cuda_stream", RGBColor(170, 200, 120), 2, "CUDA stream"),
+    ("cuda_graph", RGBColor(0, 158, 115), 2, "CUDA Graph"),
+    ("native", RGBColor(240, 200, 60), 2, "clgraph, command buffers"),
+    ("replay", RGBColor(230, 159, 0), 2, "clgraph, replay"),
+    ("auto", RGBColor(213, 60, 0), 4, "clgraph, automatic"),
+];
 
 /// Draws the rows into a folder; gives the files.
 pub fn draw(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut scenarios: BTreeMap<&str, Vec<Point<'_>>> = BTreeMap::new();
+    let mut scenarios: BTreeMap<&str, BTreeMap<&str, Vec<Point<'_>>>> = BTreeMap::new();
     for point in rows.iter().filter_map(Row::point) {
-        scenarios.entry(point.scenario).or_default().push(point);
+        scenarios.entry(point.scenario).or_default().entry(point.driver).or_default().push(point);
     }
     fs::create_dir_all(folder)?;
     let mut files = Vec::new();
-    for (scenario, points) in scenarios {
-        let mut sizes: Vec<usize> = points.iter().map(|point| point.n).collect();
+    for (scenario, drivers) in scenarios {
+        let mut sizes: Vec<usize> = drivers.values().flatten().map(|point| point.n).collect();
         sizes.sort_unstable();
         sizes.dedup();
         if sizes.len() < 3 {
             continue;
         }
-        let file = folder.join(format!("{}.svg", scenario.replace(' ', "-")));
-        picture(scenario, &points, &file)?;
+        let words = scenario.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let file = folder.join(format!("{}.svg", words.collect::<Vec<_>>().join("-")));
+        picture(scenario, &drivers, &file).map_err(|error| format!("{}: {error}", file.display()))?;
         files.push(file);
     }
     Ok(files)
 }
 
-fn picture(scenario: &str, points: &[Point<'_>], file: &Path) -> Result<(), Failure> {
-    let fail = |error: &dyn std::fmt::Display| -> Failure { format!("{}: {error}", file.display()).into() };
-    let root = SVGBackend::new(file, SIZE).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| fail(&error))?;
+fn picture(scenario: &str, drivers: &BTreeMap<&str, Vec<Point<'_>>>, file: &Path) -> Result<(), Failure> {
+    let (columns, rows) = (drivers.len().min(COLUMNS), drivers.len().div_ceil(COLUMNS));
+    // Room for the legend, whose names are long.
+    let width = (SIZE.0 * columns as u32).max(2 * SIZE.0);
+    let height = SIZE.1 * rows as u32;
+    let known = |points: &[Point<'_>], variant: &str| points.iter().any(|point| point.variant == variant);
+    let shown: Vec<_> = SHOWN.iter().filter(|shown| drivers.values().any(|points| known(points, shown.0))).collect();
+    let lines = shown.len().div_ceil(4) as u32;
+    let root = SVGBackend::new(file, (width, TITLE + height + LEGEND * lines)).into_drawing_area();
+    root.fill(&WHITE).map_err(told)?;
+    let (title, below) = root.split_vertically(TITLE);
+    let (panels, legend) = below.split_vertically(height);
+    let style = ("sans-serif", 18).into_text_style(&title);
+    let text = format!("{scenario}: time of a node, from submit to the end, against the number of nodes");
+    title.draw_text(&text, &style, (12, 10)).map_err(told)?;
+    for (area, (driver, points)) in panels.split_evenly((rows, columns)).iter().zip(drivers) {
+        panel(area, driver, points)?;
+    }
+    let style = ("sans-serif", 13).into_text_style(&legend);
+    for (at, (_, colour, line, name)) in shown.into_iter().enumerate() {
+        let (x, y) = ((at % 4) as i32 * (width / 4) as i32 + 16, (at / 4) as i32 * LEGEND as i32 + 14);
+        let sample = PathElement::new(vec![(x, y), (x + 22, y)], colour.stroke_width(*line));
+        legend.draw(&sample).map_err(told)?;
+        legend.draw_text(name, &style, (x + 30, y - 6)).map_err(told)?;
+    }
+    root.present().map_err(told)
+}
+
+fn panel(area: &DrawingArea<SVGBackend<'_>, Shift>, driver: &str, points: &[Point<'_>]) -> Result<(), Failure> {
     let bounds = |of: fn(&Point<'_>) -> f64| {
-        let all = points.iter().map(of);
-        all.fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)))
+        let all = points.iter().filter(|point| SHOWN.iter().any(|shown| shown.0 == point.variant)).map(of);
+        all.fold((f64::INFINITY, f64::MIN_POSITIVE), |(least, most), value| (least.min(value), most.max(value)))
     };
     let (x, y) = (bounds(|point| point.n as f64), bounds(|point| point.us_a_node));
-    let mut chart = ChartBuilder::on(&root)
-        .caption(format!("{scenario}: time of a node"), ("sans-serif", 20))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(64)
-        .right_y_label_area_size(190)
-        .build_cartesian_2d((x.0 * 0.8..x.1 * 1.25).log_scale(), (y.0 * 0.8..y.1 * 1.25).log_scale())
-        .map_err(|error| fail(&error))?;
+    let mut chart = ChartBuilder::on(area)
+        .caption(driver, ("sans-serif", 15))
+        .margin(8)
+        .x_label_area_size(24)
+        .y_label_area_size(52)
+        .build_cartesian_2d((x.0 * 0.9..x.1 * 1.1).log_scale(), (y.0 * 0.8..y.1 * 1.25).log_scale())
+        .map_err(told)?;
     chart
         .configure_mesh()
-        .x_desc("nodes")
-        .y_desc("us a node, from submit to the end")
+        .y_label_formatter(&|us| if *us < 1.0 { format!("{us:.2} us") } else { format!("{us:.0} us") })
         .x_label_formatter(&|n| format!("{n:.0}"))
-        .y_label_formatter(&|us| format!("{us:.2}"))
+        .x_labels(6)
+        .y_labels(6)
         .light_line_style(WHITE)
         .draw()
-        .map_err(|error| fail(&error))?;
-    let mut drivers: Vec<&str> = points.iter().map(|point| point.driver).collect();
-    drivers.sort_unstable();
-    drivers.dedup();
-    for (number, driver) in drivers.into_iter().enumerate() {
-        let colour = Palette99::pick(number);
-        for (variant, width) in SHOWN {
-            let mut line: Vec<(f64, f64)> = points
-                .iter()
-                .filter(|point| (point.driver, point.variant) == (driver, variant))
-                .map(|point| (point.n as f64, point.us_a_node))
-                .collect();
-            if line.is_empty() {
-                continue;
-            }
-            line.sort_by(|one, other| one.0.total_cmp(&other.0));
-            // What is by hand is pale.
-            let by_hand = !["replay", "auto"].contains(&variant);
-            let style = colour.mix(if by_hand { 0.45 } else { 1.0 }).stroke_width(width);
-            let drawn = chart.draw_series(LineSeries::new(line, style)).map_err(|error| fail(&error))?;
-            drawn
-                .label(format!("{driver} {variant}"))
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
-        }
+        .map_err(told)?;
+    for (variant, colour, width, _) in SHOWN {
+        let of = points.iter().filter(|point| point.variant == variant);
+        let mut line: Vec<(f64, f64)> = of.map(|point| (point.n as f64, point.us_a_node)).collect();
+        line.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let dots = line.iter().map(|at| Circle::new(*at, width, colour.filled()));
+        chart.draw_series(dots).map_err(told)?;
+        chart.draw_series(LineSeries::new(line, colour.stroke_width(width))).map_err(told)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::Coordinate(SIZE.0 as i32 - 260, 30))
-        .label_font(("sans-serif", 12))
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()
-        .map_err(|error| fail(&error))?;
-    root.present().map_err(|error| fail(&error))
+    Ok(())
+}
+
+/// Errors of drawing borrow what is drawn on.
+fn told(error: impl std::fmt::Display) -> Failure {
+    error.to_string().into()
 }

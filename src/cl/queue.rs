@@ -1,6 +1,6 @@
 //! Command queues.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
@@ -67,6 +67,8 @@ struct Inner {
     properties: QueueProperties,
     /// What [`enqueue::entry`] fills.
     door: OnceLock<Mem>,
+    /// Held while a submission is enqueued.
+    whole: Mutex<()>,
 }
 
 /// A queue that ends well.
@@ -123,7 +125,7 @@ impl Drop for Inner {
 impl Inner {
     fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
         let handle = Arc::new(Last { handle, out_of_order: properties.out_of_order });
-        Self { handle, context, device, properties, door: OnceLock::new() }
+        Self { handle, context, device, properties, door: OnceLock::new(), whole: Mutex::new(()) }
     }
 
     fn raw(&self) -> cl_command_queue {
@@ -187,6 +189,12 @@ impl DriverQueue {
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(raw) }?;
         Ok(Self(Arc::new(Inner::new(handle, context.clone(), device.clone(), properties))))
+    }
+
+    /// To be held while several commands are enqueued that belong together: no other submission comes between. It is
+    /// the last lock: behind it only come some that wait for nothing.
+    pub(crate) fn whole(&self) -> MutexGuard<'_, ()> {
+        self.0.whole.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wraps an `opencl3` queue, which may be dropped before this one.

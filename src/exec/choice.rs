@@ -24,14 +24,15 @@ const LEFT_OUT: [(usize, f64); 3] = [(3, 1.5), (6, 1.2), (9, 1.05)];
 /// Submissions that are shorter, in nanoseconds, are as long as the threads of the driver take to wake up, now this and now that: so
 /// many times the rounds tell them apart.
 const SHORT: (f64, usize) = (1e6, 4);
-/// Times that differ by less are alike, and the host's decides.
-const ALIKE: f64 = 1.02;
+/// Times that differ by less are alike, and the host's decides: of short submissions, and of others.
+const ALIKE: (f64, f64) = (1.02, 1.01);
 /// So much less of the host's time makes a difference.
 const LESS: f64 = 0.9;
 /// Every so many submissions one is timed, to see whether times are what they were.
 const LOOK: u32 = 64;
-/// So many looks in a row that show another time have everything tried again.
-const STRIKES: u8 = 3;
+/// So many looks in a row that show another time have everything tried again: at first, and, where that finds the same way again
+/// and again, at most.
+const STRIKES: (u8, u8) = (3, 96);
 /// It is another time from this factor on.
 const CHANGED: f64 = 1.5;
 /// Submissions until everything is tried again: the first time, and the most.
@@ -66,11 +67,17 @@ pub(super) struct Choice {
     settled: usize,
     /// Submissions so far. It may wrap.
     submissions: u32,
+    /// So many looks in a row that show another time have everything tried again.
+    strikes: u8,
+    /// The way before a trial that such looks have begun.
+    struck: Option<usize>,
 }
 
 #[derive(Debug)]
 struct Tried {
     way: Way,
+    /// The driver could not do it.
+    barred: bool,
     /// Of the rounds of the last trial that count.
     times: Vec<Times>,
 }
@@ -121,7 +128,7 @@ impl Choice {
     pub(super) fn new(ways: &[Way]) -> Self {
         let phase = if ways.len() > 1 { Phase::New } else { Phase::Fixed };
         Self {
-            ways: ways.iter().map(|way| Tried { way: *way, times: Vec::new() }).collect(),
+            ways: ways.iter().map(|way| Tried { way: *way, barred: false, times: Vec::new() }).collect(),
             now: 0,
             phase,
             running: VecDeque::new(),
@@ -130,6 +137,8 @@ impl Choice {
             again: AGAIN.0,
             settled: 0,
             submissions: 0,
+            strikes: STRIKES.0,
+            struck: None,
         }
     }
 
@@ -198,6 +207,30 @@ impl Choice {
         (self.ways[way].way, Some(stamp))
     }
 
+    /// A way cannot be taken, and never is again if there are others. `stamp`: of the submission that was to take it.
+    pub(super) fn cannot(&mut self, way: Way, stamp: Option<&Arc<Stamp>>) {
+        self.running.retain(|running| !stamp.is_some_and(|stamp| Arc::ptr_eq(stamp, &running.stamp)));
+        self.linked = false;
+        let Some(at) = self.ways.iter().position(|tried| tried.way == way) else { return };
+        self.ways[at].barred = true;
+        let Some(other) = self.ways.iter().position(|tried| !tried.barred) else { return };
+        if self.now == at {
+            self.now = other;
+        }
+        match &mut self.phase {
+            Phase::Trying { rest, left, .. } => {
+                rest.retain(|way| *way != at);
+                left.retain(|way| *way != at);
+                if left.is_empty() {
+                    self.phase = Phase::Fixed;
+                }
+            }
+            Phase::Settled { again, .. } => *again = 1,
+            Phase::Fixed | Phase::New => {}
+        }
+        self.next_round();
+    }
+
     /// Takes down the times that have come. Whether it has settled now.
     pub(super) fn collect(&mut self) -> bool {
         let before = self.settled;
@@ -220,6 +253,11 @@ impl Choice {
             (For::Look, Some(times)) => self.looked(times),
             _ => {}
         }
+        self.next_round();
+    }
+
+    /// Ends the round if it is through.
+    fn next_round(&mut self) {
         let is_round = |running: &Running| matches!(running.what, For::Round { .. });
         if let Phase::Trying { rest, .. } = &self.phase
             && rest.is_empty()
@@ -246,14 +284,15 @@ impl Choice {
             Some(usual) if is > usual * CHANGED || is * CHANGED < usual => *strikes + 1,
             _ => 0,
         };
-        if *strikes == STRIKES {
+        if *strikes == self.strikes {
             // The next submission begins a trial.
             *again = 1;
+            self.struck = Some(self.now);
         }
     }
 
     fn begin_trial(&mut self) {
-        let left: Vec<usize> = (0..self.ways.len()).collect();
+        let left: Vec<usize> = (0..self.ways.len()).filter(|way| !self.ways[*way].barred).collect();
         self.ways.iter_mut().for_each(|tried| tried.times.clear());
         self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
     }
@@ -268,6 +307,11 @@ impl Choice {
             left.retain(|way| *way == fastest || self.ways[*way].best().is_some_and(|best| best <= usual * slower));
         }
         if *round > ROUNDS * times || left.len() == 1 {
+            // Somebody whose times change by themselves is not asked all the time.
+            self.strikes = match self.struck.take() {
+                Some(before) if before == fastest => (self.strikes * 2).min(STRIKES.1),
+                _ => STRIKES.0,
+            };
             self.now = fastest;
             self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
             self.again = (self.again * 2).min(AGAIN.1);
@@ -281,15 +325,20 @@ impl Choice {
     }
 
     /// The fastest way of those that were timed: the one that is taken now, unless another is better.
+    ///
+    /// What was left out of the trial was timed before the others were, and does not come back.
     fn fastest(&self) -> usize {
-        (0..self.ways.len()).fold(self.now, |best, way| if self.is_better(way, best) { way } else { best })
+        let Phase::Trying { left, .. } = &self.phase else { return self.now };
+        let first = if left.contains(&self.now) { self.now } else { left.first().copied().unwrap_or(self.now) };
+        left.iter().fold(first, |best, way| if self.is_better(*way, best) { *way } else { best })
     }
 
     fn is_better(&self, way: usize, than: usize) -> bool {
         let (way, than) = (&self.ways[way], &self.ways[than]);
         match (way.total().zip(way.host()), than.total().zip(than.host())) {
             (Some((total, host)), Some((other, others_host))) => {
-                total * ALIKE < other || (total <= other * ALIKE && host < others_host * LESS)
+                let alike = if other < SHORT.0 { ALIKE.0 } else { ALIKE.1 };
+                total * alike < other || (total <= other * alike && host < others_host * LESS)
             }
             (Some(_), None) => true,
             (None, _) => false,
@@ -417,6 +466,57 @@ mod tests {
             1 + 4 * 6 + 1,
             "and a look from time to time"
         );
+    }
+
+    #[test]
+    fn a_way_that_cannot_be_taken_is_not_waited_for_and_never_tried_again() {
+        // Refused in a round, in the middle of others.
+        let mut choice = Choice::new(&ALL);
+        let mut refused = 0;
+        for _ in 0..5_000 {
+            let (way, stamp) = choice.next(true, true);
+            if way == GATED {
+                refused += 1;
+                choice.cannot(way, stamp.as_ref());
+                continue;
+            }
+            let takes = if way == REPLAY { 2_000 } else { 3_000 };
+            if let Some(running) = choice.running.pop_front() {
+                let now = Instant::now();
+                let stamped =
+                    Stamped { begin: now, enqueued: Duration::from_micros(1), complete: Duration::from_micros(takes) };
+                choice.last_end = None;
+                choice.took(running.what, Some(stamped));
+            }
+        }
+        assert_eq!((refused, choice.way(), choice.state()), (1, REPLAY, ChoiceState::Settled));
+        // Refused where a file named it.
+        let mut choice = Choice::new(&ALL);
+        assert!(choice.start_with(GATED, Times { host: 1, total: 1 }));
+        choice.cannot(GATED, None);
+        assert_eq!(choice.way(), REPLAY);
+        choice.next(true, true);
+        assert_eq!(choice.state(), ChoiceState::Trying);
+        // There is nothing else.
+        let mut choice = Choice::new(&ALL[1..2]);
+        choice.cannot(GATED, None);
+        assert_eq!((choice.way(), choice.next(true, true).0), (GATED, GATED));
+    }
+
+    #[test]
+    fn what_was_left_out_does_not_win_by_what_it_took_before() {
+        // Everything becomes slower while it is tried; the third way is left out before that.
+        let mut driver = Driver::new(&ALL, |way, at| {
+            let slower = if at < 22 { 10 } else { 13 };
+            let takes = match way {
+                LONG => 250,
+                GATED => 205,
+                _ => 200,
+            };
+            (10, slower * takes)
+        });
+        driver.submit(200);
+        assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, REPLAY));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::frozen::Frozen;
 use super::lane::Refused;
 use super::submission::{Keep, Results, State, Submission};
 use super::tour::Tour;
-use super::walk::{Ends, Hands, Want};
+use super::walk::{Hands, Want};
 use super::{Inner, external};
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate, Progress};
@@ -172,12 +172,12 @@ impl Deferred {
         drop(lane);
         leftovers.settle(exec);
         match enqueued {
-            Ok((_, Ends { last: None, .. })) => self.end(Ok(()), waiting),
-            Ok((own, Ends { first, last: Some(last) })) => {
+            Ok((own, mut ends)) => {
+                let Some(last) = ends.last.take() else { return self.end(Ok(()), waiting) };
                 if let Err(error) = own.flush() {
                     log::warn!("{error}: a deferred submission may wait long");
                 }
-                self.state.enqueued(own, first, last.clone());
+                self.state.enqueued(own, last.clone(), ends);
                 let state = Arc::clone(&self.state);
                 watch::when_done(last, move |outcome| {
                     if !watch::is_over(&outcome) {

@@ -70,9 +70,19 @@ impl Lane {
         &mut self,
         exec: &Inner,
         queue: &DriverQueue,
-        (way, stamp): (Way, Option<Arc<Stamp>>),
+        (mut way, mut stamp): (Way, Option<Arc<Stamp>>),
     ) -> Result<Frozen> {
-        let others = if way.path == Path::Queues { self.other_queues(exec, way.queues - 1)? } else { Arc::default() };
+        let mut others = Arc::default();
+        if way.path == Path::Queues {
+            match self.other_queues(exec, way.queues - 1) {
+                Ok(queues) => others = queues,
+                Err(error) => {
+                    log::warn!("{error}: no queues to run side by side on, so everything runs on one");
+                    self.choice.cannot(way, stamp.take().as_ref());
+                    way = Way::by(Path::Replay);
+                }
+            }
+        }
         let recorded = self.recorded_for(exec, queue, way)?;
         if recorded.is_none() {
             self.freshen(exec);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Inner;
-use super::choice::Choice;
+use super::choice::{Choice, Times};
 use super::deferred::{Blocker, Deferred, Waiting};
 use super::finalize;
 use super::follow::Old;
@@ -28,7 +28,7 @@ use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::cl::stamp::Stamp;
 use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
 use crate::graph::{Origin, Part};
-use crate::plan::{Path, Plan};
+use crate::plan::{Path, Plan, Way};
 
 /// What the submissions of one executable share. It is used under a lock, so nothing here runs users' code: what has
 /// to be dropped or flushed is left in [`Leftovers`].
@@ -49,7 +49,7 @@ pub(super) struct Lane {
     /// For submissions that go over several queues.
     pub(super) others: Arc<[DriverQueue]>,
     pub(super) recorded: Vec<Set>,
-    choice: Choice,
+    pub(super) choice: Choice,
     /// Where the choice is kept, if it is.
     remembered: Option<Arc<Remembered>>,
     /// By result.
@@ -72,6 +72,8 @@ pub(super) struct Leftovers {
     pub(super) old: Vec<Old>,
     /// To stop, when everything else is done.
     stamp: Option<Arc<Stamp>>,
+    /// What was found by timing, and where it is kept.
+    found: Option<(Arc<Remembered>, (Way, Times))>,
 }
 
 impl Leftovers {
@@ -88,6 +90,9 @@ impl Leftovers {
         }
         if let Some(stamp) = self.stamp {
             stamp.enqueued();
+        }
+        if let Some((remembered, found)) = self.found {
+            remembered.keep(found);
         }
     }
 }
@@ -202,7 +207,7 @@ impl Lane {
         if self.choice.collect()
             && let (Some(remembered), Some(found)) = (&self.remembered, self.choice.found())
         {
-            Arc::clone(remembered).keep(found);
+            self.leftovers.found = Some((Arc::clone(remembered), found));
         }
     }
 
@@ -377,7 +382,11 @@ impl Lane {
                     turns.each().for_each(|uses| others.iter().for_each(|queue| uses.runs(queue, None)));
                 }
                 turns.each().for_each(|uses| uses.runs(queue, rest.as_ref()));
-                self.keep_until_through(queue, rest.clone(), keep);
+                match &rest {
+                    Some(_) => self.keep_until_through(queue, rest.clone(), keep),
+                    // Nobody can tell when they are. Losing the memory is the only safe thing.
+                    None => keep.lose(),
+                }
                 self.leftovers.flush.push(queue.clone());
                 Err(Refused { error: Box::new(error.into()), rest })
             }
@@ -407,6 +416,7 @@ impl Lane {
         let way = self.choice.next(idle, waits.is_empty());
         let stamp = way.1.clone();
         let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
+        let _whole = queue.whole();
         let properties = queue.properties();
         let wants_own = properties.out_of_order
             || (hands.log.is_some() && !properties.profiling)
@@ -459,7 +469,7 @@ impl Lane {
             (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
-        let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone() };
+        let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
         let state = State::new(exec.context.clone(), keep, stage, last).with_log(log).with_stamp(stamp);
         Ok(Some(Submission::new(Arc::new(state), results)))
     }

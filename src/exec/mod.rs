@@ -166,7 +166,11 @@ impl Executable {
     pub fn report(&self) -> Report {
         let mut report = self.0.report.clone();
         if inside::check_call().is_ok() {
-            report.choice = self.0.lane().choice();
+            let mut lane = self.0.lane();
+            report.choice = lane.choice();
+            let leftovers = lane.leftovers();
+            drop(lane);
+            leftovers.settle(&self.0);
         }
         report
     }

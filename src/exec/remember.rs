@@ -5,13 +5,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path as FilePath, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::choice::{Choice, Times};
 use super::workers;
@@ -22,7 +23,7 @@ use crate::plan::{Path, Plan, Way};
 
 /// A larger file is not ours.
 const LARGEST: u64 = 1 << 20;
-/// Graphs of a device; the oldest make room.
+/// Graphs, of all devices; the oldest make room.
 const MOST: usize = 1000;
 
 /// Where the choice of one executable is kept.
@@ -45,7 +46,12 @@ impl Remembered {
             Ok(found) => found,
             Err(error) => return log::warn!("{}: {error}; its choices are not used", self.file.display()),
         };
-        let Some(entry) = found.get("devices").and_then(|all| all.get(&self.device)?.get(&self.graph)) else { return };
+        let entry = match found["devices"].get(&self.device) {
+            Some(Value::Object(graphs)) => graphs.get(&self.graph),
+            None => None,
+            Some(_) => return log::warn!("{}: it lists no graphs of {}", self.file.display(), self.device),
+        };
+        let Some(entry) = entry else { return };
         let known = way(entry).is_some_and(|(way, times)| choice.start_with(way, times));
         if !known {
             log::warn!("{}: {entry} is not a way of this graph; it is not used", self.file.display());
@@ -66,9 +72,9 @@ impl Remembered {
         static WRITING: Mutex<()> = Mutex::new(());
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = read(&self.file)?;
-        let devices = all.get_mut("devices").and_then(Value::as_object_mut).ok_or("it lists no devices")?;
+        let devices = all["devices"].as_object_mut().ok_or(NO_DEVICES)?;
         let graphs = devices.entry(&self.device).or_insert_with(|| json!({}));
-        let graphs = graphs.as_object_mut().ok_or("it lists no graphs")?;
+        let graphs = graphs.as_object_mut().ok_or("it lists no graphs of the device")?;
         let day = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO).as_secs() / 86_400;
         let entry = json!({
             "path": name(way.path),
@@ -79,23 +85,61 @@ impl Remembered {
             "day": day,
         });
         graphs.insert(self.graph.clone(), entry);
-        while graphs.len() > MOST {
-            let oldest =
-                graphs.iter().filter(|(graph, _)| **graph != self.graph).min_by_key(|(_, entry)| number(entry, "day"));
-            let Some(oldest) = oldest.map(|(graph, _)| graph.clone()) else { break };
-            graphs.remove(&oldest);
-        }
-        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+        let mut older = self.older(devices);
+        let mut too_many = (older.len() + 1).saturating_sub(MOST);
+        let text = loop {
+            for (_, device, graph) in older.drain(..too_many) {
+                if let Some(graphs) = devices.get_mut(&device).and_then(Value::as_object_mut) {
+                    graphs.remove(&graph);
+                }
+            }
+            devices.retain(|_, graphs| graphs.as_object().is_none_or(|graphs| !graphs.is_empty()));
+            let all = json!({ "clgraph_choices": 1, "devices": &*devices });
+            let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+            if text.len() as u64 <= LARGEST {
+                break text;
+            }
+            if older.is_empty() {
+                return Err(format!("it would have more than {LARGEST} bytes"));
+            }
+            too_many = older.len().div_ceil(4);
+        };
         // Whoever reads meanwhile reads the old one or the new one.
-        let mut beside = self.file.clone().into_os_string();
-        beside.push(format!(".{}", process::id()));
-        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.file));
-        written.map_err(|error| {
-            // There may be none.
+        let (beside, written) = write_beside(&self.file, &text).map_err(|error| error.to_string())?;
+        written.and_then(|()| fs::rename(&beside, &self.file)).map_err(|error| {
             let _ = fs::remove_file(&beside);
             error.to_string()
         })
     }
+
+    /// The other graphs of all devices, oldest first: day, device, graph.
+    fn older(&self, devices: &Map<String, Value>) -> Vec<(u64, String, String)> {
+        let graphs = devices.iter().filter_map(|(device, graphs)| Some((device, graphs.as_object()?)));
+        let graphs =
+            graphs.flat_map(|(device, graphs)| graphs.iter().map(move |(graph, entry)| (device, graph, entry)));
+        let others = graphs.filter(|(device, graph, _)| (*device, *graph) != (&self.device, &self.graph));
+        let aged = |(device, graph, entry): (&String, &String, &Value)| {
+            (number(entry, "day").unwrap_or(0), device.clone(), graph.clone())
+        };
+        let mut older: Vec<_> = others.map(aged).collect();
+        older.sort_unstable();
+        older
+    }
+}
+
+const NO_DEVICES: &str = "it lists no devices";
+
+/// Writes a file that was not there, beside another. Gives its name, and how that went.
+fn write_beside(file: &FilePath, text: &str) -> io::Result<(PathBuf, io::Result<()>)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let nanos = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos());
+    let mut beside = file.to_owned().into_os_string();
+    beside.push(format!(".{}-{nanos}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let beside = PathBuf::from(beside);
+    // Never one that somebody else has put there, nor where that leads to.
+    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let written = new.write_all(text.as_bytes());
+    Ok((beside, written))
 }
 
 /// The file's content; that of a new one if there is none. An error if it is something else.
@@ -110,10 +154,14 @@ fn read(file: &FilePath) -> Result<Value, String> {
         }
         Err(error) => return Err(error.to_string()),
     }
-    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    // It may be another one by now.
+    let mut text = String::new();
+    let read = fs::File::open(file).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    read.map_err(|error| error.to_string())?;
     let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     match all.get("clgraph_choices") {
-        Some(version) if *version == 1 => Ok(all),
+        Some(version) if *version == 1 && all["devices"].is_object() => Ok(all),
+        Some(version) if *version == 1 => Err(NO_DEVICES.to_owned()),
         _ => Err("it holds no choices of this version of clgraph".to_owned()),
     }
 }
@@ -140,7 +188,7 @@ fn name(path: Path) -> &'static str {
     }
 }
 
-/// Two graphs with the same commands, sizes and edges have the same one.
+/// Two graphs with the same commands, sizes and edges, which may be enqueued in the same ways, have the same one.
 fn fingerprint(ir: &Ir, plan: &Plan) -> String {
     let mut text = String::new();
     for step in &plan.steps {
@@ -152,6 +200,7 @@ fn fingerprint(ir: &Ir, plan: &Plan) -> String {
             op => write!(text, "{};", NodeKind::of(op)),
         };
     }
+    let _ = write!(text, "{:?};", plan.ways);
     for (from, to) in &plan.edges.needed {
         let _ = write!(text, "{} {};", from.0, to.0);
     }

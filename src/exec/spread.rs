@@ -63,12 +63,14 @@ pub(super) fn enqueue(
             events[wanted] = event;
         }
     }
-    let mut list = Waits::NONE;
+    let (mut list, mut beside) = (Waits::NONE, Vec::with_capacity(lanes.count));
     for step in lanes.ends() {
-        list.push(event_of(&events, step).map_err(|source| stopped(steps.len(), source))?);
+        let end = event_of(&events, step).map_err(|source| stopped(steps.len(), source))?;
+        list.push(end.clone());
+        beside.push(end);
     }
     let last = enqueue::barrier(first, &list).map_err(|source| stopped(steps.len(), source))?;
-    Ok(Ends { first: Some(begin), last: Some(last) })
+    Ok(Ends { first: Some(begin), last: Some(last), beside })
 }
 
 /// An event that is complete when everything is that the queues hold: for who could not enqueue all. None: nobody can tell.

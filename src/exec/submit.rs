@@ -158,7 +158,8 @@ impl<'a> Submit<'a> {
             .ok_or(DriverError { call: "clEnqueueMarkerWithWaitList", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
     }
 
-    /// Submits, and gives nothing to wait for: the cheapest form, which needs no event of the driver.
+    /// Submits, and gives nothing to wait for: the cheapest form, which needs no event of the driver,
+    /// but where it is timed for the automatic path or goes over several queues.
     ///
     /// The queue orders it, and it orders later submissions. Results are lost, and so is failure, but for that of a
     /// submission that waited for an event, which is logged. When the executable is first submitted to another queue

@@ -260,7 +260,7 @@ impl Tour {
         let outcome =
             walk::enqueue(&self.exec, &frozen.values, recorded, &waiting.hands, &self.own, &Waits::NONE, want, part);
         match outcome {
-            Ok(Ends { first, last }) => {
+            Ok(Ends { first, last, .. }) => {
                 going.enqueued += 1;
                 let event = last.map_or_else(|| enqueue::last_marker(&self.own), Ok);
                 match event {

@@ -46,6 +46,8 @@ pub(super) struct Want {
 pub(super) struct Ends {
     pub(super) first: Option<DriverEvent>,
     pub(super) last: Option<DriverEvent>,
+    /// The ends of queues beside the one of the last command, which is behind them.
+    pub(super) beside: Vec<DriverEvent>,
 }
 
 /// A walk that came to an error.
@@ -86,7 +88,7 @@ pub(super) fn enqueue(
         // Nothing ever runs; the order of the queue and the events to wait for still count.
         let last = enqueue::marker(queue, waits)
             .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: false })?;
-        return Ok(Ends { first: None, last: Some(last) });
+        return Ok(Ends { last: Some(last), ..Ends::default() });
     }
     let mut walk = Walk { exec, values, hands, queue, waits, want, part, ends: Ends::default() };
     if want.first && exec.plan.marked {

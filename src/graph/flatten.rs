@@ -277,6 +277,7 @@ impl<'a> Flattening<'a> {
         let op = if source.group_of.contains_key(&node) { Op::Empty } else { ids.op(source, op, &mut to)? };
         // Those of a sub-graph were given their memory when that was finalized.
         let is_done = ids.written.is_some() && matches!(source.ir.op(node), Op::Alloc(_) | Op::Free(_));
+        to.tables.ir.shares_bytes |= is_done || source.ir.shares_bytes;
         let accesses = source.ir.accesses(node).iter().filter(|_| !is_done);
         let accesses = accesses.map(|access| ids.access(source, access, &mut to)).collect::<Option<_>>()?;
         self.push(op, accesses, waits, origin).map(|_| ())

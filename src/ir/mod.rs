@@ -404,6 +404,9 @@ pub(crate) struct Ir {
     pub(crate) kernels: Vec<KernelDecl>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) allocs: Vec<AllocDecl>,
+    /// Whether sub-graphs have memory of their own: nodes without an edge may share bytes of it, because one comes after the other in
+    /// the order of the steps.
+    pub(crate) shares_bytes: bool,
     accesses: Vec<Access>,
     args: Vec<Arg>,
     bytes: Vec<u8>,

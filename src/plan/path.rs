@@ -470,5 +470,6 @@ pub(super) fn may_spread(ir: &Ir, steps: &[Step], options: &Options<'_>) -> bool
     // Memory of the graph's own is shared by what comes one after the other in the order of the steps. What conflicts
     // has no other order than that either. Native commands have the one queue, and a hint may turn out to be no command.
     let in_one_row = |step: &Step| matches!(ir.op(step.node), Op::Native { .. } | Op::Hint { .. });
-    wanted && ir.allocs.is_empty() && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)
+    let shares_bytes = ir.shares_bytes || !ir.allocs.is_empty();
+    wanted && !shares_bytes && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)
 }

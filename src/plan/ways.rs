@@ -29,7 +29,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    fn by(path: Path) -> Self {
+    pub(crate) fn by(path: Path) -> Self {
         Self { path, chunk: 0, queues: 0 }
     }
 }
@@ -87,6 +87,10 @@ pub(super) fn ways(
         ways.push(Way { chunk: LONG_CHUNK, ..Way::by(Path::Native) });
     }
     ways.extend(side_by_side);
+    // A driver may hold the thread that hands it the host's bytes until what is before them has run: here, until that very thread
+    // opens the gate.
+    let of_host = |step: &Step| matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. });
+    let may_gate = may_gate && (known::takes_bytes_behind_gates(caps) || !steps.iter().any(of_host));
     for path in [Path::Replay, Path::Gated] {
         if (path == Path::Replay || may_gate) && !ways.contains(&Way::by(path)) {
             ways.push(Way::by(path));

@@ -1,0 +1,101 @@
+//! Submissions over several queues: what may run side by side does, and nothing else.
+
+mod common;
+
+use clgraph::{Executable, Finalize, Graph, Path};
+use common::Bench;
+
+const LEN: usize = 1 << 10;
+const BRANCHES: usize = 4;
+
+fn path(executable: &Executable) -> Path {
+    executable.report().choice.ways[0].path
+}
+
+/// Whether the environment has chosen the path.
+fn is_pinned() -> bool {
+    std::env::var_os("CLGRAPH_PATH").is_some_and(|path| path != "auto")
+}
+
+/// Rules S2, S6: whatever two threads submit to one queue, each submission is ordered like one command. One multiplies and the
+/// other adds, so that all branches come to the same only if they see the submissions in the same order.
+#[test]
+fn submissions_of_two_threads_to_one_queue_do_not_mix() {
+    const SUBMISSIONS: usize = 400;
+    let bench = Bench::new();
+    let one = bench.buffer(&[1; LEN]);
+    for way in [Path::Replay, Path::Gated, Path::Native, Path::Queues] {
+        let sums: Vec<_> = (0..BRANCHES).map(|_| bench.buffer(&[0; LEN])).collect();
+        let executable = |adds: bool| {
+            let graph = bench.graph();
+            for sum in &sums {
+                let (stir, add) = (bench.kernel("stir"), bench.kernel("add"));
+                let node = if adds {
+                    graph.kernel(&add).read_write(sum).read(&one).range(LEN)
+                } else {
+                    graph.kernel(&stir).read_write(sum).range(LEN)
+                };
+                // SAFETY: a work-item touches its own element.
+                unsafe { node.add() }.unwrap();
+            }
+            graph.finalize(Finalize::new().path(way)).unwrap()
+        };
+        let executables = [executable(false), executable(true)];
+        assert!(way != Path::Queues || is_pinned() || executables.iter().all(|one| path(one) == way));
+        std::thread::scope(|scope| {
+            for executable in &executables {
+                scope.spawn(|| {
+                    for _ in 0..SUBMISSIONS {
+                        executable.submit_to(&bench.queue).submit_detached().unwrap();
+                    }
+                });
+            }
+        });
+        let first = bench.content(&sums[0]);
+        assert!(sums.iter().all(|sum| bench.content(sum) == first), "{way}");
+    }
+}
+
+/// Rules M5, N3: allocations that come one after the other may have the same bytes, in a graph and in a graph around it.
+#[test]
+fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
+    let bench = Bench::new();
+    let outs: Vec<_> = (0..BRANCHES).map(|_| bench.buffer(&[0; LEN])).collect();
+    let branches = |graph: &Graph, owned: bool| {
+        for (value, out) in (1_u32..).zip(&outs) {
+            if owned {
+                let memory = graph.alloc::<u32>(LEN).add().unwrap();
+                graph.fill(&memory, value).add().unwrap();
+                graph.copy(&memory, out).add().unwrap();
+                graph.free(&memory).add().unwrap();
+            } else {
+                graph.fill(out, value).add().unwrap();
+            }
+        }
+    };
+    let options = Finalize::new().path(Path::Queues);
+    let finalize = |graph: &Graph| graph.finalize(options.clone()).unwrap();
+    let (with, without) = (bench.graph(), bench.graph());
+    branches(&with, true);
+    branches(&without, false);
+    let (with, without) = (finalize(&with), finalize(&without));
+    assert!(path(&with) != Path::Queues && (path(&without) == Path::Queues || is_pinned()));
+    for (child, spreads) in [(&with, false), (&without, true)] {
+        // In a graph, and in a graph in a graph.
+        let around = bench.graph();
+        around.sub_graph(child).add().unwrap();
+        let inner = finalize(&around);
+        let outer = bench.graph();
+        outer.sub_graph(&inner).add().unwrap();
+        for executable in [inner, finalize(&outer)] {
+            assert!((path(&executable) == Path::Queues) == spreads || is_pinned(), "{}", executable.report());
+            for out in &outs {
+                bench.queue.enqueue_fill_buffer(out, &[0], 0, LEN * 4, &[]).unwrap();
+            }
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            for (value, out) in (1..).zip(&outs) {
+                assert_eq!(bench.content(out), [value; LEN]);
+            }
+        }
+    }
+}
