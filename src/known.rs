@@ -38,6 +38,12 @@ pub(crate) fn takes_bytes_behind_gates(caps: &Caps) -> bool {
     driver(caps) != Driver::Other || ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
 }
 
+/// Whether kernels of several queues may run at once. Mesa's rusticl (26.2, on llvmpipe) corrupts the heap when two queues of a
+/// context run kernels, in a few lines of plain OpenCL as well.
+pub(crate) fn runs_queues_at_once(caps: &Caps) -> bool {
+    caps.platform != "rusticl"
+}
+
 /// Whether command buffers may be changed while they run: what is enqueued keeps the values of before. Probed on Intel's CPU
 /// runtime with gated, running and pipelined submissions. PoCL refuses; of others nothing is known.
 pub(crate) fn keeps_enqueued(caps: &Caps) -> bool {

@@ -12,9 +12,10 @@ fn path(executable: &Executable) -> Path {
     executable.report().choice.ways[0].path
 }
 
-/// Whether the environment has chosen the path.
+/// Whether it is known by which path everything runs: the environment has chosen, or the driver cannot have several queues.
 fn is_pinned() -> bool {
-    std::env::var_os("CLGRAPH_PATH").is_some_and(|path| path != "auto")
+    let platform = clgraph::best_device().unwrap().caps().platform.clone();
+    platform == "rusticl" || std::env::var_os("CLGRAPH_PATH").is_some_and(|path| path != "auto")
 }
 
 /// Rules S2, S6: whatever two threads submit to one queue, each submission is ordered like one command. One multiplies and the

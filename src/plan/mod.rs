@@ -209,7 +209,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     // On the in-order queue that the executable runs on, if it does not go side by side.
     let is_host = |node: &NodeId| ir.op(*node).is_host();
     edges.implied_by_lane = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
-    let may_spread = tasks.is_empty() && path::may_spread(ir, &steps, options);
+    let may_spread = tasks.is_empty() && path::may_spread(ir, &steps, caps, options);
     let lanes = if may_spread { lanes::lanes(ir, &order, &steps, &edges) } else { None };
     let ways = ways::ways(ir, &steps, &segments, !tasks.is_empty(), lanes.as_ref(), caps, options);
     let marked = path::marked(ir, &steps, &segments, caps);

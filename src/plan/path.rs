@@ -462,7 +462,7 @@ pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps)
 }
 
 /// Whether commands may run side by side, as far as they are concerned.
-pub(super) fn may_spread(ir: &Ir, steps: &[Step], options: &Options<'_>) -> bool {
+pub(super) fn may_spread(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
     let wanted = match options.path {
         Path::Auto => options.measured && !options.profiled,
         path => path == Path::Queues && !options.profiled,
@@ -471,5 +471,6 @@ pub(super) fn may_spread(ir: &Ir, steps: &[Step], options: &Options<'_>) -> bool
     // has no other order than that either. Native commands have the one queue, and a hint may turn out to be no command.
     let in_one_row = |step: &Step| matches!(ir.op(step.node), Op::Native { .. } | Op::Hint { .. });
     let shares_bytes = ir.shares_bytes || !ir.allocs.is_empty();
+    let wanted = wanted && known::runs_queues_at_once(caps);
     wanted && !shares_bytes && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)
 }
