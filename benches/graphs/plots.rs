@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordi32;
 use plotters::prelude::*;
 
 use crate::Failure;
@@ -47,13 +49,18 @@ pub fn draw(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         }
         let words = scenario.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let file = folder.join(format!("{}.svg", words.collect::<Vec<_>>().join("-")));
-        picture(scenario, &drivers, &file).map_err(|error| format!("{}: {error}", file.display()))?;
+        picture(scenario, &drivers, &sizes, &file).map_err(|error| format!("{}: {error}", file.display()))?;
         files.push(file);
     }
     Ok(files)
 }
 
-fn picture(scenario: &str, drivers: &BTreeMap<&str, Vec<Point<'_>>>, file: &Path) -> Result<(), Failure> {
+fn picture(
+    scenario: &str,
+    drivers: &BTreeMap<&str, Vec<Point<'_>>>,
+    sizes: &[usize],
+    file: &Path,
+) -> Result<(), Failure> {
     let (columns, rows) = (drivers.len().min(COLUMNS), drivers.len().div_ceil(COLUMNS));
     // Room for the legend, whose names are long.
     let width = (SIZE.0 * columns as u32).max(2 * SIZE.0);
@@ -69,7 +76,7 @@ fn picture(scenario: &str, drivers: &BTreeMap<&str, Vec<Point<'_>>>, file: &Path
     let text = format!("{scenario}: time of a node, from submit to the end, against the number of nodes");
     title.draw_text(&text, &style, (12, 10)).map_err(told)?;
     for (area, (driver, points)) in panels.split_evenly((rows, columns)).iter().zip(drivers) {
-        panel(area, driver, points)?;
+        panel(area, driver, points, sizes)?;
     }
     let style = ("sans-serif", 13).into_text_style(&legend);
     for (at, (_, colour, line, name)) in shown.into_iter().enumerate() {
@@ -81,32 +88,53 @@ fn picture(scenario: &str, drivers: &BTreeMap<&str, Vec<Point<'_>>>, file: &Path
     root.present().map_err(told)
 }
 
-fn panel(area: &DrawingArea<SVGBackend<'_>, Shift>, driver: &str, points: &[Point<'_>]) -> Result<(), Failure> {
-    let bounds = |of: fn(&Point<'_>) -> f64| {
-        let all = points.iter().filter(|point| SHOWN.iter().any(|shown| shown.0 == point.variant)).map(of);
-        all.fold((f64::INFINITY, f64::MIN_POSITIVE), |(least, most), value| (least.min(value), most.max(value)))
-    };
-    let (x, y) = (bounds(|point| point.n as f64), bounds(|point| point.us_a_node));
-    let mut chart = ChartBuilder::on(area)
-        .caption(driver, ("sans-serif", 15))
-        .margin(8)
-        .x_label_area_size(24)
-        .y_label_area_size(52)
-        .build_cartesian_2d((x.0 * 0.9..x.1 * 1.1).log_scale(), (y.0 * 0.8..y.1 * 1.25).log_scale())
-        .map_err(told)?;
+fn panel(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    driver: &str,
+    points: &[Point<'_>],
+    sizes: &[usize],
+) -> Result<(), Failure> {
+    let shown = points.iter().filter(|point| SHOWN.iter().any(|shown| shown.0 == point.variant));
+    let (least, most) = shown.fold((f64::INFINITY, f64::MIN_POSITIVE), |(least, most), point| {
+        (least.min(point.us_a_node), most.max(point.us_a_node))
+    });
+    let mut chart = ChartBuilder::on(area);
+    chart.caption(driver, ("sans-serif", 15)).margin(8).x_label_area_size(24).y_label_area_size(60);
+    // Sizes one beside the other, as they are mostly some times the one before.
+    let x = 0..sizes.len() as i32 - 1;
+    if most > least * 8.0 {
+        // From a power of ten to a power of ten: others have no label.
+        let decades = 10_f64.powf(least.log10().floor())..10_f64.powf(most.log10().ceil());
+        lines(chart.build_cartesian_2d(x, decades.log_scale()).map_err(told)?, points, sizes)
+    } else {
+        lines(chart.build_cartesian_2d(x, 0.0..most * 1.1).map_err(told)?, points, sizes)
+    }
+}
+
+fn lines<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+    mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordi32, Y>>,
+    points: &[Point<'_>],
+    sizes: &[usize],
+) -> Result<(), Failure> {
     chart
         .configure_mesh()
-        .y_label_formatter(&|us| if *us < 1.0 { format!("{us:.2} us") } else { format!("{us:.0} us") })
-        .x_label_formatter(&|n| format!("{n:.0}"))
-        .x_labels(6)
+        .y_label_formatter(&|us| match *us {
+            us if us < 1.0 && us > 0.0 => format!("{us:.2} us"),
+            us => format!("{us:.0} us"),
+        })
+        .x_label_formatter(&|at| {
+            usize::try_from(*at).ok().and_then(|at| sizes.get(at)).map_or_else(String::new, usize::to_string)
+        })
+        .x_labels(sizes.len())
         .y_labels(6)
         .light_line_style(WHITE)
         .draw()
         .map_err(told)?;
     for (variant, colour, width, _) in SHOWN {
         let of = points.iter().filter(|point| point.variant == variant);
-        let mut line: Vec<(f64, f64)> = of.map(|point| (point.n as f64, point.us_a_node)).collect();
-        line.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let place = |point: &Point<'_>| Some((sizes.binary_search(&point.n).ok()? as i32, point.us_a_node));
+        let mut line: Vec<(i32, f64)> = of.filter_map(place).collect();
+        line.sort_by_key(|(at, _)| *at);
         let dots = line.iter().map(|at| Circle::new(*at, width, colour.filled()));
         chart.draw_series(dots).map_err(told)?;
         chart.draw_series(LineSeries::new(line, colour.stroke_width(width))).map_err(told)?;
