@@ -12,7 +12,7 @@ use crate::rounds::{Times, Way, timed};
 use crate::scenarios::submission;
 use crate::updates::{REPEATED, What};
 
-/// As in `kernels-cl/tests.cl`: of a program with printing and images there is no PTX that CUDA takes.
+/// As in `kernels-cl/tests.cl`, whose PTX as a whole CUDA refuses (CUDA_ERROR_INVALID_IMAGE, driver 580).
 const SCALE: &str = "kernel void scale(global const uint *in, global uint *out, uint by) {
     size_t i = get_global_id(0);
     out[i] = in[i] * 3u + by;
