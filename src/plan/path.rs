@@ -29,8 +29,8 @@ pub enum Path {
     Gated,
     /// The same over several in-order queues, so that what nothing orders may run side by side: commands wait for events where an
     /// edge leads from queue to queue, and the submission begins and ends on the queue that it is submitted to. What is in one row
-    /// is replayed on that, and so is a graph with memory of its own or of a sub-graph, with host tasks, external events or native commands, with hints
-    /// or with allowed conflicts.
+    /// is replayed on that, and so is a graph with memory of its own or of a sub-graph, with host tasks, external events or native
+    /// commands, with hints or with allowed conflicts; and everything on drivers that cannot run several queues at once.
     Queues,
 }
 
