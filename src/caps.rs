@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A version of OpenCL or OpenCL C, for example 3.0.
+/// A version of OpenCL or OpenCL C, for example 3.0. It has these two numbers, and gets no others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The number before the dot.
@@ -34,6 +34,7 @@ impl fmt::Display for Version {
 }
 
 /// A version of an extension, for example 0.9.5. Drivers are known to say wrong ones, so clgraph takes it as a hint.
+/// It has these three numbers (`cl_version`), and gets no others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExtensionVersion {
     /// The first number.
@@ -88,7 +89,7 @@ impl serde::Serialize for ExtensionVersion {
 /// println!("{}: OpenCL {}, {} compute units", caps.name, caps.version, caps.compute_units);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Caps {
@@ -100,47 +101,50 @@ pub struct Caps {
     pub platform: String,
     /// `CL_DRIVER_VERSION`, as the driver writes it.
     pub driver_version: String,
-    /// The version of OpenCL that the device has.
+    /// The version of OpenCL that the device has (`CL_DEVICE_VERSION`).
     pub version: Version,
-    /// Whether the device is a GPU, as far as it says so.
+    /// Whether the device is a GPU, as far as it says so (`CL_DEVICE_TYPE`).
     pub gpu: bool,
-    /// Whether it has a compiler for OpenCL C.
+    /// Whether it has a compiler for OpenCL C (`CL_DEVICE_COMPILER_AVAILABLE`).
     pub compiler: bool,
-    /// Bits of its addresses: 32 or 64.
+    /// Bits of its addresses: 32 or 64 (`CL_DEVICE_ADDRESS_BITS`).
     pub address_bits: u32,
-    /// Number of compute units.
+    /// Number of compute units (`CL_DEVICE_MAX_COMPUTE_UNITS`).
     pub compute_units: u32,
-    /// Work-items of the largest work-group.
+    /// Work-items of the largest work-group (`CL_DEVICE_MAX_WORK_GROUP_SIZE`). A kernel may have less.
     pub max_work_group_size: usize,
-    /// Work-items of the largest work-group, by dimension.
+    /// Work-items of the largest work-group in each of the first three dimensions (`CL_DEVICE_MAX_WORK_ITEM_SIZES`).
     pub max_work_item_sizes: [usize; 3],
-    /// Whether the last work-group of a range may be smaller than the others.
+    /// Whether the last work-group of a range may be smaller than the others
+    /// (`CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT`).
     pub non_uniform_work_groups: bool,
-    /// Bytes of global memory.
+    /// Bytes of global memory (`CL_DEVICE_GLOBAL_MEM_SIZE`).
     pub global_memory: u64,
-    /// Bytes of the largest buffer.
+    /// Bytes of the largest buffer (`CL_DEVICE_MAX_MEM_ALLOC_SIZE`).
     pub max_allocation: u64,
-    /// Bytes of local memory of a work-group.
+    /// Bytes of local memory of a work-group (`CL_DEVICE_LOCAL_MEM_SIZE`).
     pub local_memory: u64,
-    /// Bytes of all arguments of a kernel together.
+    /// Bytes of all arguments of a kernel together (`CL_DEVICE_MAX_PARAMETER_SIZE`).
     pub max_parameter_size: usize,
-    /// Sub-buffers start at a multiple of this many bytes.
+    /// Sub-buffers start at a multiple of this many bytes (`CL_DEVICE_MEM_BASE_ADDR_ALIGN`, which is in bits).
     pub sub_buffer_align: usize,
-    /// Whether host queues may be out of order.
+    /// Whether host queues may be out of order (`CL_DEVICE_QUEUE_PROPERTIES`).
     pub out_of_order: bool,
-    /// Whether host queues may profile.
+    /// Whether host queues may profile (`CL_DEVICE_QUEUE_PROPERTIES`).
     pub profiling: bool,
-    /// The intermediate languages that programs may be made of, for example `SPIR-V_1.2`. Often none.
+    /// The intermediate languages that programs may be made of, for example `SPIR-V_1.2` (`CL_DEVICE_IL_VERSION`).
+    /// Often none.
     pub il_versions: Vec<String>,
-    /// The names of its built-in kernels. Often none.
+    /// The names of its built-in kernels (`CL_DEVICE_BUILT_IN_KERNELS`). Often none.
     pub builtin_kernels: Vec<String>,
-    /// The names of its extensions.
+    /// The names of its extensions (`CL_DEVICE_EXTENSIONS`).
     pub extensions: Vec<String>,
     /// Kinds of shared virtual memory.
     pub svm: Svm,
     /// Kinds of unified shared memory (`cl_intel_unified_shared_memory`), where the device has any.
     pub usm: Option<Usm>,
-    /// Bytes of the largest program-scope variable; 0 where programs cannot have any.
+    /// Bytes of the largest program-scope variable (`CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE`); 0 where programs cannot have
+    /// any.
     pub max_global_variable_size: usize,
     /// Whether the driver can read and write program-scope variables by name (`cl_intel_global_variable_access`). Intel's
     /// CPU runtime has the functions and does not list the extension, so this tells of the functions.
@@ -156,24 +160,25 @@ pub struct Caps {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ImageCaps {
-    /// Width and height of the largest image of two dimensions; the width is that of one dimension too.
+    /// Width and height of the largest image of two dimensions (`CL_DEVICE_IMAGE2D_MAX_WIDTH`, `_HEIGHT`); the width is
+    /// that of one dimension too.
     pub max_2d: [usize; 2],
-    /// Sizes of the largest image of three dimensions.
+    /// Sizes of the largest image of three dimensions (`CL_DEVICE_IMAGE3D_MAX_WIDTH`, `_HEIGHT`, `_DEPTH`).
     pub max_3d: [usize; 3],
-    /// Layers of the largest array.
+    /// Layers of the largest array (`CL_DEVICE_IMAGE_MAX_ARRAY_SIZE`).
     pub max_layers: usize,
-    /// Pixels of the largest `image1d_buffer_t`.
+    /// Pixels of the largest `image1d_buffer_t` (`CL_DEVICE_IMAGE_MAX_BUFFER_SIZE`).
     pub max_buffer: usize,
-    /// Images that a kernel can read.
+    /// How many images a kernel can read (`CL_DEVICE_MAX_READ_IMAGE_ARGS`).
     pub max_read: u32,
-    /// Images that a kernel can write.
+    /// How many images a kernel can write (`CL_DEVICE_MAX_WRITE_IMAGE_ARGS`).
     pub max_write: u32,
-    /// Images that a kernel can both read and write; 0 where it cannot.
+    /// How many images a kernel can both read and write (`CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS`); 0 where it cannot.
     pub max_read_write: u32,
-    /// Samplers that a kernel can have.
+    /// How many samplers a kernel can have (`CL_DEVICE_MAX_SAMPLERS`).
     pub max_samplers: u32,
-    /// What the pitch of an image of two dimensions that is made of a buffer is a multiple of. None where there are no such
-    /// images.
+    /// Pixels of which the row pitch of an image of two dimensions that is made of a buffer is a multiple
+    /// (`CL_DEVICE_IMAGE_PITCH_ALIGNMENT`). None where there are no such images.
     pub buffer_pitch: Option<usize>,
     /// Whether kernels can write images of three dimensions.
     pub writes_3d: bool,
@@ -199,15 +204,15 @@ pub struct Svm {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Usm {
-    /// Host allocations.
+    /// Host allocations (`CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL`).
     pub host: bool,
-    /// Device allocations.
+    /// Device allocations (`CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL`).
     pub device: bool,
-    /// Shared allocations of one device.
+    /// Shared allocations of one device (`CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL`).
     pub shared: bool,
-    /// Shared allocations of several devices.
+    /// Shared allocations of several devices (`CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL`).
     pub cross_device: bool,
-    /// All memory of the host.
+    /// All memory of the host (`CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL`).
     pub system: bool,
 }
 
@@ -268,15 +273,15 @@ impl Caps {
 pub enum MemoryKind {
     /// A `cl_mem`, which every device has. It has no address on the host.
     Buffer,
-    /// USM on the device, which the host cannot reach.
+    /// USM on the device, which the host cannot reach (`clDeviceMemAllocINTEL`).
     UsmDevice,
-    /// USM on the host, which the device can reach.
+    /// USM on the host, which the device can reach (`clHostMemAllocINTEL`).
     UsmHost,
-    /// USM that moves between host and device.
+    /// USM that moves between host and device (`clSharedMemAllocINTEL`).
     UsmShared,
-    /// SVM that the host maps before it reaches it.
+    /// SVM that the host maps before it reaches it (`clSVMAlloc`).
     SvmCoarse,
-    /// SVM that host and device reach alike.
+    /// SVM that host and device reach alike (`clSVMAlloc` with `CL_MEM_SVM_FINE_GRAIN_BUFFER`).
     SvmFine,
 }
 
@@ -345,7 +350,7 @@ pub enum Claim {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CommandBufferCaps {
-    /// Whether the device lists the extension.
+    /// How it is known that the driver has command buffers.
     pub claim: Claim,
     /// The revision that the driver names, where it names one.
     pub version: Option<ExtensionVersion>,
@@ -355,15 +360,17 @@ pub struct CommandBufferCaps {
     pub missing: Vec<&'static str>,
     /// Functions that the driver does not have, and that record one kind of command.
     pub missing_commands: Vec<&'static str>,
-    /// Recorded kernels may print.
+    /// Recorded kernels may print (this and the next two: `CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR`).
     pub kernel_printf: bool,
     /// Recorded kernels may enqueue kernels.
     pub device_side_enqueue: bool,
     /// A command buffer may be enqueued again while it runs.
     pub simultaneous_use: bool,
-    /// Properties that a queue must have to record for it, and to run it.
+    /// Properties that a queue must have to record for it, and to run it
+    /// (`CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR`).
     pub required_queue: QueueKinds,
-    /// Properties that a queue may have. `None`: the driver does not tell (before 0.9.6).
+    /// Properties that a queue may have (`CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR`). `None`: the driver
+    /// does not tell (before 0.9.6).
     pub supported_queue: Option<QueueKinds>,
     /// What can be changed in recorded kernels (`cl_khr_command_buffer_mutable_dispatch`), where the device can.
     pub mutable: Option<MutableCaps>,
@@ -399,7 +406,7 @@ pub struct QueueKinds {
     pub profiling: bool,
 }
 
-/// What can be changed in recorded kernels.
+/// What can be changed in recorded kernels (`CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -436,6 +443,7 @@ impl MutableCaps {
 /// Which of the two signatures a driver's functions that record commands have: see [`Device::abi`](crate::Device::abi).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum RecordAbi {
     /// That of revisions 0.9.0 to 0.9.4.
     WithoutProperties,
@@ -455,6 +463,7 @@ impl fmt::Display for RecordAbi {
 /// Which of its two signatures a driver's `clUpdateMutableCommandsKHR` has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum UpdateAbi {
     /// That of revisions 0.9.0 and 0.9.1.
     LinkedList,

@@ -109,7 +109,8 @@ numbers! {
     }
 }
 
-/// What a pixel is. Which formats a device has, [`Image::formats`](crate::Image::formats) tells.
+/// What a pixel is. Which formats a device has, [`Image::formats`](crate::Image::formats) tells. Its two fields are all that
+/// OpenCL has (`cl_image_format`).
 ///
 /// ```
 /// use clgraph::ImageFormat;
@@ -142,7 +143,7 @@ impl ImageFormat {
     /// One `f32`.
     pub const R_F32: Self = Self::new(ChannelOrder::R, ChannelType::Float);
 
-    /// Any.
+    /// A format of these channels, each stored so, whether or not a device has it.
     #[must_use]
     pub const fn new(order: ChannelOrder, channel: ChannelType) -> Self {
         Self { order, channel }
@@ -283,37 +284,37 @@ impl ImageShape {
         Self { kind, region }
     }
 
-    /// A row of pixels.
+    /// An `image1d_t`: a row of `width` pixels.
     #[must_use]
     pub fn image_1d(width: usize) -> Self {
         Self::new(ImageKind::Image1d, [width, 1, 1])
     }
 
-    /// Rows that have nothing to do with each other.
+    /// An `image1d_array_t`: `layers` rows of `width` pixels, which have nothing to do with each other.
     #[must_use]
     pub fn array_1d(width: usize, layers: usize) -> Self {
         Self::new(ImageKind::Image1dArray, [width, layers, 1])
     }
 
-    /// A picture.
+    /// An `image2d_t`: a picture of `width` x `height` pixels.
     #[must_use]
     pub fn image_2d(width: usize, height: usize) -> Self {
         Self::new(ImageKind::Image2d, [width, height, 1])
     }
 
-    /// Pictures that have nothing to do with each other.
+    /// An `image2d_array_t`: `layers` pictures of `width` x `height` pixels, which have nothing to do with each other.
     #[must_use]
     pub fn array_2d(width: usize, height: usize, layers: usize) -> Self {
         Self::new(ImageKind::Image2dArray, [width, height, layers])
     }
 
-    /// A block.
+    /// An `image3d_t`: a block of `width` x `height` x `depth` pixels.
     #[must_use]
     pub fn image_3d(width: usize, height: usize, depth: usize) -> Self {
         Self::new(ImageKind::Image3d, [width, height, depth])
     }
 
-    /// The kind.
+    /// Its kind: dimensions, and whether it is an array.
     #[must_use]
     pub fn kind(self) -> ImageKind {
         self.kind
@@ -343,6 +344,7 @@ impl fmt::Display for ImageShape {
 /// Four channels of a pixel, to fill an image with. It has to be of the kind of numbers that the format has: normalized
 /// formats have floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Color {
     /// Of floating-point and normalized formats.
     Float([f32; 4]),
@@ -388,20 +390,20 @@ impl From<[u32; 4]> for Color {
     }
 }
 
-/// What a sampler reads beside an image.
+/// What a sampler reads beside an image (`cl_addressing_mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Addressing {
-    /// Undefined: the program does not read there.
+    /// Undefined: the program does not read there (`CL_ADDRESS_NONE`).
     None,
-    /// The nearest pixel of the image.
+    /// The nearest pixel of the image (`CL_ADDRESS_CLAMP_TO_EDGE`).
     #[default]
     ClampToEdge,
-    /// The border colour: zeros, and one for alpha where the format has no alpha.
+    /// The border colour: zeros, and one for alpha where the format has no alpha (`CL_ADDRESS_CLAMP`).
     Clamp,
-    /// The image again and again. With normalized coordinates only.
+    /// The image again and again (`CL_ADDRESS_REPEAT`). With normalized coordinates only.
     Repeat,
-    /// The image, and its mirror image, in turn. With normalized coordinates only.
+    /// The image, and its mirror image, in turn (`CL_ADDRESS_MIRRORED_REPEAT`). With normalized coordinates only.
     MirroredRepeat,
 }
 
@@ -417,14 +419,26 @@ impl Addressing {
     }
 }
 
+impl fmt::Display for Addressing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::ClampToEdge => "clamp to edge",
+            Self::Clamp => "clamp",
+            Self::Repeat => "repeat",
+            Self::MirroredRepeat => "mirrored repeat",
+        })
+    }
+}
+
 /// What a sampler reads between pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
-    /// The nearest pixel.
+    /// The nearest pixel (`CL_FILTER_NEAREST`).
     #[default]
     Nearest,
-    /// The mean of the nearest ones, by distance.
+    /// The mean of the nearest ones, by distance (`CL_FILTER_LINEAR`).
     Linear,
 }
 
@@ -434,6 +448,15 @@ impl Filter {
             Self::Nearest => cl::CL_FILTER_NEAREST,
             Self::Linear => cl::CL_FILTER_LINEAR,
         }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nearest => "nearest",
+            Self::Linear => "linear",
+        })
     }
 }
 

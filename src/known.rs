@@ -94,6 +94,17 @@ pub(crate) fn keeps_mapped_svm(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }
 
+/// How often to try to allocate memory with an address. On NVIDIA (580) `clSVMAlloc` says now and then that there is none, while
+/// other memory is given back.
+pub(crate) fn attempts_to_allocate(caps: &Caps) -> usize {
+    if caps.platform == "NVIDIA CUDA" { 20 } else { 1 }
+}
+
+/// Whether SVM that is mapped several times at an address is to be unmapped as often. NVIDIA (580) refuses all but the first.
+pub(crate) fn counts_svm_maps(caps: &Caps) -> bool {
+    caps.platform != "NVIDIA CUDA"
+}
+
 /// Whether a kernel that reads and writes an `image1d_buffer_t` ends the process (PoCL 3.1 and 6.0).
 pub(crate) fn dies_of_read_write_rows(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && ["3.", "6."].iter().any(|version| caps.driver_version.starts_with(version))
@@ -116,7 +127,8 @@ pub(crate) fn shares_variables(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
-/// Whether SVM and USM are to be freed a while after their last command says that it is complete (PoCL 7.1): see `cl/freed.rs`.
+/// Whether SVM, USM and sub-buffers are to be given back a while after their last command says that it is complete (PoCL 7.1): see
+/// `cl/freed.rs`.
 pub(crate) fn frees_late(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }

@@ -2,7 +2,12 @@
 
 mod common;
 
-use clgraph::{Buffer, BuildCause, ErrorKind, Finalize, Graph, GraphProperties, NodeKind, Program, Queue};
+use std::collections::HashSet;
+
+use clgraph::{
+    Buffer, BuildCause, ErrorKind, ExecuteKernel, Finalize, Graph, GraphProperties, Node, NodeKind, Parameter, Program,
+    Queue,
+};
 use common::{Bench, Reason, cause, elsewhere, text};
 
 /// Rule B1
@@ -97,7 +102,8 @@ fn edges_are_added_once_and_never_close_a_cycle() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(
         error.to_string(),
-        "edge from node 2 to node 0: the edge would close a cycle: node 0 -> node 1 -> node 2 -> node 0"
+        "edge from node 2 to node 0: the edge would close a cycle: node 0 -> node 1 -> node 2 -> node 0; \
+         leave it, or one of those, out"
     );
     assert_eq!(cause(graph.add_edge(c, a)), BuildCause::Cycle { nodes: vec![a, b, c] });
     let other = bench.graph().empty().add().unwrap();
@@ -143,8 +149,13 @@ fn nodes_are_equal_when_they_are_the_same_and_mean_nothing_elsewhere() {
     ] {
         assert_eq!(error, BuildCause::OtherGraph { node: same_number });
     }
+    let labelled = text(graph.empty().label("the end").after(same_number).add());
+    assert!(labelled.starts_with("empty node \"the end\" (to be node 2): "), "{labelled}");
     let message = text(graph.empty().after(same_number).add());
-    assert_eq!(message, "empty node (to be node 2): node 0 belongs to another graph, or to one that is gone");
+    assert_eq!(
+        message,
+        "empty node (to be node 2): node 0 belongs to another graph, or to one that is gone: use a node of this graph"
+    );
     assert_eq!(graph.len(), 2);
 }
 
@@ -224,27 +235,33 @@ fn wrong_arguments_are_refused_with_the_parameter_named() {
     let a = bench.buffer(&[0; 8]);
     assert_eq!(
         refused!(bench, "scale", read(&a).write(&a).range(8)),
-        "kernel `scale` (to be node 0): it takes 3 arguments and 2 were given: it is `scale(uint* in, uint* out, uint by)`"
+        "kernel `scale` (to be node 0): it takes 3 arguments and 2 were given: it is `scale(uint* in, uint* out, uint by)`; \
+         give one for each parameter, in their order"
     );
     assert_eq!(
-        refused!(bench, "scale", read(&a).write(&a).arg(1.0_f64).range(8)),
-        "kernel `scale` (to be node 0): argument 2 `by` is `uint` of 4 bytes, and 8 bytes were given"
+        refused!(bench, "scale", read(&a).write(&a).arg(1_u64).range(8)),
+        "kernel `scale` (to be node 0): argument 2 `by` is `uint` of 4 bytes, and 8 bytes were given: give a value of that \
+         size"
     );
     assert_eq!(
         refused!(bench, "scale", read(&a).arg(7_u64).arg(1_u32).range(8)),
-        "kernel `scale` (to be node 0): argument 1 `out` is a buffer (`uint*`), and a value was given"
+        "kernel `scale` (to be node 0): argument 1 `out` is a buffer (`uint*`), and a value was given: \
+         give what the kernel declares"
     );
     assert_eq!(
         refused!(bench, "scale", read(&a).write(&a).read(&a).range(8)),
-        "kernel `scale` (to be node 0): argument 2 `by` is a value (`uint`), and a buffer was given"
+        "kernel `scale` (to be node 0): argument 2 `by` is a value (`uint`), and a buffer was given: \
+         give what the kernel declares"
     );
     assert_eq!(
         refused!(bench, "group_sum", read_write(&a).read(&a).range(8)),
-        "kernel `group_sum` (to be node 0): argument 1 `scratch` is local memory (`uint*`), and a buffer was given"
+        "kernel `group_sum` (to be node 0): argument 1 `scratch` is local memory (`uint*`), and a buffer was given: \
+         give what the kernel declares"
     );
     assert_eq!(
         refused!(bench, "stir", local::<u32>(4).range(8)),
-        "kernel `stir` (to be node 0): argument 0 `a` is a buffer (`uint*`), and a size of local memory was given"
+        "kernel `stir` (to be node 0): argument 0 `a` is a buffer (`uint*`), and a size of local memory was given: \
+         give what the kernel declares"
     );
     assert!(
         refused!(bench, "grid", read_write(&a).arg([1_u32; 2]).arg([1_u32; 3]).range(8))
@@ -254,12 +271,71 @@ fn wrong_arguments_are_refused_with_the_parameter_named() {
     assert!(empty.contains("argument 1 asks for no bytes of local memory"), "{empty}");
     // A struct's size is not known, and a value of no bytes, or of more than a device takes, is none.
     let nothing = refused!(bench, "affine", read_write(&a).bytes(&[]).range(8));
-    assert!(
-        nothing.contains("argument 1 has 0 bytes, behind 0 of the values before it: it must have at least 1"),
-        "{nothing}"
-    );
+    assert!(nothing.contains("argument 1 has 0 bytes, after 0 of earlier values: a value has at least 1"), "{nothing}");
     let much = refused!(bench, "affine", read_write(&a).bytes(&[0; 1 << 16]).range(8));
     assert!(much.contains("CL_DEVICE_MAX_PARAMETER_SIZE"), "{much}");
+}
+
+/// Drivers take any bytes: `2` for a `float` would be 2.8e-45 there.
+#[test]
+fn a_float_for_an_integer_or_an_integer_for_a_float_is_refused() {
+    let bench = Bench::new();
+    let source =
+        "kernel void f(global uint *a, float x, int n, uchar c, ulong l, float2 v) { a[0] = x + n + c + l + v.x; }";
+    let kernel = Program::from_source(&bench.queue, source).unwrap().kernel("f").unwrap();
+    let (a, graph) = (bench.buffer(&[0; 8]), bench.graph());
+    let refused = |result: clgraph::Result<Node>| {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let text = error.to_string();
+        text.strip_prefix("kernel `f` (to be node 0): ").unwrap().to_owned()
+    };
+    macro_rules! add {
+        // SAFETY: it is refused, and where it is not it never runs.
+        ($($arg:expr),*) => { unsafe { graph.kernel(&kernel).write(&a)$(.arg($arg))*.range(1).add() } };
+    }
+    let v = [1.0_f32; 2];
+    assert_eq!(
+        refused(add!(2, 1, 1_u8, 1_u64, v)),
+        "argument 1 `x` is `float`, and an `i32` was given: give an `f32`, or its bytes as an array"
+    );
+    assert_eq!(
+        refused(add!(2.0_f32, 1.0_f32, 1_u8, 1_u64, v)),
+        "argument 2 `n` is `int`, and an `f32` was given: give an `i32`, or its bytes as an array"
+    );
+    assert_eq!(
+        refused(add!(2.0_f32, 1, 1.0_f64, 1_u64, v)),
+        "argument 3 `c` is `uchar`, and an `f64` was given: give a `u8`, or its bytes as an array"
+    );
+    assert_eq!(
+        refused(add!(2_usize, 1, 1_u8, 1_u64, v)),
+        "argument 1 `x` is `float`, and a `usize` was given: give an `f32`, or its bytes as an array"
+    );
+    // By parameters, of which one that is registered besides counts as well.
+    let (right, wrong) = (Parameter::any(2.0_f32), Parameter::within(2_u32, 0..9).unwrap());
+    assert_eq!(
+        refused(add!(&wrong, 1, 1_u8, 1_u64, v)),
+        "argument 1 `x` is `float`, and a `u32` was given: give an `f32`, or its bytes as an array"
+    );
+    // SAFETY: it is refused.
+    let also = unsafe {
+        graph.kernel(&kernel).write(&a).arg(&right).also(&wrong).arg(1).arg(1_u8).arg(1_u64).arg(v).range(1).add()
+    };
+    assert!(refused(also).contains("a `u32` was given"));
+    assert!(graph.is_empty());
+    // On a queue too.
+    let mut launch = ExecuteKernel::new(&kernel);
+    launch.set_arg_write(&a).set_arg(&2).set_arg(&1).set_arg(&1_u8).set_arg(&1_u64).set_arg(&v).set_global_work_size(1);
+    // SAFETY: as above.
+    let error = unsafe { launch.enqueue_nd_range(&bench.queue) }.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "kernel `f`: argument 1 `x` is `float`, and an `i32` was given: give an `f32`, or its bytes as an array"
+    );
+    // Signs are not looked at, and what is no number of Rust is taken as it is.
+    add!(2.0_f32, 1_u32, 1_i8, 1_usize as u64, v).unwrap();
+    add!(2_u32.to_ne_bytes(), [1.0_f32], 1_u8, 1_i64, 1_u64).unwrap();
+    add!(&Parameter::bytes(&[0; 4]), 1, 1_u8, 1_u64, v).unwrap();
 }
 
 #[test]
@@ -270,7 +346,10 @@ fn a_buffer_where_an_image_belongs_is_refused() {
     // SAFETY: it is refused.
     let result = unsafe { graph.kernel(&bench.kernel("takes_an_image")).read(&a).write(&a).range(1).add() };
     assert_eq!(result.as_ref().unwrap_err().kind(), ErrorKind::Invalid);
-    assert!(text(result).contains("argument 0 `image` is an image (`image2d_t`), and a buffer was given"));
+    assert!(text(result).contains(
+        "argument 0 `image` is an image (`image2d_t`), and a buffer was given: \
+         give what the kernel declares"
+    ));
 }
 
 #[test]
@@ -282,11 +361,11 @@ fn ranges_and_work_groups_that_the_device_or_kernel_forbids_are_refused() {
     );
     assert!(
         refused!(bench, "stir", read_write(&a).range([8, 8]).work_group(8))
-            .ends_with("the work-group size has 1 dimensions and the range has 2")
+            .ends_with("the work-group size has 1 dimensions, and the range has 2: give as many")
     );
     assert!(
         refused!(bench, "stir", read_write(&a).range(8).offset([1, 1]))
-            .ends_with("the global offset has 2 dimensions and the range has 1")
+            .ends_with("the global offset has 2 dimensions, and the range has 1: give as many")
     );
     let large = refused!(bench, "stir", read_write(&a).range(1 << 20).work_group(1 << 20));
     assert!(large.contains("CL_DEVICE_MAX_WORK_ITEM_SIZES"), "{large}");
@@ -339,11 +418,11 @@ fn transfers_out_of_bounds_or_of_unequal_size_are_refused() {
         "copy (to be node 0): the source has 64 bytes and the destination has 32: they must be equal"
     );
     assert!(text(graph.write(&a, [0; 8]).add()).contains("the data has 32 bytes and the destination has 64"));
-    assert!(text(a.slice(8..17)).contains("elements or layers 8..17 are outside: there are 16"));
-    assert!(text(a.slice(3..=16)).contains("elements or layers 3..17 are outside"));
+    assert!(text(a.slice(8..17)).contains("elements 8..17 are outside 0..16: a range"));
+    assert!(text(a.slice(3..=16)).contains("elements 3..17 are outside"));
     #[allow(clippy::reversed_empty_ranges)]
     let reversed = a.slice(5..3);
-    assert!(text(reversed).contains("elements or layers 5..3 are outside"));
+    assert!(text(reversed).contains("elements 5..3 are outside"));
     graph.copy(&a.slice(8..).unwrap(), &b).add().unwrap();
 }
 
@@ -383,7 +462,7 @@ fn overlapping_copies_within_one_buffer_are_refused() {
     assert!(text(diagonal(1)).contains("overlap"));
     let pitches =
         text(graph.copy_rect(&a, &a).region([1, 2, 1]).src_pitch(8, 0).dst_pitch(4, 0).dst_origin([64, 0, 0]).add());
-    assert!(pitches.contains("pitches of source and destination must be equal"), "{pitches}");
+    assert!(pitches.contains("its pitches are 16 and 32 bytes, and the source's 32 and 64"), "{pitches}");
 }
 
 #[test]
@@ -392,8 +471,14 @@ fn rectangles_that_do_not_fit_are_refused() {
     let (a, b) = (bench.buffer(&[0; 64]), bench.buffer(&[0; 64]));
     let graph = bench.graph();
     let rect = || graph.copy_rect(&a, &b).region([4, 4, 2]);
-    assert!(text(rect().src_pitch(3, 0).add()).contains("source: a row pitch of 3 is less than a row of 4"));
-    assert!(text(rect().dst_pitch(4, 8).add()).contains("destination: a slice pitch of 8 is less than 4 rows of 4"));
+    assert!(
+        text(rect().src_pitch(3, 0).add())
+            .contains("source: a row pitch of 3 elements is less than a row of 4: give at least that")
+    );
+    assert!(
+        text(rect().dst_pitch(4, 8).add())
+            .contains("destination: a slice pitch of 8 elements is less than 4 rows of 4: give at least 16")
+    );
     assert!(text(rect().src_pitch(4, 18).add()).contains("no multiple of the row pitch"));
     assert!(text(rect().src_origin([0, 0, 1]).src_pitch(8, 32).add()).contains("source bytes 128..368 are outside"));
     assert!(text(rect().dst_origin([usize::MAX, 0, 0]).add()).contains("do not fit a size_t"));
@@ -434,9 +519,11 @@ fn accesses_that_a_buffer_was_created_without_are_refused() {
     // SAFETY: all are refused.
     unsafe {
         let written = graph.kernel(&bench.kernel("stir")).read_write(&read_only).range(8).add();
-        assert!(text(written).contains("created with CL_MEM_READ_ONLY, which forbids a kernel's write"));
+        assert!(
+            text(written).contains("argument 0 was created with CL_MEM_READ_ONLY, which forbids writing by kernels")
+        );
         let read = graph.kernel(&bench.kernel("scale")).read(&write_only).write(&write_only).arg(1_u32).range(8).add();
-        assert!(text(read).contains("created with CL_MEM_WRITE_ONLY, which forbids a kernel's read"));
+        assert!(text(read).contains("argument 0 was created with CL_MEM_WRITE_ONLY, which forbids reading by kernels"));
     }
     assert!(text(graph.write(&no_host, [0; 8]).add()).contains("CL_MEM_HOST_NO_ACCESS"));
     assert!(text(graph.read(&no_host).add()).contains("CL_MEM_HOST_NO_ACCESS"));
@@ -457,9 +544,10 @@ fn buffers_that_cannot_be_are_refused() {
     assert!(large.to_string().contains("more than the largest allocation"), "{large}");
     assert!(text(Buffer::<u64>::new(&bench.queue, usize::MAX)).contains("more than the largest allocation"));
     let buffer = bench.buffer(&[0; 256]);
-    assert!(text(buffer.sub_buffer(4..8)).contains("CL_DEVICE_MEM_BASE_ADDR_ALIGN"));
+    let odd = text(buffer.sub_buffer(4..8));
+    assert!(odd.contains("CL_DEVICE_MEM_BASE_ADDR_ALIGN") && odd.contains("by `Buffer::slice`"), "{odd}");
     assert!(text(buffer.sub_buffer(128..128)).contains("a sub-buffer of zero bytes"));
-    assert!(text(buffer.sub_buffer(120..257)).contains("elements or layers 120..257 are outside"));
+    assert!(text(buffer.sub_buffer(120..257)).contains("elements 120..257 are outside"));
     let sub = buffer.sub_buffer(128..).unwrap();
     assert!(text(sub.sub_buffer(..8)).contains("a sub-buffer of a sub-buffer"));
     assert!(text(buffer.cast::<[u32; 3]>()).contains("no whole number"));
@@ -478,4 +566,45 @@ fn a_program_that_does_not_build_gives_its_log_and_kernels_are_found_by_name() {
     let unknown = text(bench.program.kernel("no_such"));
     assert!(unknown.contains("no kernel `no_such`") && unknown.contains("scale"), "{unknown}");
     assert!(text(bench.program.kernel("a\0b")).contains("zero byte"));
+}
+
+#[test]
+fn a_host_read_is_found_by_its_node() {
+    let bench = Bench::new();
+    let (a, graph) = (bench.buffer(&[5; 8]), bench.graph());
+    let read = graph.read(&a).add().unwrap();
+    assert_eq!(graph.kind(read).unwrap(), NodeKind::Read);
+    let found = graph.host_read::<u32>(read).unwrap();
+    assert_eq!(found, read);
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    run.wait().unwrap();
+    assert_eq!(*run.get(&found).unwrap(), [5; 8]);
+    assert_eq!(*run.get(&graph.host_read::<[u32; 4]>(read).unwrap()).unwrap(), [[5; 4]; 2]);
+    let fill = graph.fill(&a, 1).add().unwrap();
+    assert!(matches!(cause(graph.host_read::<u32>(fill)), BuildCause::OtherKind { .. }));
+    assert!(matches!(cause(graph.host_read::<[u8; 5]>(read)), BuildCause::Memory(_)));
+    assert!(matches!(cause(bench.graph().host_read::<u32>(read)), BuildCause::OtherGraph { .. }));
+}
+
+#[test]
+fn handles_are_equal_where_they_stand_for_the_same() {
+    let bench = Bench::new();
+    let (a, b, graph) = (bench.buffer(&[0; 8]), bench.buffer(&[0; 8]), bench.graph());
+    assert!(a == a.clone() && a != b);
+    let part = a.slice(2..6).unwrap();
+    assert_eq!(part.slice(1..3).unwrap(), a.slice(3..5).unwrap());
+    assert!(part != b.slice(2..6).unwrap() && part != a.slice(2..5).unwrap());
+    assert_eq!((part.size(), part.slice(4..).unwrap().len()), (16, 0));
+    assert!(part.slice(..5).is_err());
+    let (one, other) = (graph.alloc::<u32>(8).add().unwrap(), graph.alloc::<u32>(8).add().unwrap());
+    assert!(one == one.clone() && one != other && one.size() == 32);
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    assert!(run == run.clone() && run != executable.submit(&bench.queue).unwrap());
+    let event = bench.queue.enqueue_fill_buffer(&a, &[1_u32], 0, 32, &[]).unwrap();
+    assert!(event == event.clone() && event != bench.queue.enqueue_fill_buffer(&a, &[1_u32], 0, 32, &[]).unwrap());
+    assert_eq!(HashSet::from([graph.clone(), graph.clone(), bench.graph()]).len(), 2);
+    assert_eq!(HashSet::from([bench.queue.clone(), bench.queue.clone()]).len(), 1);
+    assert_eq!(HashSet::from([bench.kernel("scale"), bench.kernel("scale"), bench.kernel("stir")]).len(), 2);
+    assert_eq!(HashSet::from([executable.clone(), executable]).len(), 1);
 }

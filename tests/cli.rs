@@ -143,3 +143,27 @@ fn what_is_wrong_is_said_on_standard_error() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("devices"), "clap tells what there is: {}", text(&output.stderr));
 }
+
+/// Where drivers are listed by files.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_broken_driver_beside_a_good_one_is_named_and_hides_nothing() {
+    use std::fs;
+    let vendors = std::env::var("OCL_ICD_VENDORS").unwrap_or("/etc/OpenCL/vendors".to_owned());
+    let folder = std::env::temp_dir().join(format!("clgraph-beside-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let good = fs::read_dir(&vendors).unwrap_or_else(|error| panic!("{vendors}: {error}"));
+    for file in good.map(|entry| entry.unwrap().path()) {
+        fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+    }
+    fs::write(folder.join("a_broken.icd"), "/no/such/libbroken.so\n").unwrap();
+    let (alone, beside) =
+        (clgraph(&["devices"], &[]), clgraph(&["devices"], &[("OCL_ICD_VENDORS", folder.to_str().unwrap())]));
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(beside.status.success());
+    assert_eq!(text(&beside.stdout), text(&alone.stdout));
+    let said = text(&beside.stderr);
+    assert!(said.contains("left out: the OpenCL driver `/no/such/libbroken.so` does not work"), "{said}");
+    assert!(said.contains("a_broken.icd, which names it"), "{said}");
+    assert!(!text(&alone.stderr).contains("left out"), "{}", text(&alone.stderr));
+}

@@ -4,6 +4,8 @@
 mod cpu;
 #[path = "../examples/01_deep_field/graph.rs"]
 mod graph;
+#[path = "../examples/01_deep_field/objects.rs"]
+mod objects;
 #[path = "../examples/01_deep_field/picture.rs"]
 #[allow(dead_code)] // Nothing is drawn here.
 mod picture;
@@ -12,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clgraph::Queue;
-use cpu::Parameters;
 use graph::DeepField;
+use objects::Parameters;
 use picture::Picture;
 
 fn check(queue: &Queue, rgb: Vec<u8>, width: usize, height: usize) -> u32 {

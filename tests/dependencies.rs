@@ -46,7 +46,9 @@ fn a_declared_write_to_a_const_argument_is_reported() {
     let executable = graph.finalize(Finalize::new()).unwrap();
     assert_eq!(executable.report().warnings.iter().filter(|warning| warning.starts_with("node")).count(), 1);
     let report = executable.report().to_string();
-    assert!(report.contains("warning  node 0: argument 1 is declared as written, and the kernel declares it const"));
+    assert!(
+        report.contains("warning  node 0 (kernel `add`): argument 1 is given as written, and is const in the kernel")
+    );
 }
 
 /// Rule D2
@@ -126,7 +128,7 @@ fn edges_are_not_doubled_and_queries_show_also_those_that_finalize_drops() {
     assert_eq!(graph.predecessors(second).unwrap(), [first]);
     assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
     let report = graph.finalize(Finalize::new()).unwrap().report();
-    assert_eq!((report.edges, report.edges_implied_by_path, report.edges_implied_by_lane), (3, 1, 2));
+    assert_eq!((report.edges, report.edges_implied_by_path, report.edges_implied_by_queue), (3, 1, 2));
     assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
 }
 

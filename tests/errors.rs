@@ -3,8 +3,8 @@
 mod common;
 
 use clgraph::{
-    BuildError, DriverError, Error, ErrorKind, Finalize, FinalizeError, MemoryError, Program, ProgramError, SetupError,
-    Status, SubmitError,
+    BuildError, DriverError, Error, ErrorKind, Finalize, FinalizeError, MemoryError, MemoryKind, Program, ProgramError,
+    SetupError, Status, SubmitError,
 };
 use common::{Bench, UserEvent, text};
 
@@ -38,6 +38,19 @@ fn errors_have_kinds_to_match() {
     let refused = ProgramError::BinaryRefused { device: "a device".to_owned() };
     assert_eq!(Error::from(refused).kind(), ErrorKind::KernelNotSupported);
     assert_eq!(Error::from(SubmitError::NotComplete).kind(), ErrorKind::NotReady);
+    assert_eq!(Error::from(FinalizeError::OwnMemory).kind(), ErrorKind::OutOfMemory);
+    let memory = |source| Error::from(FinalizeError::Memory { bytes: 8, source }).kind();
+    let refused = |status| MemoryError::from(DriverError::new("clCreateBuffer", Status(status)));
+    assert_eq!(memory(refused(-4)), ErrorKind::OutOfMemory);
+    assert_eq!(memory(refused(-30)), ErrorKind::Driver);
+    let large = MemoryError::TooLarge { asked: 1, limit: 0, device: "a".to_owned() };
+    assert_eq!(memory(large), ErrorKind::OutOfMemory);
+    let none = MemoryError::NoImages { device: "a".to_owned() };
+    assert_eq!(Error::from(none).kind(), ErrorKind::FeatureNotSupported);
+    let held = MemoryError::HostHasIt { kind: MemoryKind::SvmCoarse };
+    assert_eq!(Error::from(held).kind(), ErrorKind::NotReady);
+    let failed = |cause| SubmitError::EventFailed { index: 0, cause };
+    assert_eq!(Error::from(failed(Box::new(SubmitError::UserEventDropped.into()))).kind(), ErrorKind::Failed);
     let cause = Box::new(Error::from(DriverError::new("a", Status(-5))));
     assert_eq!(Error::from(SubmitError::DependencyFailed { cause }).kind(), ErrorKind::OutOfMemory);
     let source = DriverError::new("clSetKernelArg", Status(-51));

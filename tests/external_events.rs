@@ -77,7 +77,7 @@ fn host_and_device_meet_inside_a_graph() {
         let steps = TwoSteps::new();
         let bench = &steps.bench;
         assert_eq!(steps.graph.kind(steps.filled.node()).unwrap(), NodeKind::EventSignal);
-        assert_eq!(steps.graph.kind(steps.go_on.into()).unwrap(), NodeKind::EventWait);
+        assert_eq!(steps.graph.kind(steps.go_on).unwrap(), NodeKind::EventWait);
         let executable = steps.executable(path);
         for queue in [bench.another_queue(false), bench.another_queue(true)] {
             bench.queue.enqueue_fill_buffer(&steps.first, &[0], 0, 4 * LEN, &[]).unwrap().wait().unwrap();
@@ -395,10 +395,10 @@ fn a_signal_that_cannot_come_fails_while_the_rest_goes_on() {
     let run = executable.submit_to(&bench.queue).with_signal(&signal, &promised).with_event(&wait, &awaited);
     let run = run.submit().unwrap();
     // The other branch waits for whoever hears of the failure.
-    assert_eq!(failure(promised.wait_for(LONG)).to_string(), "host task node 0 failed: it broke");
+    assert_eq!(failure(promised.wait_for(LONG)).to_string(), "node 0 (host task) failed: it broke");
     assert!(!run.is_done().unwrap());
     awaited.complete().unwrap();
-    assert_eq!(text(run.wait()), "host task node 0 failed: it broke");
+    assert_eq!(text(run.wait()), "node 0 (host task) failed: it broke");
 }
 
 /// Rules X1, S7: what the submission itself waits for fails, so its signals do.

@@ -418,7 +418,7 @@ fn a_parameter_does_not_become_an_image_that_another_node_writes() {
     from.set(&b).unwrap();
     let refused = executable.update(&node);
     assert!(matches!(refused, Err(Error::Update(UpdateError::Conflict { .. }))), "{refused:?}");
-    assert!(text(graph.finalize(Finalize::new())).contains("no edges order them"));
+    assert!(text(graph.finalize(Finalize::new())).contains("no edge orders them"));
     run(&executable, queue);
     assert_eq!(content(queue, &c), mirrored(&numbered(len(kind), 1), kind, 1));
 }

@@ -82,15 +82,15 @@ fn commands_and_kernels_on_different_parts_are_not_ordered() {
         let buffer = Buffer::<Pixel>::new(&bench.queue, pixels).unwrap();
         let graph = bench.graph();
         let before = |node: Node| graph.predecessors(node).unwrap();
-        let copy = graph.copy_image(&a, &b).from(at(0)).to(at(1)).region(part).add().unwrap();
+        let copy = graph.copy_image(&a, &b).src_origin(at(0)).dst_origin(at(1)).region(part).add().unwrap();
         let beside = graph.write_image(&b, numbered(pixels, 5)).area(at(0), part).add().unwrap().node();
         let over = graph.write_image(&a, numbered(pixels, 6)).area(at(0), part).add().unwrap().node();
         assert_eq!((before(beside), before(over)), (vec![], vec![copy]), "{kind}");
         // One that clgraph refuses for some drivers: an array of rows and a buffer.
-        match graph.copy_image_to_buffer(&b, &buffer).from(at(1)).region(part).add() {
+        match graph.copy_image_to_buffer(&b, &buffer).src_origin(at(1)).region(part).add() {
             Ok(taken) => {
                 assert_eq!(before(taken), [copy], "{kind}");
-                let put = graph.copy_buffer_to_image(&buffer, &a).to(at(2)).region(part).add().unwrap();
+                let put = graph.copy_buffer_to_image(&buffer, &a).dst_origin(at(2)).region(part).add().unwrap();
                 assert_eq!(before(put), [taken], "{kind}");
             }
             Err(error) => {

@@ -3,6 +3,9 @@
 mod common;
 #[path = "common/images.rs"]
 mod images;
+#[cfg(target_os = "linux")]
+#[path = "common/layer.rs"]
+mod layer;
 
 use clgraph::{
     Addressing, Buffer, BuildCause, ChannelOrder, ChannelType, Error, ExecuteKernel, Filter, Graph, Image, ImageAccess,
@@ -26,14 +29,14 @@ fn commands<'a>(queue: &'a Queue, with: &'a Image, buffer: &'a Buffer<Pixel>) ->
         (
             "copy source",
             Box::new(move |graph, image, (origin, region)| match graph {
-                Some(graph) => graph.copy_image(image, with).from(origin).region(region).add().map(|_| ()),
+                Some(graph) => graph.copy_image(image, with).src_origin(origin).region(region).add().map(|_| ()),
                 None => queue.enqueue_copy_image(image, with, origin, start, region, &[]).map(|_| ()),
             }),
         ),
         (
             "copy destination",
             Box::new(move |graph, image, (origin, region)| match graph {
-                Some(graph) => graph.copy_image(with, image).to(origin).region(region).add().map(|_| ()),
+                Some(graph) => graph.copy_image(with, image).dst_origin(origin).region(region).add().map(|_| ()),
                 None => queue.enqueue_copy_image(with, image, start, origin, region, &[]).map(|_| ()),
             }),
         ),
@@ -86,7 +89,7 @@ fn commands<'a>(queue: &'a Queue, with: &'a Image, buffer: &'a Buffer<Pixel>) ->
             Box::new(move |graph, image, (origin, region)| match graph {
                 Some(graph) => {
                     let packed = buffer.slice(..count((origin, region)))?;
-                    graph.copy_image_to_buffer(image, &packed).from(origin).region(region).add().map(|_| ())
+                    graph.copy_image_to_buffer(image, &packed).src_origin(origin).region(region).add().map(|_| ())
                 }
                 None => queue.enqueue_copy_image_to_buffer(image, buffer, origin, region, 0, &[]).map(|_| ()),
             }),
@@ -96,7 +99,7 @@ fn commands<'a>(queue: &'a Queue, with: &'a Image, buffer: &'a Buffer<Pixel>) ->
             Box::new(move |graph, image, (origin, region)| match graph {
                 Some(graph) => {
                     let packed = buffer.slice(..count((origin, region)))?;
-                    graph.copy_buffer_to_image(&packed, image).to(origin).region(region).add().map(|_| ())
+                    graph.copy_buffer_to_image(&packed, image).dst_origin(origin).region(region).add().map(|_| ())
                 }
                 None => queue.enqueue_copy_buffer_to_image(buffer, image, 0, origin, region, &[]).map(|_| ()),
             }),
@@ -345,8 +348,8 @@ fn what_belongs_elsewhere_is_an_error_of_a_launch() {
         (&mirror, Box::new(|to| _ = to.set_arg(&a).set_arg(&buffer).set_arg(&by)), 1, "a buffer was given"),
         (&mirror, Box::new(|to| _ = to.set_arg(&a).set_arg(&b).set_arg(&a)), 2, "an image was given"),
         (&mirror, Box::new(|to| _ = to.set_arg(&a).set_arg(&b).set_arg(&sampler)), 2, "a sampler was given"),
-        (&mirror, Box::new(|to| _ = to.set_arg_write(&a).set_arg(&b).set_arg(&by)), 0, "said to be written"),
-        (&mirror, Box::new(|to| _ = to.set_arg(&a).set_arg_read(&b).set_arg(&by)), 1, "said to be read"),
+        (&mirror, Box::new(|to| _ = to.set_arg_write(&a).set_arg(&b).set_arg(&by)), 0, "given as written"),
+        (&mirror, Box::new(|to| _ = to.set_arg(&a).set_arg_read(&b).set_arg(&by)), 1, "given as read"),
         (&sampled, Box::new(|to| _ = to.set_arg(&floats).set_arg(&a).set_arg(&buffer)), 1, "an image was given"),
         (&sampled, Box::new(|to| _ = to.set_arg(&floats).set_arg(&buffer).set_arg(&buffer)), 1, "a buffer was given"),
         (&sampled, Box::new(|to| _ = to.set_arg(&floats).set_arg(&by).set_arg(&buffer)), 1, "a value was given"),
@@ -537,4 +540,42 @@ fn sizes_and_formats_that_a_device_lacks_are_told_with_those_that_it_has() {
             assert!(known.into_iter().all(|format| error.contains(&format.to_string())), "{error}");
         }
     }
+}
+
+/// A device without images says so, and that test of a driver is left out that is listed; the others fail.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_without_images_has_a_clear_error_for_each() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "the_child_has_no_images", "--nocapture"]).env("CLGRAPH_LAYER_HIDES_IMAGES", "1");
+    let output = child.env("OPENCL_LAYERS", layer::layer_file()).output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("ALL ARE REFUSED"), "{said}");
+}
+
+/// The other half of the test above.
+#[test]
+fn the_child_has_no_images() {
+    if std::env::var_os("CLGRAPH_LAYER_HIDES_IMAGES").is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    assert!(queue.device().caps().images.is_none(), "OPENCL_LAYERS does not name the layer");
+    let refused = [
+        Image::new(queue, ImageShape::image_2d(4, 4), FORMAT).map(drop),
+        Image::with_data(queue, ImageShape::image_1d(1), FORMAT, &[[0_u8; 4]]).map(drop),
+        Image::from_buffer(queue, &Buffer::<Pixel>::new(queue, 4).unwrap(), FORMAT).map(drop),
+        Image::formats(queue, ImageKind::Image2d, ImageAccess::Read).map(drop),
+        Sampler::new(queue, false, Addressing::ClampToEdge, Filter::Nearest).map(drop),
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, Error::Memory(MemoryError::NoImages { .. })), "{error}");
+        assert!(error.to_string().ends_with("has no images: use buffers"), "{error}");
+    }
+    // No driver is listed that has none.
+    let skipped = std::panic::catch_unwind(images::bench).err().unwrap();
+    assert!(skipped.downcast_ref::<String>().is_some_and(|text| text.contains("(no-images)")));
+    println!("ALL ARE REFUSED");
 }

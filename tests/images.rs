@@ -152,17 +152,22 @@ impl Stage {
                 graph.fill_image(&self.images[*at], color).area(*origin, *region).add().map(|_| ())
             }
             Step::Copy(from, to, area, into) => {
-                let node = graph.copy_image(&self.images[*from], &self.images[*to]).from(area.origin).to(into.origin);
+                let node = graph
+                    .copy_image(&self.images[*from], &self.images[*to])
+                    .src_origin(area.origin)
+                    .dst_origin(into.origin);
                 node.region(area.region).add().map(|_| ())
             }
             Step::ToBuffer(at, area, offset) => {
                 let part = self.buffer.slice(*offset..offset + area.len())?;
-                let node = graph.copy_image_to_buffer(&self.images[*at], &part).from(area.origin).region(area.region);
+                let node =
+                    graph.copy_image_to_buffer(&self.images[*at], &part).src_origin(area.origin).region(area.region);
                 node.add().map(|_| ())
             }
             Step::FromBuffer(at, area, offset) => {
                 let part = self.buffer.slice(*offset..offset + area.len())?;
-                let node = graph.copy_buffer_to_image(&part, &self.images[*at]).to(area.origin).region(area.region);
+                let node =
+                    graph.copy_buffer_to_image(&part, &self.images[*at]).dst_origin(area.origin).region(area.region);
                 node.add().map(|_| ())
             }
         }
@@ -321,6 +326,89 @@ fn a_parameter_is_an_image() {
         executable.update(&node).unwrap();
         run(&executable, queue);
         assert_eq!(content(queue, &c), mirrored(&numbered(54, 1), 9, 2), "{path}");
+    }
+}
+
+/// Rules P1, P2, P3, P4: one parameter is the sampler of several nodes, built and recorded, and bound by what is defined.
+#[test]
+fn a_parameter_is_a_sampler() {
+    let Some((bench, program)) = bench() else { return };
+    let (queue, sampled) = (&bench.queue, program.kernel("sampled").unwrap());
+    let pixels: Vec<[f32; 4]> = (0..4).map(|at| [at as f32, 1.0, 2.0, 3.0]).collect();
+    let row = Image::with_data(queue, ImageShape::image_2d(4, 1), ImageFormat::RGBA_F32, &pixels).unwrap();
+    let sampler = |addressing, filter| Sampler::new(queue, false, addressing, filter).unwrap();
+    let (nearest, linear) = (Filter::Nearest, Filter::Linear);
+    let expected = |filter| -> Vec<f32> {
+        let at = |at: u32| at as f32 * 0.5;
+        (0..8).map(|i| if filter == nearest { at(i).floor() } else { (at(i) - 0.5).clamp(0.0, 3.0) }).collect()
+    };
+    for path in [Path::Replay, Path::Native, Path::Auto] {
+        let outs = [0, 1].map(|_| Buffer::<[f32; 4]>::new(queue, 8).unwrap());
+        let by = Parameter::sampler(&sampler(Addressing::ClampToEdge, nearest)).unwrap();
+        let graph = bench.graph();
+        let built = graph.kernel(&sampled).read(&row).arg(&by).write(&outs[0]).arg(0.5_f32).range(8);
+        // SAFETY: of both: a work-item writes its own element, wherever the sampler clamps to.
+        let built = unsafe { built.add() }.unwrap();
+        let launch = || {
+            let mut launch = ExecuteKernel::new(&sampled);
+            launch.set_arg(&row).set_arg(&by).set_arg(&outs[1]).set_arg(&0.5_f32).set_global_work_size(8);
+            // SAFETY: as above.
+            unsafe { launch.enqueue_nd_range(queue) }
+        };
+        let recorded = graph.record(queue, launch).unwrap();
+        let recorded = graph.node_of(&recorded).unwrap();
+        assert!(text(launch()).contains("is a parameter"));
+        let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        let check = |filters: [Filter; 2]| {
+            run(&executable, queue);
+            for (out, filter) in outs.iter().zip(filters) {
+                let found: Vec<f32> = common::content(queue, out).iter().map(|pixel| pixel[0]).collect();
+                let near = found.iter().zip(expected(filter)).all(|(a, b)| (a - b).abs() < 1e-3);
+                assert!(near, "{path}: {filter:?} gives {found:?}");
+            }
+        };
+        check([nearest, nearest]);
+        by.set(&sampler(Addressing::ClampToEdge, linear)).unwrap();
+        check([nearest, nearest]);
+        executable.update(&built).unwrap();
+        check([linear, nearest]);
+        executable.update(&recorded).unwrap();
+        check([linear, linear]);
+        // Many of them: what nobody names any more goes.
+        for _ in 0..40 {
+            for filter in [nearest, linear] {
+                by.set(&sampler(Addressing::ClampToEdge, filter)).unwrap();
+                executable.update(&[built, recorded]).unwrap();
+            }
+        }
+        check([linear, linear]);
+        let open = sampler(Addressing::None, nearest);
+        assert!(text(by.set(&open)).contains("coordinates outside of the image are defined"));
+        let elsewhere = elsewhere();
+        let foreign = Sampler::new(&elsewhere.queue, false, Addressing::ClampToEdge, nearest).unwrap();
+        assert!(text(by.set(&foreign)).contains("another OpenCL context"));
+        executable.update(&[built, recorded]).unwrap();
+        check([linear, linear]);
+        // One without a bound to keep.
+        let any = Parameter::sampler(&open).unwrap();
+        any.set(&sampler(Addressing::ClampToEdge, linear)).unwrap();
+        any.set(&open).unwrap();
+        // In another context it is told when it is used.
+        let theirs = Parameter::sampler(&foreign).unwrap();
+        let refused = graph.kernel(&sampled).read(&row).arg(&theirs).write(&outs[0]).arg(0.5_f32).range(8);
+        // SAFETY: an error.
+        assert!(matches!(cause(unsafe { refused.add() }), BuildCause::OtherContext { .. }));
+        let wrong = graph.kernel(&sampled).read(&row).arg(&sampler(Addressing::ClampToEdge, nearest)).also(&any);
+        // SAFETY: as above.
+        let wrong = unsafe { wrong.write(&outs[0]).arg(0.5_f32).range(8).add() };
+        assert!(wrong.is_ok(), "one parameter more for an argument is fine");
+        let number = Parameter::any(1.0_f32);
+        let wrong = graph.kernel(&sampled).read(&row).arg(&any).write(&outs[0]).arg(0.5_f32).also(&any).range(8);
+        // SAFETY: an error.
+        assert!(matches!(cause(unsafe { wrong.add() }), BuildCause::Parameter { .. }));
+        let wrong = graph.kernel(&sampled).read(&row).arg(&number).write(&outs[0]).arg(0.5_f32).range(8);
+        // SAFETY: an error.
+        assert!(matches!(cause(unsafe { wrong.add() }), BuildCause::ArgumentKind { .. }));
     }
 }
 
@@ -609,7 +697,7 @@ fn images_of_any_kind_are_copied_to_any_other() {
             for path in [Path::Replay, Path::Native] {
                 let graph = bench.graph();
                 graph.write_image(&b, vec![[0_u8; 4]; expected.len()]).add().unwrap();
-                graph.copy_image(&a, &b).from(src).to(dst).region([3, 1, 1]).add().unwrap();
+                graph.copy_image(&a, &b).src_origin(src).dst_origin(dst).region([3, 1, 1]).add().unwrap();
                 run(&graph.finalize(Finalize::new().path(path)).unwrap(), queue);
                 let mut expected = vec![[0; 4]; expected.len()];
                 for (from, into) in taken.iter().zip(area.places(b.shape().region())) {
@@ -778,7 +866,7 @@ fn submissions_bring_pixels_and_take_results() {
         assert_eq!(*submission.get(&all).unwrap(), expected, "{path}");
         let fill = graph.fill_image(&a, [0_u32; 4]).add().unwrap();
         let error = text(graph.fill(&bench.buffer(&[0; 4]), 0_u32).replace(fill));
-        assert!(error.contains("a fill of an image in one and a fill in the other"), "{error}");
+        assert!(error.contains("it is a fill of an image, and a fill was given"), "{error}");
     }
 }
 
@@ -808,7 +896,7 @@ fn images_are_mapped_as_rows() {
         assert!(mapped.row(area.region[1], 0).is_none() && mapped.row(usize::MAX, usize::MAX).is_none());
         let (beyond, at) = (text(mapped.row_mut(0, area.region[2]).map(|_| ())), area.region[2]);
         assert!(
-            beyond.contains(&format!("{at}..{}", at + 1)) && beyond.contains(&format!("there are {at}")),
+            beyond.contains(&format!("{at}..{}", at + 1)) && beyond.contains(&format!("are outside 0..{at}")),
             "{beyond}"
         );
         mapped.unmap().unwrap();
@@ -890,7 +978,7 @@ fn wrong_images_and_arguments_are_clear_errors() {
     }
     assert!(matches!(cause(graph.copy_image(&plane, &floats).add()), BuildCause::ImageFormats { .. }));
     assert!(matches!(
-        cause(graph.copy_image(&plane, &plane).to([1, 0, 0]).region([3, 3, 1]).add()),
+        cause(graph.copy_image(&plane, &plane).dst_origin([1, 0, 0]).region([3, 3, 1]).add()),
         BuildCause::Overlap { .. }
     ));
     assert!(matches!(cause(graph.fill_image(&plane, [0.5_f32; 4]).add()), BuildCause::ImageColor { .. }));
@@ -914,11 +1002,8 @@ fn wrong_images_and_arguments_are_clear_errors() {
         (sized(node().read(&block).write(&other).arg(1_u32)), "is an image (`image2d_t`), and image3d_t was given"),
         (sized(node().arg(&sampler).write(&other).arg(1_u32)), "and a sampler was given"),
         (sized(node().null().write(&other).arg(1_u32)), "and a null buffer was given"),
-        (sized(node().write(&plane).write(&other).arg(1_u32)), "is read_only, and the image is said to be written"),
-        (
-            sized(node().read(&plane).read_write(&other).arg(1_u32)),
-            "is write_only, and the image is said to be read and",
-        ),
+        (sized(node().write(&plane).write(&other).arg(1_u32)), "is read_only, and the image is given as written"),
+        (sized(node().read(&plane).read_write(&other).arg(1_u32)), "is write_only, and the image is given as read and"),
         (sized(node().read(&plane).write(&other).arg(&sampler)), "is a value (`uint`), and a sampler was given"),
         (sized(graph.kernel(&sampled).read(&floats).read(&plane).write(&buffer).arg(1_f32)), "is a sampler"),
         (sized(graph.kernel(&sampled).read(&floats).arg(1_u32).write(&buffer).arg(1_f32)), "is a sampler"),

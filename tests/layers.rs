@@ -24,13 +24,19 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 
 /// Folders with unsafe code, and the declarations of the user's promise outside of them.
 const UNSAFE_FOLDERS: [&str; 2] = ["ffi", "cl"];
-const PROMISES: [(&str, &str); 11] = [
+const PROMISES: [(&str, &str); 17] = [
     ("graph/group.rs", "pub unsafe fn command_group"),
     ("graph/kernel.rs", "pub unsafe fn add(mut self)"),
     ("graph/kernel.rs", "pub unsafe fn replace(mut self"),
     ("graph/native_command.rs", "pub unsafe fn add(self)"),
     ("graph/native_command.rs", "pub unsafe fn replace(self"),
     ("exec/native_command.rs", "pub unsafe fn enqueue_native_command("),
+    ("graph/map.rs", "pub unsafe fn map<T: Element, R: TaskOutcome>("),
+    ("graph/map.rs", "pub unsafe fn map_image<T: Element, R: TaskOutcome>("),
+    ("graph/map.rs", "pub unsafe fn map<T: Element>("),
+    ("graph/map.rs", "pub unsafe fn map_image<T: Element>("),
+    ("exec/host_task.rs", "pub unsafe fn enqueue_map<T: Element, R: TaskOutcome>("),
+    ("exec/host_task.rs", "pub unsafe fn enqueue_map_image<T: Element, R: TaskOutcome>("),
     ("graph/parameter.rs", "pub unsafe fn set_unchecked(&self"),
     ("record/enqueue.rs", "pub unsafe fn map<T: Element>("),
     ("record/image.rs", "pub unsafe fn map_image<T: Element>("),

@@ -600,6 +600,53 @@ fn sub_buffers_keep_their_buffer() {
     }
 }
 
+/// PoCL 7.1 ends the process when a sub-buffer goes with its last command while a command on its buffer is enqueued.
+#[test]
+fn sub_buffers_may_go_while_their_commands_run() {
+    let bench = Bench::new();
+    let whole = bench.buffer(&[0; LEN]);
+    for round in 1..=300 {
+        let part = whole.sub_buffer(PART..2 * PART).unwrap();
+        let gate = UserEvent::new(&bench.queue);
+        let waits = [&event_of(&gate)];
+        let waits = if round % 100 == 0 { &waits[..] } else { &[] };
+        bench.queue.enqueue_fill_buffer(&part, &[round], 0, PART * 4, waits).unwrap();
+        drop(part);
+        gate.set(0);
+        let mut content = [0; LEN];
+        bench.queue.enqueue_read_buffer(&whole, 0, &mut content, &[]).unwrap();
+        assert_eq!((content[PART - 1], content[PART], content[2 * PART - 1]), (0, round, round));
+    }
+}
+
+/// Whoever wraps a sub-buffer besides, no reference to it stays behind.
+#[test]
+fn a_sub_buffer_with_several_wrappers_is_given_back() {
+    use opencl3::memory::{CL_MEM_REFERENCE_COUNT, get_mem_object_info};
+    let bench = Bench::new();
+    let whole = bench.buffer(&[0; LEN]);
+    let count = || u32::from(get_mem_object_info(whole.raw(), CL_MEM_REFERENCE_COUNT).unwrap());
+    let before = count();
+    for _ in 0..3 {
+        let part = whole.sub_buffer(..PART).unwrap();
+        let plain = part.to_opencl3().unwrap();
+        // SAFETY: a live buffer.
+        let again = unsafe { Buffer::<u32>::from_raw(&bench.queue, part.raw()) }.unwrap();
+        bench.queue.enqueue_fill_buffer(&part, &[1], 0, PART * 4, &[]).unwrap();
+        drop(part);
+        drop(plain);
+        drop(again);
+    }
+    bench.queue.finish().unwrap();
+    let begin = std::time::Instant::now();
+    while count() != before {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{} references, {before} before", count());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        // Where sub-buffers go late, they go when something is made.
+        drop(bench.buffer(&[0]));
+    }
+}
+
 /// Rule U6: what command buffers cannot hold is replayed, also when an update brings it; and back.
 #[test]
 fn an_update_may_change_the_kind_of_memory() {

@@ -102,7 +102,7 @@ fn the_report_says_which_part_runs_by_which_path_and_why() {
         assert_eq!(report.segments[0].command_buffers, report.segments[0].commands.div_ceil(64));
         assert!(report.segments[0].command_buffers > 1);
         let first = format!(
-            "part 0   {} commands by {} command buffers (as asked)\n",
+            "part 0   {} commands by {} command buffers (as asked): nodes ",
             report.segments[0].commands, report.segments[0].command_buffers
         );
         assert!(

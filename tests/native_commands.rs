@@ -425,7 +425,7 @@ fn an_error_or_a_panic_of_a_function_that_enqueues_fails_the_submission_and_no_m
             let error = executable.submit(&bench.queue).unwrap_err();
             assert_eq!(error, SubmitError::NativeCommand { node, text: said.to_owned() }.into());
             assert_eq!(error.kind(), ErrorKind::Failed);
-            assert_eq!(error.to_string(), format!("native command node 1 could not be enqueued: {said}"));
+            assert_eq!(error.to_string(), format!("node 1 (native command) could not be enqueued: {said}"));
             // What came before it has run, and nothing behind it.
             let stirred: Vec<u32> = before.iter().zip(0..).map(|(x, i)| x.wrapping_mul(5).wrapping_add(i)).collect();
             assert_eq!(bench.content(&a), stirred);
@@ -437,7 +437,7 @@ fn an_error_or_a_panic_of_a_function_that_enqueues_fails_the_submission_and_no_m
         let gate = UserEvent::new(&bench.queue);
         let run = executable.submit_to(&bench.queue).after(&gate.0).submit().unwrap();
         gate.set(0);
-        assert_eq!(text(run.wait()), "native command node 1 could not be enqueued: there is no such thing");
+        assert_eq!(text(run.wait()), "node 1 (native command) could not be enqueued: there is no such thing");
         fails.store(0, Ordering::Relaxed);
         check(&bench, &bench.queue, &executable, &a, 5);
     }
@@ -457,7 +457,7 @@ fn an_error_or_a_panic_of_a_function_that_records_fails_finalize() {
             continue;
         }
         assert_eq!(error, FinalizeError::NativeCommand { node, text: said.to_owned() }.into());
-        assert_eq!(error.to_string(), format!("native command node 1 could not be recorded: {said}"));
+        assert_eq!(error.to_string(), format!("node 1 (native command) could not be recorded: {said}"));
     }
 }
 
@@ -498,10 +498,10 @@ fn an_update_brings_other_functions_and_records_again() {
         assert_eq!(bench.content(&a), before);
         // SAFETY: as of the others.
         let error = unsafe { graph.native_command(NativeCommand::enqueued(|_| ()).writes(&half)).replace(node) };
-        assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("forms cannot change")));
+        assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("it keeps its forms")));
         // SAFETY: as of the others.
         let error = unsafe { graph.native_command(both(1)).replace(node) };
-        assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("another number of buffers")));
+        assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("it uses memory")));
     }
 }
 
@@ -708,7 +708,7 @@ fn memory_of_another_context_is_refused() {
     assert_eq!(
         text,
         "native command (to be node 0): memory that a native command uses belongs to another OpenCL context than the graph or \
-         queue that it is given to"
+         queue that it is given to: make it in that context"
     );
     assert!(graph.is_empty());
 }

@@ -489,7 +489,7 @@ fn an_executing_queue_asks_each_event_before_it_waits_for_it() {
     good.set(0);
     bad.set(-42);
     let error = text(field.fill(queue, &field.a, &[&good_event, &bad_event]));
-    assert!(error.starts_with("event 1 of the wait list has failed: command failed with"), "{error}");
+    assert!(error.starts_with("event 1 of the wait list has failed: a command failed with"), "{error}");
     let error = text(field.fill(queue, &field.a, &[&foreign_event]));
     assert!(error.contains("event 0 of the wait list belongs to another OpenCL context"), "{error}");
     field.fill(queue, &field.a, &[&good_event]).unwrap().wait().unwrap();

@@ -95,7 +95,7 @@ fn a_submission_does_not_wait_for_a_recorded_event() {
     assert_eq!(bench.content(&a), [5; LEN]);
 }
 
-/// Rule R15: mapping is no node, and what was mapped before is given back at once.
+/// Rule R15: a map that the caller gets is no node, and what was mapped before is given back at once.
 #[test]
 fn what_is_mapped_when_a_recording_begins_is_unmapped_at_once() {
     let bench = Bench::new();
@@ -111,7 +111,7 @@ fn what_is_mapped_when_a_recording_begins_is_unmapped_at_once() {
         let image = Image::new(queue, ImageShape::image_2d(4, 4), ImageFormat::RGBA_U8).unwrap();
         // SAFETY: an error.
         let refused = unsafe { queue.map_image::<u8>(&image, [0; 3], [4, 4, 1], MapMode::Read, &[]) };
-        assert!(text(refused.map(|_| ())).contains("mapping an image cannot be recorded: use a host read"));
+        assert!(text(refused.map(|_| ())).contains("mapping an image cannot be recorded: use `enqueue_map_image`"));
     }
     assert!(graph.is_empty());
     graph.end_recording(queue).unwrap();

@@ -62,6 +62,31 @@ fn no_driver_is_an_error_that_says_what_to_install() {
     assert!(text.contains("apt-get install pocl-opencl-icd"), "{text}");
 }
 
+/// Drivers are listed by files on these systems only.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_broken_driver_is_named_with_its_file_and_what_is_wrong() {
+    let folder = std::env::temp_dir().join(format!("clgraph-broken-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("broken.icd"), "/no/such/libbroken.so\n").unwrap();
+    std::fs::write(folder.join("other.icd"), "libm.so.6\n").unwrap();
+    let text = best_device_with(&[("OCL_ICD_VENDORS", folder.to_str().unwrap())]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(
+        text.starts_with("FeatureNotSupported: OpenCL is installed, and no driver works: the OpenCL driver"),
+        "{text}"
+    );
+    for said in [
+        "`/no/such/libbroken.so` does not work",
+        "No such file",
+        "broken.icd, which names it",
+        "`libm.so.6`",
+        "no OpenCL driver",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
 #[test]
 fn a_driver_without_a_device_is_named() {
     let platform = clgraph::best_device().unwrap().caps().platform.clone();

@@ -290,7 +290,7 @@ fn warnings_are_those_of_the_graph_itself() {
     // SAFETY: it is not run.
     unsafe { graph.kernel(&bench.kernel("scale")).read_write(&a).write(&b).arg(1_u32).range(16).add() }.unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
-    assert!(executable.report().warnings[0].starts_with("node 1: argument 0 is declared as written"));
+    assert!(executable.report().warnings[0].starts_with("node 1 (kernel `scale`): argument 0 is given as written"));
     let around = bench.graph();
     around.sub_graph(&executable).add().unwrap();
     assert_eq!(

@@ -149,7 +149,7 @@ fn a_parameter_takes_what_lies_within_its_bound_and_nothing_else() {
     within.set(9).unwrap();
     assert_eq!(
         text(within.set(10)),
-        "the value is outside the parameter's bound, 1..=9: the promises of its kernel nodes do not cover it"
+        "10 is not within the parameter's bound, 1..=9: give a value that is, or make the parameter with a wider bound"
     );
     assert_eq!(within.get(), 9);
     assert!(matches!(unset(Parameter::within(0.5_f32, 1.0..2.0)), ParameterError::OutOfBound { .. }));
@@ -318,10 +318,10 @@ fn transfers_take_the_place_of_transfers() {
             graph.fill(&b, 1_u32).after(copy).replace(fill),
         ];
         let expected = [
-            "it is a fill in one and a copy in the other",
-            "its pattern has 4 bytes in one and 1 in the other",
-            "it transfers 256 bytes in one and 16 in the other",
-            "it transfers 256 bytes in one and 16 in the other",
+            "it is a fill, and a copy was given",
+            "its pattern has 4 bytes, and 1 were given",
+            "it transfers 256 bytes, and 16 were given",
+            "it transfers 256 bytes, and 16 were given",
             "edges stay as they are",
         ];
         for (wrong, expected) in wrong.into_iter().zip(expected) {
@@ -333,7 +333,7 @@ fn transfers_take_the_place_of_transfers() {
         unsafe {
             let node = graph.kernel(&stir).read_write(&a).range(LEN).add().unwrap();
             let shown = text(graph.kernel(&add).read_write(&a).read(&b).range(LEN).replace(node));
-            assert!(shown.contains("its kernel is `stir` in one and `add` in the other"), "{shown}");
+            assert!(shown.contains("its kernel is `stir`, and `add` was given"), "{shown}");
         }
         assert_eq!(field.run(&executable, &read)[63], 11, "as before");
     }
@@ -390,8 +390,10 @@ fn an_update_that_makes_nodes_conflict_is_refused_and_changes_nothing() {
         let risky = graph.finalize(updatable(path).allow_conflicts()).unwrap();
         two.set(&field.a).unwrap();
         let wrong = refused(executable.update(&[first, second]));
-        assert_eq!(wrong, UpdateError::Conflict { first, second });
-        assert!(wrong.to_string().contains("node 0 and node 1 would use the same bytes"), "{wrong}");
+        let uses = "node 0 (kernel `stir` writes bytes 0..256) and node 1 (kernel `stir` writes bytes 0..256)";
+        assert!(wrong.to_string().starts_with(&format!("{uses} would use the same memory")), "{wrong}");
+        let UpdateError::Conflict { first: earlier, second: later, .. } = wrong else { panic!("{wrong}") };
+        assert_eq!((earlier, later), (first, second));
         assert!(matches!(graph.finalize(Finalize::new()), Err(Error::Finalize(FinalizeError::Conflict { .. }))));
         graph.finalize(Finalize::new().allow_conflicts()).unwrap();
         risky.update(&second).unwrap();
@@ -608,7 +610,7 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
         // Recorded, with parameters of its own.
         let (queue, by) = (&bench.queue, Parameter::any(6_u32));
         let recorded = bench.graph();
-        recorded
+        let _ = recorded
             .record(queue, || {
                 let mut launch = ExecuteKernel::new(&scale);
                 launch.set_arg_read(&field.b).set_arg_write(&field.c).set_arg(&by).set_global_work_size(LEN);
@@ -650,7 +652,7 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
         unsafe { kind.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).range(LEN).add().unwrap() };
         kind.fill(&field.c, 1).add().unwrap();
         kind.read(&field.c).add().unwrap();
-        differs(&kind, "node 1: it is a kernel in one and a fill in the other");
+        differs(&kind, "node 1: it is a kernel, and a fill was given");
         let kernel = bench.graph();
         // SAFETY: as above.
         unsafe {
@@ -658,7 +660,7 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
             kernel.kernel(&bench.kernel("add")).read_write(&field.c).read(&field.a).range(LEN).add().unwrap();
         }
         kernel.read(&field.c).add().unwrap();
-        differs(&kernel, "node 1: its kernel is `stir` in one and `add` in the other");
+        differs(&kernel, "node 1: its kernel is `stir`, and `add` was given: a node keeps its kernel");
         let other = Bench {
             program: clgraph::Program::from_source(queue, "kernel void stir(global uint *a) {}").unwrap(),
             queue: queue.clone(),
@@ -670,7 +672,10 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
             program.kernel(&other.kernel("stir")).read_write(&field.c).range(LEN).add().unwrap();
         }
         program.read(&field.c).add().unwrap();
-        differs(&program, "node 1: its kernel `stir` is of another program");
+        differs(
+            &program,
+            "node 1: its kernel `stir` is of another program than the one given: use a kernel of the same program",
+        );
         let (size, _) = same(&field.a, 1, LEN);
         let short = bench.graph();
         // SAFETY: as above.
@@ -679,10 +684,7 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
             short.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
         }
         short.read(&field.c.slice(..4).unwrap()).add().unwrap();
-        differs(
-            &short,
-            "node 2: it transfers 256 bytes in one and 16 in the other, and results and inputs keep their size",
-        );
+        differs(&short, "node 2: it transfers 256 bytes, and 16 were given: results and inputs keep their size");
         drop(size);
     }
 }
@@ -1119,8 +1121,9 @@ fn a_parameter_needs_an_argument_and_a_range_may_stay() {
         let early = graph.kernel(&scale).also(&x).read(&field.a).write(&field.c).arg(&y).range(LEN).add();
         let wrong = text(early);
         assert!(
-            wrong
-                .contains("argument 0 is registered with a parameter that is a value of 4 bytes, and is not given yet"),
+            wrong.contains(
+                "argument 0 is registered with a parameter that is a value of 4 bytes, and is not given before `also`"
+            ),
             "{wrong}"
         );
         let node = graph.kernel(&stir).read_write(&field.a).range(8).add().unwrap();

@@ -284,7 +284,7 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                 // A change of memory is refused for a conflict, for every conflict, and for nothing else.
                 let expect = |nodes: &[(Kind, Values)], added: &[(Kind, Values)], error: Option<String>| {
                     let wrong = !conflicts && conflicts_without_order(nodes, added);
-                    let refused = error.as_ref().is_some_and(|error| error.contains("no edges order them"));
+                    let refused = error.as_ref().is_some_and(|error| error.contains("no edge orders them"));
                     assert!(refused == wrong && error.is_some() == wrong, "{error:?}");
                 };
                 let mut memory = world.content();

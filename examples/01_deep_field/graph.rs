@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clgraph::{Buffer, Executable, Finalize, Graph, HostRead, HostWrite, Program, Queue, Result};
 
-use crate::cpu::{Objects, Parameters};
+use crate::objects::{Objects, Parameters};
 
 /// The kernels of this example.
 pub(crate) const SOURCE: &str = include_str!("../../kernels-cl/deep_field.cl");

@@ -8,6 +8,7 @@
 
 mod cpu;
 mod graph;
+mod objects;
 mod picture;
 mod plain;
 
@@ -19,8 +20,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use clgraph::{Detail, InContext, Queue};
-use cpu::Parameters;
 use graph::DeepField;
+use objects::Parameters;
 use picture::Picture;
 use plain::PlainLoop;
 
@@ -76,10 +77,15 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
     let on_cpu = cpu::find_objects(&rgb, width, height, &parameters);
     if objects != on_cpu || plain_objects != on_cpu {
-        return Err("the graph, the plain loop and the CPU do not agree".into());
+        let [by_graph, by_loop, by_cpu] = [&objects, &plain_objects, &on_cpu].map(|found| found.count);
+        return Err(format!(
+            "the graph found {by_graph} objects, the plain loop {by_loop}, the CPU {by_cpu}: they must be the same, and have the \
+             same pixels"
+        )
+        .into());
     }
 
-    let folder = root.join("target/deep_field");
+    let folder = root.join("target/01_deep_field");
     fs::create_dir_all(&folder)?;
     let (png, svg) = (folder.join("galaxies.png"), folder.join("turn.svg"));
     let mut annotated = photo;

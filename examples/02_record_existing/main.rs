@@ -83,7 +83,11 @@ fn run() -> Result<(), Box<dyn Error>> {
         let submitted = (run.get(&field)?.to_vec(), run.get(&history)?.to_vec());
         let third = begin.elapsed();
         if expected != executed || expected != submitted {
-            return Err("opencl3, the queue and the graph do not agree".into());
+            let at = (0..expected.0.len())
+                .find(|at| expected.0[*at] != executed.0[*at] || expected.0[*at] != submitted.0[*at]);
+            let told = at.map(|at| format!("cell {at}: {}, {}, {}", expected.0[at], executed.0[at], submitted.0[at]));
+            let told = told.unwrap_or_else(|| "the history".to_owned());
+            return Err(format!("opencl3, the queue and the graph differ: {told}").into());
         }
         results = Some(submitted);
         if round > 0 {
@@ -94,7 +98,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
     let (cooled, history) = results.unwrap_or_default();
 
-    let folder = root.join("target/record_existing");
+    let folder = root.join("target/02_record_existing");
     fs::create_dir_all(&folder)?;
     let files = ["before.png", "after.png", "middle_row.png", "graph.svg"].map(|name| folder.join(name));
     picture::save(&files[0], &hot, width)?;

@@ -38,5 +38,6 @@ pub fn save(path: &Path, values: &[f32], width: usize) -> Result<(), Box<dyn Err
     });
     let height = values.len() / width.max(1);
     let image = RgbImage::from_raw(width as u32, height as u32, bytes.collect());
-    Ok(image.ok_or("the picture has the wrong size")?.save(path)?)
+    let wrong = || format!("{}: {} values do not make rows of {width}", path.display(), values.len());
+    Ok(image.ok_or_else(wrong)?.save(path)?)
 }

@@ -7,6 +7,8 @@
 //!
 //! `cargo run --release --example 05_device_global [PICTURE]`
 
+mod host;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,14 +17,12 @@ use std::time::Instant;
 use clgraph::{
     Buffer, Finalize, GlobalSlice, GlobalWay, Graph, Kernel, Program, ProgramBuilder, Queue, device_global, host_access,
 };
+use host::{Equalized, Pixel, check, on_the_cpu, to_picture};
 use image::{GenericImage, RgbImage};
 
 const HISTOGRAM_CL: &str = include_str!("../../kernels-cl/histogram.cl");
 const EQUALIZE_CL: &str = include_str!("../../kernels-cl/equalize.cl");
 const ROUNDS: u32 = 10;
-
-/// Red, green, blue and nothing.
-type Pixel = [u8; 4];
 
 /// What two programs share.
 mod shared {
@@ -87,7 +87,9 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
     let mut both = RgbImage::new(2 * size.0, size.1);
     both.copy_from(&photograph, 0, 0)?;
     both.copy_from(&to_picture(size, &expected.pixels), size.0, 0)?;
-    let file = root.join("target/05_device_global.png");
+    let folder = root.join("target/05_device_global");
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join("before_and_after.png");
     both.save(&file)?;
     println!("\nwritten    {}, before and after", file.display());
     Ok(())
@@ -96,13 +98,6 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
 fn one_program(queue: &Queue, way: GlobalWay) -> clgraph::Result<Program> {
     let list = ProgramBuilder::new(queue).global("histogram", &HISTOGRAM).global("curve", &CURVE);
     list.globals_by(way).sources(&[HISTOGRAM_CL, EQUALIZE_CL])
-}
-
-/// A picture, and what was counted on the way to it.
-struct Equalized {
-    histogram: Vec<u32>,
-    curve: Vec<u8>,
-    pixels: Vec<Pixel>,
 }
 
 type Memory = (GlobalSlice<u32, host_access::ReadWrite>, GlobalSlice<u8, host_access::Read>);
@@ -142,42 +137,4 @@ fn equalize(
     println!("           {:.1?} a picture, {} commands", begin.elapsed() / ROUNDS, executable.report().commands);
     let (histogram, curve) = (run.get(&counted)?.to_vec(), run.get(&drawn)?.to_vec());
     Ok(Equalized { histogram, curve, pixels: run.get(&result)?.to_vec() })
-}
-
-fn on_the_cpu(pixels: &[Pixel]) -> Equalized {
-    let mut histogram = vec![0_u32; 256];
-    for [r, g, b, _] in pixels.iter().map(|pixel| pixel.map(u32::from)) {
-        histogram[((77 * r + 151 * g + 28 * b) >> 8) as usize] += 1;
-    }
-    let mut sum = 0;
-    let curve: Vec<u8> = histogram
-        .iter()
-        .map(|count| {
-            sum += u64::from(*count);
-            (sum * 255 / pixels.len() as u64) as u8
-        })
-        .collect();
-    let apply = |pixel: &Pixel| [curve[pixel[0] as usize], curve[pixel[1] as usize], curve[pixel[2] as usize], 255];
-    Equalized { pixels: pixels.iter().map(apply).collect(), histogram, curve }
-}
-
-fn check(expected: &Equalized, found: &Equalized) -> Result<(), String> {
-    if expected.histogram != found.histogram {
-        return Err("the histogram is not that of the CPU".to_owned());
-    }
-    if expected.curve != found.curve {
-        return Err("the curve is not that of the CPU".to_owned());
-    }
-    if expected.pixels != found.pixels {
-        return Err("the picture is not that of the CPU".to_owned());
-    }
-    println!("           the histogram, the curve and the picture are those of the CPU");
-    Ok(())
-}
-
-fn to_picture((width, height): (u32, u32), pixels: &[Pixel]) -> RgbImage {
-    RgbImage::from_fn(width, height, |x, y| {
-        let [r, g, b, _] = pixels[(y * width + x) as usize];
-        image::Rgb([r, g, b])
-    })
 }

@@ -116,7 +116,7 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
 
     let profile = last.ok_or("no frame was taken")?;
     print!("{profile}");
-    let folder = root.join("target/camera_loop");
+    let folder = root.join("target/07_camera_loop");
     std::fs::create_dir_all(&folder)?;
     let files = ["frames.png", "graph.svg", "trace.json"].map(|name| folder.join(name));
     strip.save(&files[0])?;

@@ -18,14 +18,16 @@ impl Samples {
     pub fn load(path: &Path) -> Result<Self, Box<dyn Error>> {
         let mut text = String::new();
         let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        flate2::read::GzDecoder::new(file).read_to_string(&mut text)?;
+        let read = flate2::read::GzDecoder::new(file).read_to_string(&mut text);
+        read.map_err(|error| format!("{}: {error}", path.display()))?;
         let mut samples = Self { images: Vec::new(), labels: Vec::new() };
         for (number, line) in text.lines().enumerate() {
+            let place = || format!("{}, line {}", path.display(), number + 1);
             let values: Result<Vec<f32>, _> = line.split(',').map(str::parse).collect();
-            let values = values.map_err(|error| format!("line {}: {error}", number + 1))?;
-            let [image @ .., label] = values.as_slice() else { return Err("a line is empty".into()) };
+            let values = values.map_err(|error| format!("{}: {error}", place()))?;
+            let [image @ .., label] = values.as_slice() else { return Err(format!("{} is empty", place()).into()) };
             if image.len() != POINTS {
-                return Err(format!("line {}: {} numbers, and {POINTS} make a picture", number + 1, image.len()).into());
+                return Err(format!("{}: {} points, and a picture has {POINTS}", place(), image.len()).into());
             }
             samples.images.extend(image.iter().map(|value| value / 16.0));
             samples.labels.push(*label as u32);

@@ -101,12 +101,25 @@ fn devices(json: bool) -> Result<(), Box<dyn Error>> {
     let told = platforms
         .iter()
         .map(|platform| {
-            let devices = platform.devices.iter().map(Told::of).collect::<clgraph::Result<_>>()?;
-            let left_out = platform.left_out.iter().map(ToString::to_string).collect();
+            let (mut devices, mut left_out) = (Vec::new(), Vec::new());
+            left_out.extend(platform.left_out.iter().map(ToString::to_string));
+            for device in &platform.devices {
+                match Told::of(device) {
+                    Ok(told) => devices.push(told),
+                    // The program's user has to put that right, for all of them.
+                    Err(error @ clgraph::Error::Setup(clgraph::SetupError::Environment { .. })) => return Err(error),
+                    // One that cannot be told of does not hide the others.
+                    Err(error) => left_out.push(format!("{}: {error}", device.name())),
+                }
+            }
             let (name, vendor, version) = (&platform.name, &platform.vendor, &platform.version);
             Ok(ToldPlatform { name, vendor, version, devices, left_out })
         })
         .collect::<clgraph::Result<Vec<_>>>()?;
+    // Beside what programs read: nobody else tells of these.
+    for error in clgraph::broken_drivers() {
+        eprintln!("clgraph: left out: {error}");
+    }
     let text = if json { serde_json::to_string_pretty(&told)? } else { tables(&told) };
     match writeln!(io::stdout(), "{text}") {
         // Whoever reads has seen enough.
@@ -119,7 +132,7 @@ fn devices(json: bool) -> Result<(), Box<dyn Error>> {
 fn tables(told: &[ToldPlatform<'_>]) -> String {
     let platform = |told: &ToldPlatform<'_>| {
         let mut lines = vec![format!("{} ({}), of {}", told.name, told.version, told.vendor)];
-        lines.extend(told.left_out.iter().map(|why| format!("a device is left out: {why}")));
+        lines.extend(told.left_out.iter().map(|why| format!("left out: {why}")));
         lines.push(if told.devices.is_empty() { "no devices".to_owned() } else { table(&told.devices).to_string() });
         lines.join("\n")
     };

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use opencl_sys::{CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER, CL_SUCCESS};
 use smallvec::SmallVec;
@@ -19,7 +20,7 @@ use super::mem::Mem;
 use super::queue::DriverQueue;
 use super::watch;
 use crate::caps::MemoryKind;
-use crate::error::{DriverError, ErrorKind, MemoryError, Result, Status};
+use crate::error::{DriverError, ErrorKind, Fault, MemoryError, Result, Status};
 use crate::ffi::core::Core;
 use crate::ffi::usm::{
     CL_MEM_ALLOC_BASE_PTR_INTEL, CL_MEM_ALLOC_SIZE_INTEL, CL_MEM_ALLOC_TYPE_INTEL, CL_MEM_TYPE_UNKNOWN_INTEL, UsmFns,
@@ -284,9 +285,9 @@ impl Entering {
             return;
         }
         // A driver that owes an event: a marker tells, or nobody does, and then the memory is in use for good.
-        match event.cloned().or_else(|| enqueue::last_marker(queue).ok()) {
-            Some(event) => self.0.drain(..).for_each(|allocation| allocation.entered(Some(queue), Some(&event))),
-            None => self.0.drain(..).for_each(std::mem::forget),
+        match event.cloned().map_or_else(|| enqueue::last_marker(queue), Ok) {
+            Ok(event) => self.0.drain(..).for_each(|allocation| allocation.entered(Some(queue), Some(&event))),
+            Err(error) => watch::lose(error, std::mem::take(&mut self.0)),
         }
     }
 }
@@ -338,7 +339,7 @@ impl Drop for Free {
         // SAFETY: **live**; the memory came from an allocation of this context, no command uses it, and it is given back once.
         unsafe {
             let memory = Memory::new(self.pointer, self.api);
-            if self.context.devices().iter().any(|device| known::frees_late(device.caps())) {
+            if self.context.frees_late() {
                 self.context.freed().add(memory, self.context.raw());
             } else {
                 memory.give_back(self.context.raw());
@@ -346,6 +347,9 @@ impl Drop for Free {
         }
     }
 }
+
+/// Between two attempts to allocate.
+const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// Allocates memory of a kind, with undefined content, which nobody gives back yet.
 pub(super) fn allocate(
@@ -385,7 +389,7 @@ pub(super) fn allocate(
         };
         check(call, status).map_err(MemoryError::from)?;
         // SVM's says no more than this.
-        let failed = DriverError { call, status: Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE) };
+        let failed = DriverError::new(call, Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE));
         NonNull::new(pointer).ok_or(MemoryError::Driver(failed))
     };
     let pointer = if known::frees_late(device.caps()) {
@@ -399,13 +403,21 @@ pub(super) fn allocate(
             if is_lack && unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
         })?
     } else {
-        allocate()?
+        let mut outcome = allocate();
+        for _ in 1..known::attempts_to_allocate(device.caps()) {
+            if !outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory) {
+                break;
+            }
+            std::thread::sleep(A_MOMENT);
+            outcome = allocate();
+        }
+        outcome?
     };
     Ok((pointer, api))
 }
 
 fn lacks(call: &'static str) -> MemoryError {
-    DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION)).into()
+    DriverError::faulty(call, Fault::Missing).into()
 }
 
 /// Says no to a kind of memory that a device does not have.
@@ -414,9 +426,13 @@ pub(super) fn check_kind(device: &Device, kind: MemoryKind) -> Result<(), Memory
     if caps.has_memory(kind) {
         return Ok(());
     }
-    let has = MemoryKind::ALL.into_iter().filter(|kind| caps.has_memory(*kind));
-    let has = has.map(|kind| kind.to_string()).collect::<Vec<_>>().join(", ");
-    Err(MemoryError::NoSuchMemory { kind, device: device.name().to_owned(), has })
+    Err(MemoryError::NoSuchMemory { kind, device: device.name().to_owned(), has: kinds(device) })
+}
+
+/// The kinds of memory that a device has, for error texts.
+pub(super) fn kinds(device: &Device) -> String {
+    let has = MemoryKind::ALL.into_iter().filter(|kind| device.caps().has_memory(*kind));
+    has.map(|kind| kind.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn api(device: &Device, kind: MemoryKind) -> Result<Api, MemoryError> {

@@ -81,12 +81,15 @@ impl<T> Buffer<T> {
             Some(data) => (CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, data.as_ptr().cast_mut().cast()),
             None => (CL_MEM_READ_WRITE, std::ptr::null_mut()),
         };
+        if context.frees_late() {
+            context.drop_unused();
+        }
         let mut status = 0;
         // SAFETY: **live** for the context; with COPY_HOST_PTR the driver reads `size` bytes, which `data` has.
         let raw = unsafe { (core.clCreateBuffer)(context.raw(), flags, size, host, &raw mut status) };
         check("clCreateBuffer", status).map_err(MemoryError::from)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateBuffer", raw) }?;
         Ok(Self::wrap(MemInner {
             root: handle.raw().addr(),
             root_size: size,
@@ -131,7 +134,7 @@ impl<T> Buffer<T> {
 
     /// Wraps and retains a raw buffer over host memory (`CL_MEM_USE_HOST_PTR`, or a buffer made of SVM), together with
     /// what owns that memory. The owner is dropped when nothing uses the buffer any more: no handle to it here or
-    /// elsewhere, and no command in flight.
+    /// elsewhere, and no command in flight. That happens on a thread of clgraph's own.
     ///
     /// # Errors
     /// As [`Self::from_raw`], host memory apart.
@@ -179,7 +182,8 @@ impl<T> Buffer<T> {
         };
         if owner.is_none() && (svm != 0 || flags & CL_MEM_USE_HOST_PTR != 0) {
             let flag = if svm != 0 { "CL_MEM_USES_SVM_POINTER" } else { "CL_MEM_USE_HOST_PTR" };
-            return Err(MemoryError::HostMemory { flag }.into());
+            let instead = "wrap it with the unsafe `Buffer::from_raw_with_owner`, and give what owns that memory";
+            return Err(MemoryError::HostMemory { what: "buffer", flag, instead }.into());
         }
         let size = number(raw, CL_MEM_SIZE)?;
         if size_of::<T>() == 0 || size % size_of::<T>() != 0 {
@@ -214,7 +218,7 @@ impl<T> Buffer<T> {
         Self { mem, element: PhantomData }
     }
 
-    fn handle(&self) -> Result<&Handle<MemKind>, SetupError> {
+    fn handle(&self) -> Result<&Handle<MemKind>, MemoryError> {
         self.mem.handle()
     }
 
@@ -238,7 +242,7 @@ impl<T> Buffer<T> {
         self.mem.size() / size_of::<T>()
     }
 
-    /// Whether it has no elements, which no buffer has.
+    /// Whether there are no elements: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -257,7 +261,7 @@ impl<T> Buffer<T> {
     /// # Errors
     /// [`MemoryError::OutOfBounds`].
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
-        let (start, end) = resolve(&range, self.len())?;
+        let (start, end) = resolve("elements", &range, self.len())?;
         let element = size_of::<T>();
         Ok(BufferSlice {
             mem: self.mem.clone(),
@@ -267,14 +271,17 @@ impl<T> Buffer<T> {
         })
     }
 
-    /// Makes an OpenCL sub-buffer: a kernel that gets it as an argument sees only this range, starting at index 0.
+    /// Makes an OpenCL sub-buffer: a kernel that gets it as an argument sees only this range, starting at index 0. It
+    /// starts at a multiple of [`Caps::sub_buffer_align`](crate::Caps::sub_buffer_align) bytes. Nodes that use it and
+    /// nodes that use the same bytes of its buffer, or of another sub-buffer, are ordered as soon as one of them
+    /// writes.
     ///
     /// # Errors
     /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`], [`MemoryError::Misaligned`],
     /// [`MemoryError::SubBufferOfSubBuffer`], [`crate::DriverError`].
     #[doc(alias = "clCreateSubBuffer")]
     pub fn sub_buffer(&self, range: impl RangeBounds<usize>) -> Result<Self> {
-        let (start, end) = resolve(&range, self.len())?;
+        let (start, end) = resolve("elements", &range, self.len())?;
         let inner = self.mem.inner();
         if inner.parent.is_some() {
             return Err(MemoryError::SubBufferOfSubBuffer.into());
@@ -295,7 +302,7 @@ impl<T> Buffer<T> {
         };
         check("clCreateSubBuffer", status).map_err(MemoryError::from)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateSubBuffer", raw) }?;
         Ok(Self::wrap(MemInner {
             backing: Backing::Buffer(handle),
             context: inner.context.clone(),
@@ -349,7 +356,11 @@ pub(crate) fn too_large(asked: u64, context: &Context) -> MemoryError {
 }
 
 /// A range of elements as start and end, or why it is outside.
-pub(crate) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize), MemoryError> {
+pub(crate) fn resolve(
+    what: &'static str,
+    range: &impl RangeBounds<usize>,
+    len: usize,
+) -> Result<(usize, usize), MemoryError> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&start) => start.saturating_add(1),
@@ -360,7 +371,7 @@ pub(crate) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Result<(us
         Bound::Excluded(&end) => end,
         Bound::Unbounded => len,
     };
-    if start <= end && end <= len { Ok((start, end)) } else { Err(MemoryError::OutOfBounds { start, end, len }) }
+    if start <= end && end <= len { Ok((start, end)) } else { Err(MemoryError::OutOfBounds { what, start, end, len }) }
 }
 
 impl<T> Clone for Buffer<T> {
@@ -370,10 +381,13 @@ impl<T> Clone for Buffer<T> {
 }
 
 impl<T> PartialEq for Buffer<T> {
+    /// The same buffer.
     fn eq(&self, other: &Self) -> bool {
         self.raw() == other.raw()
     }
 }
+
+impl<T> Eq for Buffer<T> {}
 
 impl<T> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -401,7 +415,32 @@ impl<T> BufferSlice<T> {
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// A range of its elements, which may be empty.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`].
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, end) = resolve("elements", &range, self.len())?;
+        let (offset, size) = (self.offset + start * size_of::<T>(), (end - start) * size_of::<T>());
+        Ok(Self { mem: self.mem.clone(), offset, size, element: PhantomData })
+    }
 }
+
+impl<T> PartialEq for BufferSlice<T> {
+    /// The same bytes of the same buffer.
+    fn eq(&self, other: &Self) -> bool {
+        (self.mem.id(), self.offset, self.size) == (other.mem.id(), other.offset, other.size)
+    }
+}
+
+impl<T> Eq for BufferSlice<T> {}
 
 impl<T> Clone for BufferSlice<T> {
     fn clone(&self) -> Self {
@@ -415,7 +454,8 @@ impl<T> fmt::Debug for BufferSlice<T> {
     }
 }
 
-/// A range of bytes of a buffer: what nodes are made of.
+/// A range of bytes of some memory, which keeps that memory alive.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Region {
     pub(crate) mem: Mem,
@@ -424,12 +464,21 @@ pub struct Region {
     pub(crate) size: usize,
 }
 
+impl PartialEq for Region {
+    /// The same bytes of the same memory.
+    fn eq(&self, other: &Self) -> bool {
+        (self.mem.id(), self.offset, self.size) == (other.mem.id(), other.offset, other.size)
+    }
+}
+
+impl Eq for Region {}
+
 /// What names memory of elements of type `T`: a [`Buffer`] or a [`Memory`](crate::Memory), which mean all of it, or a
 /// [`BufferSlice`], a [`MemorySlice`](crate::MemorySlice), or a [`GlobalSlice`](crate::GlobalSlice).
 ///
 /// It cannot be implemented elsewhere: graphs rely on a region being whole elements of `T`.
 pub trait AsRegion<T>: sealed::Sealed<T> {
-    /// The range of bytes.
+    #[doc(hidden)]
     fn region(&self) -> Region;
 }
 

@@ -7,9 +7,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 
-use opencl_sys::{CL_INVALID_MEM_OBJECT, CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
+use opencl_sys::{CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
 
-use super::check;
 use super::enqueue::{To, enqueue};
 use super::event::DriverEvent;
 use super::gates::{self, Release};
@@ -17,8 +16,9 @@ use super::kernel_object::{KernelObject, SetArg};
 use super::mem::{Address, Mem};
 use super::places::{self, CopyPlaces};
 use super::queue::DriverQueue;
+use super::{MISSING, check};
 use crate::caps::{RecordAbi, UpdateAbi};
-use crate::error::{DriverError, Error, Result, SetupError, Status};
+use crate::error::{DriverError, Error, Fault, Result};
 use crate::ffi::command_buffer::{
     CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR,
     CL_INCOMPATIBLE_COMMAND_QUEUE_KHR, CommandBufferFns, Tail,
@@ -137,7 +137,7 @@ impl Recording {
     /// later if that is wanted and the device can.
     pub(crate) fn new(queue: &DriverQueue, mutable: bool) -> Result<Self> {
         let device = queue.device();
-        let lacks = || Error::from(DriverError::new("clCreateCommandBufferKHR", Status(CL_INVALID_OPERATION)));
+        let lacks = || Error::from(DriverError::faulty("clCreateCommandBufferKHR", Fault::Missing));
         let (abi, caps) = device.abi()?.zip(device.caps().command_buffers.as_ref()).ok_or_else(lacks)?;
         let fns = device.extensions().command_buffer.as_ref().map_err(|_| lacks())?;
         // Drivers before 0.9.8 refuse to enqueue a command buffer that still runs, even one in order behind itself, unless
@@ -152,7 +152,7 @@ impl Recording {
         // SAFETY: **live**, **lists**; the properties are null or end with 0.
         let raw = unsafe { (fns.create)(1, queues.as_ptr(), properties, &raw mut status) };
         check("clCreateCommandBufferKHR", status)?;
-        let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: "cl_command_buffer_khr" })?;
+        let raw = NonNull::new(raw).ok_or(DriverError::faulty("clCreateCommandBufferKHR", Fault::NoObject))?;
         Ok(Self { owned: Owned { raw, fns }, abi: abi.record, simultaneous: caps.simultaneous_use, update })
     }
 
@@ -207,7 +207,7 @@ impl Recording {
                 let status = unsafe { fns.memcpy(self.abi, raw, dst, src, size, Tail::NONE) };
                 recorded("clCommandSVMMemcpyKHR", status)
             }
-            CopyPlaces::Mixed => recorded("clCommandCopyBufferKHR", Some(CL_INVALID_MEM_OBJECT)),
+            CopyPlaces::Mixed => Err(DriverError::faulty("clCommandCopyBufferKHR", Fault::Defect)),
         }
     }
 
@@ -286,7 +286,7 @@ impl Recording {
 
 /// What a record function said. The planner does not plan for one that is missing.
 pub(super) fn recorded(call: &'static str, status: Option<cl_int>) -> Result<(), DriverError> {
-    check(call, status.unwrap_or(CL_INVALID_OPERATION))
+    check(call, status.unwrap_or(MISSING))
 }
 
 impl CommandBuffer {
@@ -313,7 +313,7 @@ impl CommandBuffer {
     /// An error may leave some of them changed and others not.
     pub(crate) fn update(&mut self, changes: &Changes<'_>) -> Result<(), DriverError> {
         let call = "clUpdateMutableCommandsKHR";
-        let (fns, abi) = self.update.ok_or(DriverError::new(call, Status(CL_INVALID_OPERATION)))?;
+        let (fns, abi) = self.update.ok_or(DriverError::faulty(call, Fault::Missing))?;
         let null: *mut c_void = std::ptr::null_mut();
         let raw = |arg: &SetArg<'_>| match arg {
             SetArg::Mem(mem) => match mem.address(0) {

@@ -13,9 +13,11 @@ use super::globals::Registry;
 use super::handle::{ContextKind, Handle, ProgramKind};
 use super::image::{Formats, ImageAccess};
 use super::info::{self, ask};
+use super::map_queue::MapQueues;
 use crate::error::{Result, SetupError};
 use crate::ffi::core::Core;
 use crate::images::ImageKind;
+use crate::known;
 
 /// An OpenCL context with its devices. Cheap to clone; equal when it is the same context.
 ///
@@ -34,31 +36,22 @@ struct Inner {
     copier: Mutex<Option<Handle<ProgramKind>>>,
     /// See [`image`](super::image).
     image_formats: Mutex<HashMap<(ImageKind, ImageAccess), Formats>>,
-    freed: Mutex<Freed>,
     /// See [`globals`](super::globals).
     globals: Arc<Registry>,
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let freed = self.freed.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: this context's own, which is alive still.
-        unsafe { freed.settle(true, self.handle.raw()) };
-    }
-}
-
 impl Context {
-    /// Makes a context for devices of one platform. Driver messages go to the `log` crate as warnings.
+    /// Makes a context for devices of one platform. Driver messages go to the `log` crate at the level `debug`.
     ///
     /// # Errors
-    /// [`SetupError::NullHandle`] without devices; [`crate::DriverError`], for example for devices of two platforms.
+    /// [`SetupError::NoDevices`]; [`crate::DriverError`], for example for devices of two platforms.
     #[doc(alias = "clCreateContext")]
     pub fn new(devices: &[Device]) -> Result<Self> {
         let core = Core::get()?;
         if devices.is_empty() {
-            return Err(SetupError::NullHandle { what: "list of devices" }.into());
+            return Err(SetupError::NoDevices.into());
         }
         let ids: Vec<_> = devices.iter().map(Device::raw).collect();
         let mut status = 0;
@@ -76,14 +69,14 @@ impl Context {
         };
         check("clCreateContext", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateContext", raw) }?;
         Self::of(handle, devices.to_vec())
     }
 
     /// Wraps an `opencl3` context, which may be dropped before this one.
     ///
     /// # Errors
-    /// [`crate::DriverError`] when the driver refuses a query.
+    /// Those of [`Device::from_opencl3`].
     pub fn from_opencl3(context: &opencl3::context::Context) -> Result<Self> {
         // SAFETY: an `opencl3` context owns a reference.
         unsafe { Self::from_raw(context.get()) }
@@ -92,7 +85,7 @@ impl Context {
     /// Wraps and retains a raw context.
     ///
     /// # Errors
-    /// [`SetupError::NullHandle`]; [`crate::DriverError`] when the driver refuses a query.
+    /// [`SetupError::NullHandle`]; those of [`Device::from_opencl3`].
     ///
     /// # Safety
     /// `raw` is null or a live context.
@@ -111,21 +104,36 @@ impl Context {
 
     fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Result<Self> {
         let globals = Registry::of(&handle)?;
-        let (copier, image_formats, freed) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(Self(Arc::new(Inner { copier, image_formats, freed, globals, handle, devices })))
+        let (copier, image_formats) = (Mutex::default(), Mutex::default());
+        Ok(Self(Arc::new(Inner { copier, image_formats, globals, handle, devices })))
     }
 
     pub(super) fn globals(&self) -> &Registry {
         &self.0.globals
     }
 
+    pub(super) fn map_queues(&self) -> &MapQueues {
+        &self.0.globals.maps
+    }
+
     pub(super) fn copier(&self) -> MutexGuard<'_, Option<Handle<ProgramKind>>> {
         self.0.copier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether [`Self::freed`] is for one of its devices.
+    pub(super) fn frees_late(&self) -> bool {
+        self.0.devices.iter().any(|device| known::frees_late(device.caps()))
+    }
+
+    /// Gives back the sub-buffers of [`Self::freed`] that nobody else has any more.
+    pub(super) fn drop_unused(&self) {
+        let unused = self.freed().unused();
+        drop(unused);
+    }
+
     /// The lock under which memory with an address is allocated and given back.
     pub(super) fn freed(&self) -> MutexGuard<'_, Freed> {
-        self.0.freed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.globals.freed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn image_formats(&self) -> MutexGuard<'_, HashMap<(ImageKind, ImageAccess), Formats>> {
@@ -179,21 +187,29 @@ impl PartialEq for Context {
 
 impl Eq for Context {}
 
+impl std::hash::Hash for Context {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.raw().hash(state);
+    }
+}
+
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Context").field("raw", &self.0.handle).field("devices", &self.0.devices).finish()
     }
 }
 
-/// What belongs to one context: a context itself, a queue, a graph. Functions that need a context take any of them.
+/// What belongs to one context: a context itself, a queue, a graph. Functions that need a context take any of them. It may be
+/// implemented for types that hold one of these: the answer never changes.
 pub trait InContext {
-    /// The context.
+    /// The context that it belongs to.
     fn context(&self) -> &Context;
 }
 
-/// What leads to one device of its context: a queue, a graph. Functions that need a device take any of them.
+/// What leads to one device of its context: a queue, a graph. Functions that need a device take any of them. It may be
+/// implemented for types that hold one of these: the answer never changes, and the device is one of the context.
 pub trait OnDevice: InContext {
-    /// The device.
+    /// The device that it leads to.
     fn device(&self) -> &Device;
 }
 
@@ -208,6 +224,6 @@ unsafe extern "system" fn log_message(text: *const c_char, _: *const c_void, _: 
     if !text.is_null() {
         // SAFETY: "errinfo is a pointer to an error string" (OpenCL 3.0, clCreateContext), valid during the call.
         let text = unsafe { CStr::from_ptr(text) };
-        log::warn!("OpenCL: {}", text.to_string_lossy());
+        log::debug!("the driver reports: {}", text.to_string_lossy());
     }
 }

@@ -16,6 +16,7 @@ use crate::caps::{Abi, Caps, Claim, CommandBufferCaps, MutableCaps, UpdateAbi};
 use crate::env;
 use crate::error::{DriverError, Error, Result, SetupError};
 use crate::ffi::core::Core;
+use crate::ffi::drivers;
 
 /// The status of `clGetPlatformIDs` when the loader knows no driver (`cl_khr_icd`).
 const CL_PLATFORM_NOT_FOUND_KHR: i32 = -1001;
@@ -34,7 +35,8 @@ impl Device {
     /// Wraps an `opencl3` device.
     ///
     /// # Errors
-    /// [`crate::DriverError`] when the driver refuses a query.
+    /// [`SetupError::NoLibrary`], [`SetupError::MissingFunction`]; [`SetupError::Environment`] for a wrong
+    /// `CLGRAPH_ASSUME`; [`crate::DriverError`] when the driver refuses a query.
     #[doc(alias = "clGetDeviceInfo")]
     pub fn from_opencl3(device: &opencl3::device::Device) -> Result<Self> {
         // SAFETY: an `opencl3` device names a device of a driver.
@@ -44,8 +46,7 @@ impl Device {
     /// Wraps a raw device. A sub-device is retained.
     ///
     /// # Errors
-    /// [`SetupError::NullHandle`]; [`SetupError::Environment`] for a wrong `CLGRAPH_ASSUME`; [`crate::DriverError`] when
-    /// the driver refuses a query.
+    /// [`SetupError::NullHandle`]; those of [`from_opencl3`](Self::from_opencl3).
     ///
     /// # Safety
     /// `raw` is null or a valid device.
@@ -83,6 +84,7 @@ impl Device {
 
     /// What the device can do.
     #[must_use]
+    #[doc(alias("clGetDeviceInfo", "clinfo"))]
     pub fn caps(&self) -> &Caps {
         &self.0.caps
     }
@@ -107,6 +109,7 @@ impl Device {
 
     /// What can be changed in place in recorded kernels: none without a signature to call by.
     pub(crate) fn mutable(&self) -> Option<MutableCaps> {
+        // Whoever asks for the signatures gets the error.
         self.abi().ok()??.update?;
         self.caps().command_buffers.as_ref()?.mutable
     }
@@ -135,6 +138,12 @@ impl PartialEq for Device {
 
 impl Eq for Device {}
 
+impl std::hash::Hash for Device {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.raw().hash(state);
+    }
+}
+
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Device({:?} of {:?})", self.0.caps.name, self.0.caps.platform)
@@ -155,13 +164,24 @@ pub struct Platform {
     pub devices: Vec<Device>,
     /// Why devices are not among them.
     pub left_out: Vec<Error>,
+    /// Its address as a number, because a pointer would keep it from other threads.
+    id: usize,
+}
+
+impl Platform {
+    /// The C handle, which is valid for as long as the process runs.
+    #[must_use]
+    pub fn raw(&self) -> cl_platform_id {
+        std::ptr::with_exposed_provenance_mut(self.id)
+    }
 }
 
 /// Every platform, in the order of the loader.
 ///
 /// # Errors
-/// [`SetupError::NoLibrary`], [`SetupError::NoPlatform`]; [`SetupError::Environment`] for a wrong `CLGRAPH_ASSUME`;
-/// [`crate::DriverError`] when the loader refuses a query. Devices that cannot be asked are left out, and say why.
+/// [`SetupError::NoLibrary`], [`SetupError::MissingFunction`], [`SetupError::NoPlatform`],
+/// [`SetupError::NoDriverWorks`]; [`SetupError::Environment`] for a wrong `CLGRAPH_ASSUME`; [`crate::DriverError`] when
+/// the loader refuses a query. Devices that cannot be asked are left out, and say why.
 ///
 /// ```
 /// for platform in clgraph::platforms()? {
@@ -195,10 +215,10 @@ fn platform(core: &'static Core, id: cl_platform_id) -> Result<Platform> {
         }
         Err(error) => left_out.push(error.into()),
     }
-    let name = text(CL_PLATFORM_NAME)?;
-    left_out.iter().for_each(|error| log::warn!("a device of {name} is left out: {error}"));
+    let (name, id) = (text(CL_PLATFORM_NAME)?, id.expose_provenance());
+    left_out.iter().for_each(|error| log::debug!("platform {name}: {error}: left out"));
     let (vendor, version) = (text(CL_PLATFORM_VENDOR)?, text(CL_PLATFORM_VERSION)?);
-    Ok(Platform { name, vendor, version, devices, left_out })
+    Ok(Platform { name, vendor, version, devices, left_out, id })
 }
 
 /// Every device of every platform, in the order of the drivers.
@@ -226,6 +246,20 @@ pub fn devices() -> Result<Vec<Device>> {
     Ok(found)
 }
 
+/// The drivers that are listed for the loader (`/etc/OpenCL/vendors`, `OCL_ICD_VENDORS`) and do not work, each with why:
+/// [`SetupError::BrokenDriver`]. No loader tells of them, so a device that is missing may be of one. Nothing where drivers are
+/// not listed by files, as on Windows and macOS.
+///
+/// ```
+/// for error in clgraph::broken_drivers() {
+///     eprintln!("{error}");
+/// }
+/// ```
+#[must_use]
+pub fn broken_drivers() -> Vec<SetupError> {
+    drivers::broken()
+}
+
 /// The device that most programs want: the first GPU, or else the first device.
 ///
 /// # Errors
@@ -241,7 +275,9 @@ fn platform_ids(core: &Core) -> Result<Vec<cl_platform_id>> {
     // SAFETY: **lists**: no place and room for none, so only the count is written.
     let status = unsafe { (core.clGetPlatformIDs)(0, std::ptr::null_mut(), &raw mut count) };
     if status == CL_PLATFORM_NOT_FOUND_KHR || (status == 0 && count == 0) {
-        return Err(SetupError::NoPlatform.into());
+        let broken = drivers::broken();
+        let nothing = if broken.is_empty() { SetupError::NoPlatform } else { SetupError::NoDriverWorks { broken } };
+        return Err(nothing.into());
     }
     check("clGetPlatformIDs", status)?;
     let mut ids = vec![std::ptr::null_mut(); count as usize];

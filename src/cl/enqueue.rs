@@ -4,18 +4,19 @@
 //! invariants **promise** and **host memory**. That everything is in bounds was checked when the node was added.
 
 use std::ffi::c_void;
+use std::sync::Once;
 
 use opencl_sys::{CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MIGRATE_MEM_OBJECT_HOST, cl_command_queue, cl_event};
 
 use super::allocation::Api;
-use super::check;
 use super::event::DriverEvent;
 use super::host::{HostBytes, Slot};
 use super::kernel_object::KernelObject;
 use super::mem::{Address, Mem};
 use super::places::{self, CopyPlaces};
 use super::queue::DriverQueue;
-use crate::error::{DriverError, Result, Status};
+use super::{MISSING, check};
+use crate::error::{DriverError, Fault, Result};
 use crate::ffi::core::Core;
 
 /// Where a command goes, what it waits for, and whether its event is wanted.
@@ -72,21 +73,29 @@ pub(super) fn enqueue(
     to: &To<'_>,
     call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    let core =
-        Core::get().map_err(|_| DriverError { call: name, status: Status(opencl_sys::CL_INVALID_COMMAND_QUEUE) })?;
+    let core = Core::get().map_err(|_| DriverError::faulty(name, Fault::Missing))?;
     let (count, list) = to.waits.as_c();
     let mut event: cl_event = std::ptr::null_mut();
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
     check(name, call(core, count, list, place))?;
     if to.event && event.is_null() {
-        // The command is enqueued, so this is no failure of it: the caller does without.
-        log::error!("{name} succeeded and gave no event");
+        // The command is enqueued, so this is no failure of it: the caller does without, or says so.
+        no_event(name);
     }
     if event.is_null() {
         return Ok(None);
     }
     // SAFETY: the call succeeded and gives the event's reference away.
     unsafe { DriverEvent::from_enqueue(name, event) }.map(Some)
+}
+
+/// Told once: a driver that owes one event owes many.
+#[cold]
+fn no_event(name: &'static str) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        log::warn!("{} (told once)", DriverError::faulty(name, Fault::NoEvent));
+    });
 }
 
 /// A kernel over a range of `dims` dimensions, in work-items.
@@ -149,7 +158,7 @@ pub(crate) fn copy(
         }
         // SAFETY: both sides are memory of the commands, which outlives them.
         CopyPlaces::Pointers(src, dst, api) => unsafe { memcpy(to, api, false, dst, src, size) },
-        CopyPlaces::Mixed => Err(DriverError::new(call, Status(opencl_sys::CL_INVALID_MEM_OBJECT))),
+        CopyPlaces::Mixed => Err(DriverError::faulty(call, Fault::Defect)),
     }
 }
 
@@ -168,7 +177,7 @@ unsafe fn memcpy(
     let blocking = u32::from(blocking);
     match api {
         Api::Svm => enqueue("clEnqueueSVMMemcpy", to, |core, count, list, event| {
-            let Some(memcpy) = core.clEnqueueSVMMemcpy else { return CL_INVALID_OPERATION };
+            let Some(memcpy) = core.clEnqueueSVMMemcpy else { return MISSING };
             // SAFETY: **live**, **lists**, the caller's promise.
             unsafe { memcpy(to.queue.raw(), blocking, dst, src, size, count, list, event) }
         }),
@@ -195,13 +204,13 @@ pub(crate) fn migrate(
         }),
         Address::Pointer(pointer, allocation) => match allocation.api() {
             Api::Svm => enqueue("clEnqueueSVMMigrateMem", to, |core, count, list, event| {
-                let Some(migrate) = core.clEnqueueSVMMigrateMem else { return CL_INVALID_OPERATION };
+                let Some(migrate) = core.clEnqueueSVMMigrateMem else { return MISSING };
                 let pointer = pointer.cast_const();
                 // SAFETY: **live**, **lists**; one address and one size, of memory that outlives the command.
                 unsafe { migrate(queue, 1, &raw const pointer, &raw const size, flags, count, list, event) }
             }),
             Api::Usm(fns) => enqueue("clEnqueueMigrateMemINTEL", to, |_, count, list, event| {
-                let Some(migrate) = fns.migrate else { return CL_INVALID_OPERATION };
+                let Some(migrate) = fns.migrate else { return MISSING };
                 // SAFETY: **live**, **lists**; memory that outlives the command.
                 unsafe { migrate(queue, pointer, size, flags, count, list, event) }
             }),
@@ -214,7 +223,7 @@ pub(crate) fn advise(to: &To<'_>, mem: (&Mem, usize), size: usize, advice: u32) 
     let Address::Pointer(pointer, allocation) = mem.0.address(mem.1) else { return Ok(None) };
     let Api::Usm(fns) = allocation.api() else { return Ok(None) };
     hint(enqueue("clEnqueueMemAdviseINTEL", to, |_, count, list, event| {
-        let Some(advise) = fns.advise else { return CL_INVALID_OPERATION };
+        let Some(advise) = fns.advise else { return MISSING };
         // SAFETY: **live**, **lists**; memory that outlives the command.
         unsafe { advise(to.queue.raw(), pointer, size, advice, count, list, event) }
     }))
@@ -227,7 +236,7 @@ pub(crate) struct Taken(pub(crate) Option<DriverEvent>);
 fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<Taken>, DriverError> {
     match outcome {
         Err(error) if matches!(error.status.0, CL_INVALID_VALUE | CL_INVALID_OPERATION) => {
-            log::debug!("{error}: the driver does not take this hint");
+            log::debug!("{error}: a prefetch or advice is left out");
             Ok(None)
         }
         outcome => Ok(Some(Taken(outcome?))),
@@ -292,7 +301,7 @@ pub(crate) fn fill(
         }),
         Address::Pointer(pointer, allocation) => match allocation.api() {
             Api::Svm => enqueue("clEnqueueSVMMemFill", to, |core, count, list, event| {
-                let Some(fill) = core.clEnqueueSVMMemFill else { return CL_INVALID_OPERATION };
+                let Some(fill) = core.clEnqueueSVMMemFill else { return MISSING };
                 // SAFETY: **live**, **lists**; memory that outlives the command.
                 unsafe { fill(queue, pointer, start, len, size, count, list, event) }
             }),
@@ -390,7 +399,7 @@ pub(crate) fn entry(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
         return Ok(marker(queue, waits)?);
     }
     let event = fill(&To { queue, waits, event: true }, (&queue.door()?, 0), &[0; 4], 4)?;
-    Ok(event.ok_or(DriverError { call: "clEnqueueFillBuffer", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
+    Ok(event.ok_or(DriverError::faulty("clEnqueueFillBuffer", Fault::NoEvent))?)
 }
 
 /// An event behind everything on a queue, for who would lose memory without one: a refusal may be a moment without
@@ -416,5 +425,5 @@ fn synchronize(
         // SAFETY: **live**, **lists**.
         unsafe { function(core)(queue.raw(), count, list, event) }
     })?;
-    event.ok_or(DriverError { call: name, status: Status(opencl_sys::CL_INVALID_EVENT) })
+    event.ok_or(DriverError::faulty(name, Fault::NoEvent))
 }

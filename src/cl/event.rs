@@ -17,7 +17,7 @@ use super::gates::Closed;
 use super::handle::{EventKind, Handle};
 use super::info::{self, ask};
 use super::watch;
-use crate::error::{DriverError, Result, Status};
+use crate::error::{DriverError, Fault, Result, Status};
 use crate::ffi::core::Core;
 
 /// A counted reference to a `cl_event`. Cheap to clone.
@@ -62,7 +62,7 @@ impl Drop for DriverEvent {
 }
 
 /// What a [`DriverError`] names as its call when it was not a call that failed but a command, while it ran.
-pub(crate) const COMMAND: &str = "command";
+pub(crate) const COMMAND: &str = "a command";
 
 /// Where the command of an event has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +102,7 @@ impl DriverEvent {
     /// `raw` is an event of which the caller owns a reference and gives it away.
     pub(super) unsafe fn from_enqueue(call: &'static str, raw: cl_event) -> Result<Self, DriverError> {
         // SAFETY: the caller's promise.
-        match unsafe { Handle::from_owned(raw) } {
-            Ok(handle) => Ok(Self::owning(handle)),
-            // A driver that says success and gives no event.
-            Err(_) => Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) }),
-        }
+        Ok(Self::owning(unsafe { Handle::from_owned(call, raw) }?))
     }
 
     /// The same event for `opencl3`, with a reference of its own.
@@ -133,12 +129,12 @@ impl DriverEvent {
         if status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST {
             // The event's own status says more than that one of the events failed.
             if let Progress::Failed(status) = self.progress()? {
-                return Err(DriverError { call: COMMAND, status });
+                return Err(DriverError::new(COMMAND, status));
             }
         }
         check("clWaitForEvents", status)?;
         match self.progress()? {
-            Progress::Failed(status) => Err(DriverError { call: COMMAND, status }),
+            Progress::Failed(status) => Err(DriverError::new(COMMAND, status)),
             _ => Ok(()),
         }
     }
@@ -180,7 +176,7 @@ impl DriverEvent {
     /// One of the five times of a command, in nanoseconds.
     pub(crate) fn time(&self, which: cl_profiling_info) -> Result<u64, DriverError> {
         let call = "clGetEventProfilingInfo";
-        let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) })?;
+        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
         info::value::<u64>(call, ask!(core, clGetEventProfilingInfo, self.raw(), which))
     }
 
@@ -256,7 +252,10 @@ impl Drop for Gate {
             // SAFETY: **live**; it is a user event, and this is the only place that sets it, once.
             let status = unsafe { (core.clSetUserEventStatus)(self.event.raw(), CL_COMPLETE) };
             if status != 0 {
-                log::error!("clSetUserEventStatus failed with {}", Status(status));
+                let status = Status(status);
+                log::error!(
+                    "clSetUserEventStatus failed with {status}: commands behind a submission may wait for ever"
+                );
             }
         }
         self.closed = None;

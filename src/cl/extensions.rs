@@ -13,7 +13,7 @@ use super::context::Context;
 use super::device::Device;
 use super::queue::{DriverQueue, QueueProperties};
 use crate::caps::RecordAbi;
-use crate::error::{Result, SetupError, Status};
+use crate::error::{DriverError, Fault, Result, SetupError, Status};
 use crate::ffi::Lookup;
 use crate::ffi::command_buffer::{CommandBufferFns, Missing};
 use crate::ffi::core::Core;
@@ -75,9 +75,8 @@ impl Extensions {
         }
         // What failed for want of memory, say, may be tried again; an answer stays.
         let answer = try_record(device, fns)?;
-        match &answer {
-            Ok(abi) => log::debug!("{}: command buffers record {abi}", device.name()),
-            Err(error) => log::warn!("{error}"),
+        if let Ok(abi) = &answer {
+            log::debug!("device `{}`: command buffers record {abi}", device.name());
         }
         Ok(known.insert(answer).clone()?)
     }
@@ -99,14 +98,13 @@ fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<Result<RecordAb
     let buffer = unsafe { (fns.create)(1, list.as_ptr(), std::ptr::null(), &raw mut status) };
     check("clCreateCommandBufferKHR", status)?;
     if buffer.is_null() {
-        return Err(SetupError::NullHandle { what: "cl_command_buffer_khr" }.into());
+        return Err(DriverError::faulty("clCreateCommandBufferKHR", Fault::NoObject).into());
     }
     // SAFETY: the call succeeded, and nobody else knows the command buffer.
     let found = unsafe { fns.probe(buffer) };
     // SAFETY: **live**; this is its one reference.
-    let status = unsafe { (fns.release)(buffer) };
-    if status != CL_SUCCESS {
-        log::warn!("clReleaseCommandBufferKHR failed with {}", Status(status));
+    if let Err(error) = check("clReleaseCommandBufferKHR", unsafe { (fns.release)(buffer) }) {
+        log::error!("{error}: the object is not released");
     }
-    Ok(found.map_err(|status| unknown(format!("recording a barrier by either returned {} at last", Status(status)))))
+    Ok(found.map_err(|status| unknown(format!("both refused a barrier, the last with {}", Status(status)))))
 }

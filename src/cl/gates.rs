@@ -57,7 +57,11 @@ impl Release {
 
     #[cold]
     fn refused(self, status: cl_int) {
-        log::error!("{} failed with {}", self.call, Status(status));
+        // A device that is lost refuses one after the other.
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Error };
+        let status = Status(status);
+        log::log!(level, "{} failed with {status}: the object is not released (later ones at level debug)", self.call);
     }
 }
 

@@ -16,9 +16,10 @@ use super::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, 
 use super::context::{Context, OnDevice};
 use super::device::Device;
 use super::enqueue::{self, To, Waits};
-use super::freed;
+use super::freed::{self, Freed};
 use super::handle::{ContextKind, Handle, MemKind};
 use super::host::{Element, HostBytes, HostData};
+use super::map_queue::MapQueues;
 use super::mem::{Backing, Mem, MemInner};
 use super::program::{Program, WeakProgram};
 use super::program_globals::ProgramGlobals;
@@ -30,10 +31,12 @@ use crate::device_global::scope::Property as Scope;
 use crate::device_global::{Declared, DeviceGlobal, Elements};
 use crate::error::{GlobalError, MemoryError, Result};
 
-/// What a `cl_context` has of device globals, however many [`Context`]s wrap it. Their memory is given back with the last of
-/// these: every use of it keeps one.
+/// What a `cl_context` has, however many [`Context`]s wrap it: device globals, queues to map by, and what is yet to be freed. The
+/// globals' memory is given back with the last of these: every use of it keeps one.
 pub(super) struct Registry {
     known: Mutex<Known>,
+    pub(super) maps: MapQueues,
+    pub(super) freed: Mutex<Freed>,
     /// The memory belongs to it.
     context: Handle<ContextKind>,
 }
@@ -77,7 +80,8 @@ impl Registry {
             return Ok(known);
         }
         all.retain(|_, registry| registry.strong_count() > 0);
-        let registry = Arc::new(Self { known: Mutex::default(), context: context.try_clone()? });
+        let (known, maps, freed) = (Mutex::default(), MapQueues::default(), Mutex::default());
+        let registry = Arc::new(Self { known, maps, freed, context: context.try_clone()? });
         all.insert(address, Arc::downgrade(&registry));
         Ok(registry)
     }
@@ -150,6 +154,9 @@ impl Drop for Registry {
             // SAFETY: **live** for the context; whoever used the memory kept a `Context`, which keeps this.
             unsafe { shared.give_back(self.context.raw()) };
         }
+        let freed = self.freed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: this context's own, which is alive still.
+        unsafe { freed.settle(true, self.context.raw()) };
     }
 }
 
@@ -395,7 +402,7 @@ impl<E, A> GlobalSlice<E, A> {
     /// # Errors
     /// [`MemoryError::OutOfBounds`].
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
-        let (start, end) = resolve(&range, self.len())?;
+        let (start, end) = resolve("elements", &range, self.len())?;
         let (from, size) = (start * size_of::<E>(), (end - start) * size_of::<E>());
         Ok(if self.mem.kind().is_pointer() && from < self.mem.size() {
             Self { mem: self.mem.part(from), offset: 0, size, types: PhantomData }
@@ -431,6 +438,15 @@ impl<E, A> Clone for GlobalSlice<E, A> {
         Self { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData }
     }
 }
+
+impl<E, A> PartialEq for GlobalSlice<E, A> {
+    /// The same bytes of the same memory.
+    fn eq(&self, other: &Self) -> bool {
+        (self.mem.id(), self.offset, self.size) == (other.mem.id(), other.offset, other.size)
+    }
+}
+
+impl<E, A> Eq for GlobalSlice<E, A> {}
 
 impl<E, A> fmt::Debug for GlobalSlice<E, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

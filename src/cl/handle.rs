@@ -9,7 +9,7 @@ use opencl_sys::cl_int;
 
 use super::check;
 use super::gates::{self, Release};
-use crate::error::{DriverError, SetupError};
+use crate::error::{DriverError, Fault, SetupError};
 use crate::ffi::core::Core;
 
 /// A kind of OpenCL object that is counted by reference.
@@ -69,8 +69,8 @@ impl<K: Kind> Handle<K> {
     ///
     /// # Safety
     /// `raw` is null or an object of kind `K`, of which the caller owns a reference and gives it away.
-    pub(crate) unsafe fn from_owned(raw: *mut c_void) -> Result<Self, SetupError> {
-        let raw = NonNull::new(raw).ok_or(SetupError::NullHandle { what: K::TYPE })?;
+    pub(crate) unsafe fn from_owned(call: &'static str, raw: *mut c_void) -> Result<Self, DriverError> {
+        let raw = NonNull::new(raw).ok_or(DriverError::faulty(call, Fault::NoObject))?;
         Ok(Self { raw, kind: PhantomData })
     }
 

@@ -17,7 +17,8 @@ impl<T: Pod + Send + Sync> Element for T {}
 /// Host data for a write: owned or shared, kept where it is until nothing needs it.
 ///
 /// It is made by `into` from what a program has. A `Vec`, a `Box` of a slice and an `Arc` are taken over without a
-/// copy; a borrowed slice or array is copied.
+/// copy; a borrowed slice or array is copied. It is dropped when no graph, executable or command needs it any more,
+/// perhaps on a thread of clgraph's own.
 ///
 /// ```
 /// use clgraph::HostData;
@@ -29,6 +30,7 @@ pub struct HostData<T>(Arc<dyn AsRef<[T]> + Send + Sync>);
 
 impl<T> HostData<T> {
     /// Shares data that several graphs or threads use.
+    #[must_use]
     pub fn shared(data: Arc<impl AsRef<[T]> + Send + Sync + 'static>) -> Self {
         Self(data)
     }

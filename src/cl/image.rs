@@ -19,7 +19,7 @@ use super::host::Element;
 use super::info::{self, ask};
 use super::mem::{Backing, Mem, MemInner};
 use crate::caps::ImageCaps;
-use crate::error::{DriverError, MemoryError, Result, Status};
+use crate::error::{DriverError, Fault, MemoryError, Result};
 use crate::ffi::core::Core;
 use crate::ffi::image::ImageDesc;
 use crate::images::{Area, ChannelOrder, ChannelType, ImageFormat, ImageInfo, ImageKind, ImageShape};
@@ -64,8 +64,9 @@ pub struct Image {
     buffer: Option<Mem>,
 }
 
-/// Layers of an array of images, of which a kernel uses no others. The argument is the whole image.
-#[derive(Clone, Debug)]
+/// Some layers of an array of images, as a kernel argument. The argument is the whole image; the kernel uses no other
+/// layers, and edges come from these only. See [`Image::layers`].
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageLayers {
     pub(crate) region: Region,
 }
@@ -74,13 +75,13 @@ pub struct ImageLayers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImageAccess {
-    /// Some read it (`read_only`).
+    /// Some read it (`read_only`, `CL_MEM_READ_ONLY`).
     Read,
-    /// Some write it (`write_only`).
+    /// Some write it (`write_only`, `CL_MEM_WRITE_ONLY`).
     Write,
-    /// Some read it, and others write it.
+    /// Some read it, and others write it (`CL_MEM_READ_WRITE`).
     ReadWrite,
-    /// One kernel both reads and writes it (`read_write`).
+    /// One kernel both reads and writes it (`read_write`, `CL_MEM_KERNEL_READ_AND_WRITE`).
     ReadWriteInKernel,
 }
 
@@ -137,7 +138,8 @@ impl Image {
         Self::create(on.context(), info, &Storage::Own(access))
     }
 
-    /// Makes an image with the pixels given, row by row, slice by slice or layer by layer.
+    /// Makes an image with the pixels given, packed: row by row, slice by slice or layer by layer. `data` has as many
+    /// bytes as all pixels together, whatever its element type.
     ///
     /// # Errors
     /// [`MemoryError::PixelBytes`] when they are not as many; and those of [`new`](Self::new).
@@ -155,7 +157,8 @@ impl Image {
         Self::create(on.context(), info, &Storage::Copied(bytemuck::cast_slice(data)))
     }
 
-    /// Makes a buffer, or a sub-buffer, an `image1d_buffer_t`: its bytes are the pixels, as many as fit.
+    /// Makes a buffer, or a sub-buffer, an `image1d_buffer_t`: its bytes are the pixels, as many as fit. The image
+    /// keeps the buffer alive.
     ///
     /// Nodes that use the image and nodes that use the buffer are ordered. A kernel that uses both and writes one of them is
     /// refused, because OpenCL leaves undefined what it finds.
@@ -212,7 +215,7 @@ impl Image {
         let core = Core::get()?;
         let Some(create) = core.clCreateImage else {
             // Of OpenCL 1.2, as everything that asks for images here.
-            return Err(DriverError::new("clCreateImage", Status(opencl_sys::CL_INVALID_OPERATION)).into());
+            return Err(DriverError::faulty("clCreateImage", Fault::Missing).into());
         };
         let [x, y, z] = info.shape.region();
         let kind = info.shape.kind();
@@ -262,7 +265,7 @@ impl Image {
         let raw = unsafe { create(context.raw(), flags, &raw const format, &raw const desc, host, &raw mut status) };
         check("clCreateImage", status).map_err(MemoryError::from)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateImage", raw) }?;
         Self::of(context, handle, info, parent, flags | inherited)
     }
 
@@ -326,7 +329,9 @@ impl Image {
         let flags: u64 = info::value("clGetMemObjectInfo", ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
         let parent = mem(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
         if flags & CL_MEM_USE_HOST_PTR != 0 && parent == 0 {
-            return Err(MemoryError::HostMemory { flag: "CL_MEM_USE_HOST_PTR" }.into());
+            let (what, flag) = ("image", "CL_MEM_USE_HOST_PTR");
+            let instead = "make it without the flag, or copy it to an image of its own";
+            return Err(MemoryError::HostMemory { what, flag, instead }.into());
         }
         let size = |name| info::value::<usize>("clGetImageInfo", ask!(core, clGetImageInfo, raw, name));
         let (width, height) = (size(CL_IMAGE_WIDTH)?, size(CL_IMAGE_HEIGHT)?);
@@ -340,7 +345,7 @@ impl Image {
         let format: [u32; 2] = info::value("clGetImageInfo", ask!(core, clGetImageInfo, raw, CL_IMAGE_FORMAT))?;
         let format = ImageFormat::new(ChannelOrder::of(format[0]), ChannelType::of(format[1]));
         let shape = ImageShape::new(kind, region);
-        let wrong = || MemoryError::NotAnImage { object_type };
+        let wrong = || MemoryError::UnknownFormat { format };
         let pixel = format.pixel_size().ok_or_else(wrong)?;
         let mut info = ImageInfo::packed(shape, format, pixel).ok_or_else(wrong)?;
         if parent == 0 {
@@ -400,7 +405,7 @@ impl Image {
         }
         let dim = if kind == ImageKind::Image1dArray { 1 } else { 2 };
         let mut area = Area { origin: [0; 3], region: self.info.shape.region() };
-        let (start, end) = resolve(&range, area.region[dim])?;
+        let (start, end) = resolve("layers", &range, area.region[dim])?;
         if start == end {
             return Err(MemoryError::Empty { what: "a range of layers" }.into());
         }
@@ -567,6 +572,12 @@ impl PartialEq for Image {
 }
 
 impl Eq for Image {}
+
+impl std::hash::Hash for Image {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.mem.id().hash(state);
+    }
+}
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,14 +3,13 @@
 
 use std::ffi::c_void;
 
-use opencl_sys::CL_INVALID_OPERATION;
-
+use super::MISSING;
 use super::command_buffer::{Recording, recorded};
 use super::enqueue::{To, enqueue};
 use super::event::DriverEvent;
 use super::host::{HostBytes, Slot};
 use super::mem::{Address, Mem};
-use crate::error::DriverError;
+use crate::error::{DriverError, Fault};
 use crate::ffi::command_buffer::Tail;
 use crate::images::Area;
 
@@ -118,7 +117,7 @@ unsafe fn read_into(
 /// A colour, of four numbers.
 pub(crate) fn fill(to: &To<'_>, image: &Mem, area: &Area, color: &[u8]) -> Result<Option<DriverEvent>, DriverError> {
     enqueue("clEnqueueFillImage", to, |core, count, list, event| {
-        let Some(fill) = core.clEnqueueFillImage else { return CL_INVALID_OPERATION };
+        let Some(fill) = core.clEnqueueFillImage else { return MISSING };
         let (origin, region) = (area.origin.as_ptr(), area.region.as_ptr());
         // SAFETY: **live**, **lists**; three sizes each; a colour is 16 bytes.
         unsafe { fill(to.queue.raw(), raw(image), color.as_ptr().cast(), origin, region, count, list, event) }
@@ -156,9 +155,7 @@ pub(crate) fn copy(
             })
         }
         // Such a copy is one of buffers, and none comes here.
-        (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
-            enqueue("clEnqueueCopyImage", to, |_, _, _, _| CL_INVALID_OPERATION)
-        }
+        (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => Err(DriverError::faulty("clEnqueueCopyImage", Fault::Defect)),
     }
 }
 
@@ -202,7 +199,7 @@ impl Recording {
                 recorded("clCommandCopyBufferToImageKHR", status)
             }
             (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
-                recorded("clCommandCopyImageKHR", Some(CL_INVALID_OPERATION))
+                Err(DriverError::faulty("clCommandCopyImageKHR", Fault::Defect))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Kernels, and what is known of their parameters.
 
+use std::any::TypeId;
 use std::ffi::CString;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +21,7 @@ use super::handle::{Handle, KernelKind};
 use super::info::{self, ask};
 use super::kernel_object::{KernelObject, KernelObjectError, Launcher, SetArg};
 use super::mem::Mem;
-use super::program::{Program, c_string};
+use super::program::{Program, c_string, list_or_none};
 use crate::caps::Version;
 use crate::device_global::Declared;
 use crate::error::{DriverError, ProgramError, Result, SetupError};
@@ -75,6 +76,88 @@ pub(crate) struct Param {
     pub(crate) access: Option<ImageUse>,
     /// Bytes of a by-value parameter whose type is a scalar or a vector of OpenCL C.
     pub(crate) value_size: Option<usize>,
+    /// What kind of number it is, where its type is a scalar of OpenCL C.
+    pub(crate) class: Class,
+}
+
+/// Kinds of numbers, between which bytes mean something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Not a number, or nobody tells.
+    Unknown,
+    Integer,
+    Float,
+}
+
+impl Class {
+    /// Whether one of the two is a whole number and the other is not.
+    #[inline(always)]
+    pub(crate) fn clashes(self, other: Self) -> bool {
+        matches!((self, other), (Self::Integer, Self::Float) | (Self::Float, Self::Integer))
+    }
+
+    /// That of a type of OpenCL C, by its name.
+    fn of_type(name: &str) -> Self {
+        match name.strip_prefix("unsigned ").unwrap_or(name) {
+            "float" | "double" => Self::Float,
+            "char" | "uchar" | "short" | "ushort" | "int" | "uint" | "long" | "ulong" => Self::Integer,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+macro_rules! numbers {
+    ($($name:ident $number:ident $class:ident;)*) => {
+        /// A number as Rust knows it. It is one byte, so that arguments are as small as without.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Number {
+            /// No number, or nobody tells which.
+            Any,
+            $($name,)*
+        }
+
+        impl Number {
+            /// That of a type: no look while the program runs.
+            #[inline(always)]
+            pub(crate) fn of<T: 'static>() -> Self {
+                $(if TypeId::of::<T>() == TypeId::of::<$number>() {
+                    return Self::$name;
+                })*
+                Self::Any
+            }
+
+            #[inline(always)]
+            pub(crate) fn class(self) -> Class {
+                match self {
+                    Self::Any => Class::Unknown,
+                    $(Self::$name => Class::$class,)*
+                }
+            }
+
+            /// The name of the type.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    Self::Any => "",
+                    $(Self::$name => stringify!($number),)*
+                }
+            }
+        }
+    };
+}
+
+numbers! {
+    F32 f32 Float;
+    F64 f64 Float;
+    I8 i8 Integer;
+    I16 i16 Integer;
+    I32 i32 Integer;
+    I64 i64 Integer;
+    Isize isize Integer;
+    U8 u8 Integer;
+    U16 u16 Integer;
+    U32 u32 Integer;
+    U64 u64 Integer;
+    Usize usize Integer;
 }
 
 /// The access qualifier of an image.
@@ -118,12 +201,15 @@ impl Kernel {
         // SAFETY: **live**; `name` ends with zero.
         let raw = unsafe { (core.clCreateKernel)(program.raw(), name.as_ptr(), &raw mut status) };
         if status == opencl_sys::CL_INVALID_KERNEL_NAME {
-            let has = program.kernel_names().unwrap_or_default().join(", ");
+            let has = match program.kernel_names() {
+                Ok(names) => list_or_none(&names, "kernels"),
+                Err(error) => format!("names that the driver does not tell ({error})"),
+            };
             return Err(ProgramError::NoSuchKernel { name: name.to_string_lossy().into_owned(), has }.into());
         }
         check("clCreateKernel", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle: Handle<KernelKind> = unsafe { Handle::from_owned(raw) }?;
+        let handle: Handle<KernelKind> = unsafe { Handle::from_owned("clCreateKernel", raw) }?;
         let raw = handle.raw();
         let num_args = info::value::<u32>("clGetKernelInfo", ask!(core, clGetKernelInfo, raw, CL_KERNEL_NUM_ARGS))?;
         let params = read_params(core, &handle, num_args);
@@ -227,9 +313,11 @@ impl Kernel {
         &self.0.program
     }
 
-    /// Whether the program tells the kinds of its parameters, so that arguments are checked before a driver sees them.
-    /// Programs that clgraph builds from source do.
+    /// Whether the program tells the kinds of its parameters (`clGetKernelArgInfo`), so that arguments are checked before a
+    /// driver sees them. Programs that clgraph builds from source do, but where the compiler refuses `-cl-kernel-arg-info`;
+    /// binaries and SPIR-V mostly do not. [`Report::unchecked_kernels`](crate::Report::unchecked_kernels) names those that do not.
     #[must_use]
+    #[doc(alias = "clGetKernelArgInfo")]
     pub fn has_arg_info(&self) -> bool {
         self.0.params.is_some()
     }
@@ -276,7 +364,7 @@ impl Kernel {
         let raw = unsafe { (core.clCreateKernel)(self.0.program.raw(), self.0.name.as_ptr(), &raw mut status) };
         check("clCreateKernel", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        Ok(unsafe { Handle::from_owned(raw) }?)
+        Ok(unsafe { Handle::from_owned("clCreateKernel", raw) }?)
     }
 
     /// A new kernel object without arguments.
@@ -292,7 +380,7 @@ impl Kernel {
         let raw = unsafe { clone(prototype.raw(), &raw mut status) };
         check("clCloneKernel", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        Ok(KernelObject::of(unsafe { Handle::from_owned(raw) }?))
+        Ok(KernelObject::of(unsafe { Handle::from_owned("clCloneKernel", raw) }?))
     }
 
     /// A new kernel object for a device with its arguments set, which nobody changes from then on.
@@ -348,6 +436,12 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
+impl std::hash::Hash for Kernel {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.0.program, &self.0.name).hash(state);
+    }
+}
+
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kernel({:?}, {} arguments)", self.name(), self.num_args())
@@ -387,6 +481,7 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
                 name: text(CL_KERNEL_ARG_NAME)?,
                 is_const: qualifier & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0,
                 value_size: if space == Space::Value { size_of_type(&type_name) } else { None },
+                class: if space == Space::Value { Class::of_type(&type_name) } else { Class::Unknown },
                 type_name,
             })
         })
@@ -448,7 +543,7 @@ fn read_facts(
 
 #[cfg(test)]
 mod tests {
-    use super::{is_image, size_of_type};
+    use super::{Class, Number, is_image, size_of_type};
 
     #[test]
     fn images_are_known_by_their_names_and_others_are_none() {
@@ -469,5 +564,24 @@ mod tests {
         assert_eq!(size_of_type("int5"), None);
         assert_eq!(size_of_type("size_t"), None);
         assert_eq!(size_of_type(""), None);
+    }
+
+    /// What is refused for its kind has to be known for certain.
+    #[test]
+    fn kinds_of_numbers_are_known_by_name_and_others_are_none() {
+        for name in ["float", "double"] {
+            assert_eq!(Class::of_type(name), Class::Float, "{name}");
+        }
+        for name in ["char", "uchar", "short", "unsigned short", "int", "unsigned int", "uint", "long", "ulong"] {
+            assert_eq!(Class::of_type(name), Class::Integer, "{name}");
+        }
+        for name in ["half", "float2", "int4", "size_t", "real", "struct point", "enum mode", ""] {
+            assert_eq!(Class::of_type(name), Class::Unknown, "{name}");
+        }
+        assert_eq!((Number::of::<f64>().class(), Number::of::<f64>().name()), (Class::Float, "f64"));
+        assert_eq!((Number::of::<usize>().class(), Number::of::<usize>().name()), (Class::Integer, "usize"));
+        assert_eq!(Number::of::<[f32; 1]>(), Number::Any);
+        assert!(!Class::Unknown.clashes(Class::Float) && !Class::Integer.clashes(Class::Integer));
+        assert!(Class::Integer.clashes(Class::Float) && Class::Float.clashes(Class::Integer));
     }
 }

@@ -10,7 +10,7 @@ use super::handle::{Handle, KernelKind};
 use super::mem::{Address, Mem, WeakMem};
 use super::sampler::Sampler;
 use crate::caps::MemoryKind;
-use crate::error::{DriverError, Status};
+use crate::error::{DriverError, Fault};
 use crate::ffi::core::Core;
 use crate::ffi::usm::USM_ACCESS;
 
@@ -83,7 +83,7 @@ impl KernelObject {
 
     fn set_exec_info<T>(&mut self, name: u32, value: &[T]) -> Result<(), DriverError> {
         let call = "clSetKernelExecInfo";
-        let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+        let lacks = DriverError::faulty(call, Fault::Missing);
         let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
         // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the size given.
         check(call, unsafe { set(self.0.raw(), name, size_of_val(value), value.as_ptr().cast()) })
@@ -92,7 +92,7 @@ impl KernelObject {
     /// Sets an argument. Launches that are enqueued have taken theirs with them.
     pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
         let call = "clSetKernelArg";
-        let core = Core::get().map_err(|_| DriverError { call, status: Status(opencl_sys::CL_INVALID_KERNEL) })?;
+        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
         let null: *mut c_void = std::ptr::null_mut();
         let raw;
         let (size, value) = match arg {
@@ -106,9 +106,7 @@ impl KernelObject {
                 }
             },
             // Set with all of them only: it is a list.
-            SetArg::Indirect(_) | SetArg::Kept => {
-                return Err(DriverError { call, status: Status(opencl_sys::CL_INVALID_ARG_INDEX) });
-            }
+            SetArg::Indirect(_) | SetArg::Kept => return Err(DriverError::faulty(call, Fault::Defect)),
             SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
             SetArg::Sampler(sampler) => {
                 raw = sampler.raw();
@@ -127,7 +125,7 @@ impl KernelObject {
             Api::Svm => {
                 let call = "clSetKernelArgSVMPointer";
                 let set = core.clSetKernelArgSVMPointer;
-                let set = set.ok_or(DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION)))?;
+                let set = set.ok_or(DriverError::faulty(call, Fault::Missing))?;
                 // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
                 check(call, unsafe { set(self.0.raw(), index as u32, pointer) })
             }

@@ -5,29 +5,31 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
 
-use opencl_sys::{CL_INVALID_OPERATION, CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_SUCCESS};
+use opencl_sys::{CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_SUCCESS};
 
+use super::MISSING;
 use super::allocation::Api;
 use super::buffer::Region;
-use super::enqueue::{self, To, Waits};
-use super::event::DriverEvent;
 use super::host::Element;
-use super::mem::Address;
+use super::map_queue::MapQueue;
+use super::mem::{Address, Mem};
 use super::queue::DriverQueue;
 use crate::caps::MemoryKind;
-use crate::error::{DriverError, MemoryError, Result, Status};
+use crate::error::{DriverError, Fault, MemoryError, Result};
 use crate::known;
 
 /// What the host is going to do with mapped memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MapMode {
-    /// Read it.
+    /// Read it (`CL_MAP_READ`).
     Read,
-    /// Read and write it.
+    /// Read and write it (`CL_MAP_READ | CL_MAP_WRITE`).
     Write,
-    /// Write it without reading what was in it, so that nothing has to be brought to the host.
+    /// Write it without reading what was in it, so that nothing has to be brought to the host
+    /// (`CL_MAP_WRITE_INVALIDATE_REGION`). What is read before it is written is any bytes.
     WriteInvalidate,
 }
 
@@ -41,16 +43,53 @@ impl MapMode {
     }
 }
 
+impl fmt::Display for MapMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "read and write",
+            Self::WriteInvalidate => "write",
+        })
+    }
+}
+
+/// Where it is told that memory could not be unmapped.
+pub(crate) type Lost = Arc<OnceLock<DriverError>>;
+
+pub(super) fn tell(lost: &Option<Lost>, outcome: Result<(), DriverError>) -> Result<(), DriverError> {
+    if let (Some(lost), Err(error)) = (lost, &outcome) {
+        // The first counts.
+        let _ = lost.set(*error);
+    }
+    outcome
+}
+
+/// Whether the host can have memory by a map: all but USM of the device.
+pub(crate) fn check_reach(mem: &Mem) -> Result<(), MemoryError> {
+    match mem.allocation() {
+        Some(its) if !its.kind().is_host_accessible() && !matches!(its.api(), Api::Svm) => {
+            Err(MemoryError::NotHostAccessible { kind: its.kind() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Memory as a slice of the host, until it is unmapped or dropped.
 ///
-/// Made by [`Queue::map`](crate::Queue::map).
+/// `*mapped` is `[T]`, and [`as_mut_slice`](Self::as_mut_slice) writes. It keeps the memory and the queue alive. Dropping
+/// it unmaps it, and logs what a driver says against that.
+///
+/// Made by [`Queue::map`](crate::Queue::map) and [`HostTask::map`](crate::HostTask::map), and for
+/// [`Graph::map`](crate::Graph::map) and [`Queue::enqueue_map`](crate::Queue::enqueue_map).
+#[must_use = "memory is unmapped when this is dropped"]
 pub struct Mapped<T> {
     region: Region,
-    queue: DriverQueue,
+    by: MapQueue,
     mode: MapMode,
     start: NonNull<T>,
     /// Whether it is to be unmapped by a command.
     by_command: bool,
+    lost: Option<Lost>,
     element: PhantomData<T>,
 }
 
@@ -60,104 +99,98 @@ unsafe impl<T: Send> Send for Mapped<T> {}
 unsafe impl<T: Sync> Sync for Mapped<T> {}
 
 impl<T: Element> Mapped<T> {
-    /// Maps a region, which is not empty, when what is on an in-order queue before is complete. Blocks until then.
+    /// Maps a region, which is not empty. The caller has waited for what has to be complete before.
     ///
     /// Until it is unmapped no command writes to the region, and none reads it unless the host only reads: the user promised
     /// that at [`Queue::map`](crate::Queue::map).
     pub(crate) fn new(queue: &DriverQueue, region: Region, mode: MapMode) -> Result<Self> {
-        let flags = mode.flags();
-        let to = To { queue, waits: &Waits::NONE, event: true };
-        let (size, mut by_command) = (region.size, true);
+        check_reach(&region.mem)?;
+        let (by, flags, size) = (MapQueue::of(queue)?, mode.flags(), region.size);
         let mut pointer = std::ptr::null_mut();
-        let event = match region.mem.address(region.offset) {
-            Address::Buffer(raw, offset) => enqueue::enqueue("clEnqueueMapBuffer", &to, |core, count, list, event| {
+        // Of what the host reaches anyway nothing has to be done: its commands are complete.
+        let mut by_command = true;
+        let waited = match region.mem.address(region.offset) {
+            Address::Buffer(raw, offset) => by.map("clEnqueueMapBuffer", None, |queue, core, count, list, event| {
                 let mut status = CL_SUCCESS;
                 // SAFETY: **live**, **lists**.
                 pointer = unsafe {
-                    (core.clEnqueueMapBuffer)(
-                        queue.raw(),
-                        raw,
-                        1,
-                        flags,
-                        offset,
-                        size,
-                        count,
-                        list,
-                        event,
-                        &raw mut status,
-                    )
+                    (core.clEnqueueMapBuffer)(queue, raw, 0, flags, offset, size, count, list, event, &raw mut status)
                 };
                 status
             })?,
             Address::Pointer(start, allocation) => {
                 pointer = start;
-                match (allocation.kind(), allocation.api()) {
-                    (MemoryKind::SvmCoarse, Api::Svm) if !known::keeps_mapped_svm(allocation.device().caps()) => {
-                        enqueue::enqueue("clEnqueueSVMMap", &to, |core, count, list, event| {
-                            let Some(map) = core.clEnqueueSVMMap else { return CL_INVALID_OPERATION };
-                            // SAFETY: **live**, **lists**; memory that `region` keeps.
-                            unsafe { map(queue.raw(), 1, flags, start, size, count, list, event) }
-                        })?
-                    }
-                    (kind, api) if kind.is_host_accessible() || matches!(api, Api::Svm) => {
-                        by_command = false;
-                        Some(enqueue::marker(queue, &Waits::NONE)?)
-                    }
-                    (kind, _) => return Err(MemoryError::NotHostAccessible { kind }.into()),
+                by_command = matches!((allocation.kind(), allocation.api()), (MemoryKind::SvmCoarse, Api::Svm))
+                    && !known::keeps_mapped_svm(allocation.device().caps());
+                if by_command {
+                    by.map("clEnqueueSVMMap", NonNull::new(start), |queue, core, count, list, event| {
+                        let Some(map) = core.clEnqueueSVMMap else { return MISSING };
+                        // SAFETY: **live**, **lists**; memory that `region` keeps.
+                        unsafe { map(queue, 0, flags, start, size, count, list, event) }
+                    })?
+                } else {
+                    Ok(())
                 }
             }
         };
-        let null = DriverError::new("clEnqueueMapBuffer", Status(opencl_sys::CL_MAP_FAILURE));
-        let start = NonNull::new(pointer.cast::<T>()).ok_or(null)?;
-        let mapped = Self { region, queue: queue.clone(), mode, start, by_command, element: PhantomData };
-        if let Some(event) = event {
-            event.wait_wherever()?;
-        }
+        // Only a buffer's address is the driver's to tell.
+        let start = NonNull::new(pointer.cast::<T>());
+        let start = start.ok_or(DriverError::faulty("clEnqueueMapBuffer", Fault::NoAddress))?;
+        let mapped = Self { region, by, mode, start, by_command, lost: None, element: PhantomData };
+        waited?;
         if !start.is_aligned() {
             // It is unmapped again.
             return Err(MemoryError::ElementAlign { align: align_of::<T>() }.into());
         }
         Ok(mapped)
     }
+
+    /// Has somebody told of memory that cannot be unmapped, also where it is dropped.
+    pub(crate) fn tell(mut self, lost: Lost) -> Self {
+        self.lost = Some(lost);
+        self
+    }
 }
 
 impl<T> Mapped<T> {
-    /// Gives the memory back: later commands of an in-order queue find what was written.
+    /// Gives the memory back: commands that are enqueued later find what was written.
     ///
     /// # Errors
     /// [`DriverError`] when the driver refuses.
     #[doc(alias = "clEnqueueUnmapMemObject")]
     #[doc(alias = "clEnqueueSVMUnmap")]
     pub fn unmap(mut self) -> Result<(), DriverError> {
-        self.give_back()?;
-        Ok(())
+        self.give_back()
     }
 
-    fn give_back(&mut self) -> Result<Option<DriverEvent>, DriverError> {
+    fn give_back(&mut self) -> Result<(), DriverError> {
         if !std::mem::take(&mut self.by_command) {
-            return Ok(None);
+            return Ok(());
         }
-        let queue = self.queue.raw();
         let pointer: *mut c_void = self.start.as_ptr().cast();
-        let to = To { queue: &self.queue, waits: &Waits::NONE, event: false };
-        match self.region.mem.address(self.region.offset) {
-            Address::Buffer(raw, _) => enqueue::enqueue("clEnqueueUnmapMemObject", &to, |core, count, list, event| {
-                // SAFETY: **live**, **lists**; what the map of this buffer gave, once.
-                unsafe { (core.clEnqueueUnmapMemObject)(queue, raw, pointer, count, list, event) }
-            }),
-            Address::Pointer(..) => enqueue::enqueue("clEnqueueSVMUnmap", &to, |core, count, list, event| {
-                let Some(unmap) = core.clEnqueueSVMUnmap else { return CL_INVALID_OPERATION };
-                // SAFETY: **live**, **lists**; what was mapped, once.
-                unsafe { unmap(queue, pointer, count, list, event) }
-            }),
-        }
+        let outcome = match self.region.mem.address(self.region.offset) {
+            Address::Buffer(raw, _) => {
+                self.by.unmap("clEnqueueUnmapMemObject", None, |queue, core, count, list, event| {
+                    // SAFETY: **live**, **lists**; what the map of this buffer gave, once.
+                    unsafe { (core.clEnqueueUnmapMemObject)(queue, raw, pointer, count, list, event) }
+                })
+            }
+            Address::Pointer(..) => {
+                self.by.unmap("clEnqueueSVMUnmap", NonNull::new(pointer), |queue, core, count, list, event| {
+                    let Some(unmap) = core.clEnqueueSVMUnmap else { return MISSING };
+                    // SAFETY: **live**, **lists**; what was mapped, once.
+                    unsafe { unmap(queue, pointer, count, list, event) }
+                })
+            }
+        };
+        tell(&self.lost, outcome)
     }
 }
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
         if let Err(error) = self.give_back() {
-            log::error!("{error}: memory stays mapped");
+            log::error!("{error}: memory stays mapped; call `unmap` to get the error");
         }
     }
 }

@@ -11,7 +11,7 @@ use super::allocation::Allocation;
 use super::context::Context;
 use super::handle::{Handle, MemKind};
 use crate::caps::MemoryKind;
-use crate::error::SetupError;
+use crate::error::MemoryError;
 use crate::images::ImageInfo;
 
 /// Memory of any kind. Cheap to clone.
@@ -97,6 +97,18 @@ pub(super) struct MemInner {
     /// Of an image, what it is.
     pub(super) image: Option<Box<ImageInfo>>,
     pub(super) flags: u64,
+}
+
+impl Drop for MemInner {
+    fn drop(&mut self) {
+        let (Backing::Buffer(handle), None) = (&self.backing, &self.image) else { return };
+        if self.context.frees_late() {
+            if self.parent.is_some() {
+                self.context.freed().keep_used(handle);
+            }
+            self.context.drop_unused();
+        }
+    }
 }
 
 /// What is behind memory.
@@ -327,10 +339,11 @@ impl Mem {
     }
 
     /// The handle of a buffer or an image.
-    pub(super) fn handle(&self) -> Result<&Handle<MemKind>, SetupError> {
+    pub(super) fn handle(&self) -> Result<&Handle<MemKind>, MemoryError> {
         match &self.0.backing {
             Backing::Buffer(handle) => Ok(handle),
-            Backing::Pointer(_) | Backing::Promised(_) => Err(SetupError::NullHandle { what: "cl_mem" }),
+            Backing::Pointer(allocation) => Err(MemoryError::NoHandle { what: allocation.kind().to_string() }),
+            Backing::Promised(_) => Err(MemoryError::NoHandle { what: "memory of a graph".to_owned() }),
         }
     }
 

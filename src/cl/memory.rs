@@ -49,8 +49,8 @@ pub struct MemorySlice<T> {
 }
 
 impl<T> Memory<T> {
-    /// Makes `len` elements of what the device of a queue has for its own use, with undefined content: USM device memory, or
-    /// else coarse-grain SVM, or else a buffer. [`kind`](Self::kind) says which.
+    /// Makes `len` elements of what the device of a queue or a graph has for its own use, with undefined content: USM
+    /// device memory, or else coarse-grain SVM, or else a buffer. [`kind`](Self::kind) says which.
     ///
     /// # Errors
     /// As [`with_kind`](Self::with_kind).
@@ -65,14 +65,17 @@ impl<T> Memory<T> {
     /// host memory. See [`host`](Self::host).
     ///
     /// # Errors
-    /// As [`with_kind`](Self::with_kind); [`MemoryError::NoSuchMemory`] when the device has none of them.
+    /// As [`with_kind`](Self::with_kind); [`MemoryError::NotHostReachable`] when the device has none of them.
     pub fn host_accessible(on: &impl OnDevice, len: usize) -> Result<Self>
     where
         T: Element,
     {
         let caps = on.device().caps();
         let kinds = [MemoryKind::UsmShared, MemoryKind::SvmFine, MemoryKind::UsmHost];
-        let kind = kinds.into_iter().find(|kind| caps.has_memory(*kind)).unwrap_or(MemoryKind::UsmShared);
+        let device = on.device();
+        let none =
+            || MemoryError::NotHostReachable { device: device.name().to_owned(), has: allocation::kinds(device) };
+        let kind = kinds.into_iter().find(|kind| caps.has_memory(*kind)).ok_or_else(none)?;
         Self::with_kind(on, kind, len)
     }
 
@@ -124,6 +127,7 @@ impl<T> Memory<T> {
     /// The pointer is one to `len` elements of USM or SVM of this kind, in the queue's context, or of memory of the host where
     /// the device takes that; it stays valid until nothing uses it any more: no handle to it, no graph, no executable and no
     /// command; and all its uses, here and elsewhere, are ordered as they have to be.
+    #[doc(alias = "clGetMemAllocInfoINTEL")]
     pub unsafe fn from_raw(on: &impl OnDevice, kind: MemoryKind, pointer: *mut T, len: usize) -> Result<Self>
     where
         T: Element,
@@ -156,7 +160,7 @@ impl<T> Memory<T> {
         self.mem.size() / size_of::<T>()
     }
 
-    /// Whether it has no elements, which none has.
+    /// Whether there are no elements: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -187,7 +191,7 @@ impl<T> Memory<T> {
     /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`]; [`MemoryError::Misaligned`] and [`crate::DriverError`] where it
     /// is a buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<MemorySlice<T>> {
-        let (start, end) = resolve(&range, self.len())?;
+        let (start, end) = resolve("elements", &range, self.len())?;
         if start == end {
             return Err(MemoryError::Empty { what: "a range" }.into());
         }
@@ -212,7 +216,8 @@ impl<T> Memory<T> {
 
     /// Lets the host read it, as a slice, while the guard lives: nothing that uses it can be submitted then.
     ///
-    /// It does not wait, neither here nor there.
+    /// It does not wait, neither here nor there: wait for submissions and events first
+    /// ([`Submission::wait`](crate::Submission::wait), [`Queue::finish`](crate::Queue::finish)).
     ///
     /// # Errors
     /// [`MemoryError::Busy`] while something uses it that is not complete, or a guard lives that writes;
@@ -311,10 +316,16 @@ impl<T> MemorySlice<T> {
         self.size / size_of::<T>()
     }
 
-    /// Whether it has no elements, which none has.
+    /// Whether there are no elements: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// A range of its elements.
@@ -322,7 +333,7 @@ impl<T> MemorySlice<T> {
     /// # Errors
     /// As [`Memory::slice`]; [`MemoryError::SubBufferOfSubBuffer`] where it is of a buffer: take it from the whole.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
-        let (start, end) = resolve(&range, self.len())?;
+        let (start, end) = resolve("elements", &range, self.len())?;
         if start == end {
             return Err(MemoryError::Empty { what: "a range" }.into());
         }
@@ -397,12 +408,14 @@ impl<T> AsRegion<T> for MemorySlice<T> {
 }
 
 /// Memory that the host reads. See [`Memory::host`].
+#[must_use = "the host has the memory while this lives"]
 pub struct HostGuard<T> {
     allocation: Arc<Allocation>,
     element: PhantomData<T>,
 }
 
 /// Memory that the host reads and writes. See [`Memory::host_mut`].
+#[must_use = "the host has the memory while this lives"]
 pub struct HostGuardMut<T> {
     allocation: Arc<Allocation>,
     element: PhantomData<T>,

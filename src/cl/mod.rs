@@ -49,6 +49,7 @@ pub(crate) mod kernel;
 pub(crate) mod kernel_object;
 pub(crate) mod map;
 pub(crate) mod map_image;
+mod map_queue;
 pub(crate) mod mem;
 pub(crate) mod memory;
 pub(crate) mod places;
@@ -63,9 +64,17 @@ pub(crate) mod watch;
 
 use opencl_sys::{CL_SUCCESS, cl_int};
 
-use crate::error::{DriverError, Status};
+use crate::error::{DriverError, Fault, Status};
+
+/// In place of a status: there is no function to call. No driver returns it.
+const MISSING: cl_int = cl_int::MIN;
 
 /// Turns a status into a result that carries the call's name.
 fn check(call: &'static str, status: cl_int) -> Result<(), DriverError> {
-    if status == CL_SUCCESS { Ok(()) } else { Err(DriverError { call, status: Status(status) }) }
+    if status == CL_SUCCESS { Ok(()) } else { Err(refused(call, status)) }
+}
+
+#[cold]
+fn refused(call: &'static str, status: cl_int) -> DriverError {
+    if status == MISSING { DriverError::faulty(call, Fault::Missing) } else { DriverError::new(call, Status(status)) }
 }

@@ -103,6 +103,7 @@ impl Program {
     /// # Errors
     /// [`ProgramError::BuildFailed`] with the build log, and the others of [`ProgramBuilder::source`].
     #[doc(alias = "clCreateProgramWithSource")]
+    #[doc(alias = "clBuildProgram")]
     pub fn from_source(context: &impl InContext, source: &str) -> Result<Self> {
         ProgramBuilder::new(context).source(source)
     }
@@ -139,8 +140,8 @@ impl Program {
         for device in context.devices() {
             let has = &device.caps().builtin_kernels;
             if let Some(name) = names.iter().find(|name| !has.iter().any(|own| own == *name)) {
-                let form = format!("built-in kernel `{name}`");
-                return Err(form_not_supported(device, form, list_or_none(has, "built-in kernels")).into());
+                let why = format!("it has {}", list_or_none(has, "built-in kernels"));
+                return Err(form_not_supported(device, &format!("built-in kernel `{name}`"), why).into());
             }
         }
         let list = c_string("the list of built-in kernels", &names.join(";"))?;
@@ -159,7 +160,7 @@ impl Program {
         };
         check("clCreateProgramWithBuiltInKernels", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateProgramWithBuiltInKernels", raw) }?;
         let program = Self::new(handle, context, true, ProgramGlobals::default());
         // There is nothing to build, and still some drivers (PoCL) have no kernels before they were told to.
         // SAFETY: **live**; as in `ProgramBuilder::build`.
@@ -263,8 +264,9 @@ impl Program {
     /// The binary for a device, to be kept and given to [`Self::from_binary`].
     ///
     /// # Errors
-    /// [`SetupError::DeviceOutsideContext`]; [`ProgramError::NotBuilt`] when there is no binary for the device;
+    /// [`SetupError::DeviceOutsideContext`]; [`ProgramError::NoBinary`] when there is none for the device;
     /// [`crate::DriverError`].
+    #[doc(alias = "CL_PROGRAM_BINARIES")]
     pub fn binary(&self, device: &Device) -> Result<Vec<u8>> {
         self.0.context.check_device(device)?;
         let core = Core::get()?;
@@ -289,7 +291,7 @@ impl Program {
             .zip(binaries)
             .find(|(id, binary)| **id == device.raw().addr() && !binary.is_empty())
             .map(|(_, binary)| binary)
-            .ok_or_else(|| ProgramError::NotBuilt.into())
+            .ok_or_else(|| ProgramError::NoBinary { device: device.name().to_owned() }.into())
     }
 
     /// Whether the program was built for a device.
@@ -331,6 +333,12 @@ impl PartialEq for Program {
 
 impl Eq for Program {}
 
+impl std::hash::Hash for Program {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.raw().hash(state);
+    }
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Program({:?})", self.0.handle)
@@ -342,9 +350,9 @@ pub(super) fn c_string(what: &'static str, text: &str) -> Result<CString, Progra
 }
 
 pub(super) fn list_or_none(names: &[String], what: &str) -> String {
-    if names.is_empty() { format!("no {what}") } else { names.join(", ") }
+    if names.is_empty() { format!("no {what}") } else { format!("`{}`", names.join("`, `")) }
 }
 
-pub(super) fn form_not_supported(device: &Device, form: String, has: String) -> ProgramError {
-    ProgramError::FormNotSupported { device: device.name().to_owned(), form, has }
+pub(super) fn form_not_supported(device: &Device, form: &str, why: String) -> ProgramError {
+    ProgramError::FormNotSupported { device: device.name().to_owned(), form: form.to_owned(), why }
 }

@@ -11,7 +11,7 @@ use super::context::{Context, InContext};
 use super::device::Device;
 use super::handle::{Handle, ProgramKind};
 use super::info::{self, ask};
-use super::program::{Program, c_string, form_not_supported, list_or_none};
+use super::program::{Program, c_string, form_not_supported};
 use super::program_globals::{Bound, Listing};
 use crate::caps::{GlobalWay, Version};
 use crate::device_global::{DeviceGlobal, host_access, scope};
@@ -57,7 +57,8 @@ impl ProgramBuilder {
         self
     }
 
-    /// Sets a specialization constant of a SPIR-V module, by its `SpecId`.
+    /// Sets a specialization constant of a SPIR-V module, by its `SpecId`, for [`il`](Self::il); other forms are
+    /// refused with it. The value has as many bytes as the constant: a boolean has one.
     #[doc(alias = "clSetProgramSpecializationConstant")]
     pub fn specialize<T: Pod>(mut self, id: u32, value: T) -> Self {
         self.constants.push((id, bytemuck::bytes_of(&value).to_vec()));
@@ -66,10 +67,17 @@ impl ProgramBuilder {
 
     /// Lets the program use a [`DeviceGlobal`], by a name in OpenCL C.
     ///
-    /// The source declares it by `CLG_DEVICE_GLOBAL(type, name);`, and uses it as `CLG_GLOBAL(name)`, in functions that have
-    /// `CLG_PARAMS` at the end of their parameters and are called with `CLG_ARGS` at the end of the arguments. What these are is
-    /// clgraph's affair: the same source works on every device. All of it is in `kernels-cl/device_global.h`, which is put
-    /// before the source.
+    /// | in OpenCL C | |
+    /// |---|---|
+    /// | `CLG_DEVICE_GLOBAL(type, name);` | declares it, before its first use |
+    /// | `CLG_DEVICE_GLOBAL_ARRAY(type, name, [4][2]);` | the same, of an array |
+    /// | `CLG_GLOBAL(name)` | the variable itself, in global memory: assign it, take its address, use atomics |
+    /// | `CLG_PARAMS`, `CLG_ARGS` | at the end of the parameters of a kernel or function that uses a global or calls one that does, and of the arguments where it is called; without a comma before |
+    /// | `CLG_ONLY_PARAMS`, `CLG_ONLY_ARGS` | the same where there are no others |
+    ///
+    /// What these are is clgraph's affair: the same source works on every device. A compiler misses a forgotten `CLG_PARAMS`
+    /// only where the way is [`GlobalWay::Argument`]: try a program with `CLGRAPH_GLOBALS=argument`
+    /// too.
     ///
     /// How kernels get to it is one of the [ways of the device](crate::Caps::global_ways); [`Program::globals`] tells which. A
     /// pointer in the program needs OpenCL C 2.0 or 3.0: that is added to the options unless they name a version, and with
@@ -134,10 +142,12 @@ impl ProgramBuilder {
         if sources.iter().all(|source| source.is_empty()) {
             return Err(ProgramError::Empty { what: "the source" }.into());
         }
-        self.no_constants("source with specialization constants")?;
+        let macros = "OpenCL has them for SPIR-V only: use a macro (`options(\"-DNAME=VALUE\")`)";
+        self.no_constants("source with specialization constants", macros)?;
         for device in self.context.devices() {
             if !device.caps().compiler {
-                return Err(form_not_supported(device, "source".to_owned(), "no compiler".to_owned()).into());
+                let why = "it has no compiler: use a binary or SPIR-V";
+                return Err(form_not_supported(device, "source", why.to_owned()).into());
             }
         }
         let Some(bound) = self.globals.bind(&self.context, &self.options)? else {
@@ -179,7 +189,7 @@ impl ProgramBuilder {
             // NVIDIA's compiler (580) stumbles over a kernel without parameters then. Without argument information
             // clgraph checks less, and the report says so.
             if let Ok(program) = self.build_source(&text) {
-                log::info!("a program does not build with {ARG_INFO}, and builds without it");
+                log::info!("a program builds only without {ARG_INFO}: clgraph checks fewer of its kernels' arguments");
                 return Ok(program);
             }
         }
@@ -196,7 +206,7 @@ impl ProgramBuilder {
         };
         check("clCreateProgramWithSource", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        self.build(core, unsafe { Handle::from_owned(raw) }?)
+        self.build(core, unsafe { Handle::from_owned("clCreateProgramWithSource", raw) }?)
     }
 
     /// Builds a program of an intermediate language, such as SPIR-V.
@@ -216,30 +226,38 @@ impl ProgramBuilder {
         }
         for device in self.context.devices() {
             let caps = device.caps();
-            if caps.il_versions.is_empty() || caps.version < Version::new(2, 1) {
-                let has = list_or_none(&caps.il_versions, "intermediate languages");
-                return Err(form_not_supported(device, "SPIR-V".to_owned(), has).into());
-            }
+            let why = if caps.version < Version::new(2, 1) {
+                format!("it has OpenCL {}, and SPIR-V needs 2.1: build from source", caps.version)
+            } else if caps.il_versions.is_empty() {
+                "it lists no intermediate language: build from source".to_owned()
+            } else {
+                continue;
+            };
+            return Err(form_not_supported(device, "SPIR-V", why).into());
         }
         let core = Core::get()?;
         let Some(create) = core.clCreateProgramWithIL else {
-            return Err(SetupError::MissingFunction {
-                library: "in use".to_owned(),
-                function: "clCreateProgramWithIL",
-            }
-            .into());
+            let (library, function) = (core.path.clone(), "clCreateProgramWithIL");
+            return Err(SetupError::MissingFunction { library, function, needs: "2.1" }.into());
         };
         let mut status = 0;
         // SAFETY: **live**; `il` has the length given.
         let raw = unsafe { create(self.context.raw(), il.as_ptr().cast(), il.len(), &raw mut status) };
         check("clCreateProgramWithIL", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateProgramWithIL", raw) }?;
         if !self.constants.is_empty() {
-            let newer = self.context.devices().iter().all(|device| device.caps().version >= Version::new(2, 2));
-            let Some(set) = core.clSetProgramSpecializationConstant.filter(|_| newer) else {
-                return Err(self.constants_not_supported("specialization constants (OpenCL 2.2)"));
-            };
+            let version = |device: &&Device| device.caps().version;
+            if let Some(older) = self.context.devices().iter().find(|device| version(device) < Version::new(2, 2)) {
+                let why = format!(
+                    "it has OpenCL {}, and specialization constants need 2.2: compile them into the SPIR-V",
+                    version(&older)
+                );
+                return Err(form_not_supported(older, "specialization constants", why).into());
+            }
+            let (library, function) = (core.path.clone(), "clSetProgramSpecializationConstant");
+            let missing = SetupError::MissingFunction { library, function, needs: "2.2" };
+            let set = core.clSetProgramSpecializationConstant.ok_or(missing)?;
             for (id, value) in &self.constants {
                 // SAFETY: **live**; the value has the size given.
                 let status = unsafe { set(handle.raw(), *id, value.len(), value.as_ptr().cast()) };
@@ -264,10 +282,9 @@ impl ProgramBuilder {
         if binary.is_empty() {
             return Err(ProgramError::Empty { what: "the binary" }.into());
         }
-        self.no_constants("a binary with specialization constants")?;
-        let Some(device) = self.context.devices().first().cloned() else {
-            return Err(SetupError::NullHandle { what: "device" }.into());
-        };
+        let built = "OpenCL has them for SPIR-V only: build the binary with the values that it is to have";
+        self.no_constants("a binary with specialization constants", built)?;
+        let device = self.context.devices().first().cloned().ok_or(SetupError::NoDevices)?;
         let core = Core::get()?;
         let (ids, lengths, binaries) = ([device.raw()], [binary.len()], [binary.as_ptr()]);
         let (mut binary_status, mut status) = (0, 0);
@@ -285,22 +302,19 @@ impl ProgramBuilder {
         };
         if status == opencl_sys::CL_INVALID_BINARY || (status == 0 && binary_status != 0) {
             // SAFETY: a program may have been made all the same; its reference is ours.
-            drop(unsafe { Handle::<ProgramKind>::from_owned(raw) });
+            drop(unsafe { Handle::<ProgramKind>::from_owned("clCreateProgramWithBinary", raw) });
             return Err(ProgramError::BinaryRefused { device: device.name().to_owned() }.into());
         }
         check("clCreateProgramWithBinary", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        self.build(core, unsafe { Handle::from_owned(raw) }?)
+        self.build(core, unsafe { Handle::from_owned("clCreateProgramWithBinary", raw) }?)
     }
 
-    fn no_constants(&self, form: &str) -> Result<()> {
-        if self.constants.is_empty() { Ok(()) } else { Err(self.constants_not_supported(form)) }
-    }
-
-    fn constants_not_supported(&self, form: &str) -> crate::Error {
-        let device = self.context.devices().first().map_or("", Device::name).to_owned();
-        let has = "them for SPIR-V only, from OpenCL 2.2 on".to_owned();
-        ProgramError::FormNotSupported { device, form: form.to_owned(), has }.into()
+    fn no_constants(&self, form: &str, why: &str) -> Result<(), ProgramError> {
+        match self.context.devices().first().filter(|_| !self.constants.is_empty()) {
+            Some(device) => Err(form_not_supported(device, form, why.to_owned())),
+            None => Ok(()),
+        }
     }
 
     fn build(&self, core: &'static Core, handle: Handle<ProgramKind>) -> Result<Program> {
@@ -333,7 +347,11 @@ impl ProgramBuilder {
 
     fn log(&self, core: &'static Core, program: &Program, device: &Device) -> String {
         let query = ask!(core, clGetProgramBuildInfo, program.raw(), device.raw(), CL_PROGRAM_BUILD_LOG);
-        info::text("clGetProgramBuildInfo", query).unwrap_or_default()
+        match info::text("clGetProgramBuildInfo", query) {
+            Ok(log) if log.trim().is_empty() => "(the log is empty)".to_owned(),
+            Ok(log) => log,
+            Err(error) => format!("(the driver gives no log: {error})"),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::caps::{Caps, GlobalWay, MemoryKind, Version};
 use crate::device_global::Declared;
 use crate::device_global::text::{self, Form, Named};
 use crate::env;
-use crate::error::{DriverError, GlobalError, ProgramError, Result, SetupError, Status};
+use crate::error::{DriverError, Fault, GlobalError, ProgramError, Result, SetupError};
 use crate::ffi::global_variable::GlobalVariableFns;
 use crate::known;
 
@@ -249,8 +249,9 @@ impl Listing {
         let is_old = std.is_some_and(|std| std.starts_with("CL1"));
         let way = match asked {
             Some(way) if way != GlobalWay::Argument && is_old => {
-                let why = "the options ask for a version of OpenCL C that has no variables (`-cl-std=CL1`)".to_owned();
-                return Err(GlobalError::Way { way, why }.into());
+                let why = "the options ask for a version of OpenCL C that has no variables (`-cl-std=CL1`): ask for a newer one, \
+                           or leave the way to clgraph";
+                return Err(GlobalError::Way { way, why: why.to_owned() }.into());
             }
             Some(way) if !ways.contains(&way) => {
                 let has = ways.iter().map(GlobalWay::to_string).collect::<Vec<_>>().join(", or ");
@@ -258,6 +259,7 @@ impl Listing {
                     _ if is_shared => format!("the driver's devices share variables of a program, so it is {has}"),
                     device => format!("device `{device}` has only {has}"),
                 };
+                let why = format!("{why}; use that, or leave the way to clgraph");
                 return Err(GlobalError::Way { way, why }.into());
             }
             Some(way) => way,
@@ -439,14 +441,14 @@ impl Bound {
 }
 
 fn functions(device: &Device, call: &'static str) -> Result<&'static GlobalVariableFns, DriverError> {
-    let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+    let lacks = DriverError::faulty(call, Fault::Missing);
     device.extensions().global_variables.as_ref().ok_or(lacks)
 }
 
 /// A variable of a program, as memory.
 fn variable(program: &Program, device: &Device, global: &ProgramGlobal) -> Result<Mem> {
     let call = "clGetDeviceGlobalVariablePointerINTEL";
-    let lacks = DriverError::new(call, Status(opencl_sys::CL_INVALID_OPERATION));
+    let lacks = DriverError::faulty(call, Fault::Missing);
     let tell = functions(device, call)?.pointer.ok_or(lacks)?;
     let name: CString = c_string("the variable's name", &text::variable(&global.c_name, Form::Variable))?;
     let (mut size, mut pointer) = (0_usize, std::ptr::null_mut());
@@ -457,7 +459,7 @@ fn variable(program: &Program, device: &Device, global: &ProgramGlobal) -> Resul
     if size != bytes {
         return Err(global.size_error(size).into());
     }
-    let pointer = NonNull::new(pointer).ok_or(SetupError::NullHandle { what: "pointer" })?;
+    let pointer = NonNull::new(pointer).ok_or(DriverError::faulty(call, Fault::NoAddress))?;
     let kind = device.caps().own_memory_kind();
     let api = allocation::api(device, kind)?;
     let owner = Owner::Program(Arc::new(program.handle().try_clone()?));

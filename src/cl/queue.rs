@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, CL_SUCCESS, cl_command_queue,
+    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, cl_command_queue,
 };
 
 use super::buffer::{AsRegion, Buffer};
@@ -89,8 +89,9 @@ impl Drop for Last {
         let Ok(core) = Core::get() else { return };
         // Twice, because a refusal may be a moment without memory.
         // SAFETY: **live**.
-        if !(0..2).any(|_| unsafe { (core.clFinish)(self.handle.raw()) } == CL_SUCCESS) {
-            log::warn!("clFinish fails on an out-of-order queue that is released");
+        let finish = || check("clFinish", unsafe { (core.clFinish)(self.handle.raw()) });
+        if let Err(error) = finish().or_else(|_| finish()) {
+            log::error!("{error}: an out-of-order queue is released while it may run");
         }
     }
 }
@@ -103,7 +104,7 @@ impl Drop for Ending {
         let last = self.0.take();
         let thread = std::thread::Builder::new().name("clgraph-queue".to_owned());
         if let Err(error) = thread.spawn(move || drop(last)) {
-            log::warn!("{error}: no thread for the end of an out-of-order queue, so it is waited for");
+            log::warn!("{error}: no thread to end an out-of-order queue, so its drop waits");
         }
     }
 }
@@ -117,7 +118,7 @@ impl Drop for Inner {
         let ending = Ending(Some(Arc::clone(&self.handle)));
         match self.mark().or_else(|_| self.mark()) {
             Ok(event) => watch::keep_until(event, ending),
-            Err(error) => log::warn!("{error}: the end of an out-of-order queue is waited for by `clFinish` alone"),
+            Err(error) => log::warn!("{error}: an out-of-order queue is ended by `clFinish` alone, which may block"),
         }
     }
 }
@@ -187,8 +188,17 @@ impl DriverQueue {
         };
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned(call, raw) }?;
         Ok(Self(Arc::new(Inner::new(handle, context.clone(), device.clone(), properties))))
+    }
+
+    /// Takes over an in-order queue of a context and one of its devices.
+    pub(super) fn in_order(handle: Handle<QueueKind>, context: Context, device: Device) -> Self {
+        Self(Arc::new(Inner::new(handle, context, device, QueueProperties::new())))
+    }
+
+    pub(super) fn handle(&self) -> &Handle<QueueKind> {
+        &self.0.handle.handle
     }
 
     /// To be held while several commands are enqueued that belong together: no other submission comes between. It is

@@ -14,7 +14,7 @@ impl crate::Queue {
     ///
     /// # Errors
     /// [`SetupError::NullHandle`](crate::SetupError::NullHandle), [`SetupError::DeviceQueue`](crate::SetupError::DeviceQueue);
-    /// [`DriverError`](crate::DriverError) when the driver refuses a query.
+    /// those of [`Device::from_opencl3`](crate::Device::from_opencl3).
     ///
     /// # Safety
     /// `raw` is null or a live queue.

@@ -14,6 +14,7 @@ use crate::ffi::core::Core;
 use crate::images::{Addressing, Filter};
 
 const CL_SAMPLER_CONTEXT: u32 = 0x1151;
+const CL_SAMPLER_ADDRESSING_MODE: u32 = 0x1153;
 
 /// How a kernel reads an image. Cheap to clone: clones are the same sampler.
 ///
@@ -35,7 +36,8 @@ struct Inner {
 }
 
 impl Sampler {
-    /// Makes a sampler. Coordinates are pixels, or, normalized, go from 0 to 1.
+    /// Makes a sampler. With `normalized` coordinates go from 0 to 1; without, they are pixels, and
+    /// [`Addressing::Repeat`] and [`Addressing::MirroredRepeat`] are refused.
     ///
     /// # Errors
     /// [`MemoryError::NoImages`]; [`MemoryError::Sampler`] for repetition without normalized coordinates;
@@ -63,7 +65,7 @@ impl Sampler {
         };
         check("clCreateSampler", status).map_err(MemoryError::from)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned(raw) }?;
+        let handle = unsafe { Handle::from_owned("clCreateSampler", raw) }?;
         Ok(Self(Arc::new(Inner { handle, context: on.context().clone() })))
     }
 
@@ -104,6 +106,13 @@ impl Sampler {
         Ok(opencl3::memory::Sampler::new(self.0.handle.retained_raw()?))
     }
 
+    /// Whether coordinates outside of an image give something.
+    pub(crate) fn defines_outside(&self) -> Result<bool, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(false) };
+        let addressing = ask!(core, clGetSamplerInfo, self.raw(), CL_SAMPLER_ADDRESSING_MODE);
+        Ok(info::value::<u32>("clGetSamplerInfo", addressing)? != Addressing::None.number())
+    }
+
     /// The C handle, valid while this object lives.
     #[must_use]
     pub fn raw(&self) -> cl_sampler {
@@ -125,6 +134,12 @@ impl PartialEq for Sampler {
 }
 
 impl Eq for Sampler {}
+
+impl std::hash::Hash for Sampler {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.raw().hash(state);
+    }
+}
 
 impl fmt::Debug for Sampler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

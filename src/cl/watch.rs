@@ -7,6 +7,7 @@
 //! Users' callbacks have a thread of their own, so that one that waits for a submission does not stop the thread that
 //! would enqueue it.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::event::{COMMAND, DriverEvent, Progress};
-use crate::error::{DriverError, Status};
+use crate::error::{DriverError, Fault};
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
@@ -51,7 +52,7 @@ pub(crate) fn wait(event: DriverEvent) -> Result<(), DriverError> {
         // Whoever asked is waiting below.
         let _ = tell.send(outcome);
     });
-    told.recv().unwrap_or_else(|_| Err(DriverError::new("clGetEventInfo", Status(opencl_sys::CL_INVALID_EVENT))))
+    told.recv().unwrap_or_else(|_| Err(DriverError::faulty("clGetEventInfo", Fault::Defect)))
 }
 
 /// Runs users' code on the callback thread soon: callbacks, and the end of what users own.
@@ -62,40 +63,46 @@ pub(crate) fn call(callback: impl FnOnce() + Send + 'static) {
         let (sender, calls) = channel::<Callback>();
         let run = move || {
             while let Ok(callback) = calls.recv() {
-                guarded(callback);
+                guarded(OF_USERS, callback);
             }
         };
         match thread::Builder::new().name("clgraph-callback".to_owned()).spawn(run) {
             Ok(_) => Some(sender),
             Err(error) => {
-                log::error!("no thread for callbacks, calling them where they are due: {error}");
+                log::error!("{error}: no thread for callbacks, so they run on the thread that sees the end");
                 None
             }
         }
     });
     match calls {
         Some(calls) => drop(calls.send(Box::new(callback))),
-        None => guarded(callback),
+        None => guarded(OF_USERS, callback),
     }
 }
 
-fn guarded(callback: impl FnOnce()) {
+const OF_USERS: &str =
+    "a callback, or the drop of what a program has given, panicked; the submission itself is unaffected";
+
+fn guarded(panicked: &str, callback: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
-        log::error!("a callback panicked; the submission itself is unaffected");
+        log::error!("{panicked}");
     }
 }
 
 /// Keeps something until an event is complete or has failed.
 pub(crate) fn keep_until(event: DriverEvent, kept: impl Send + 'static) {
     // What is kept may be a user's, with a `Drop` of its own.
-    when_done(event, move |outcome| {
-        if is_over(&outcome) {
-            call(move || drop(kept));
-        } else {
-            log::error!("memory or a queue is lost, because the driver does not tell when it is free: {outcome:?}");
-            std::mem::forget(kept);
-        }
+    when_done(event, move |outcome| match outcome {
+        Err(error) if !is_over(&outcome) => lose(error, kept),
+        _ => call(move || drop(kept)),
     });
+}
+
+/// Keeps something for ever: nobody can tell when it is free, so losing it is the only safe thing.
+#[cold]
+pub(crate) fn lose(error: impl fmt::Display, kept: impl Send) {
+    log::error!("{error}: memory or a queue is kept for ever, because the driver does not tell when it is free");
+    std::mem::forget(kept);
 }
 
 /// Whether an event is known to be complete or failed; otherwise the driver refused to tell.
@@ -118,7 +125,7 @@ fn start(job: Job) {
         match spawned {
             Ok(_) => Some(Watcher { inbox: Mutex::default(), post }),
             Err(error) => {
-                log::error!("no thread to watch events, waiting for each instead: {error}");
+                log::error!("{error}: no thread to watch events, so calls block until their events are complete");
                 None
             }
         }
@@ -145,7 +152,7 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
             patience = PATIENCE.0;
         }
         for (then, outcome) in done {
-            guarded(|| then(outcome));
+            guarded("clgraph panicked at the end of a submission: please report it", || then(outcome));
         }
         let posted = if pending.is_empty() {
             posts.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -163,7 +170,7 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
 fn keep_or_finish(mut job: Job, done: &mut Vec<(Then, Result<(), DriverError>)>) -> Option<Job> {
     let outcome = match job.event.progress() {
         Ok(Progress::Complete) => Ok(()),
-        Ok(Progress::Failed(status)) => Err(DriverError { call: COMMAND, status }),
+        Ok(Progress::Failed(status)) => Err(DriverError::new(COMMAND, status)),
         Ok(Progress::Waiting | Progress::Running) => return Some(job),
         Err(error) if job.refused == REFUSALS => Err(error),
         Err(_) => {

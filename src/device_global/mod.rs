@@ -12,7 +12,7 @@ use bytemuck::Pod;
 ///
 /// It is declared as a `static`, by [`device_global!`](macro@crate::device_global). It is zero, or has its initial value, before its first use,
 /// and keeps what is written to it, whichever programs come and go, as long as anything of
-/// clgraph's lives in its context.
+/// clgraph's lives in its context: a queue, a buffer, a graph, a [`Context`](crate::Context).
 ///
 /// - Kernels reach it by a name in OpenCL C that [`ProgramBuilder::global`](crate::ProgramBuilder::global) gives it, with macros
 ///   that are the same on every device: see there.
@@ -232,13 +232,13 @@ pub mod host_access {
     }
 
     property! {
-        /// The host reads it.
+        /// The host copies from it only: `#[host_access(read)]`.
         Read: Read, Readable;
-        /// The host writes it.
+        /// The host copies to it only: `#[host_access(write)]`.
         Write: Write, Writable;
-        /// The host reads and writes it.
+        /// The host copies from it and to it, as without the property.
         ReadWrite: ReadWrite, Readable, Writable;
-        /// The host does neither.
+        /// The host does neither: `#[host_access(none)]`.
         NoAccess: None;
     }
 }
@@ -255,11 +255,11 @@ pub mod scope {
         const IS_DEVICE_IMAGE: bool;
     }
 
-    /// In a context: its programs share it.
+    /// Without `#[device_image_scope]`: all programs of a context share it.
     #[derive(Clone, Copy, Debug)]
     pub enum Context {}
 
-    /// In one program.
+    /// With `#[device_image_scope]`: it is in one program.
     #[derive(Clone, Copy, Debug)]
     pub enum DeviceImage {}
 
@@ -276,7 +276,7 @@ pub mod scope {
 }
 
 /// What the host does with a device global.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HostAccess {
     /// It reads it.
@@ -290,7 +290,7 @@ pub enum HostAccess {
 }
 
 /// How an FPGA initializes a device global. Without effect here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InitMode {
     /// By programming it again.

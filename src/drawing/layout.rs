@@ -71,10 +71,11 @@ pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     let laid = std::thread::scope(|scope| {
         let lay_out = || connected(&outer, &edges);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, lay_out);
-        thread.ok().and_then(|thread| thread.join().ok())
+        let thread = thread.map_err(|error| format!("{error}: no thread to lay a drawing out"))?;
+        thread.join().map_err(|_| "the layout of a drawing panicked".to_owned())
     });
-    let mut laid = laid.unwrap_or_else(|| {
-        log::warn!("no thread to lay a drawing out, or its layout failed: it is drawn in plain rows");
+    let mut laid = laid.unwrap_or_else(|why| {
+        log::warn!("{why}: it is drawn in plain rows");
         rows(&outer, &edges)
     });
     let places = std::mem::take(&mut laid.places);

@@ -46,6 +46,8 @@ const LINE: f64 = 14.0;
 const CHAR: f64 = 6.7;
 const PAD: f64 = 8.0;
 const MARGIN: f64 = 24.0;
+/// Kinds, and parts, that a legend shows. The colours of parts repeat, and each box has its number.
+const SHOWN: [usize; 2] = [24, 8];
 /// Longer lines are cut.
 const LONGEST: usize = 44;
 
@@ -54,8 +56,26 @@ const KINDS: [&str; 20] = [
     "#eeeeee", "#a6cee3", "#b2df8a", "#ccebc5", "#8dd3c7", "#e7d4e8", "#d9c7a0", "#c7b89c", "#cab2d6", "#66c2a5",
     "#a6d854", "#d9f0d3", "#bfd3c1", "#d9d9d9", "#bdbdbd", "#fccde5", "#f2d6cb", "#e5b8c8", "#80b1d3", "#bebada",
 ];
-/// Of borders.
-const PARTS: [&str; 8] = ["#1f78b4", "#e31a1c", "#33a02c", "#6a3d9a", "#ff7f00", "#b15928", "#666666", "#01665e"];
+/// Of borders: of parts with a number at their end, in turn, and of others.
+const NUMBERED: [&str; 6] = ["#1f78b4", "#e31a1c", "#33a02c", "#6a3d9a", "#ff7f00", "#01665e"];
+const OTHERS: [&str; 2] = ["#666666", "#b15928"];
+
+/// The number at the end of a part.
+fn number(part: &str) -> Option<usize> {
+    part.rsplit(' ').next()?.parse().ok()
+}
+
+/// The colour of a part among all.
+fn border(part: &str, parts: &[&str]) -> &'static str {
+    match number(part) {
+        _ if part.is_empty() => "#444",
+        Some(number) => NUMBERED[number % NUMBERED.len()],
+        None => {
+            let others = parts.iter().filter(|part| number(part).is_none());
+            OTHERS[others.take_while(|other| **other != part).count() % OTHERS.len()]
+        }
+    }
+}
 
 fn cut(text: &str) -> String {
     let text = plain(text);
@@ -101,8 +121,9 @@ impl Picture {
     pub(crate) fn to_svg(&self) -> String {
         let sizes: Vec<(f64, f64)> = self.boxes.iter().map(size).collect();
         let Layout { places, routes, frames, width, height } = layout::layout(&sizes, &self.edges);
-        let parts = distinct(self.boxes.iter().map(|one| &*one.part));
-        let (legend, legend_width, top) = self.legend(&parts);
+        let mut parts = distinct(self.boxes.iter().map(|one| &*one.part));
+        parts.sort_by_key(|part| number(part));
+        let (legend, legend_width, top) = self.legend(&parts, routes.iter().any(|route| route.sideways));
         let mut blocks = Group::new().set("fill", "#f4f4f4").set("stroke", "#999").set("stroke-dasharray", "2 3");
         for [x, y, width, height] in &frames {
             let block =
@@ -138,14 +159,13 @@ impl Picture {
 
     fn draw(&self, one: &Box, (x, y): (f64, f64), (width, height): (f64, f64), parts: &[&str]) -> Group {
         let (left, top) = (x - width / 2.0, y - height / 2.0);
-        let place = |of: &str, all: &[&str]| all.iter().position(|one| *one == of);
         let colour = KINDS[one.colour % KINDS.len()];
         let fill = match one.heat {
             Some(share) => heat(share),
             None if self.timed => "white".to_owned(),
             None => colour.to_owned(),
         };
-        let border = place(&one.part, parts).map_or("#444", |at| PARTS[at % PARTS.len()]);
+        let border = border(&one.part, parts);
         let outline =
             Rectangle::new().set("x", left).set("y", top).set("width", width).set("height", height).set("rx", 4);
         let mut group = Group::new().add(Title::new(plain(&one.tooltip))).add(
@@ -171,7 +191,7 @@ impl Picture {
     }
 
     /// What the colours mean, with its width and height.
-    fn legend(&self, parts: &[&str]) -> (Group, f64, f64) {
+    fn legend(&self, parts: &[&str], sideways: bool) -> (Group, f64, f64) {
         let names = distinct(self.boxes.iter().map(|one| &*one.kind));
         let of_name = |name: &str| self.boxes.iter().find(|one| one.kind == name).map_or(0, |one| one.colour);
         let kinds: Vec<(&str, usize)> = names.into_iter().map(|name| (name, of_name(name))).collect();
@@ -184,11 +204,11 @@ impl Picture {
         }
         let rows = [
             kinds.into_iter().map(|(text, colour)| (text, KINDS[colour % KINDS.len()], "#444", 1)).collect::<Vec<_>>(),
-            parts.iter().zip(PARTS.iter().cycle()).map(|(text, border)| (*text, "white", *border, 2)).collect(),
+            parts.iter().map(|text| (*text, "white", border(text, parts), 2)).collect(),
         ];
-        for row in rows.iter().filter(|row| !row.is_empty()) {
+        for (row, most) in rows.iter().zip(SHOWN).filter(|(row, _)| !row.is_empty()) {
             let mut x = MARGIN;
-            for (text, fill, border, thick) in row.iter().take(24) {
+            for (text, fill, border, thick) in row.iter().take(most) {
                 let wide = text.chars().count() as f64 * CHAR + 34.0;
                 if x > MARGIN && x + wide > 1200.0 {
                     (x, y) = (MARGIN, y + LINE + 6.0);
@@ -199,10 +219,15 @@ impl Picture {
                 x += wide;
                 widest = widest.max(x - MARGIN);
             }
-            if let Some(rest) = row.len().checked_sub(24).filter(|rest| *rest > 0) {
+            if let Some(rest) = row.len().checked_sub(most).filter(|rest| *rest > 0) {
                 legend = legend.add(Text::new(format!("and {rest} more")).set("x", x).set("y", y));
                 widest = widest.max(x + 90.0);
             }
+            y += LINE + 6.0;
+        }
+        if sideways {
+            legend = legend.add(Text::new("dashed arrows lead from block to block").set("x", MARGIN).set("y", y));
+            widest = widest.max(260.0);
             y += LINE + 6.0;
         }
         if self.timed {

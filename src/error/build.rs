@@ -37,7 +37,7 @@ impl BuildCause {
             Self::NotSupported { .. } => ErrorKind::FeatureNotSupported,
             Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Memory(error) => error.kind(),
-            Self::Copier(error) => error.kind(),
+            Self::CopyKernel(error) => error.kind(),
             Self::Global(error) => error.kind(),
             Self::Driver(error) => error.kind(),
             _ => ErrorKind::Invalid,
@@ -50,7 +50,7 @@ impl BuildCause {
 #[non_exhaustive]
 pub enum BuildCause {
     /// More or fewer arguments than the kernel has.
-    #[error("it takes {expected} arguments and {given} were given{names}")]
+    #[error("it takes {expected} arguments and {given} were given{names}; give one for each parameter, in their order")]
     ArgumentCount {
         /// Arguments of the kernel.
         expected: u32,
@@ -60,7 +60,7 @@ pub enum BuildCause {
         names: String,
     },
     /// An argument of another kind than the kernel's parameter.
-    #[error("argument {index}{name} is {expected}, and {given} was given")]
+    #[error("argument {index}{name} is {expected}, and {given} was given: give what the kernel declares")]
     ArgumentKind {
         /// Which argument, from 0.
         index: usize,
@@ -72,7 +72,9 @@ pub enum BuildCause {
         given: &'static str,
     },
     /// An image that is to be used otherwise than its parameter says.
-    #[error("argument {index}{name} is {qualifier}, and the image is said to be {declared}")]
+    #[error(
+        "argument {index}{name} is {qualifier}, and the image is given as {declared}: give it as the kernel declares it"
+    )]
     ImageAccess {
         /// Which argument, from 0.
         index: usize,
@@ -95,7 +97,9 @@ pub enum BuildCause {
         other: usize,
     },
     /// A part that is not inside an image.
-    #[error("{what}: region {region:?} from {origin:?} on is not inside an {shape}")]
+    #[error(
+        "{what}: region {region:?} from {origin:?} on is not inside an {shape}: origin and region together must not exceed its sizes"
+    )]
     ImageArea {
         /// Which image.
         what: &'static str,
@@ -107,7 +111,10 @@ pub enum BuildCause {
         shape: String,
     },
     /// A copy between images of different formats.
-    #[error("the source has format {src}, and the destination {dst}: pixels are copied as they are")]
+    #[error(
+        "the source has format {src}, and the destination {dst}: a copy takes pixels as they are; use images of one format, or a \
+         kernel"
+    )]
     ImageFormats {
         /// That of the source.
         src: ImageFormat,
@@ -115,7 +122,7 @@ pub enum BuildCause {
         dst: ImageFormat,
     },
     /// A colour of other numbers than an image has.
-    #[error("a colour of {given} for an image of format {format}, which has {has}")]
+    #[error("a colour of {given} for an image of format {format}, which has {has}: give a `Color` of those")]
     ImageColor {
         /// The image's format.
         format: ImageFormat,
@@ -125,7 +132,9 @@ pub enum BuildCause {
         given: &'static str,
     },
     /// A by-value argument of another size than the kernel's parameter.
-    #[error("argument {index}{name} is {type_name} of {expected} bytes, and {given} bytes were given")]
+    #[error(
+        "argument {index}{name} is {type_name} of {expected} bytes, and {given} bytes were given: give a value of that size"
+    )]
     ArgumentSize {
         /// Which argument, from 0.
         index: usize,
@@ -138,10 +147,26 @@ pub enum BuildCause {
         /// Bytes given.
         given: usize,
     },
+    /// A floating-point number where the kernel's parameter is a whole number, or the other way round.
+    #[error(
+        "argument {index}{name} is `{type_name}`, and {given} was given: give {expected}, or its bytes as an array"
+    )]
+    ArgumentType {
+        /// Which argument, from 0.
+        index: usize,
+        /// Its name, ready to be read.
+        name: String,
+        /// The OpenCL C type.
+        type_name: String,
+        /// The Rust type given, ready to be read.
+        given: String,
+        /// The Rust type of such a number, ready to be read.
+        expected: &'static str,
+    },
     /// A by-value argument of no bytes, or more bytes of values than the device takes for one kernel.
     #[error(
-        "argument {index} has {given} bytes, behind {before} of the values before it: it must have at least 1, and all \
-         together at most {limit} (CL_DEVICE_MAX_PARAMETER_SIZE)"
+        "argument {index} has {given} bytes, after {before} of earlier values: a value has at least 1, and all together at most \
+         {limit} (CL_DEVICE_MAX_PARAMETER_SIZE); put large ones in a buffer"
     )]
     ArgumentBytes {
         /// Which argument, from 0.
@@ -157,13 +182,15 @@ pub enum BuildCause {
     #[error("it has no range: give the global work size with `range`")]
     NoRange,
     /// An offset or a work-group size with another number of dimensions than the range.
-    #[error("the {what} has {given} dimensions and the range has {range}")]
+    #[error("the {what} has {given} dimensions, and {of} has {range}: give as many")]
     Dimensions {
-        /// `work-group size` or `global offset`.
+        /// `work-group size`, `global offset` or `new range`.
         what: &'static str,
         /// Dimensions given.
         given: u32,
-        /// Dimensions of the range.
+        /// `the range` or `the node's range`.
+        of: &'static str,
+        /// Dimensions of that.
         range: u32,
     },
     /// A work-group size that the kernel or the device forbids, or a range that the device cannot count.
@@ -176,7 +203,9 @@ pub enum BuildCause {
         index: usize,
     },
     /// More local memory than the device has.
-    #[error("it needs {needed} bytes of local memory ({own} of its own), and the device has {limit}")]
+    #[error(
+        "it needs {needed} bytes of local memory ({own} of its own), and the device has {limit}: ask for less, as smaller work-groups may do"
+    )]
     LocalMemory {
         /// Bytes in all.
         needed: u64,
@@ -186,21 +215,25 @@ pub enum BuildCause {
         limit: u64,
     },
     /// An object of another context than the graph's or the queue's.
-    #[error("{what} belongs to another OpenCL context than the graph or queue that it is given to")]
+    #[error(
+        "{what} belongs to another OpenCL context than the graph or queue that it is given to: make it in that context"
+    )]
     OtherContext {
         /// Which object.
         what: String,
     },
     /// An executable of another device than the graph's.
-    #[error("{what} is for device `{device}`, and the graph is for another one")]
+    #[error("{what} is for device `{device}`, and the graph for `{graph_device}`: finalize it for that one")]
     OtherDevice {
         /// Which object.
         what: &'static str,
         /// Its device.
         device: String,
+        /// The graph's.
+        graph_device: String,
     },
     /// A range outside a buffer.
-    #[error("{what} bytes {offset}..{end} are outside the buffer, which has {len}")]
+    #[error("{what} bytes {offset}..{end} are outside the buffer, which has {len}: name a part of it")]
     OutOfBounds {
         /// `source` or `destination` or the like.
         what: &'static str,
@@ -249,25 +282,27 @@ pub enum BuildCause {
         size: usize,
     },
     /// A fill whose range is no whole number of patterns.
-    #[error("the range starts at byte {offset} and has {len}: both must be multiples of the pattern's {pattern} bytes")]
+    #[error("the range starts at {at} and has {len} bytes: both must be multiples of the pattern's {pattern} bytes")]
     PatternRange {
-        /// First byte, counted in the `cl_mem` object.
-        offset: u64,
+        /// Its first byte, counted in the `cl_mem` object, or its address.
+        at: String,
         /// Bytes of the range.
         len: u64,
         /// Bytes of the pattern.
         pattern: u64,
     },
     /// An access that the buffer was created without.
-    #[error("the buffer or image was created with {flag}, which forbids {access}")]
+    #[error("{what} was created with {flag}, which forbids {access}: create it without that flag")]
     AccessForbidden {
+        /// Which buffer or image.
+        what: String,
         /// The OpenCL flag.
         flag: &'static str,
         /// What the node would do.
         access: &'static str,
     },
     /// A node of another graph, or of one that is gone.
-    #[error("{node} belongs to another graph, or to one that is gone")]
+    #[error("{node} belongs to another graph, or to one that is gone: use a node of this graph")]
     OtherGraph {
         /// The node given.
         node: Node,
@@ -279,19 +314,21 @@ pub enum BuildCause {
     #[error("a queue records into the graph: end the recording before adding to it explicitly")]
     Recording,
     /// An edge from a node to itself.
-    #[error("an edge from {node} to itself would close a cycle")]
+    #[error("an edge from {node} to itself would close a cycle: leave it out")]
     SameNode {
         /// The node given twice.
         node: Node,
     },
     /// An edge that would close a cycle.
-    #[error("the edge would close a cycle: {}", super::show_path(nodes))]
+    #[error("the edge would close a cycle: {}; leave it, or one of those, out", super::show_path(nodes))]
     Cycle {
         /// The nodes on the cycle, in order; the new edge leads from the last to the first.
         nodes: Vec<Node>,
     },
     /// A parameter registered with an argument that it does not fit.
-    #[error("argument {index} is registered with a parameter that is {parameter}, and is {argument}")]
+    #[error(
+        "argument {index} is registered with a parameter that is {parameter}, and is {argument}: make a parameter of that"
+    )]
     Parameter {
         /// The argument.
         index: usize,
@@ -308,16 +345,17 @@ pub enum BuildCause {
         /// The argument.
         index: usize,
     },
-    /// A node cannot become what was given, or has no range.
-    #[error("{node} is {is}, and cannot become {given}: {why}")]
+    /// A node of another kind than the call needs: it cannot become what was given, has no range, is no host write or host read,
+    /// or follows a command group.
+    #[error("{node} is {is}, so {given} is not possible: {why}")]
     OtherKind {
         /// The node.
         node: Node,
         /// What it is.
         is: String,
-        /// What was given.
+        /// What was given or asked for.
         given: String,
-        /// What can be changed.
+        /// Why not.
         why: &'static str,
     },
     /// A command group that cannot be made or used.
@@ -327,7 +365,7 @@ pub enum BuildCause {
         why: String,
     },
     /// What was given cannot be put in the place of a node.
-    #[error("it does not fit in the place of {node}: {why}")]
+    #[error("it does not fit there: {why}")]
     Replace {
         /// The node.
         node: Node,
@@ -335,7 +373,7 @@ pub enum BuildCause {
         why: String,
     },
     /// A range beyond the bound that the promise of the kernel node covers.
-    #[error("the range {range:?} from {offset:?} is beyond the node's bound, {bound}")]
+    #[error("the range {range:?} from offset {offset:?} is beyond the node's bound, {bound}")]
     RangeBound {
         /// Work-items by dimension.
         range: Vec<usize>,
@@ -345,12 +383,12 @@ pub enum BuildCause {
         bound: String,
     },
     /// More nodes, arguments or bytes than a graph can count.
-    #[error("the graph is full: it can hold {limit} {what}")]
+    #[error(
+        "the graph is full: it holds at most {limit} nodes, as many edges, as many arguments, and as many bytes of values"
+    )]
     Full {
         /// The limit.
         limit: u64,
-        /// Of what.
-        what: &'static str,
     },
     /// Something that this device, or clgraph, does not have.
     #[error("{what} is not supported: {why}")]
@@ -361,7 +399,7 @@ pub enum BuildCause {
         why: String,
     },
     /// No memory on the host for what is to be read.
-    #[error("the host has no memory for the {bytes} bytes to be read")]
+    #[error("the host has no memory for the {bytes} bytes to be read: read them in parts")]
     HostMemory {
         /// Bytes of the result.
         bytes: usize,
@@ -397,7 +435,7 @@ pub enum BuildCause {
     },
     /// The kernel that copies where OpenCL has no command could not be built.
     #[error("OpenCL has no command for this copy, and the kernel that does it instead could not be built: {0}")]
-    Copier(super::ProgramError),
+    CopyKernel(super::ProgramError),
     /// A device global.
     #[error(transparent)]
     Global(#[from] GlobalError),

@@ -33,7 +33,9 @@ pub enum GlobalError {
         name: &'static str,
     },
     /// Two globals of one name in OpenCL C, or one global twice, in one program.
-    #[error("the program lists `{c_name}` for device global `{second}`, and {for_what}: each has one name of its own")]
+    #[error(
+        "the program lists `{c_name}` for device global `{second}`, and {for_what}: give each a name of its own, and list it once"
+    )]
     ListedTwice {
         /// The name in OpenCL C.
         c_name: String,
@@ -73,7 +75,7 @@ pub enum GlobalError {
         in_c: usize,
     },
     /// A way to get to globals that a device does not have, or a program not with its options.
-    #[error("kernels cannot get to device globals by {way}: {why}")]
+    #[error("device globals cannot be reached by {way}: {why}")]
     Way {
         /// The way asked for.
         way: GlobalWay,
@@ -153,7 +155,10 @@ pub enum GlobalError {
         why: &'static str,
     },
     /// A launch that says how it uses a global which its program does not list.
-    #[error("it is said to use device global `{name}`, and its program lists {has}")]
+    #[error(
+        "it is said to use device global `{name}`, and its program lists {has}: list it by `ProgramBuilder::global`, or leave it \
+         out here"
+    )]
     NotListed {
         /// The global.
         name: &'static str,

@@ -1,7 +1,8 @@
 //! What can go wrong: one enum a phase, one [`Error`] over them all.
 //!
 //! Every message says what was wrong, where, and what to do. Code that has to choose what to do matches
-//! [`Error::kind`] or the enum of the phase; all of them are non-exhaustive.
+//! [`Error::kind`] or the enum of the phase; all of them are non-exhaustive, and their variants may get more fields: end
+//! patterns by `..`.
 
 mod build;
 mod global;
@@ -27,6 +28,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Any error of the crate.
 ///
 /// A call that returns one has changed nothing, unless its documentation says otherwise.
+///
+/// Code that has to choose what to do matches [`kind`](Self::kind), or the enum of the phase. All of them are non-exhaustive,
+/// and their variants may get more fields: end patterns by `..`.
 ///
 /// ```
 /// use clgraph::{Error, ErrorKind, SetupError};
@@ -115,32 +119,96 @@ pub enum ErrorKind {
     Driver,
     /// What the program brought has failed: the function of a host task or a native command, or a user event.
     Failed,
-    /// It is not there yet, and may come.
+    /// It cannot be now, and may come: what is waited for is not complete, or something is held that will be let go.
     NotReady,
 }
 
-/// A failed OpenCL call: its name and the status that it returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{call} failed with {status}")]
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Invalid => "invalid",
+            Self::FeatureNotSupported => "feature not supported",
+            Self::KernelNotSupported => "kernel not supported",
+            Self::OutOfMemory => "out of memory",
+            Self::Driver => "driver",
+            Self::Failed => "failed",
+            Self::NotReady => "not ready",
+        })
+    }
+}
+
+/// A failed OpenCL call: its name and the status that it returned, or what else was wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{call} {}", self.told())]
 #[non_exhaustive]
 pub struct DriverError {
-    /// The name of the C function, for example `clEnqueueNDRangeKernel`; or `command` for a command that failed while it
+    /// The name of the C function, for example `clEnqueueNDRangeKernel`; or `a command` for a command that failed while it
     /// ran.
     pub call: &'static str,
-    /// What it returned.
+    /// What it returned. With a [`fault`](Self::fault) no driver returned it: `CL_SUCCESS` where the call succeeded, and
+    /// `CL_INVALID_OPERATION` where there was none.
     pub status: Status,
+    /// What was wrong, where it was no status.
+    pub fault: Option<Fault>,
+}
+
+/// What can be wrong with an OpenCL call that did not fail by a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It succeeded and gave no event, although it was asked for one.
+    NoEvent,
+    /// It succeeded and gave no object.
+    NoObject,
+    /// It succeeded and gave no address.
+    NoAddress,
+    /// It succeeded and gave pitches that are less than what is to lie between them.
+    Pitch,
+    /// The loader or the driver does not have the function.
+    Missing,
+    /// clgraph could not make the call, by a defect of its own.
+    Defect,
 }
 
 impl DriverError {
     /// A failure of a call.
     #[must_use]
     pub const fn new(call: &'static str, status: Status) -> Self {
-        Self { call, status }
+        Self { call, status, fault: None }
     }
 
-    /// [`ErrorKind::OutOfMemory`] for the three statuses that mean it, otherwise [`ErrorKind::Driver`].
+    /// A call that did not fail by a status.
+    pub(crate) const fn faulty(call: &'static str, fault: Fault) -> Self {
+        let status = match fault {
+            Fault::Missing | Fault::Defect => opencl_sys::CL_INVALID_OPERATION,
+            _ => opencl_sys::CL_SUCCESS,
+        };
+        Self { call, status: Status(status), fault: Some(fault) }
+    }
+
+    fn told(&self) -> String {
+        match self.fault {
+            None => format!("failed with {}", self.status),
+            Some(fault) => match fault {
+                Fault::NoEvent => "succeeded and gave no event: a fault of the driver",
+                Fault::NoObject => "succeeded and gave no object: a fault of the driver",
+                Fault::NoAddress => "succeeded and gave no address: a fault of the driver",
+                Fault::Pitch => "succeeded and gave pitches that are too small: a fault of the driver",
+                Fault::Missing => "is missing: the loader or the driver does not have it",
+                Fault::Defect => "could not be called: this is a defect of clgraph, please report it",
+            }
+            .to_owned(),
+        }
+    }
+
+    /// [`ErrorKind::OutOfMemory`] for `CL_MEM_OBJECT_ALLOCATION_FAILURE`, `CL_OUT_OF_RESOURCES` and
+    /// `CL_OUT_OF_HOST_MEMORY`, [`ErrorKind::FeatureNotSupported`] for a function that is missing, otherwise
+    /// [`ErrorKind::Driver`].
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
+        if self.fault == Some(Fault::Missing) {
+            return ErrorKind::FeatureNotSupported;
+        }
         match self.status.0 {
             opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE
             | opencl_sys::CL_OUT_OF_RESOURCES
@@ -152,7 +220,7 @@ impl DriverError {
 
 /// An OpenCL status code, shown with its name: `CL_OUT_OF_RESOURCES (-5)`.
 ///
-/// A newtype and not an enum, because a driver may return a number that no header lists.
+/// A newtype and not an enum, because a driver may return a number that no header lists. There is nothing else in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub i32);
 
@@ -179,4 +247,30 @@ fn show_path(nodes: &[Node]) -> String {
         text.push_str(&first.to_string());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules E1, E4: what no driver has returned is not shown as if one had.
+    #[test]
+    fn a_call_that_did_not_fail_by_a_status_shows_none() {
+        let faults = [
+            (Fault::NoEvent, "succeeded and gave no event: a fault of the driver", ErrorKind::Driver),
+            (Fault::NoObject, "succeeded and gave no object: a fault of the driver", ErrorKind::Driver),
+            (Fault::NoAddress, "succeeded and gave no address: a fault of the driver", ErrorKind::Driver),
+            (Fault::Pitch, "succeeded and gave pitches that are too small: a fault of the driver", ErrorKind::Driver),
+            (Fault::Missing, "is missing: the loader or the driver does not have it", ErrorKind::FeatureNotSupported),
+            (Fault::Defect, "could not be called: this is a defect of clgraph, please report it", ErrorKind::Driver),
+        ];
+        for (fault, told, kind) in faults {
+            let error = DriverError::faulty("clEnqueueFillBuffer", fault);
+            assert_eq!(error.to_string(), format!("clEnqueueFillBuffer {told}"));
+            assert_eq!((error.kind(), error.fault), (kind, Some(fault)));
+        }
+        // What is compared on the way to the device stays as small as it was: the fault lies where padding would.
+        #[cfg(target_pointer_width = "64")]
+        assert_eq!(size_of::<DriverError>(), size_of::<(&'static str, Status)>());
+    }
 }

@@ -37,7 +37,7 @@ pub enum RecordError {
         /// Which queue of those given, from 0.
         index: usize,
     },
-    /// Asking an executing queue for its graph.
+    /// A queue that executes was asked for its graph, or given what can only be recorded.
     #[error("the queue executes, and records into no graph: begin a recording first")]
     NotRecording,
     /// What has no form that can be recorded, or not in this form.

@@ -10,7 +10,7 @@ use crate::graph::Node;
 #[non_exhaustive]
 pub enum FinalizeError {
     /// Memory of the graph's own is used, or freed, behind the node that frees it.
-    #[error("the allocation of {alloc} {why}: by {node}, and {freed} comes before")]
+    #[error("the allocation of {alloc} {why}: {freed} frees it, and {node} comes after that; {remedy}")]
     GraphMemoryFreed {
         /// The node that allocates it.
         alloc: Node,
@@ -20,9 +20,13 @@ pub enum FinalizeError {
         node: Node,
         /// What is wrong.
         why: &'static str,
+        /// What to do.
+        remedy: &'static str,
     },
     /// Memory of the graph's own is used before the node that allocates it.
-    #[error("the allocation of {alloc} is used before it is there: {node} uses it and comes before; order it behind")]
+    #[error(
+        "the allocation of {alloc} is used before it is there: {node} comes before {alloc}; add an edge from {alloc} to {node}"
+    )]
     GraphMemoryNotThere {
         /// The node that allocates it.
         alloc: Node,
@@ -37,6 +41,12 @@ pub enum FinalizeError {
         /// What the driver said, or what is too large.
         source: super::MemoryError,
     },
+    /// A graph that owns more memory than `usize` counts, as happens where that has 32 bits.
+    #[error(
+        "the graph's own memory has more bytes than a `usize` of {} bits counts: give the graph fewer or smaller allocations",
+        usize::BITS
+    )]
+    OwnMemory,
     /// No path can run a node on the graph's device.
     #[error("{node} ({what}) cannot run on device `{device}`: {missing}")]
     NotRunnable {
@@ -74,12 +84,16 @@ pub enum FinalizeError {
         source: ProgramError,
     },
     /// Edges added without the cycle check close a cycle.
-    #[error("the graph has a cycle: {}", super::show_path(nodes))]
+    #[error(
+        "the graph has a cycle: {}; leave one of these edges out (`GraphProperties::no_cycle_check` let them in)",
+        super::show_path(nodes)
+    )]
     Cycle {
         /// The nodes on the cycle, in order.
         nodes: Vec<Node>,
     },
-    /// The planner's own checker found its plan wrong. Only builds with debug assertions look.
+    /// clgraph found a mistake in what it prepared. It is a defect of clgraph: please report it. Most of these checks are made
+    /// with debug assertions only.
     #[error("clgraph made a wrong plan ({what}): this is a defect of clgraph, please report it")]
     Defect {
         /// What is wrong with the plan.
@@ -88,14 +102,18 @@ pub enum FinalizeError {
     /// Two nodes that use the same memory, one of them writing, and that no edges order: parameters, or what was put in the
     /// place of nodes, have given them other memory since their edges were made.
     #[error(
-        "{first} and {second} use the same bytes of a buffer, at least one of them writing, and no edges order them: add \
-         an edge, or finalize with `allow_conflicts`"
+        "{first} ({first_use}) and {second} ({second_use}) use the same memory, and no edge orders them: add one by \
+         `Graph::add_edge`, or finalize with `Finalize::allow_conflicts`"
     )]
     Conflict {
         /// The one that is enqueued first.
         first: Node,
+        /// What it is, and what it does to the memory.
+        first_use: String,
         /// The other.
         second: Node,
+        /// What that is, and what it does.
+        second_use: String,
     },
     /// A parameter has a value with which a node cannot run.
     #[error("{node}: {cause}")]
@@ -115,15 +133,15 @@ pub enum FinalizeError {
     },
     /// With its sub-graphs written out, the graph has more nodes, edges or arguments than can be counted.
     #[error(
-        "with its sub-graphs written out the graph is too large: it can hold {limit} nodes, edges, arguments and bytes \
-             of each"
+        "with its sub-graphs written out the graph is full: it holds at most {limit} nodes, as many edges, as many arguments, \
+         and as many bytes of values"
     )]
     Full {
         /// The limit.
         limit: u64,
     },
     /// The function of a native command could not record, or panicked.
-    #[error("native command {node} could not be recorded: {text}")]
+    #[error("{node} (native command) could not be recorded: {text}")]
     NativeCommand {
         /// The native command.
         node: Node,
@@ -148,6 +166,8 @@ impl FinalizeError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotRunnable { kind, .. } => *kind,
+            Self::Memory { source, .. } => source.kind(),
+            Self::OwnMemory => ErrorKind::OutOfMemory,
             Self::Node { cause, .. } => cause.kind(),
             Self::Argument { source, .. } => source.kind(),
             Self::Kernel { source, .. } => source.kind(),
@@ -170,7 +190,10 @@ pub enum SubmitError {
         device: String,
     },
     /// An event of another context.
-    #[error("event {index} of the wait list belongs to another OpenCL context than the executable")]
+    #[error(
+        "event {index} of the wait list belongs to another OpenCL context: wait for events of the context that the command \
+         runs in"
+    )]
     OtherContext {
         /// Which event, in the order given, from 0.
         index: usize,
@@ -225,13 +248,13 @@ pub enum SubmitError {
         node: Node,
     },
     /// A result that is not there yet.
-    #[error("the submission is not complete: call `wait` before taking a result")]
+    #[error("the submission is not complete: call `wait` first")]
     NotComplete,
     /// The times of a submission whose executable takes none.
     #[error("the executable takes no times: finalize the graph with `Finalize::profiling`")]
     NotProfiled,
     /// A result that a host task does not wait for.
-    #[error("host task {task} does not wait for {read}, whose result it asks for: add the edge, by `after`")]
+    #[error("{task} (host task) does not wait for {read}, whose result it asks for: add the edge, by `after`")]
     NotBehind {
         /// The host task.
         task: Node,
@@ -265,7 +288,7 @@ pub enum SubmitError {
         cause: Box<super::Error>,
     },
     /// A host task returned an error, or panicked. What waits for it did not run; everything else did.
-    #[error("host task {node} failed: {text}")]
+    #[error("{node} (host task) failed: {text}")]
     HostTask {
         /// The host task.
         node: Node,
@@ -273,7 +296,7 @@ pub enum SubmitError {
         text: String,
     },
     /// The function of a native command could not enqueue, or panicked. What was enqueued before will still run.
-    #[error("native command {node} could not be enqueued: {text}")]
+    #[error("{node} (native command) could not be enqueued: {text}")]
     NativeCommand {
         /// The native command.
         node: Node,
@@ -296,21 +319,25 @@ pub enum SubmitError {
     },
     /// An event for a node that has no external event in this executable.
     #[error(
-        "{node} of the handle has no such event in this executable: give the handle of a node of the graph that it was made of"
+        "the executable has no external event at {node} for this handle: give the one that adding the node to its graph returned, \
+         to `Submit::with_event` for a wait and to `Submit::with_signal` for a signal"
     )]
     NotAnEvent {
         /// The node given.
         node: Node,
     },
     /// An event of another context, for a node.
-    #[error("the event for {node} belongs to another OpenCL context than the executable")]
+    #[error(
+        "the event for {node} belongs to another OpenCL context than the executable: give one of the graph's context"
+    )]
     EventContext {
         /// The node.
         node: Node,
     },
     /// An event that a node of the submission is to complete, and that the submission, or what comes before the node, waits for.
     #[error(
-        "{node} is to complete an event that it comes behind itself: the submission would wait for ever; give another event"
+        "{node} completes an event that the submission, or a node before it, waits for: it would wait for itself for ever; give \
+         another event"
     )]
     OwnEvent {
         /// The node.
@@ -349,7 +376,9 @@ pub enum SubmitError {
     #[error("a host task cannot wait for its own submission, which waits for the task: return first")]
     OwnSubmission,
     /// A host task gave data to a host write that may have begun.
-    #[error("the host task gives data to {node} too late: that write does not wait for the task, add the edge")]
+    #[error(
+        "the host task gives data to {node}, which does not wait for it: make the host write wait for the task, by `after`"
+    )]
     InputTaken {
         /// The host write.
         node: Node,
@@ -374,11 +403,13 @@ impl SubmitError {
             Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Enqueue { source, .. } => source.kind(),
             Self::Failed(error) | Self::Driver(error) => error.kind(),
-            Self::DependencyFailed { cause } | Self::ExternalEvent { cause, .. } => cause.kind(),
+            Self::EventFailed { cause, .. } | Self::DependencyFailed { cause } | Self::ExternalEvent { cause, .. } => {
+                cause.kind()
+            }
             Self::UserEvent { .. } | Self::UserEventDropped | Self::HostTask { .. } | Self::NativeCommand { .. } => {
                 ErrorKind::Failed
             }
-            Self::NotComplete | Self::TimedOut(_) => ErrorKind::NotReady,
+            Self::NoSlot { .. } | Self::NotComplete | Self::TimedOut(_) => ErrorKind::NotReady,
             _ => ErrorKind::Invalid,
         }
     }

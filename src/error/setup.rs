@@ -10,19 +10,23 @@ pub enum SetupError {
     /// No OpenCL library could be loaded.
     #[error(
         "no OpenCL library could be loaded (tried {tried}): install a loader and a driver, on Debian `apt-get install \
-         ocl-icd-libopencl1 pocl-opencl-icd`, or name the library in OPENCL_DYLIB_PATH"
+         ocl-icd-libopencl1 pocl-opencl-icd`, or {instead}"
     )]
     NoLibrary {
         /// Each path and what the system's loader said of it.
         tried: String,
+        /// What to do about OPENCL_DYLIB_PATH.
+        instead: &'static str,
     },
-    /// The library is there and lacks a function of OpenCL 1.2.
-    #[error("the OpenCL library {library} has no function {function}: clgraph needs a loader for OpenCL 1.2 or newer")]
+    /// The library is there and lacks a function: one that clgraph cannot do without, or that the call needs.
+    #[error("the OpenCL library {library} has no function {function}: install a loader for OpenCL {needs} or newer")]
     MissingFunction {
         /// The path of the library.
         library: String,
         /// The function that it lacks.
         function: &'static str,
+        /// The version of OpenCL that has it.
+        needs: &'static str,
     },
     /// The library knows no driver.
     #[error(
@@ -30,6 +34,22 @@ pub enum SetupError {
          (drivers are listed in /etc/OpenCL/vendors or the folder that OCL_ICD_VENDORS names)"
     )]
     NoPlatform,
+    /// A driver that is listed for the loader, and cannot be loaded or offers nothing.
+    #[error("the OpenCL driver `{library}` does not work: {why}: install it again, or correct {file}, which names it")]
+    BrokenDriver {
+        /// Its library.
+        library: String,
+        /// The file, or the environment variable, that names it.
+        file: String,
+        /// Why not.
+        why: String,
+    },
+    /// The library knows no driver, and those that are listed do not work.
+    #[error("OpenCL is installed, and no driver works: {}", broken.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    NoDriverWorks {
+        /// Each of them, and why.
+        broken: Vec<SetupError>,
+    },
     /// There are drivers and none has a device.
     #[error(
         "no OpenCL driver has a device ({platforms}): see what `clinfo` lists, and whether you may open the device"
@@ -69,8 +89,8 @@ pub enum SetupError {
     },
     /// The functions that record commands answer to neither of their two signatures.
     #[error(
-        "device `{device}` has command buffers, and which of their two signatures its functions have is unknown: {why}; \
-         graphs are replayed there, and a report of the driver is welcome"
+        "device `{device}` has command buffers, and clgraph cannot tell which of two signatures their functions have ({why}): \
+         graphs are replayed there; please report the driver"
     )]
     CommandBufferAbi {
         /// The device.
@@ -78,6 +98,9 @@ pub enum SetupError {
         /// What was tried, and what came of it.
         why: String,
     },
+    /// A context without devices.
+    #[error("a context needs a device, and the list is empty: name at least one")]
+    NoDevices,
     /// A null handle.
     #[error("a null {what} was given: give a valid handle")]
     NullHandle {
@@ -93,6 +116,7 @@ impl SetupError {
         match self {
             Self::DeviceOutsideContext { .. }
             | Self::DeviceQueue
+            | Self::NoDevices
             | Self::Environment { .. }
             | Self::NullHandle { .. } => ErrorKind::Invalid,
             _ => ErrorKind::FeatureNotSupported,
@@ -100,7 +124,8 @@ impl SetupError {
     }
 }
 
-/// Making or wrapping a buffer, or naming a part of one. Sizes and offsets are in bytes unless said otherwise.
+/// Making, wrapping, naming a part of, mapping or reaching memory: buffers, images, USM, SVM, and memory of graphs. Sizes and
+/// offsets are in bytes unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -112,7 +137,7 @@ pub enum MemoryError {
     },
     /// More than the device can allocate in one piece.
     #[error(
-        "a buffer or image of {asked} bytes is more than the largest allocation of device `{device}`, {limit} bytes"
+        "a buffer or image of {asked} bytes is more than the largest allocation of device `{device}`, {limit} bytes: split it"
     )]
     TooLarge {
         /// Bytes asked for.
@@ -123,22 +148,25 @@ pub enum MemoryError {
         device: String,
     },
     /// A range outside a buffer.
-    #[error("elements or layers {start}..{end} are outside: there are {len}")]
+    #[error("{what} {start}..{end} are outside 0..{len}: a range must not start behind its end, nor end behind {len}")]
     OutOfBounds {
-        /// First element of the range.
+        /// `elements`, `layers`, `rows` or `slices`.
+        what: &'static str,
+        /// The first of the range.
         start: usize,
-        /// One past its last element.
+        /// One past its last.
         end: usize,
-        /// Elements of the buffer.
+        /// How many elements, layers, rows or slices there are.
         len: usize,
     },
-    /// A sub-buffer that does not start where the device can address one.
+    /// A part of a buffer, to be an argument of kernels, that does not start where the device can address one.
     #[error(
-        "a sub-buffer cannot start at byte {offset} of its buffer: every device of the context needs a multiple of \
-         {align} (CL_DEVICE_MEM_BASE_ADDR_ALIGN); `slice` names a range for dependencies without this limit"
+        "a part of a buffer that kernels take as an argument cannot start at byte {offset}: its start must be a multiple of \
+         {align} bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN); start it there, or name the range by `Buffer::slice`, which copies, \
+         fills, reads and writes take from any byte"
     )]
     Misaligned {
-        /// Start of the sub-buffer in its parent.
+        /// Where it was to start, in bytes.
         offset: usize,
         /// The alignment in bytes.
         align: usize,
@@ -147,27 +175,28 @@ pub enum MemoryError {
     #[error("a sub-buffer of a sub-buffer is not possible in OpenCL: take it from the whole buffer")]
     SubBufferOfSubBuffer,
     /// A size in bytes that holds no whole number of elements.
-    #[error("{bytes} bytes are no whole number of elements of {element} bytes")]
+    #[error("{bytes} bytes are no whole number of elements of {element} bytes: use elements of another size")]
     ElementSize {
         /// Bytes of the buffer.
         bytes: usize,
         /// Bytes of an element.
         element: usize,
     },
-    /// A buffer over host memory that clgraph cannot keep alive.
-    #[error(
-        "the buffer or image uses host memory ({flag}) that clgraph cannot keep alive: wrap it with the unsafe \
-         `Buffer::from_raw_with_owner` and give what owns that memory"
-    )]
+    /// A buffer or an image over host memory that clgraph cannot keep alive.
+    #[error("the {what} uses host memory ({flag}) that clgraph cannot keep alive: {instead}")]
     HostMemory {
+        /// `buffer` or `image`.
+        what: &'static str,
         /// The OpenCL flag or query that told so.
         flag: &'static str,
+        /// What to do instead.
+        instead: &'static str,
     },
     /// A buffer of another context.
-    #[error("the buffer or image belongs to another OpenCL context than the one given")]
+    #[error("the buffer or image belongs to another OpenCL context than the one given with it: give its own")]
     OtherContext,
     /// A `cl_mem` that is an image or a pipe.
-    #[error("the cl_mem is no buffer but an object of type {object_type:#x}")]
+    #[error("the cl_mem is no buffer but {}: give a buffer", object(*object_type))]
     NotABuffer {
         /// The `cl_mem_object_type`.
         object_type: u32,
@@ -203,7 +232,7 @@ pub enum MemoryError {
         device: String,
     },
     /// Host data of another size than an image.
-    #[error("{given} bytes for an {shape} of format {format}, which has {bytes}")]
+    #[error("{given} bytes for an {shape} of format {format}, which has {bytes}: give all of its pixels, and no more")]
     PixelBytes {
         /// Bytes given.
         given: usize,
@@ -220,11 +249,23 @@ pub enum MemoryError {
         /// Why not.
         why: String,
     },
-    /// A `cl_mem` that is no image, or one of a format that this version does not know.
-    #[error("the cl_mem is no image of a known format but an object of type {object_type:#x}")]
+    /// A `cl_mem` that is no image.
+    #[error("the cl_mem is no image but {}: give an image", object(*object_type))]
     NotAnImage {
         /// The `cl_mem_object_type`.
         object_type: u32,
+    },
+    /// An image of a format that this version does not know.
+    #[error("the image has format {format}, whose pixels this version of clgraph cannot count: use another format")]
+    UnknownFormat {
+        /// Its format.
+        format: ImageFormat,
+    },
+    /// Memory that is no object of OpenCL, where one is needed.
+    #[error("{what} has no cl_mem: only buffers and images have one")]
+    NoHandle {
+        /// What it is.
+        what: String,
     },
     /// Layers of an image that has none.
     #[error("an {kind} has no layers: only arrays of images have")]
@@ -233,7 +274,9 @@ pub enum MemoryError {
         kind: ImageKind,
     },
     /// A sampler that OpenCL does not have.
-    #[error("a sampler that repeats the image needs normalized coordinates")]
+    #[error(
+        "a sampler that repeats the image needs normalized coordinates: ask for those, or for another addressing mode"
+    )]
     Sampler,
     /// Memory of a graph that is to be other than the device's.
     #[error("a graph owns memory of the device only, and the pool is of {kind} memory: allocate that with `Memory`")]
@@ -251,6 +294,17 @@ pub enum MemoryError {
         /// The kinds that it has.
         has: String,
     },
+    /// A device without memory that the host reaches by its address.
+    #[error(
+        "device `{device}` has no memory that the host reaches by itself: it has {has}; use `Memory::new`, and read and write by \
+         a queue or a graph"
+    )]
+    NotHostReachable {
+        /// The device.
+        device: String,
+        /// The kinds that it has.
+        has: String,
+    },
     /// A buffer where a kind of memory with an address is needed.
     #[error("a buffer has no address: name the kind of USM or SVM that the pointer leads to")]
     NotAPointer,
@@ -261,7 +315,9 @@ pub enum MemoryError {
     )]
     UnknownPointer,
     /// More elements than the allocation behind a pointer has.
-    #[error("{size} bytes from byte {offset} on are more than the allocation behind the pointer has, which is {len}")]
+    #[error(
+        "{size} bytes from byte {offset} on are more than the allocation behind the pointer has, which is {len}: name fewer"
+    )]
     BeyondAllocation {
         /// Where in its allocation the pointer leads.
         offset: usize,
@@ -280,9 +336,7 @@ pub enum MemoryError {
         kind: MemoryKind,
     },
     /// Host access by a type that wants more alignment than the memory has.
-    #[error(
-        "elements that are aligned to {align} bytes cannot be reached here: the memory starts elsewhere; `cast` it to bytes"
-    )]
+    #[error("the memory does not start at a multiple of {align} bytes, which its elements need: `cast` it to `u8`")]
     ElementAlign {
         /// Alignment of the element type in bytes.
         align: usize,
@@ -316,7 +370,12 @@ impl MemoryError {
         match self {
             Self::Driver(error) => error.kind(),
             Self::TooLarge { .. } => ErrorKind::OutOfMemory,
-            Self::NoSuchMemory { .. } => ErrorKind::FeatureNotSupported,
+            Self::NoSuchMemory { .. }
+            | Self::NotHostReachable { .. }
+            | Self::NoImages { .. }
+            | Self::ImageFormat { .. }
+            | Self::ImageSize { .. } => ErrorKind::FeatureNotSupported,
+            Self::Busy { .. } | Self::HostHasIt { .. } => ErrorKind::NotReady,
             _ => ErrorKind::Invalid,
         }
     }
@@ -339,17 +398,20 @@ pub enum ProgramError {
         log: String,
     },
     /// The device does not take this form of program.
-    #[error("device `{device}` takes no {form}: it has {has}")]
+    #[error("device `{device}` takes no {form}: {why}")]
     FormNotSupported {
         /// The device.
         device: String,
         /// `SPIR-V`, `built-in kernel "name"` or `source`.
         form: String,
-        /// What the device has instead.
-        has: String,
+        /// What the device lacks or has, and what to do instead.
+        why: String,
     },
     /// A binary that the driver does not accept for a device.
-    #[error("the binary was not accepted for device `{device}`: it was made by another driver, version or device")]
+    #[error(
+        "device `{device}` does not accept the binary: it may be of another driver, version or device; build the program from \
+         its source again"
+    )]
     BinaryRefused {
         /// The device.
         device: String,
@@ -389,11 +451,17 @@ pub enum ProgramError {
         has: String,
     },
     /// A program or kernel of another context.
-    #[error("the program or kernel belongs to another OpenCL context than the one given")]
+    #[error("the program or kernel belongs to another OpenCL context than the one given with it: give its own")]
     OtherContext,
     /// A program that was not built, or not for a device of its context.
     #[error("the program has not been built: build it before its kernels are used")]
     NotBuilt,
+    /// A binary is asked for that the program does not have.
+    #[error("the program has no binary for device `{device}`: it was not built for it")]
+    NoBinary {
+        /// The device.
+        device: String,
+    },
     /// A kernel that is launched on a device for which its program was not built.
     #[error("kernel `{kernel}` cannot run on device `{device}`: its program was not built for this device")]
     NotBuiltFor {
@@ -428,5 +496,14 @@ impl ProgramError {
             Self::BinaryRefused { .. } | Self::BuiltInUnusable { .. } => ErrorKind::KernelNotSupported,
             _ => ErrorKind::Invalid,
         }
+    }
+}
+
+/// What a memory object is, of its `cl_mem_object_type`.
+fn object(object_type: u32) -> String {
+    match ImageKind::of(object_type) {
+        Some(kind) => format!("an {kind}: wrap it by `Image::from_raw`"),
+        None if object_type == opencl_sys::CL_MEM_OBJECT_BUFFER => "a buffer: wrap it by `Buffer::from_raw`".to_owned(),
+        None => format!("an object of type {object_type:#x}"),
     }
 }

@@ -8,8 +8,12 @@ use crate::graph::{Node, NodeKind};
 #[non_exhaustive]
 pub enum ParameterError {
     /// Outside the bound that the parameter was made with.
-    #[error("the value is outside the parameter's bound, {bound}: the promises of its kernel nodes do not cover it")]
+    #[error(
+        "{given} is not within the parameter's bound, {bound}: give a value that is, or make the parameter with a wider bound"
+    )]
     OutOfBound {
+        /// The value given.
+        given: String,
         /// The bound.
         bound: String,
     },
@@ -51,9 +55,9 @@ pub enum ParameterError {
         /// Where it starts, in bytes.
         offset: usize,
     },
-    /// A buffer of another context.
+    /// Memory or a sampler of another context.
     #[error(
-        "the memory belongs to another OpenCL context than what the parameter was before: use memory of that context"
+        "what was given belongs to another OpenCL context than what the parameter was before: give something of that context"
     )]
     OtherContext,
 }
@@ -75,7 +79,8 @@ pub enum UpdateError {
     NotUpdatable,
     /// A node would use memory of the graph's own at a time when others may have its bytes.
     #[error(
-        "{node} would use the allocation of {alloc} {why}: the executable keeps the order that it was finalized with"
+        "{node} would use the allocation of {alloc} {why}: the executable keeps the order that it was finalized with; finalize \
+         the graph again"
     )]
     GraphMemory {
         /// The node.
@@ -108,7 +113,7 @@ pub enum UpdateError {
         why: &'static str,
     },
     /// A node that no update changes.
-    #[error("{node} is the {kind} of the graph's own memory, which no update changes: update the nodes that use it")]
+    #[error("{node} ({kind}) is about the graph's own memory, which no update changes: update the nodes that use it")]
     Fixed {
         /// The node.
         node: Node,
@@ -125,24 +130,30 @@ pub enum UpdateError {
     },
     /// Two nodes that use the same memory, one of them writing, and that no edges order.
     #[error(
-        "{first} and {second} would use the same bytes of a buffer, at least one of them writing, and no edges order \
-         them: add an edge before finalizing, or finalize with `allow_conflicts`"
+        "{first} ({first_use}) and {second} ({second_use}) would use the same memory, and no edge orders them: add one by \
+         `Graph::add_edge` before finalizing, or finalize with `Finalize::allow_conflicts`"
     )]
     Conflict {
         /// The one that is enqueued first.
         first: Node,
+        /// What it is, and what it would do to the memory.
+        first_use: String,
         /// The other.
         second: Node,
+        /// What that is, and what it would do.
+        second_use: String,
     },
     /// A graph that does not match: the first difference.
-    #[error("the graph does not match the executable: {difference}; an update takes a graph that was built alike")]
+    #[error(
+        "the graph does not match the executable: {difference}; update from a graph that was built alike, or finalize this one"
+    )]
     Differs {
         /// The first difference, in the order of context, device, number of nodes, edges, and node by node kind, kernel and
         /// sizes.
         difference: String,
     },
     /// The function of a native command could not record, or panicked. What was changed before was changed back.
-    #[error("native command {node} could not be recorded: {text}")]
+    #[error("{node} (native command) could not be recorded: {text}")]
     NativeCommand {
         /// The native command.
         node: Node,
@@ -150,10 +161,12 @@ pub enum UpdateError {
         text: String,
     },
     /// The driver refused. What was changed before was changed back.
-    #[error("{node} could not be updated: {source}")]
+    #[error("{node} could not be updated{}: {source}", refused(*argument))]
     Driver {
         /// The node.
         node: Node,
+        /// The kernel's argument that was refused, from 0, if it was one.
+        argument: Option<usize>,
         /// What the driver said.
         source: DriverError,
     },
@@ -170,4 +183,8 @@ impl UpdateError {
             _ => ErrorKind::Invalid,
         }
     }
+}
+
+fn refused(argument: Option<usize>) -> String {
+    argument.map_or_else(String::new, |index| format!(", argument {index} was refused"))
 }

@@ -81,7 +81,7 @@ impl Layout {
         let allocation = |(((alloc, kept), life), spot): ((&(usize, bool), &Life), &Spot)| AllocationReport {
             node: flat.origins.of(flat.tables.ir.allocs[*alloc].node).node.index(),
             bytes: life.size,
-            arena: spot.arena,
+            buffer: spot.arena,
             offset: spot.offset,
             first: life.steps.start,
             last: (!kept).then(|| life.steps.end - 1),
@@ -89,7 +89,7 @@ impl Layout {
         MemoryReport {
             bytes: self.placement.total(),
             bytes_apart: self.apart,
-            arenas: self.placement.arenas.clone(),
+            buffers: self.placement.arenas.clone(),
             allocations: self.allocs.iter().zip(&self.lives).zip(&self.placement.spots).map(allocation).collect(),
         }
     }
@@ -140,6 +140,7 @@ fn lay_out(context: &impl InContext, tables: &Tables, plan: &Plan, share: bool) 
     });
     let (allocs, lives): (Vec<(usize, bool)>, Vec<Life>) = needed.unzip();
     let (align, limit) = context.context().buffer_limits();
+    placement::sum(&lives, align).ok_or(FinalizeError::OwnMemory)?;
     let apart = placement::apart(&lives, align, limit);
     let unshared = apart.total();
     let placement = if share { placement::place(&lives, align, limit) } else { apart };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frozen::Frozen;
 use super::lane::Refused;
-use super::submission::{Keep, Results, State, Submission};
+use super::submission::{self, Keep, Results, State, Submission};
 use super::tour::Tour;
 use super::walk::{Hands, Want};
 use super::{Inner, external};
@@ -153,7 +153,7 @@ impl Deferred {
             Ok(Progress::Complete) => {}
             // A command behind an event that has failed never completes on PoCL 3.1 and 6.0.
             Ok(Progress::Failed(status)) => {
-                return self.fail(DriverError { call: "an event of the wait list", status }.into(), waiting);
+                return self.fail(DriverError::new("an event of the wait list", status).into(), waiting);
             }
             _ => waits.push(waiting.entered.clone()),
         }
@@ -174,14 +174,14 @@ impl Deferred {
         match enqueued {
             Ok((own, mut ends)) => {
                 let Some(last) = ends.last.take() else { return self.end(Ok(()), waiting) };
-                if let Err(error) = own.flush() {
-                    log::warn!("{error}: a deferred submission may wait long");
-                }
+                submission::flush(&own);
                 self.state.enqueued(own, last.clone(), ends);
                 let state = Arc::clone(&self.state);
                 watch::when_done(last, move |outcome| {
-                    if !watch::is_over(&outcome) {
-                        waiting.keep.lose();
+                    if let Err(error) = &outcome
+                        && !watch::is_over(&outcome)
+                    {
+                        waiting.keep.lose(error);
                     }
                     state.finish(outcome.map_err(|error| SubmitError::Failed(error).into()));
                     // Opens the gate: what the caller enqueued behind may run.

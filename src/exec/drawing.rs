@@ -90,6 +90,9 @@ impl Inner {
             if !part.is_empty() {
                 one.tooltip = format!("{}\n{part}", one.tooltip);
             }
+            if part.ends_with(|last: char| last.is_ascii_digit()) {
+                one.lines.push(part.clone());
+            }
             one.part = part;
             if let Some(time) = times.remove(&(self.node(origin), ends.map(|(at, _)| at.wrapping_sub(1)))) {
                 let took = time.duration().as_nanos() as f64;

@@ -28,7 +28,7 @@ pub(super) fn write(folder: &Path, report: &Report, dot: &str) -> Result<(), Fin
         }
         let drawing = path.with_extension("dot");
         fs::write(&drawing, dot).map_err(|error| failed(&drawing, &error))?;
-        log::info!("written: {} and its .dot", path.display());
+        log::info!("wrote {} and {}", path.display(), drawing.display());
         return Ok(());
     }
 }

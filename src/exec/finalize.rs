@@ -26,7 +26,7 @@ use crate::env;
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, ProgramError, Result, SetupError};
-use crate::graph::{Detail, Flat, Graph, Node, NodeKind, Ports, Tables};
+use crate::graph::{Detail, Flat, Graph, Node, Ports, Tables};
 use crate::ir::{Ir, NodeId, Op};
 use crate::plan::{self, Command, Conflicts, Options, Path, Plan, PlanError, Why};
 
@@ -66,74 +66,79 @@ impl Finalize {
         }
     }
 
-    /// Each allocation of the graph's own memory gets bytes of its own, also where lives do not overlap: see
+    /// Gives each allocation of the graph's own memory bytes of its own, also where lives do not overlap: see
     /// [`Graph::alloc`](crate::Graph::alloc).
     pub const fn separate_memory(mut self) -> Self {
         self.separate_memory = true;
         self
     }
 
-    /// Submissions tell when they and their nodes ran: [`Submission::profile`](crate::Submission::profile).
+    /// Lets submissions tell when they and their nodes ran: [`Submission::profile`](crate::Submission::profile).
     ///
-    /// Each command then has an event, goes by itself (in a command buffer of its own, where [`Path::Native`] is asked for; the automatic
-    /// path replays), and runs on a queue that profiles: the one submitted to, or one of the executable's. That takes about half a
-    /// microsecond a command more on CPU drivers, nine on an H100, whose driver needs them for the events
-    /// (`./ci/bench --scenario profiled`), and the gain of command buffers where they would
-    /// have paid; the kernels themselves take as long as without. A submission keeps about half a kilobyte a command until its times
-    /// are asked for, or its last handle is gone.
+    /// Each command then has an event, goes by itself (in a command buffer of its own, where [`Path::Native`] is asked for; the
+    /// automatic path replays), and runs on a queue that profiles: the one submitted to, or one of the executable's. That costs
+    /// time: half a microsecond a command on CPU drivers, several where the driver is slow to make events; and the gain of command
+    /// buffers where they would have paid. The kernels themselves take as long as without. A submission keeps about half a
+    /// kilobyte a command until its times are asked for, or its last handle is gone.
     pub const fn profiling(mut self) -> Self {
         self.profiling = true;
         self
     }
 
-    /// By which path commands get to the device.
+    /// Sets by which path commands get to the device; [`Path::Auto`] if not given. What cannot go that way is replayed,
+    /// and the report says why. The environment variable `CLGRAPH_PATH` chooses only where this is [`Path::Auto`].
     pub const fn path(mut self, path: Path) -> Self {
         self.path = path;
         self
     }
 
-    /// The executable can be updated: [`Executable::update`], [`Executable::update_from`]. It then keeps a copy of the
-    /// graph's values of its own.
+    /// Lets the executable be updated: [`Executable::update`], [`Executable::update_from`]. It then keeps a copy of the
+    /// graph's values of its own. Where the device cannot change arguments of recorded kernels, the automatic path
+    /// replays those that have parameters. The graph may be dropped, unless it has sub-graphs that are to be updated.
     pub const fn updatable(mut self) -> Self {
         self.updatable = true;
         self
     }
 
-    /// Nodes may use the same memory without an order between them, once parameters or updates have given them other
-    /// memory than when their edges were made: what they do to it is then up to chance, and to the program.
+    /// Allows nodes to use the same memory without an order between them, once parameters or updates have given them
+    /// other memory than when their edges were made: what they do to it is then up to chance, and to the program.
     pub const fn allow_conflicts(mut self) -> Self {
         self.allow_conflicts = true;
         self
     }
 
-    /// How many submissions may hold results of one host read at a time, at least 1. Memory for a slot is taken when it
-    /// is first needed.
+    /// How many submissions may hold results of one host read at a time, at least 1; 4 if not given. A submission holds a slot
+    /// of each host read from when it is made until its last handle, and the last [`ResultGuard`](crate::ResultGuard) of it, is
+    /// dropped, whether or not anybody takes the result. When all are held, submitting does not wait: it fails with
+    /// [`SubmitError::NoSlot`]. A slot has as many bytes as the node reads, and its memory is taken
+    /// when it is first needed.
     pub const fn result_slots(mut self, slots: usize) -> Self {
         self.result_slots = slots;
         self
     }
 
-    /// How many commands a native command buffer holds at most, at least 1; 64 if not given, or what the automatic path finds
-    /// to be faster. A part that is longer gets several. PoCL needs time that grows with the square of it, and stack for each; a
-    /// driver that hands a command buffer to its hardware as a whole may like more.
+    /// Sets how many commands a native command buffer holds at most, at least 1; 64 if not given, or what the automatic
+    /// path finds to be faster. A part that is longer gets several. PoCL needs time that grows with the square of it,
+    /// and stack for each; a driver that hands a command buffer to its hardware as a whole may like more.
     pub const fn commands_per_buffer(mut self, commands: usize) -> Self {
         self.commands_per_buffer = Some(commands);
         self
     }
 
-    /// A file that keeps what the automatic path has found, so that the next process starts with it; the environment variable
-    /// `CLGRAPH_CHOICES` names one where this does not.
+    /// Names a file that keeps what the automatic path has found, so that the next process starts with it; the
+    /// environment variable `CLGRAPH_CHOICES` names one where this does not.
     ///
-    /// It is made when something is found, and may be shared by programs and devices: an entry is of one device, driver
-    /// version, and list of commands with sizes and edges. One that is damaged, or something else, is left alone, with a warning in
-    /// the log; and so is a choice that the graph does not have.
+    /// It is read at finalize, made or changed when something is found, on a thread of clgraph's own, and may be shared
+    /// by programs and devices: an entry is of one device, driver version, and list of commands with sizes and edges.
+    /// One that is damaged, or something else, is left alone, with a warning in the log; and so is a choice that the
+    /// graph does not have. Its format may change with the version.
     pub fn choices(mut self, file: impl Into<PathBuf>) -> Self {
         self.choices = Some(file.into());
         self
     }
 
-    /// Whether the automatic path is found by timing the first submissions, which is so if not given. Without it the executable
-    /// stays with what is known to be good on the driver.
+    /// Sets whether the automatic path is found by timing the first submissions, which is so if not given. Without it
+    /// the executable stays with what is known to be good on the driver.
     pub const fn measured(mut self, yes: bool) -> Self {
         self.measured = yes;
         self
@@ -178,7 +183,13 @@ impl Device {
         if path != Path::Native {
             return Ok((path, why));
         }
-        let usable = self.caps().can_record(Command::Kernel).and_then(|()| self.abi().map_err(|_| Why::Unusable));
+        let abi = || {
+            self.abi().map_err(|error| {
+                log::info!("{error}");
+                Why::Unusable
+            })
+        };
+        let usable = self.caps().can_record(Command::Kernel).and_then(|()| abi());
         Ok(usable.map_or_else(|why| (Path::Replay, why), |_| (path, why)))
     }
 }
@@ -223,14 +234,32 @@ impl Graph {
     /// grow and be finalized again.
     ///
     /// # Errors
-    /// [`FinalizeError::NotRunnable`] for a node that the device cannot run, [`FinalizeError::Cycle`],
-    /// [`FinalizeError::Conflict`] and [`FinalizeError::Node`] for what parameters and replaced nodes have brought,
-    /// [`FinalizeError::Argument`] for an argument that only the driver could check, [`FinalizeError::Kernel`],
-    /// [`FinalizeError::NativeCommand`] for one that could not record, [`SubmitError::InsideNativeCommand`] inside of one,
-    /// [`FinalizeError::GraphMemoryFreed`], [`FinalizeError::GraphMemoryNotThere`], [`FinalizeError::Memory`] for the graph's
-    /// own memory (a driver that allocates late may refuse at the first submission instead), [`FinalizeError::Full`],
-    /// [`FinalizeError::Option`], [`FinalizeError::Dump`]; [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`;
-    /// [`crate::DriverError`].
+    /// - the graph: [`FinalizeError::Cycle`]; [`FinalizeError::Conflict`] and [`FinalizeError::Node`] for what
+    ///   parameters and replaced nodes have brought; [`FinalizeError::GraphMemoryFreed`],
+    ///   [`FinalizeError::GraphMemoryNotThere`], [`FinalizeError::OwnMemory`]; [`FinalizeError::Full`];
+    /// - the device: [`FinalizeError::NotRunnable`] for a node that it cannot run by any path;
+    ///   [`FinalizeError::Memory`] for the graph's own memory (a driver that allocates late may refuse at the first
+    ///   submission instead); [`FinalizeError::Argument`] for an argument that only the driver could check;
+    ///   [`FinalizeError::Kernel`]; [`crate::DriverError`];
+    /// - the options: [`FinalizeError::Option`]; [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`;
+    ///   [`FinalizeError::Dump`];
+    /// - native commands: [`FinalizeError::NativeCommand`] for one that could not record;
+    ///   [`SubmitError::InsideNativeCommand`] inside of one;
+    /// - clgraph itself: [`FinalizeError::Defect`].
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Path, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 4)?);
+    /// graph.fill(&buffer, 1).add()?;
+    /// let executable = graph.finalize(Finalize::new().path(Path::Replay))?;
+    /// graph.fill(&buffer, 2).add()?; // the executable does not change: finalize again for another one
+    /// assert_eq!((graph.len(), executable.report().nodes), (2, 1));
+    /// executable.submit(&queue)?.wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias("cudaGraphInstantiate", "clFinalizeCommandBufferKHR"))]
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
         inside::check_call()?;
         let numbers =
@@ -318,6 +347,7 @@ impl Graph {
         };
         let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));
         inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+        inner.report.log();
         if let Some((folder, dot)) = dump {
             dump::write(&folder, &inner.report, &dot)?;
         }
@@ -355,7 +385,10 @@ impl Graph {
                 }
                 Err(refusal) => refusal,
             };
-            log::warn!("{}: a driver that has command buffers refused: {refusal}", self.device().name());
+            let told = refusal.told(|node| Node::new(self.id(), flat.origins.of(node).node));
+            // Nothing to act on, but for who has asked for them.
+            let level = if asked.path == Path::Native { log::Level::Warn } else { log::Level::Info };
+            log::log!(level, "device `{}` refused to record: {told}; that is replayed", self.device().name());
             values = Some(made);
             rounds += 1;
             match refusal {
@@ -418,20 +451,19 @@ impl Graph {
                 FinalizeError::Cycle { nodes }.into()
             }
             PlanError::NotRunnable { node: id, missing, kind } => {
-                let op = state.ir.op(id);
-                let what = match op {
-                    Op::Kernel { kernel, .. } => format!("kernel `{}`", state.ir.kernels[kernel.index()].name),
-                    op => NodeKind::of(op).to_string(),
-                };
+                let what = state.told(id);
                 let device = self.device().name().to_owned();
                 FinalizeError::NotRunnable { node: node(id), what, device, missing, kind }.into()
             }
             PlanError::Conflict(first, second) => {
-                FinalizeError::Conflict { first: node(first), second: node(second) }.into()
+                let (first_use, second_use) = state.told_uses(first, second);
+                FinalizeError::Conflict { first: node(first), first_use, second: node(second), second_use }.into()
             }
             PlanError::Late { alloc, freed, node: late, why } => {
                 let alloc = node(state.ir.allocs[alloc.index()].node);
-                FinalizeError::GraphMemoryFreed { alloc, freed: node(freed), node: node(late), why }.into()
+                let (freed, is_free) = (node(freed), matches!(state.ir.op(late), Op::Free(_)));
+                let remedy = if is_free { "free it once" } else { "free it later, behind all that use it" };
+                FinalizeError::GraphMemoryFreed { alloc, freed, node: node(late), why, remedy }.into()
             }
             PlanError::Early { alloc, node: early } => {
                 let alloc = node(state.ir.allocs[alloc.index()].node);

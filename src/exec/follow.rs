@@ -11,7 +11,7 @@ use super::update::{Touched, Updatable};
 use super::values::{Replaced, Values, set_arg};
 use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
-use crate::error::{DriverError, Error, Result, UpdateError};
+use crate::error::{DriverError, Error, Fault, Result, UpdateError};
 use crate::ir::{Arg, Op};
 use crate::known;
 use crate::plan::can_hold;
@@ -54,7 +54,7 @@ impl Lane {
         for (done, one) in in_place.iter().enumerate() {
             if let Err(error) = self.change(one) {
                 // It may have changed some of its kernels, so it is of no use any more.
-                log::debug!("{error}: recording again what could not be changed in place");
+                log::debug!("{error}: a command buffer is recorded again, as it could not be changed in place");
                 match self.record(exec, one, replaced) {
                     Ok(chunk) => made.push((one.set, one.at, chunk)),
                     Err(error) => {
@@ -90,10 +90,14 @@ impl Lane {
                     }
                 }
                 Err(error) => {
-                    log::error!("{error}: from now on everything is replayed, because an update failed half-way");
-                    if let Some(set) = self.recorded.get_mut(set) {
-                        old.extend(set.recorded.take().map(|old| old as Old));
-                    }
+                    let Some(recorded) = self.recorded.get_mut(set).and_then(|set| set.recorded.take()) else {
+                        continue;
+                    };
+                    log::warn!(
+                        "{error}: an executable is replayed from now on, because an update failed and its command buffers \
+                         could not be restored"
+                    );
+                    old.push(recorded as Old);
                 }
             }
         }
@@ -141,7 +145,7 @@ impl Lane {
     }
 
     fn change(&mut self, one: &Behind<'_>) -> Result<(), DriverError> {
-        let gone = DriverError::new("clUpdateMutableCommandsKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION));
+        let gone = DriverError::faulty("clUpdateMutableCommandsKHR", Fault::Defect);
         let Self { values, recorded, .. } = self;
         let recorded = recorded.get_mut(one.set).and_then(|set| set.recorded.as_mut()).ok_or(gone)?;
         let chunk = Arc::make_mut(recorded).chunk_mut(one.at).ok_or(gone)?;
@@ -166,8 +170,7 @@ impl Lane {
     fn record(&mut self, exec: &Inner, one: &Behind<'_>, replaced: &mut Vec<Replaced>) -> Result<Arc<Chunk>> {
         let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
         let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
-        let gone =
-            || fail(DriverError::new("clCreateCommandBufferKHR", crate::Status(opencl_sys::CL_INVALID_OPERATION)));
+        let gone = || fail(DriverError::faulty("clCreateCommandBufferKHR", Fault::Defect));
         Arc::make_mut(&mut self.values).renew(&exec.plan, one.steps.clone(), replaced).map_err(fail)?;
         let recorded = self.recorded(one).ok_or_else(gone)?;
         match native::chunk(&exec.plan, &self.values, recorded.queue(), one.steps.clone()) {

@@ -53,11 +53,15 @@ impl Lane {
                 return Err(SubmitError::NativeCommand { node, text }.into());
             }
             Some(Err(refusal)) => {
-                log::warn!("{refusal}: on queues with {properties:?} everything is replayed");
+                let told = refusal.told(|node| exec.node(exec.origins.of(node).node));
+                log::info!("{told}: submissions to {} are replayed", queues_with(properties));
                 None
             }
             None => {
-                log::info!("command buffers of {} do not run on queues with {properties:?}", exec.device.name());
+                let (device, queues) = (exec.device.name(), queues_with(properties));
+                log::info!(
+                    "command buffers of device `{device}` do not run on {queues}: submissions to those are replayed"
+                );
                 None
             }
         };
@@ -77,7 +81,7 @@ impl Lane {
             match self.other_queues(exec, way.queues - 1) {
                 Ok(queues) => others = queues,
                 Err(error) => {
-                    log::warn!("{error}: no queues to run side by side on, so everything runs on one");
+                    log::info!("{error}: no queues to run side by side on, so everything runs on one");
                     self.choice.cannot(way, stamp.take().as_ref());
                     way = Way::by(Path::Replay);
                 }
@@ -106,7 +110,7 @@ impl Lane {
         }
         let steps = 0..exec.plan.steps.len();
         if let Err(error) = Arc::make_mut(&mut self.values).freshen(&exec.plan, steps, &mut self.leftovers.old) {
-            log::warn!("{error}: this submission makes some of its kernel objects anew");
+            log::debug!("{error}: the arguments of some kernels are set again at each submission");
         }
     }
 
@@ -116,6 +120,11 @@ impl Lane {
         let buffers = first.map(|recorded| recorded.chunks().iter().filter_map(|chunk| chunk.buffer.as_ref()));
         buffers.map(|buffers| buffers.map(CommandBuffer::raw).collect()).unwrap_or_default()
     }
+}
+
+/// For the log: command buffers are for queues in order, so this is what is left to differ.
+fn queues_with(properties: QueueProperties) -> &'static str {
+    if properties.profiling { "queues that profile" } else { "queues without profiling" }
 }
 
 /// Records the native parts of an executable once more, for queues with other properties.

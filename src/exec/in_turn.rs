@@ -39,6 +39,6 @@ pub(super) fn in_turn(call: Call) {
 /// Those that wait must be called, whatever one of them does: a waker is users' code.
 fn guarded(call: Call) {
     if catch_unwind(AssertUnwindSafe(call)).is_err() {
-        log::error!("who was told of the end of a submission panicked");
+        log::error!("a waker panicked at the end of a submission; the submission itself is unaffected");
     }
 }

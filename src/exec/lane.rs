@@ -14,7 +14,7 @@ use super::remember::Remembered;
 use super::report::ChoiceReport;
 use super::ring::Ring;
 use super::spread;
-use super::submission::{Keep, Results, Stage, State, Submission};
+use super::submission::{self, Keep, Results, Stage, State, Submission};
 use super::turns::{Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
 use super::values::Values;
@@ -26,6 +26,7 @@ use crate::cl::host::Slot;
 use crate::cl::mem::Mem;
 use crate::cl::queue::{DriverQueue, QueueProperties};
 use crate::cl::stamp::Stamp;
+use crate::cl::watch;
 use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
 use crate::graph::{Origin, Part};
 use crate::plan::{Path, Plan, Way};
@@ -80,9 +81,7 @@ impl Leftovers {
     pub(super) fn settle(self, exec: &Inner) {
         drop((self.gates, self.hands));
         for queue in self.flush {
-            if let Err(error) = queue.flush() {
-                log::warn!("{error}: what waits for this queue may wait long");
-            }
+            submission::flush(&queue);
         }
         self.let_go.iter().for_each(|keep| keep.let_go());
         if !self.old.is_empty() {
@@ -177,7 +176,7 @@ impl Lane {
         if shared.iter().any(is_new)
             && let Err(error) = turns.mark()
         {
-            log::warn!("{error}: memory may be taken for used longer than it is");
+            log::warn!("{error}: `Memory::host` may refuse memory of an executable for longer than it is in use");
         }
         shared.iter().for_each(|allocation| allocation.add_user(turns.as_user()));
         let gone = std::mem::replace(&mut self.shared, shared).into_iter();
@@ -204,9 +203,19 @@ impl Lane {
     }
 
     fn collect_times(&mut self) {
-        if self.choice.collect()
-            && let (Some(remembered), Some(found)) = (&self.remembered, self.choice.found())
+        if self.choice.collect() {
+            self.settled();
+        }
+    }
+
+    #[cold]
+    fn settled(&mut self) {
+        if log::log_enabled!(log::Level::Info)
+            && let Some(taken) = ChoiceReport::new(&self.choice).ways.iter().find(|way| way.taken)
         {
+            log::info!("the automatic path of an executable on device `{}` is {taken}", self.values.device.name());
+        }
+        if let (Some(remembered), Some(found)) = (&self.remembered, self.choice.found()) {
             self.leftovers.found = Some((Arc::clone(remembered), found));
         }
     }
@@ -335,7 +344,7 @@ impl Lane {
                     waits.push(gate.event().clone());
                     self.leftovers.gates.push(gate);
                 }
-                Err(error) => log::debug!("{error}: submitting without a gate"),
+                Err(error) => log::debug!("{error}: a submission is replayed plainly, and not gated"),
             }
         }
         // Without host tasks there is one.
@@ -376,29 +385,26 @@ impl Lane {
             }
             Err(Stopped { error, under_way: true }) => {
                 // Some commands are under way, and may use the host memory: it stays until they are through.
-                let rest =
-                    if others.is_empty() { enqueue::last_marker(queue).ok() } else { spread::rest(queue, others) };
-                if rest.is_none() {
+                let rest = if others.is_empty() { enqueue::last_marker(queue) } else { spread::rest(queue, others) };
+                if rest.is_err() {
                     turns.each().for_each(|uses| others.iter().for_each(|queue| uses.runs(queue, None)));
                 }
-                turns.each().for_each(|uses| uses.runs(queue, rest.as_ref()));
+                turns.each().for_each(|uses| uses.runs(queue, rest.as_ref().ok()));
                 match &rest {
-                    Some(_) => self.keep_until_through(queue, rest.clone(), keep),
-                    // Nobody can tell when they are. Losing the memory is the only safe thing.
-                    None => keep.lose(),
+                    Ok(rest) => self.keep_until_through(queue, Some(rest.clone()), keep),
+                    Err(error) => keep.lose(error),
                 }
                 self.leftovers.flush.push(queue.clone());
-                Err(Refused { error: Box::new(error.into()), rest })
+                Err(Refused { error: Box::new(error.into()), rest: rest.ok() })
             }
         }
     }
 
     /// Keeps host memory until an event on a queue is complete, or until everything on the queue is.
     fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, keep: &Arc<Keep>) {
-        match event.or_else(|| enqueue::last_marker(queue).ok()) {
-            Some(event) => self.in_flight.push_back((event, Arc::clone(keep))),
-            // Nobody can tell when that is. Losing the memory is the only safe thing.
-            None => std::mem::forget(Arc::clone(keep)),
+        match event.map_or_else(|| enqueue::last_marker(queue), Ok) {
+            Ok(event) => self.in_flight.push_back((event, Arc::clone(keep))),
+            Err(error) => watch::lose(error, Arc::clone(keep)),
         }
     }
 

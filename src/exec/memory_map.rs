@@ -32,24 +32,30 @@ impl MemoryReport {
     #[must_use]
     pub fn to_svg(&self) -> String {
         let steps = self.allocations.iter().map(|one| one.last.unwrap_or(one.first) + 1).max().unwrap_or(1);
-        let height = (HEIGHT + MARGIN) * self.arenas.len() as f64 + MARGIN;
+        let height = (HEIGHT + MARGIN) * self.buffers.len() as f64 + MARGIN;
         let mut document = Document::new()
             .set("viewBox", (0.0, 0.0, WIDTH + 2.0 * MARGIN, height))
             .set("font-family", "sans-serif")
-            .set("font-size", 13);
-        for (arena, bytes) in self.arenas.iter().enumerate() {
-            let top = MARGIN + (HEIGHT + MARGIN) * arena as f64;
-            let head = format!("buffer {arena}: {bytes} bytes, {steps} steps of the order");
-            document = document.add(Text::new(head).set("x", MARGIN).set("y", top - 8.0));
+            .set("font-size", 13)
+            .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "white"));
+        for (buffer, bytes) in self.buffers.iter().enumerate() {
+            let top = MARGIN + (HEIGHT + MARGIN) * buffer as f64;
+            let head = format!(
+                "buffer {buffer}: {bytes} bytes from bottom to top; boxes have the number of the node that allocates"
+            );
+            let foot = format!("{steps} steps of the order, from left to right");
+            for (text, y) in [(head, top - 8.0), (foot, top + HEIGHT + 18.0)] {
+                document = document.add(Text::new(text).set("x", MARGIN).set("y", y));
+            }
             document = document.add(frame(top));
-            for one in self.allocations.iter().filter(|one| one.arena == arena) {
+            for one in self.allocations.iter().filter(|one| one.buffer == buffer) {
                 document = document.add(allocation(one, top, *bytes, steps));
             }
         }
         document.to_string()
     }
 
-    /// Writes [`to_svg`](Self::to_svg) to a file.
+    /// Writes [`to_svg`](Self::to_svg) to a file, whatever its extension. An existing file is replaced.
     ///
     /// # Errors
     /// [`BuildCause::File`], in a [`BuildError`].

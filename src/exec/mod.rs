@@ -23,6 +23,7 @@ mod remember;
 mod replay;
 mod report;
 pub(crate) mod ring;
+mod shown;
 mod spread;
 mod sub_graph;
 mod submission;
@@ -37,10 +38,10 @@ mod walk;
 mod workers;
 
 pub use finalize::Finalize;
-pub use profile::{Clock, NodeProfile, Profile, Runner};
+pub use profile::{Clock, NodeProfile, Profile, Runner, TitleProfile};
 pub use report::{
-    AllocationReport, ChoiceReport, ChoiceState, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport,
-    WayReport,
+    AllocationReport, ChoiceReport, ChoiceState, HostNodeReport, MemoryReport, Report, SegmentReport, SubGraphReport,
+    UpdateReport, WayReport,
 };
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submission::{Completion, Progress, Submission};
@@ -69,9 +70,11 @@ use update::Updatable;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.
 ///
-/// Its topology is fixed. It keeps alive all that it uses, shares nothing that changes with the graph or with other
-/// executables, and may be dropped while it runs. Cheap to clone: clones are the same executable. Submissions of one
-/// executable never overlap: a later one waits for an earlier one, also on other queues and from other threads.
+/// Its topology is fixed, and its values change by [`update`](Self::update) only: what is done to the graph later does not
+/// reach it. It keeps alive all that it uses, and may be dropped while it runs. The functions of host tasks and native
+/// commands are shared with the graph and with its other executables, which call them one after the other. Cheap to clone:
+/// clones are the same executable. Submissions of one executable never overlap: a later one waits for an earlier one, also on
+/// other queues and from other threads.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -90,6 +93,7 @@ use update::Updatable;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
+#[doc(alias = "cudaGraphExec_t")]
 pub struct Executable(Arc<Inner>);
 
 struct Inner {
@@ -120,12 +124,16 @@ struct Inner {
 }
 
 impl Executable {
-    /// Runs the graph once on a queue of its context and device, behind what the queue holds already.
+    /// Runs the graph once on a queue of its context and device. On an in-order queue it comes behind what the queue holds
+    /// already, and what the queue is given later comes behind it, as if it were one command. On an out-of-order queue only
+    /// barriers and wait lists order it.
     ///
-    /// It does not block. More to say: [`submit_to`](Self::submit_to).
+    /// It does not block. It waits for earlier submissions of this executable, on whatever queue. More to say, events to
+    /// wait for and input of its own: [`submit_to`](Self::submit_to). Results: [`Submission::get`].
     ///
     /// # Errors
     /// As [`Submit::submit`].
+    #[doc(alias("cudaGraphLaunch", "clEnqueueCommandBufferKHR", "ext_oneapi_graph"))]
     pub fn submit(&self, queue: &Queue) -> Result<Submission> {
         self.submit_to(queue).submit()
     }
@@ -175,12 +183,14 @@ impl Executable {
         report
     }
 
-    /// The native command buffers for in-order queues that do not profile (of an executable that does: that profile), in the order in which a submission enqueues
-    /// them, as `cl_command_buffer_khr`. None where nothing runs natively; what is replayed is not among them.
+    /// The native command buffers that finalize made, as `cl_command_buffer_khr`, in the order of the plan: for in-order queues
+    /// that do not profile, or of an executable finalized for profiling for those that do. Empty where nothing was recorded;
+    /// what is replayed is not among them. An automatic path may enqueue others, or none: see
+    /// [`ChoiceReport`].
     ///
     /// They are valid while the executable lives and is not updated. Enqueuing them yourself passes by all that clgraph
     /// sees to: submissions are not ordered behind what you enqueue, and what the commands use must be kept alive by you,
-    /// because drivers do not keep the arguments of recorded kernels. The function of a native command finds none.
+    /// because drivers do not keep the arguments of recorded kernels. Inside the function of a native command the list is empty.
     #[must_use]
     #[doc(alias = "clEnqueueCommandBufferKHR")]
     pub fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
@@ -223,6 +233,12 @@ impl PartialEq for Executable {
 }
 
 impl Eq for Executable {}
+
+impl std::hash::Hash for Executable {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
 
 impl fmt::Debug for Executable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

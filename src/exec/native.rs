@@ -3,7 +3,6 @@
 //! Drivers take a command buffer on queues with the properties of the one it was recorded for, so there is one set of
 //! command buffers for each set of properties: the first is made at finalize, another when it is first needed.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +11,8 @@ use super::inside::Inside;
 use super::values::Values;
 use crate::cl::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::queue::DriverQueue;
-use crate::error::{DriverError, Error, Status};
-use crate::graph::NativeRecording;
+use crate::error::{DriverError, Error, Fault};
+use crate::graph::{NativeRecording, Node};
 use crate::ir::{NodeId, Op};
 use crate::plan::{Path, Plan, can_hold};
 
@@ -50,16 +49,17 @@ pub(super) enum Refusal {
     Function(NodeId, String),
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Refusal {
+    /// For the log, with the nodes of the graph.
+    pub(super) fn told(&self, node: impl Fn(NodeId) -> Node) -> String {
         match self {
             Self::Nodes(nodes) => match nodes.first() {
-                Some((node, error)) if nodes.len() == 1 => write!(f, "{error} for node {}", node.0),
-                Some((node, error)) => write!(f, "{error} for node {} and others, {} in all", node.0, nodes.len()),
-                None => f.write_str("nothing was refused"),
+                Some((first, error)) if nodes.len() == 1 => format!("{}: {error}", node(*first)),
+                Some((first, error)) => format!("{} nodes, the first of them {}: {error}", nodes.len(), node(*first)),
+                None => "nothing".to_owned(),
             },
-            Self::All(error) => error.fmt(f),
-            Self::Function(node, text) => write!(f, "native command {}: {text}", node.0),
+            Self::All(error) => error.to_string(),
+            Self::Function(at, text) => format!("{} (native command): {text}", node(*at)),
         }
     }
 }
@@ -93,8 +93,8 @@ impl Recorded {
     /// A command buffer could not be enqueued, and its commands were replayed: worth telling, once.
     pub(super) fn tell_once(&self, error: &DriverError) {
         if !self.told.swap(true, Ordering::Relaxed) {
-            log::warn!(
-                "{error}: this part of the submission was replayed, and so will be others when the driver refuses them"
+            log::info!(
+                "{error}: a command buffer was replayed, and later ones are where the driver refuses (told once for each executable)"
             );
         }
     }
@@ -205,8 +205,7 @@ fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) ->
         | Op::Write { .. }
         | Op::Read { .. }
         | Op::Hint { .. } => {
-            let status = Status(opencl_sys::CL_INVALID_OPERATION);
-            return Err(DriverError::new("recording a host transfer or a hint", status));
+            return Err(DriverError::faulty("the recording of a host transfer or a hint", Fault::Defect));
         }
     }
     Ok(None)

@@ -16,13 +16,13 @@ impl Queue {
     /// [`Graph::native_command`], and its function is called when the graph is finalized or submitted. [`Submission::event`] is
     /// for wait lists.
     ///
-    /// # Safety
-    /// That of [`NativeCommandNode::add`](crate::NativeCommandNode::add).
-    ///
     /// # Errors
     /// Those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list;
     /// [`BuildCause::OtherContext`](crate::BuildCause::OtherContext) for memory. Executed, those of [`Graph::finalize`] and
     /// [`Submit::submit`](crate::Submit::submit) too.
+    ///
+    /// # Safety
+    /// That of [`NativeCommandNode::add`](crate::NativeCommandNode::add).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {

@@ -199,7 +199,7 @@ fn a_driver_of_unknown_signature_is_replayed() {
     let setting = Setting::new(WithProperties);
     *setting.fake.barrier.lock().unwrap() = Barrier::Fails(-57);
     let text = setting.device.abi().unwrap_err().to_string();
-    let why = "is unknown: recording a barrier by either returned CL_INVALID_EVENT_WAIT_LIST (-57) at last";
+    let why = "both refused a barrier, the last with CL_INVALID_EVENT_WAIT_LIST (-57)";
     assert!(text.contains(why), "{text}");
 }
 

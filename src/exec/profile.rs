@@ -18,19 +18,37 @@ use crate::graph::{Flat, GraphId, Node, NodeKind};
 use crate::ir::{Grid, NodeId, Op};
 use crate::plan::{Path, Plan};
 
-/// When a submission and its nodes ran, in nanoseconds of one clock. Times of submissions of one device can be compared.
+/// When a submission and its nodes ran, in nanoseconds of one clock. Times of submissions of one device can be
+/// compared. Shown as tables by its `Display`.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # use clgraph::{Buffer, Finalize, Graph, Queue};
+/// # let queue = Queue::new(&clgraph::best_device()?)?;
+/// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 1 << 16)?);
+/// graph.fill(&buffer, 7).label("clear").add()?;
+/// let run = graph.finalize(Finalize::new().profiling())?.submit(&queue)?;
+/// run.wait()?;
+/// let profile = run.profile()?;
+/// for node in &profile.nodes {
+///     println!("{} took {:?}, from {} ns on", node.title(), node.duration(), node.start - profile.start);
+/// }
+/// assert_eq!(profile.nodes[0].label.as_deref(), Some("clear"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
     /// Whose clock it is.
     pub clock: Clock,
-    /// When the submission was made.
+    /// When [`Submit::submit`](crate::Submit::submit) was called, in nanoseconds, by `clock`.
     pub submit: u64,
-    /// When its first node started.
+    /// When its first node started, in nanoseconds.
     pub start: u64,
-    /// When its last node ended.
+    /// When its last node ended, in nanoseconds.
     pub end: u64,
-    /// The nodes that ran, in the order of their starts.
+    /// The nodes that ran, in the order of their starts. Nodes that only order others, allocations and frees are not
+    /// among them.
     pub nodes: Vec<NodeProfile>,
     /// The device.
     pub device: String,
@@ -46,7 +64,7 @@ pub struct Profile {
 pub struct NodeProfile {
     /// The node of the graph that was finalized.
     pub node: Node,
-    /// Of a node in a sub-graph: which, in the order of nodes of what that was written out to.
+    /// Of a node in a sub-graph: its place, from 0, among the nodes that the sub-graph was written out to.
     pub inside: Option<usize>,
     /// What it does.
     pub kind: NodeKind,
@@ -58,11 +76,11 @@ pub struct NodeProfile {
     pub runner: Runner,
     /// The work-items of a kernel, by dimension.
     pub range: Vec<usize>,
-    /// When it was enqueued; for the host's work, when it began.
+    /// When it was enqueued, in nanoseconds (`CL_PROFILING_COMMAND_QUEUED`); for the host's work, when it began.
     pub queued: u64,
-    /// When it started.
+    /// When it started, in nanoseconds (`CL_PROFILING_COMMAND_START`).
     pub start: u64,
-    /// When it ended.
+    /// When it ended, in nanoseconds (`CL_PROFILING_COMMAND_END`).
     pub end: u64,
 }
 
@@ -72,7 +90,7 @@ pub struct NodeProfile {
 pub enum Clock {
     /// The device's. Times of the host are moved to it, and may be wrong by half of the time that the quickest enqueue took.
     Device,
-    /// The host's, from some time on: the submission had no command for the device.
+    /// The host's, from the first profiled submission of the process on: the submission had no command for the device.
     Host,
 }
 
@@ -118,6 +136,18 @@ impl fmt::Display for Runner {
     }
 }
 
+/// Nodes of one [title](NodeProfile::title), summed up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TitleProfile {
+    /// Their title.
+    pub title: String,
+    /// How many they are.
+    pub count: usize,
+    /// How long all of them ran together.
+    pub duration: Duration,
+}
+
 impl Profile {
     /// Time from the start of the first node to the end of the last.
     #[must_use]
@@ -125,22 +155,22 @@ impl Profile {
         Duration::from_nanos(self.end.saturating_sub(self.start))
     }
 
-    /// The nodes summed up by [title](NodeProfile::title), what took longest first: title, how many, and how long all of them.
+    /// The nodes summed up by [title](NodeProfile::title), what took longest first.
     #[must_use]
-    pub fn by_title(&self) -> Vec<(&str, usize, Duration)> {
-        let mut sums: Vec<(&str, usize, Duration)> = Vec::new();
+    pub fn by_title(&self) -> Vec<TitleProfile> {
+        let mut sums: Vec<TitleProfile> = Vec::new();
         let mut sorted: Vec<&NodeProfile> = self.nodes.iter().collect();
         sorted.sort_by_key(|node| node.title());
         for node in sorted {
             match sums.last_mut() {
-                Some((title, count, sum)) if *title == node.title() => {
-                    *count += 1;
-                    *sum += node.duration();
+                Some(sum) if sum.title == node.title() => {
+                    sum.count += 1;
+                    sum.duration += node.duration();
                 }
-                _ => sums.push((node.title(), 1, node.duration())),
+                _ => sums.push(TitleProfile { title: node.title().to_owned(), count: 1, duration: node.duration() }),
             }
         }
-        sums.sort_by_key(|(_, _, sum)| std::cmp::Reverse(*sum));
+        sums.sort_by_key(|sum| std::cmp::Reverse(sum.duration));
         sums
     }
 }
@@ -163,7 +193,7 @@ impl fmt::Display for Profile {
             us(self.start.saturating_sub(self.submit))
         )?;
         writeln!(f, "\n{:>10} {:>6} {:>7} {:>10}  title", "us", "share", "count", "us each")?;
-        for (title, count, sum) in self.by_title() {
+        for TitleProfile { title, count, duration: sum } in self.by_title() {
             let (us, mean) = (us(sum.as_nanos() as u64), us(sum.as_nanos() as u64) / count as f64);
             writeln!(f, "{us:>10.1} {:>5.1}% {count:>7} {mean:>10.1}  {title}", share(sum))?;
         }

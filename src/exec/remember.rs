@@ -3,7 +3,7 @@
 //! The file is JSON, and small. What it says is a hint: it is looked at when a graph is finalized, it only ever names one of the ways
 //! that the graph has anyway, and whatever is wrong with it is a warning. A file that is something else is left alone.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -44,17 +44,21 @@ impl Remembered {
     pub(super) fn recall(&self, choice: &mut Choice) {
         let found = match read(&self.file) {
             Ok(found) => found,
-            Err(error) => return log::warn!("{}: {error}; its choices are not used", self.file.display()),
+            Err(error) => return self.warn(&format_args!("{error}: nothing is taken from it; {REMEDY}")),
         };
         let entry = match found["devices"].get(&self.device) {
             Some(Value::Object(graphs)) => graphs.get(&self.graph),
             None => None,
-            Some(_) => return log::warn!("{}: it lists no graphs of {}", self.file.display(), self.device),
+            Some(_) => {
+                let device = &self.device;
+                return self
+                    .warn(&format_args!("the entry of {device} is damaged: nothing is taken from it; {REMEDY}"));
+            }
         };
         let Some(entry) = entry else { return };
         let known = way(entry).is_some_and(|(way, times)| choice.start_with(way, times));
         if !known {
-            log::warn!("{}: {entry} is not a way of this graph; it is not used", self.file.display());
+            self.warn(&format_args!("the path that it has for a graph is not possible for it: it is timed again"));
         }
     }
 
@@ -62,9 +66,13 @@ impl Remembered {
     pub(super) fn keep(self: Arc<Self>, found: (Way, Times)) {
         workers::run(move || {
             if let Err(error) = self.write(found) {
-                log::warn!("{}: {error}; a choice is not kept", self.file.display());
+                self.warn(&format_args!("{error}: what was found is not kept; {REMEDY}"));
             }
         });
+    }
+
+    fn warn(&self, what: &fmt::Arguments<'_>) {
+        log::warn!("the file of choices {}: {what}", self.file.display());
     }
 
     fn write(&self, (way, times): (Way, Times)) -> Result<(), String> {
@@ -100,7 +108,7 @@ impl Remembered {
                 break text;
             }
             if older.is_empty() {
-                return Err(format!("it would have more than {LARGEST} bytes"));
+                return Err(format!("with one more graph it has more than {LARGEST} bytes"));
             }
             too_many = older.len().div_ceil(4);
         };
@@ -129,6 +137,8 @@ impl Remembered {
 
 const NO_DEVICES: &str = "it lists no devices";
 
+const REMEDY: &str = "delete it, or name another (`Finalize::choices`, CLGRAPH_CHOICES)";
+
 /// Writes a file that was not there, beside another. Gives its name, and how that went.
 fn write_beside(file: &FilePath, text: &str) -> io::Result<(PathBuf, io::Result<()>)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -146,7 +156,7 @@ fn write_beside(file: &FilePath, text: &str) -> io::Result<(PathBuf, io::Result<
 fn read(file: &FilePath) -> Result<Value, String> {
     match fs::metadata(file) {
         // Reading from something else may take for ever.
-        Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
+        Ok(metadata) if !metadata.is_file() => return Err("it is a folder, or no plain file".to_owned()),
         Ok(metadata) if metadata.len() > LARGEST => return Err(format!("it has more than {LARGEST} bytes")),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

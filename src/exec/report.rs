@@ -1,6 +1,7 @@
 //! What finalize decided, as data and as text.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::choice::{Choice, Times};
 use crate::caps::Caps;
@@ -15,18 +16,25 @@ use crate::plan::{Path, Plan, Segment, Way, Why};
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
-/// # let queue = clgraph::Queue::new(&clgraph::best_device()?)?;
-/// let executable = clgraph::Graph::new(&queue)?.finalize(clgraph::Finalize::new())?;
-/// println!("{}", executable.report());
-/// assert_eq!(executable.report().commands, 0);
+/// # use clgraph::{Buffer, Finalize, Graph, Path, Queue};
+/// # let queue = Queue::new(&clgraph::best_device()?)?;
+/// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 4)?);
+/// graph.fill(&buffer, 7).add()?;
+/// graph.read(&buffer).add()?;
+/// let report = graph.finalize(Finalize::new().path(Path::Replay))?.report();
+/// assert_eq!((report.nodes, report.edges, report.commands), (2, 1, 2));
+/// for part in &report.segments {
+///     println!("{} commands by {}: {}", part.commands, part.path, part.why);
+/// }
+/// println!("{report}"); // all of it
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// The device's name, with its platform.
     pub device: String,
-    /// Nodes of the graph.
+    /// Nodes of the graph, a sub-graph counted as one.
     pub nodes: usize,
     /// Edges of the graph.
     pub edges: usize,
@@ -34,14 +42,17 @@ pub struct Report {
     pub sub_graphs: Vec<SubGraphReport>,
     /// Edges that were dropped because a path of two others implies them.
     pub edges_implied_by_path: usize,
-    /// Edges that cost nothing, because the order of an in-order queue implies them.
-    pub edges_implied_by_lane: usize,
-    /// Commands that a submission enqueues. Nodes that do nothing have none.
+    /// Edges that cost nothing, because an in-order queue runs one command after the other anyway.
+    pub edges_implied_by_queue: usize,
+    /// The other edges, of what sub-graphs were written out to as well: an event or the host keeps their order.
+    pub edges_kept: usize,
+    /// Commands of a submission, sub-graphs written out: enqueued one by one where they are replayed, and in command
+    /// buffers elsewhere. Nodes that do nothing have none.
     pub commands: usize,
     /// The parts that run by one path each, in order.
     pub segments: Vec<SegmentReport>,
-    /// The nodes that the host does, by number, and what they are: they cut a submission into parts.
-    pub host_nodes: Vec<(usize, NodeKind)>,
+    /// The nodes that the host does: they cut a submission into parts.
+    pub host_nodes: Vec<HostNodeReport>,
     /// How submissions are enqueued, and what timing them has shown.
     pub choice: ChoiceReport,
     /// How updates reach the commands. None where nothing can be updated.
@@ -69,7 +80,7 @@ pub struct ChoiceReport {
 }
 
 /// How it stands with the choice of a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChoiceState {
     /// There is nothing to choose, or nothing is to be timed.
@@ -79,6 +90,16 @@ pub enum ChoiceState {
     Trying,
     /// The fastest was found. It is tried again now and then.
     Settled,
+}
+
+impl fmt::Display for ChoiceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fixed => "fixed",
+            Self::Trying => "being timed",
+            Self::Settled => "settled",
+        })
+    }
 }
 
 /// A way to enqueue submissions.
@@ -168,8 +189,8 @@ pub struct MemoryReport {
     pub bytes: usize,
     /// Bytes that it would be if no two allocations shared any.
     pub bytes_apart: usize,
-    /// Bytes of each of the buffers that hold it.
-    pub arenas: Vec<usize>,
+    /// Bytes of each of the OpenCL buffers that hold it.
+    pub buffers: Vec<usize>,
     /// The allocations that some node uses, or may use after an update, in the order of adding.
     pub allocations: Vec<AllocationReport>,
 }
@@ -182,14 +203,27 @@ pub struct AllocationReport {
     pub node: usize,
     /// Its bytes.
     pub bytes: usize,
-    /// Which of the buffers it is in.
-    pub arena: usize,
+    /// Which of the [buffers](MemoryReport::buffers) it is in, from 0.
+    pub buffer: usize,
     /// Where it starts there, in bytes.
     pub offset: usize,
-    /// From where on in the order of nodes it has its bytes.
+    /// The first place in the planned order that needs its bytes, counted from 0, sub-graphs written out. These are not numbers
+    /// of nodes.
     pub first: usize,
-    /// Up to where. None if it keeps them from one submission to the next.
+    /// The last such place. None if it keeps its bytes from one submission to the next.
     pub last: Option<usize>,
+}
+
+/// A node that the host does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostNodeReport {
+    /// The number of the node.
+    pub node: usize,
+    /// What it is.
+    pub kind: NodeKind,
+    /// What it is called.
+    pub label: Option<String>,
 }
 
 /// How updates reach the commands of an executable.
@@ -265,9 +299,45 @@ pub struct SegmentReport {
     pub commands: usize,
     /// In how many command buffers they are: none if they are replayed.
     pub command_buffers: usize,
+    /// The numbers of their nodes, by ranges, in the order in which they are enqueued.
+    pub nodes: Vec<Range<usize>>,
+    /// What its node is and is called, where there is only one.
+    pub only: Option<String>,
+}
+
+impl SegmentReport {
+    fn new(flat: &Flat, plan: &Plan, segment: &Segment) -> Self {
+        let steps = &plan.steps[segment.steps.clone()];
+        let mut nodes: Vec<Range<usize>> = Vec::new();
+        for step in steps {
+            let node = flat.origins.of(step.node).node.index();
+            match nodes.last_mut() {
+                // The commands of a sub-graph are of one node.
+                Some(last) if last.end == node || last.end == node + 1 => last.end = node + 1,
+                _ => nodes.push(node..node + 1),
+            }
+        }
+        Self {
+            path: segment.path,
+            why: segment.why,
+            commands: steps.len(),
+            command_buffers: segment.command_buffers(plan.chunk()),
+            nodes,
+            only: if let [step] = steps { Some(flat.tables.told(step.node)) } else { None },
+        }
+    }
 }
 
 impl Report {
+    /// What was decided, in one line.
+    pub(super) fn log(&self) {
+        if log::log_enabled!(log::Level::Info) {
+            let shown = self.segments.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let rest = if self.segments.len() > SHOWN { "; ..." } else { "" };
+            log::info!("a graph of {} for {}: {shown}{rest}", count(self.nodes, "node"), self.device);
+        }
+    }
+
     pub(super) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
         let caps = device.caps();
         let ir = &flat.tables.ir;
@@ -275,9 +345,9 @@ impl Report {
         // Those of sub-graphs were told when they were finalized.
         let warnings = tables.ir.warnings.iter().map(|warning| match warning {
             Warning::WritesConst { node, index } => format!(
-                "node {}: argument {index} is declared as written, and the kernel declares it const: `read` would make \
-                 fewer edges",
-                node.0
+                "node {} ({}): argument {index} is given as written, and is const in the kernel: `read` would make fewer edges",
+                node.0,
+                tables.told(*node)
             ),
         });
         Self {
@@ -286,22 +356,18 @@ impl Report {
             edges: tables.ir.topology.edge_count(),
             sub_graphs: sub_graphs(tables),
             edges_implied_by_path: plan.edges.implied_by_path,
-            edges_implied_by_lane: plan.edges.implied_by_lane,
+            edges_implied_by_queue: plan.edges.implied_by_lane,
+            edges_kept: plan.edges.needed.len().saturating_sub(plan.edges.implied_by_lane),
             commands: plan.steps.len(),
-            segments: plan
-                .segments
-                .iter()
-                .map(|segment| SegmentReport {
-                    path: segment.path,
-                    why: segment.why,
-                    commands: segment.steps.len(),
-                    command_buffers: segment.command_buffers(plan.chunk()),
-                })
-                .collect(),
+            segments: plan.segments.iter().map(|segment| SegmentReport::new(flat, plan, segment)).collect(),
             host_nodes: plan
                 .tasks
                 .iter()
-                .map(|task| (flat.origins.of(task.node).node.index(), NodeKind::of(ir.op(task.node))))
+                .map(|task| HostNodeReport {
+                    node: flat.origins.of(task.node).node.index(),
+                    kind: NodeKind::of(ir.op(task.node)),
+                    label: flat.tables.labels.get(&task.node).map(|label| label.to_string()),
+                })
                 .collect(),
             choice: ChoiceReport::default(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
@@ -335,7 +401,7 @@ fn native_warnings(caps: &Caps, plan: &Plan) -> Vec<String> {
     }
     if known::driver(caps) == Driver::IntelCpu {
         warnings.push(
-            "Intel's CPU runtime (2026.2) never gives back about 1.9 KB for each command at each enqueue of a command \
+            "Intel's CPU runtime (seen in 2026.2) never gives back about 1.9 KB for each command at each enqueue of a command \
              buffer: replay loses nothing and is faster"
                 .to_owned(),
         );
@@ -347,6 +413,8 @@ fn native_warnings(caps: &Caps, plan: &Plan) -> Vec<String> {
     warnings
 }
 
+/// Ranges of nodes of a part that are shown.
+const RANGES: usize = 4;
 /// Parts that are shown one by one.
 const SHOWN: usize = 12;
 
@@ -357,9 +425,23 @@ fn count(number: usize, what: &str) -> String {
 
 impl fmt::Display for SegmentReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, why, commands, command_buffers } = self;
+        let Self { path, why, commands, command_buffers, nodes, only } = self;
         let by = if *command_buffers == 0 { path.to_string() } else { count(*command_buffers, "command buffer") };
-        write!(f, "{} by {by} ({why})", count(*commands, "command"))
+        write!(f, "{} by {by} ({why}): ", count(*commands, "command"))?;
+        let one = nodes.len() == 1 && nodes.iter().all(|range| range.len() == 1);
+        f.write_str(if one { "node " } else { "nodes " })?;
+        for (at, range) in nodes.iter().take(RANGES).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            match range.len() {
+                1 => write!(f, "{comma}{}", range.start)?,
+                _ => write!(f, "{comma}{} to {}", range.start, range.end - 1)?,
+            }
+        }
+        match only {
+            Some(only) => write!(f, ", {only}"),
+            None if nodes.len() > RANGES => f.write_str(", ..."),
+            None => Ok(()),
+        }
     }
 }
 
@@ -369,8 +451,8 @@ impl fmt::Display for Report {
         writeln!(f, "nodes    {}, as {}", self.nodes, count(self.commands, "command"))?;
         writeln!(
             f,
-            "edges    {}: {} implied by a path of two others, {} by the order of the queue",
-            self.edges, self.edges_implied_by_path, self.edges_implied_by_lane
+            "edges    {}: {} implied by a path of two others, {} by the order of the queue, {} by an event or the host",
+            self.edges, self.edges_implied_by_path, self.edges_implied_by_queue, self.edges_kept
         )?;
         for sub in self.sub_graphs.iter().take(SHOWN) {
             writeln!(f, "graph    node {} is a sub-graph, written out to {}", sub.node, count(sub.nodes, "node"))?;
@@ -380,7 +462,10 @@ impl fmt::Display for Report {
             writeln!(f, "         and {} more, written out to {}", rest.len(), count(nodes, "node"))?;
         }
         if !self.host_nodes.is_empty() {
-            let shown = self.host_nodes.iter().take(SHOWN).map(|(node, kind)| format!("{node} ({kind})"));
+            let shown = self.host_nodes.iter().take(SHOWN).map(|HostNodeReport { node, kind, label }| match label {
+                Some(label) => format!("{node} ({kind}, {label:?})"),
+                None => format!("{node} ({kind})"),
+            });
             let rest = if self.host_nodes.len() > SHOWN { ", ..." } else { "" };
             let shown = shown.collect::<Vec<_>>().join(", ");
             writeln!(
@@ -404,9 +489,9 @@ impl fmt::Display for Report {
                 count(buffers, "command buffer")
             )?;
         }
-        let MemoryReport { bytes, bytes_apart, arenas, allocations } = &self.memory;
+        let MemoryReport { bytes, bytes_apart, buffers, allocations } = &self.memory;
         if !allocations.is_empty() {
-            let (all, buffers) = (count(allocations.len(), "allocation"), count(arenas.len(), "buffer"));
+            let (all, buffers) = (count(allocations.len(), "allocation"), count(buffers.len(), "buffer"));
             writeln!(f, "memory   {bytes} bytes for {all} in {buffers}, without sharing {bytes_apart}")?;
         }
         for global in self.globals.iter().take(SHOWN) {

@@ -73,11 +73,11 @@ pub(super) fn enqueue(
     Ok(Ends { first: Some(begin), last: Some(last), beside })
 }
 
-/// An event that is complete when everything is that the queues hold: for who could not enqueue all. None: nobody can tell.
-pub(super) fn rest(first: &DriverQueue, others: &[DriverQueue]) -> Option<DriverEvent> {
+/// An event that is complete when everything is that the queues hold: for who could not enqueue all. An error: nobody can tell.
+pub(super) fn rest(first: &DriverQueue, others: &[DriverQueue]) -> Result<DriverEvent, DriverError> {
     let mut list = Waits::NONE;
     for queue in others {
-        list.push(enqueue::last_marker(queue).ok()?);
+        list.push(enqueue::last_marker(queue)?);
     }
-    enqueue::barrier(first, &list).or_else(|_| enqueue::barrier(first, &list)).ok()
+    enqueue::barrier(first, &list).or_else(|_| enqueue::barrier(first, &list))
 }

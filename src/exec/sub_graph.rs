@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::graph::sub_graph::SubGraph as Request;
 use crate::graph::{
     After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Node, Nodes,
-    Part, Ports, after_methods,
+    Part, Ports, after_methods, sealed,
 };
 
 impl Graph {
@@ -37,6 +37,7 @@ impl Graph {
     /// assert_eq!(*run.get(&second.read(&output)?)?, [5, 6, 7, 8]);
     /// # Ok(()) }
     /// ```
+    #[doc(alias("cudaGraphAddChildGraphNode", "ext_oneapi_graph"))]
     pub fn sub_graph(&self, executable: &Executable) -> SubGraphNode<'_> {
         SubGraphNode { graph: self, after: After::default(), executable: executable.clone() }
     }
@@ -100,7 +101,7 @@ impl Executable {
 }
 
 /// A sub-graph in a graph: stands for its node, and finds the writes and reads inside.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubGraph {
     node: Node,
     executable: Executable,
@@ -111,7 +112,7 @@ impl SubGraph {
         Self { node, executable }
     }
 
-    /// The node.
+    /// The node that it stands for.
     #[must_use]
     pub fn node(&self) -> Node {
         self.node
@@ -156,6 +157,8 @@ impl SubGraph {
         Ok(H::of_part(self.node, event.0))
     }
 }
+
+impl sealed::Nodes for SubGraph {}
 
 impl Nodes for SubGraph {
     fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {

@@ -26,6 +26,10 @@ use crate::record::{self, Event, NodeEvent};
 ///
 /// Dropping it does not stop the run; its results are then gone.
 ///
+/// Until the last handle is dropped it keeps the memory for its results, of which an executable has as many as
+/// [`Finalize::result_slots`](crate::Finalize::result_slots) says: drop submissions that nobody asks any more. A
+/// [`ResultGuard`] may outlive it. [`Submit::submit_detached`](crate::Submit::submit_detached) holds none.
+///
 /// It can be waited for ([`wait`](Self::wait), [`wait_for`](Self::wait_for)), asked ([`progress`](Self::progress)),
 /// awaited (it implements [`IntoFuture`]), and told to call back ([`on_complete`](Self::on_complete)). All of these look
 /// at the last command, behind which the queue's order has put all others: what a driver does not report there is not
@@ -45,7 +49,7 @@ enum Kind {
 pub(super) type Results = Option<Arc<[(Part, Arc<Slot>)]>>;
 
 /// Where a submission has got to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Progress {
     /// Its first command has not started: it waits for events, for its queue, or for an earlier submission.
@@ -83,8 +87,11 @@ impl Keep {
     }
 
     /// Gives the memory up without giving it back: nobody can tell when the driver is done with it.
-    pub(super) fn lose(&self) {
-        std::mem::forget(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)));
+    pub(super) fn lose(&self, error: &DriverError) {
+        let inputs = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if !inputs.is_empty() {
+            watch::lose(error, inputs);
+        }
     }
 
     /// Gives the memory back. The caller holds no lock: its owner may be a user's, with a `Drop` of its own.
@@ -152,7 +159,7 @@ impl State {
         if let Stage::Enqueued { last, .. } = &stage {
             let outcome = match last.progress()? {
                 event::Progress::Complete => Ok(()),
-                event::Progress::Failed(status) => Err(DriverError { call: event::COMMAND, status }),
+                event::Progress::Failed(status) => Err(DriverError::new(event::COMMAND, status)),
                 event::Progress::Waiting | event::Progress::Running => return Ok(stage),
             };
             self.settle(ended(outcome));
@@ -249,8 +256,10 @@ impl State {
         flush(&queue);
         let state = Arc::clone(self);
         watch::when_done(last, move |outcome| {
-            if !watch::is_over(&outcome) {
-                state.inputs.lose();
+            if let Err(error) = &outcome
+                && !watch::is_over(&outcome)
+            {
+                state.inputs.lose(error);
             }
             state.finish(ended(outcome));
         });
@@ -274,9 +283,10 @@ impl State {
     }
 }
 
-fn flush(queue: &DriverQueue) {
+/// Has the driver begin what is enqueued. Nobody can be told of a refusal but the log.
+pub(super) fn flush(queue: &DriverQueue) {
     if let Err(error) = queue.flush() {
-        log::warn!("{error}: what waits for this queue may wait long");
+        log::warn!("{error}: commands may not start until the queue is flushed by something else");
     }
 }
 
@@ -320,10 +330,14 @@ impl Submission {
     /// Blocks until the submission has ended.
     ///
     /// # Errors
-    /// [`SubmitError::Failed`] with what the driver reported; [`SubmitError::DependencyFailed`] when an event that it
-    /// waited for failed, so that it did not run; [`SubmitError::Enqueue`] when it had to wait before it could be
-    /// enqueued, and then could not be; [`SubmitError::HostTask`], [`SubmitError::NativeCommand`], [`SubmitError::ExternalEvent`];
-    /// [`SubmitError::OwnSubmission`] from a host task of its own, [`SubmitError::InsideNativeCommand`] from a native command.
+    /// How it ended: [`SubmitError::Failed`] with what the driver reported; [`SubmitError::DependencyFailed`] when an
+    /// event that it waited for failed, so that it did not run; [`SubmitError::Enqueue`] when it had to wait before it
+    /// could be enqueued, and then could not be; [`SubmitError::HostTask`], [`SubmitError::NativeCommand`],
+    /// [`SubmitError::ExternalEvent`].
+    ///
+    /// Why it could not be waited for: [`RecordError::Recorded`] of a submission to a queue that records;
+    /// [`SubmitError::OwnSubmission`] from a host task of its own; [`SubmitError::InsideNativeCommand`] from a native
+    /// command; [`SubmitError::Driver`] when the driver refuses the wait, and the commands may run still.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
         let state = self.state("waited for")?;
@@ -385,7 +399,8 @@ impl Submission {
     /// Where the submission has got to, without waiting.
     ///
     /// # Errors
-    /// [`DriverError`] when the driver refuses to tell.
+    /// [`RecordError::Recorded`] of a submission to a queue that records; [`DriverError`] when the driver refuses to
+    /// tell.
     pub fn progress(&self) -> Result<Progress> {
         Ok(match self.state("asked for its progress")?.stage()? {
             Stage::Deferred => Progress::Waiting,
@@ -410,7 +425,8 @@ impl Submission {
     /// Whether the submission has ended, well or not.
     ///
     /// # Errors
-    /// [`DriverError`] when the driver refuses to tell.
+    /// [`RecordError::Recorded`] of a submission to a queue that records; [`DriverError`] when the driver refuses to
+    /// tell.
     pub fn is_done(&self) -> Result<bool> {
         Ok(matches!(self.progress()?, Progress::Complete | Progress::Failed))
     }
@@ -420,6 +436,17 @@ impl Submission {
     /// The callback runs on a thread of clgraph's own, never on the caller's or a driver's. It should be short: other
     /// callbacks wait for it, so one that waits for another callback waits for ever. It may submit, and wait for
     /// submissions.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let executable = Graph::new(&queue)?.finalize(Finalize::new())?;
+    /// let (say, said) = std::sync::mpsc::channel();
+    /// executable.submit(&queue)?.on_complete(move |outcome| say.send(outcome.is_ok()).unwrap());
+    /// assert_eq!(said.recv(), Ok(true));
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "clSetEventCallback")]
     pub fn on_complete(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         match self.state("waited for") {
@@ -428,12 +455,16 @@ impl Submission {
         }
     }
 
-    /// What a host read read, once the submission is complete.
+    /// What a host read read, once the submission is complete: as many elements as the node reads. May be asked for
+    /// again.
     ///
-    /// The guard keeps the memory out of use for other submissions: drop it when done with it.
+    /// The guard keeps the memory out of use for other submissions
+    /// ([`Finalize::result_slots`](crate::Finalize::result_slots)), and may outlive the submission and the executable:
+    /// drop it when done with it.
     ///
     /// # Errors
-    /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; how the submission failed.
+    /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; how the submission failed; [`RecordError::Recorded`];
+    /// [`DriverError`] when the driver refuses to tell.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let node = read.node();
         let part = Part { node, index: read.part() };
@@ -450,31 +481,12 @@ impl Submission {
         Ok(ResultGuard::new(Arc::clone(slot), Completed::witnessed()))
     }
 
-    /// When the submission and its nodes ran. Asked again it gives the same.
+    /// When the submission and its nodes ran. Asked again it gives the same. An example is at [`Profile`].
     ///
     /// # Errors
     /// [`SubmitError::NotProfiled`] where the executable was finalized without [`Finalize::profiling`](crate::Finalize::profiling);
-    /// [`SubmitError::NotComplete`]; how the submission failed; [`DriverError`] when the driver does not tell.
-    ///
-    /// ```
-    /// # fn main() -> clgraph::Result<()> {
-    /// # use clgraph::{Buffer, Finalize, Graph, Queue, Trace};
-    /// # let queue = Queue::new(&clgraph::best_device()?)?;
-    /// let graph = Graph::new(&queue)?;
-    /// let buffer = Buffer::<u32>::new(&queue, 1 << 16)?;
-    /// graph.fill(&buffer, 7).label("clear").add()?;
-    /// let run = graph.finalize(Finalize::new().profiling())?.submit(&queue)?;
-    /// run.wait()?;
-    /// let profile = run.profile()?;
-    /// println!("{profile}");
-    /// assert_eq!(profile.nodes[0].label.as_deref(), Some("clear"));
-    /// let mut trace = Trace::new();
-    /// trace.add(&profile);
-    /// # let file = std::env::temp_dir().join(format!("clgraph-doc-{}.json", std::process::id()));
-    /// trace.write(&file)?; // for https://ui.perfetto.dev
-    /// # std::fs::remove_file(file).unwrap();
-    /// # Ok(()) }
-    /// ```
+    /// [`SubmitError::NotComplete`]; how the submission failed; [`RecordError::Recorded`]; [`DriverError`] when the
+    /// driver does not tell.
     #[doc(alias = "clGetEventProfilingInfo")]
     pub fn profile(&self) -> Result<Profile> {
         let state = self.state("asked for its profile")?;
@@ -541,7 +553,14 @@ impl IntoFuture for &Submission {
 }
 
 /// A future that is ready when a submission has ended, with what [`Submission::wait`] would return.
+///
+/// ```
+/// async fn run(executable: &clgraph::Executable, queue: &clgraph::Queue) -> clgraph::Result<()> {
+///     executable.submit(queue)?.await
+/// }
+/// ```
 #[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited"]
 pub struct Completion {
     submission: Submission,
     /// Whom to wake; another poll may bring another.

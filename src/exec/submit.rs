@@ -17,13 +17,34 @@ use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::cl::queue::DriverQueue;
-use crate::error::{DriverError, Error, RecordError, Result, Status, SubmitError};
+use crate::error::{DriverError, Error, Fault, RecordError, Result, SubmitError};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
 use crate::graph::{After, Graph, HostWrite, Node, Part};
 use crate::record::{self, Event, NodeEvent, Queue, QueueState};
 
 /// A submission to be made. See [`Executable::submit_to`].
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # use clgraph::{Buffer, Finalize, Graph, Queue, UserEvent};
+/// # let queue = Queue::new(&clgraph::best_device()?)?;
+/// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 4)?);
+/// let input = graph.write(&buffer, [0; 4]).add()?;
+/// let executable = graph.finalize(Finalize::new())?;
+///
+/// let ready = UserEvent::new(&queue)?;
+/// let run = executable.submit_to(&queue).after(&ready).with(&input, [1, 2, 3, 4]).submit()?;
+/// assert!(!run.is_done()?);
+/// ready.complete()?;
+/// run.wait()?;
+///
+/// for _ in 0..10 {
+///     executable.submit_to(&queue).submit_detached()?; // no event, no results
+/// }
+/// queue.finish()?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "nothing is submitted until `submit` or `submit_detached` is called"]
 pub struct Submit<'a> {
@@ -34,8 +55,9 @@ pub struct Submit<'a> {
     pub(super) events: Result<GivenEvents>,
 }
 
-/// What a submission can wait for: a [`Submission`], an [`Event`], a [`UserEvent`](crate::UserEvent), or an `opencl3` event.
-pub trait WaitFor {
+/// What a submission can wait for: a [`Submission`], an [`Event`], a [`UserEvent`](crate::UserEvent), or an `opencl3` event. It
+/// cannot be implemented elsewhere.
+pub trait WaitFor: sealed::WaitFor {
     /// What to wait for.
     ///
     /// # Errors
@@ -43,7 +65,16 @@ pub trait WaitFor {
     fn dependency(&self) -> Result<Dependency>;
 }
 
+mod sealed {
+    pub trait WaitFor {}
+    impl WaitFor for super::Submission {}
+    impl WaitFor for super::Event {}
+    impl WaitFor for crate::UserEvent {}
+    impl WaitFor for opencl3::event::Event {}
+}
+
 /// Something to wait for, as [`WaitFor`] gives it.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Dependency(Kind);
 
@@ -101,7 +132,8 @@ impl<'a> Submit<'a> {
         Self { exec, queue, waits: Vec::new(), inputs: Ok(Vec::new()), events: Ok(Vec::new()) }
     }
 
-    /// Lets the submission wait for something, besides what its queue holds already. May be called repeatedly.
+    /// Lets the submission wait for something, besides what the order of its queue says. May be called repeatedly: it waits
+    /// for all. What is wrong with an event is told by [`submit`](Self::submit).
     ///
     /// A [`Submission`] that is enqueued costs nothing to wait for. An event of other work that is not complete yet may
     /// still fail, and drivers crash, hang or run the dependents then: so clgraph waits for it on a thread of its own,
@@ -119,7 +151,8 @@ impl<'a> Submit<'a> {
         self
     }
 
-    /// Gives a host write other data, for this submission only. As many elements as the node writes.
+    /// Gives a host write other data, for this submission only: as many elements as the node writes. Given twice, the
+    /// last one counts. What is wrong with it is told by [`submit`](Self::submit).
     pub fn with<T: Element>(mut self, input: &HostWrite<T>, data: impl Into<HostData<T>>) -> Self {
         let (inner, node) = (&*self.exec.0, input.node());
         let bytes = data.into().into_bytes();
@@ -145,25 +178,32 @@ impl<'a> Submit<'a> {
     /// [`Submission::sub_graph`].
     ///
     /// # Errors
-    /// [`SubmitError::OtherQueue`], [`SubmitError::OtherContext`], [`SubmitError::EventFailed`];
-    /// [`SubmitError::NoSlot`], [`SubmitError::NotAnInput`], [`SubmitError::InputSize`]; for external events
-    /// [`SubmitError::EventMissing`], [`SubmitError::EventTwice`], [`SubmitError::NotAnEvent`], [`SubmitError::EventContext`],
-    /// [`SubmitError::ExternalEvent`], [`SubmitError::UserEventGiven`], [`SubmitError::UserEventEnded`], [`SubmitError::OwnEvent`]; [`SubmitError::InsideNativeCommand`]:
-    /// nothing was enqueued. [`SubmitError::NativeCommand`],
-    /// [`SubmitError::Enqueue`]: what was enqueued before will run, and later submissions wait for it. Those of
-    /// [`Queue::enqueue_copy_buffer`] about recording.
+    /// Nothing was enqueued:
+    /// - the queue: [`SubmitError::OtherQueue`]; while it records [`RecordError::NotRecordable`] with input or events
+    ///   of one submission, and what [`Queue::enqueue_copy_buffer`] says about recording;
+    /// - what is waited for: [`SubmitError::OtherContext`], [`SubmitError::EventFailed`];
+    /// - input and results: [`SubmitError::NotAnInput`], [`SubmitError::InputSize`], [`SubmitError::NoSlot`],
+    ///   [`SubmitError::HostMemory`]; [`MemoryError::HostHasIt`](crate::MemoryError::HostHasIt) while the host has some
+    ///   of its memory;
+    /// - external events: [`SubmitError::EventMissing`], [`SubmitError::EventTwice`], [`SubmitError::NotAnEvent`],
+    ///   [`SubmitError::EventContext`], [`SubmitError::ExternalEvent`], [`SubmitError::UserEventGiven`],
+    ///   [`SubmitError::UserEventEnded`], [`SubmitError::OwnEvent`];
+    /// - [`SubmitError::InsideNativeCommand`]; [`SubmitError::Driver`], [`DriverError`].
+    ///
+    /// Something was: [`SubmitError::Enqueue`], [`SubmitError::NativeCommand`]. What was enqueued before will run, and
+    /// later submissions wait for it.
     pub fn submit(self) -> Result<Submission> {
         let submission = self.go(true)?;
-        Ok(submission
-            .ok_or(DriverError { call: "clEnqueueMarkerWithWaitList", status: Status(opencl_sys::CL_INVALID_EVENT) })?)
+        Ok(submission.ok_or(DriverError::faulty("clEnqueueMarkerWithWaitList", Fault::NoEvent))?)
     }
 
     /// Submits, and gives nothing to wait for: the cheapest form, which needs no event of the driver,
     /// but where it is timed for the automatic path or goes over several queues.
     ///
-    /// The queue orders it, and it orders later submissions. Results are lost, and so is failure, but for that of a
-    /// submission that waited for an event, which is logged. When the executable is first submitted to another queue
-    /// afterwards, it waits for all that this queue holds then; from then on events are taken here too.
+    /// The queue orders it, and it orders later submissions; [`Queue::finish`] waits for it. Results are lost, and so
+    /// is failure, but for that of one that had to wait before it could be enqueued, for an event or the host, which is
+    /// logged. When the executable is first submitted to another queue afterwards, it waits for all that this queue
+    /// holds then; from then on events are taken here too.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -241,9 +281,10 @@ impl<'a> Submit<'a> {
                 let submission = deferred.submission(results);
                 deferred::wait_for(&deferred, blockers);
                 if !observed {
-                    submission.on_complete(|outcome| {
+                    let device = exec.device.clone();
+                    submission.on_complete(move |outcome| {
                         if let Err(error) = outcome {
-                            log::error!("a detached submission failed: {error}");
+                            log::error!("a detached submission to device `{}` failed: {error}", device.name());
                         }
                     });
                 }
@@ -289,7 +330,7 @@ pub(super) fn look(exec: &Inner, dependency: Dependency) -> Result<Standing> {
             }
             match event.progress()? {
                 Progress::Complete => Standing::Complete,
-                Progress::Failed(status) => Standing::Failed(DriverError { call: COMMAND, status }.into()),
+                Progress::Failed(status) => Standing::Failed(DriverError::new(COMMAND, status).into()),
                 _ => Standing::Pending(Blocker::Event(event)),
             }
         }

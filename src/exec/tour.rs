@@ -6,6 +6,7 @@
 //! waits for the device itself, enqueues what comes next, and goes on with the next task, so that a chain of tasks is as a loop
 //! of waiting and calling would be.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -16,13 +17,15 @@ use super::deferred::Blocker;
 use super::deferred::Waiting;
 use super::external::{self, External};
 use super::inside::Inside;
-use super::submission::State;
+use super::submission::{self, State};
 use super::user_event::Promised;
 use super::walk::{self, Ends, Hands, Stopped, Want};
 use super::{Inner, workers};
+use crate::cl::buffer::Region;
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Progress};
 use crate::cl::host::{HostBytes, Slot};
+use crate::cl::map::Lost;
 use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
@@ -30,7 +33,8 @@ use crate::graph::Node;
 use crate::graph::Part as NodePart;
 use crate::graph::host_task::{TaskFn, TaskHands};
 use crate::graph::ports::Scope;
-use crate::ir::{DataId, Ir, NodeId, Op};
+use crate::ir::{DataId, Ir, Mode, NodeId, Op};
+use crate::known;
 use crate::plan::Plan;
 
 /// In which part reads and writes are, for tasks that ask for results and give input.
@@ -180,9 +184,7 @@ impl Tour {
 
     /// What was enqueued is to run. Not under the lock: a driver may call users' code here.
     fn flush(&self) {
-        if let Err(error) = self.own.flush() {
-            log::warn!("{error}: a submission may wait long");
-        }
+        submission::flush(&self.own);
     }
 
     /// Follows what the news bring: parts that can be enqueued are, in their order. Gives the tasks that can run next, with those
@@ -370,9 +372,12 @@ impl Tour {
                 self.state.staged(None);
                 let _inside = Inside::task(&self.state);
                 let (node, begin) = (self.node(task), Instant::now());
-                let outcome = function.call(&Calling { tour: self, node: self.exec.plan.tasks[task].node });
+                let calling = Calling { tour: self, node: self.exec.plan.tasks[task].node, lost: OnceCell::new() };
+                let outcome = function.call(&calling);
+                let unmapped =
+                    calling.unmapped().map_err(|error| format!("{error}: memory that it mapped stays mapped"));
                 self.log(task, event, begin);
-                Some(outcome.map_err(|text| SubmitError::HostTask { node, text }.into()))
+                Some(outcome.and(unmapped).map_err(|text| SubmitError::HostTask { node, text }.into()))
             }
             Some(What::Wait(None)) => {
                 self.log(task, event, Instant::now());
@@ -469,13 +474,15 @@ impl Tour {
         if let Some(error) = &failure {
             external::fail(&mut hands.events, error);
         }
-        let wrong = if watch::is_over(&outcome) {
-            drop((frozen, hands));
-            SubmitError::Failed
-        } else {
-            // Nobody can tell when the driver is done with what it was given.
-            std::mem::forget((frozen, hands, Arc::clone(&self.exec)));
-            SubmitError::Driver
+        let wrong = match &outcome {
+            Err(error) if !watch::is_over(&outcome) => {
+                watch::lose(error, (frozen, hands, Arc::clone(&self.exec)));
+                SubmitError::Driver
+            }
+            _ => {
+                drop((frozen, hands));
+                SubmitError::Failed
+            }
         };
         let outcome = outcome.map_err(|error| wrong(error).into());
         self.state.finish(failure.map_or(outcome, Err));
@@ -494,6 +501,21 @@ fn wait(event: &DriverEvent) -> Result<(), DriverError> {
 struct Calling<'a> {
     tour: &'a Tour,
     node: NodeId,
+    /// What could not be unmapped, where it maps memory.
+    lost: OnceCell<Lost>,
+}
+
+impl Calling<'_> {
+    /// Whether all that it mapped is the device's again.
+    fn unmapped(&self) -> Result<(), DriverError> {
+        let Some(lost) = self.lost.get() else { return Ok(()) };
+        lost.get().map_or(Ok(()), |error| Err(*error))?;
+        if known::runs_queues_at_once(self.tour.exec.device.caps()) {
+            return Ok(());
+        }
+        // It was unmapped by this queue.
+        wait(&enqueue::last_marker(&self.tour.own)?)
+    }
 }
 
 impl TaskHands for Calling<'_> {
@@ -534,5 +556,14 @@ impl TaskHands for Calling<'_> {
         let at = inputs.inputs.partition_point(|(other, _)| *other <= id);
         inputs.inputs.insert(at, (id, data));
         Ok(())
+    }
+
+    fn mapper(&self) -> (DriverQueue, Lost) {
+        (self.tour.own.clone(), Arc::clone(self.lost.get_or_init(Lost::default)))
+    }
+
+    fn declares(&self, region: &Region, mode: Mode) -> bool {
+        let going = self.tour.lock();
+        going.waiting.as_ref().is_some_and(|waiting| waiting.frozen.values.tables.declares(self.node, region, mode))
     }
 }

@@ -13,7 +13,28 @@ use crate::error::{BuildCause, BuildError, Result};
 ///
 /// Times of different devices are not to be compared, nor those of a submission that has the host's clock with those of others:
 /// each device and clock is a process of the trace.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # use clgraph::{Buffer, Finalize, Graph, Queue, Trace};
+/// # let queue = Queue::new(&clgraph::best_device()?)?;
+/// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 1 << 16)?);
+/// graph.fill(&buffer, 7).label("clear").add()?;
+/// let executable = graph.finalize(Finalize::new().profiling())?;
+/// let mut trace = Trace::new();
+/// for _ in 0..3 {
+///     let run = executable.submit(&queue)?;
+///     run.wait()?;
+///     trace.add(&run.profile()?);
+/// }
+/// assert!(trace.to_json().contains("clear"));
+/// # let file = std::env::temp_dir().join(format!("clgraph-trace-{}.json", std::process::id()));
+/// trace.write(&file)?; // for https://ui.perfetto.dev
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "a trace is written by `write` or `to_json`"]
 pub struct Trace {
     profiles: Vec<Profile>,
 }
@@ -35,12 +56,11 @@ struct Process<'a> {
 
 impl Trace {
     /// An empty trace.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a submission.
+    /// Adds a submission. Times in the trace are microseconds from the earliest one of its device and clock.
     pub fn add(&mut self, profile: &Profile) -> &mut Self {
         self.profiles.push(profile.clone());
         self

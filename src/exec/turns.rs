@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use super::deferred::Blocker;
 use super::inside;
-use super::submission::State;
+use super::submission::{self, State};
 use crate::cl::allocation::User;
 use crate::cl::enqueue;
 use crate::cl::event::{DriverEvent, Progress};
@@ -44,16 +44,11 @@ impl Running {
         match self.event.map_or_else(|| enqueue::last_marker(&self.queue), Ok) {
             Ok(event) => {
                 if may_run(&event) {
-                    if let Err(error) = self.queue.flush() {
-                        log::warn!("{error}: memory that an executable no longer uses may be kept long");
-                    }
+                    submission::flush(&self.queue);
                     watch::keep_until(event, kept);
                 }
             }
-            Err(error) => {
-                log::error!("{error}: memory of an executable is lost, because nobody can tell when it is free");
-                std::mem::forget(kept);
-            }
+            Err(error) => watch::lose(error, kept),
         }
     }
 }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use super::arena::{OutOfTime, OwnMemory};
 use super::follow::Old;
 use super::lane::Lane;
-use super::values::{Replaced, Values, set_arg};
+use super::values::{NotMade, Replaced, Values, set_arg};
 use super::{Executable, Inner, inside};
 use crate::caps::MutableCaps;
 use crate::cl::context::InContext;
 use crate::cl::mem::Mem;
-use crate::error::{DriverError, Error, Result, UpdateError};
+use crate::error::{Error, Result, UpdateError};
 use crate::graph::edit::{Changed, Edit, Owned};
 use crate::graph::request::Target;
 use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Origins, Released, StateRef, Tables, Writer};
@@ -124,7 +124,8 @@ pub(super) struct Touched {
 
 impl Executable {
     /// Brings what nodes of the graph are now into the executable: values of parameters, ranges, and what was put in the
-    /// place of nodes. All of them, or none if there is an error.
+    /// place of nodes. All of them, or none if there is an error. A [`Parameter`](crate::Parameter) that several nodes
+    /// use reaches those that are named: name all, or take [`update_from`](Self::update_from) with the same graph.
     ///
     /// It holds for later submissions, and does not wait for earlier ones. Nodes that only order others do nothing here.
     /// Edges stay: an update that makes two nodes conflict that no edges order is an error, unless
@@ -134,7 +135,14 @@ impl Executable {
     /// and for each that comes while a submission waits for events that are not complete, which look at the whole graph once.
     ///
     /// # Errors
-    /// [`UpdateError`]: the executable is as it was before.
+    /// [`UpdateError::NotUpdatable`]; [`UpdateError::NotInExecutable`] for a node of another graph, or that was added
+    /// later; [`UpdateError::NotANode`] for an event of work that runs; [`UpdateError::Fixed`] for an allocation or a
+    /// free; [`UpdateError::Node`] for a value with which a node cannot run (local memory, an image's access);
+    /// [`UpdateError::Conflict`], [`UpdateError::GraphMemory`] for memory that the order of the executable does not
+    /// allow; [`UpdateError::Differs`] for what a node cannot become; [`UpdateError::GraphGone`] for a sub-graph whose
+    /// graph is gone; [`UpdateError::NativeCommand`], [`UpdateError::Driver`];
+    /// [`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand). The executable is as it was
+    /// before.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -154,6 +162,7 @@ impl Executable {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "clUpdateMutableCommandsKHR")]
+    #[doc(alias("cudaGraphExecKernelNodeSetParams", "cudaGraphExecMemcpyNodeSetParams"))]
     pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
         inside::check_call()?;
         let inner = &*self.0;
@@ -315,8 +324,9 @@ impl Inner {
         outcome
     }
 
-    pub(super) fn update_error(&self, node: NodeId, source: DriverError) -> Error {
-        UpdateError::Driver { node: self.node(node), source }.into()
+    pub(super) fn update_error(&self, node: NodeId, not: impl Into<NotMade>) -> Error {
+        let NotMade { argument, source } = not.into();
+        UpdateError::Driver { node: self.node(node), argument, source }.into()
     }
 }
 
@@ -424,7 +434,7 @@ impl Lane {
             if recorded && !changed.switched {
                 values.stale.add(step);
             } else if changed.switched || !changed.args.is_empty() {
-                follow(values, step, one, replaced).map_err(|source| exec.update_error(one.origin, source))?;
+                follow(values, step, one, replaced).map_err(|not| exec.update_error(one.origin, not))?;
             }
         }
         native.sort_unstable_by_key(|(step, _)| *step);
@@ -446,8 +456,9 @@ impl Lane {
                 std::mem::swap(object, before);
             }
         }
-        for step in touched.iter().filter_map(|one| updatable.step_of[one.node.index()]) {
-            let step = step as usize;
+        let mut slower = None;
+        for one in touched {
+            let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
             values.stale.add(step);
             if updatable.is_native(step) {
                 continue;
@@ -455,8 +466,12 @@ impl Lane {
             // Twice, because a refusal may be a moment without memory.
             let mut again = || values.freshen(&exec.plan, step..step + 1, old);
             if let Err(error) = again().or_else(|_| again()) {
-                log::warn!("{error}: each submission makes a kernel object for step {step}, because an update failed");
+                slower = slower.or(Some((error, one.origin)));
             }
+        }
+        if let Some((error, node)) = slower {
+            let node = exec.node(node);
+            log::debug!("{error}: {node}, and perhaps more, is slower to submit from now on, because an update failed");
         }
     }
 }
@@ -512,18 +527,15 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
         None => Ok(()),
         Some((first, second)) => {
             let node = |node| exec.node(exec.origins.of(node).node);
-            Err(UpdateError::Conflict { first: node(first), second: node(second) }.into())
+            let (first_use, second_use) = tables.told_uses(first, second);
+            let (first, second) = (node(first), node(second));
+            Err(UpdateError::Conflict { first, first_use, second, second_use }.into())
         }
     }
 }
 
 /// Makes the kernel object of a step have the arguments of the tables.
-fn follow(
-    values: &mut Values,
-    step: usize,
-    touched: &Touched,
-    replaced: &mut Vec<Replaced>,
-) -> Result<(), DriverError> {
+fn follow(values: &mut Values, step: usize, touched: &Touched, replaced: &mut Vec<Replaced>) -> Result<(), NotMade> {
     let (node, changed) = (touched.node, &touched.changed);
     let tables = &*values.tables;
     let Op::Kernel { kernel, args, .. } = *tables.ir.op(node) else { return Ok(()) };
@@ -537,5 +549,8 @@ fn follow(
         return Ok(());
     };
     // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-    changed.args.of(given.len()).try_for_each(|index| object.set(index, set_arg(tables, &given[index])))
+    changed.args.of(given.len()).try_for_each(|index| {
+        let set = object.set(index, set_arg(tables, &given[index]));
+        set.map_err(|source| NotMade { argument: Some(index), source })
+    })
 }

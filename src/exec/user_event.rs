@@ -17,7 +17,10 @@ use crate::record::Event;
 ///
 /// Submissions can wait for it ([`Submit::after`](crate::Submit::after)), nodes of them ([`Submit::with_event`](crate::Submit::with_event)), and
 /// the host. When it fails, so does what waits for it; but no driver hears of that: its `cl_event` becomes complete all the same, because
-/// drivers crash or hang over user events that fail. One that is dropped fails.
+/// drivers crash or hang over user events that fail. When its last clone is dropped before it has ended, it fails with
+/// [`SubmitError::UserEventDropped`]; one that a submission is to complete is kept by that.
+///
+/// It has no callback and is no future: submit an empty graph behind it for that.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -33,6 +36,7 @@ use crate::record::Event;
 /// ```
 #[derive(Clone)]
 #[doc(alias = "clCreateUserEvent")]
+#[must_use = "a user event that is dropped fails what waits for it"]
 pub struct UserEvent(Arc<Inner>);
 
 struct Inner {
@@ -75,6 +79,18 @@ impl UserEvent {
     ///
     /// # Errors
     /// As [`complete`](Self::complete).
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Finalize, Graph, Queue, UserEvent};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let executable = Graph::new(&queue)?.finalize(Finalize::new())?;
+    /// let ready = UserEvent::new(&queue)?;
+    /// let run = executable.submit_to(&queue).after(&ready).submit()?;
+    /// ready.fail("no input")?;
+    /// assert!(run.wait().unwrap_err().to_string().contains("no input"));
+    /// # Ok(()) }
+    /// ```
     pub fn fail(&self, error: impl fmt::Display) -> Result<()> {
         self.end(Err(SubmitError::UserEvent { text: error.to_string() }.into()))
     }
@@ -97,7 +113,8 @@ impl UserEvent {
     ///
     /// # Errors
     /// How it failed: [`SubmitError::UserEvent`]; the error of the submission that was to complete it;
-    /// [`SubmitError::UserEventDropped`].
+    /// [`SubmitError::UserEventDropped`]. [`SubmitError::InsideNativeCommand`] from a native command. A host task must
+    /// not wait for one that its own submission is to complete: both would wait for ever.
     pub fn wait(&self) -> Result<()> {
         self.submission().wait()
     }

@@ -9,7 +9,7 @@ use crate::cl::host::HostBytes;
 use crate::cl::image_commands::PixelsAt;
 use crate::cl::kernel_object::{KernelObject, KernelObjectError, SetArg};
 use crate::cl::mem::Mem;
-use crate::error::{DriverError, Error, Status};
+use crate::error::{DriverError, Error, Fault};
 use crate::graph::Tables;
 use crate::ir::{Arg, DataId, KernelId, Op, Pixels, Place, Span, ViewId};
 use crate::plan::{Plan, Step};
@@ -64,6 +64,25 @@ pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
     }
 }
 
+/// Why a kernel object does not have its arguments.
+pub(super) struct NotMade {
+    /// The argument that was refused.
+    pub(super) argument: Option<usize>,
+    pub(super) source: DriverError,
+}
+
+impl From<DriverError> for NotMade {
+    fn from(source: DriverError) -> Self {
+        Self { argument: None, source }
+    }
+}
+
+impl From<NotMade> for DriverError {
+    fn from(not: NotMade) -> Self {
+        not.source
+    }
+}
+
 impl Values {
     /// What a step does.
     pub(super) fn op(&self, step: &Step) -> &Op {
@@ -73,7 +92,10 @@ impl Values {
     /// The kernel object of a launch, with the arguments of the tables.
     #[inline]
     pub(super) fn object(&self, step: usize, kernel: KernelId, args: Span) -> Result<Object<'_>, DriverError> {
-        self.kept(step).map_or_else(|| self.make(kernel, args).map(Object::Made), |object| Ok(Object::Kept(object)))
+        match self.kept(step) {
+            Some(object) => Ok(Object::Kept(object)),
+            None => Ok(Object::Made(self.make(kernel, args)?)),
+        }
     }
 
     /// The kernel object of a launch, if it has the arguments of the tables.
@@ -84,11 +106,13 @@ impl Values {
 
     /// Makes a kernel object with arguments of the tables.
     #[cold]
-    fn make(&self, kernel: KernelId, args: Span) -> Result<KernelObject, DriverError> {
+    fn make(&self, kernel: KernelId, args: Span) -> Result<KernelObject, NotMade> {
         let made = self.tables.kernels[kernel.index()].with_args(&self.device, set_args(&self.tables, args));
         made.map_err(|error| match error {
-            KernelObjectError::Argument { source, .. } | KernelObjectError::Create(Error::Driver(source)) => source,
-            KernelObjectError::Create(_) => DriverError::new("clCreateKernel", Status(opencl_sys::CL_OUT_OF_RESOURCES)),
+            KernelObjectError::Argument { index, source } => NotMade { argument: Some(index), source },
+            KernelObjectError::Create(Error::Driver(source)) => source.into(),
+            // Finalize has made one of this kernel, for this device.
+            KernelObjectError::Create(_) => DriverError::faulty("clCreateKernel", Fault::Defect).into(),
         })
     }
 
@@ -98,7 +122,7 @@ impl Values {
         step: usize,
         kernel: KernelId,
         args: Span,
-    ) -> Result<Option<Arc<KernelObject>>, DriverError> {
+    ) -> Result<Option<Arc<KernelObject>>, NotMade> {
         let made = Arc::new(self.make(kernel, args)?);
         self.stale.remove(step);
         Ok(self.objects.0.get_mut(step).and_then(|object| object.replace(made)))
@@ -146,7 +170,7 @@ impl Values {
 
     /// Some memory. There is one for each id that a command has.
     pub(super) fn mem(&self, view: ViewId) -> Result<&Mem, DriverError> {
-        let missing = DriverError { call: "clSetKernelArg", status: Status(opencl_sys::CL_INVALID_MEM_OBJECT) };
+        let missing = DriverError::faulty("a command without its memory", Fault::Defect);
         self.tables.mem(view).ok_or(missing)
     }
 

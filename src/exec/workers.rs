@@ -43,13 +43,13 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
         let mut pool = lock();
         pool.threads -= 1;
         if pool.threads > 0 {
-            log::warn!("{error}: a host task waits for another one's thread");
+            log::debug!("{error}: no new thread for a host task, so it waits for one that is busy");
             CAME.notify_one();
             return;
         }
         let jobs = std::mem::take(&mut pool.jobs);
         drop(pool);
-        log::error!("{error}: no thread for host tasks, so they run where callbacks do");
+        log::warn!("{error}: no thread for host tasks, so callbacks wait for them");
         jobs.into_iter().for_each(watch::call);
     }
 }
@@ -61,7 +61,7 @@ fn work() {
             drop(pool);
             // Host tasks catch their panics themselves.
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                log::error!("a thread for host tasks panicked");
+                log::error!("a host task's thread panicked: please report it");
             }
             pool = lock();
             continue;

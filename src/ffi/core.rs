@@ -42,6 +42,8 @@ macro_rules! core_table {
         pub(crate) struct Core {
             $( $(#[$doc])* pub(crate) $name: unsafe extern "system" fn($($arg: $ty),*) -> $ret, )*
             $( $(#[$odoc])* pub(crate) $oname: Option<unsafe extern "system" fn($($oarg: $oty),*) -> $oret>, )*
+            /// Where it was found.
+            pub(crate) path: String,
             /// Keeps the functions above mapped; the table lives as long as the process.
             _library: Library,
         }
@@ -54,12 +56,14 @@ macro_rules! core_table {
                         $name: unsafe { library.symbol(stringify!($name)) }.map_err(|_| SetupError::MissingFunction {
                             library: path.to_owned(),
                             function: stringify!($name),
+                            needs: "1.2",
                         })?,
                     )*
                     $(
                         // SAFETY: the headers' signature of this very name (the invariant of `ffi`).
                         $oname: unsafe { library.symbol(stringify!($oname)) }.ok(),
                     )*
+                    path: path.to_owned(),
                     _library: library,
                 })
             }
@@ -210,7 +214,8 @@ impl Core {
         } else {
             "libOpenCL.so.1"
         };
-        let paths = env::var("OPENCL_DYLIB_PATH").unwrap_or_else(|_| USUAL.to_owned());
+        let named = env::var_os("OPENCL_DYLIB_PATH");
+        let paths = named.as_ref().map_or(USUAL.into(), |paths| paths.to_string_lossy());
         let mut tried = Vec::new();
         for path in paths.split(';').filter(|path| !path.is_empty()) {
             match Library::open(path) {
@@ -218,6 +223,12 @@ impl Core {
                 Err(error) => tried.push(format!("{path}: {error}")),
             }
         }
-        Err(SetupError::NoLibrary { tried: tried.join("; ") })
+        let tried =
+            if tried.is_empty() { "OPENCL_DYLIB_PATH, which names no library".to_owned() } else { tried.join("; ") };
+        let instead = match named {
+            Some(_) => "correct OPENCL_DYLIB_PATH, or unset it",
+            None => "name the library in OPENCL_DYLIB_PATH",
+        };
+        Err(SetupError::NoLibrary { tried, instead })
     }
 }

@@ -13,6 +13,7 @@
 
 pub(crate) mod command_buffer;
 pub(crate) mod core;
+pub(crate) mod drivers;
 pub(crate) mod global_variable;
 pub(crate) mod image;
 pub(crate) mod mutable_dispatch;

@@ -4,22 +4,38 @@ use bytemuck::Pod;
 
 use super::launch::{Given, Launch};
 use super::parameter::{LocalMemory, Parameter};
+use super::sealed;
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::globals::GlobalSlice;
 use crate::cl::image::{Image, ImageLayers};
+use crate::cl::kernel::Number;
 use crate::cl::memory::{Memory, MemorySlice};
 use crate::cl::sampler::Sampler;
 use crate::ir::Mode;
 
-/// Memory as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], a [`Memory`], a [`MemorySlice`], an
-/// [`Image`], its [layers](Image::layers), a [`GlobalSlice`], or a [`Parameter`] that is one.
-pub trait BufferArg<T> {
+/// Memory as an argument of a kernel node: a [`Buffer`], a [`BufferSlice`], a [`Memory`], a [`MemorySlice`], a
+/// [`GraphMemory`](crate::GraphMemory), a [`GlobalSlice`], an [`Image`] or its [layers](Image::layers), or a
+/// [`Parameter`] of a buffer, of memory, or of an image.
+///
+/// It cannot be implemented elsewhere.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no memory that a kernel can take",
+    note = "a buffer is given by `read`, `write` or `read_write`, by reference; a value is given by `arg`"
+)]
+pub trait BufferArg<T>: sealed::BufferArg<T> {
     #[doc(hidden)]
     fn give_buffer(&self, to: &mut LaunchRef<'_>);
 }
 
-/// A value as an argument of a kernel node: plain data, a [`Sampler`], or a [`Parameter`] of a value, of bytes, or of local memory.
-pub trait ValueArg {
+/// A value as an argument of a kernel node: plain data, or a reference to a [`Sampler`] or to a [`Parameter`] of a
+/// value, of bytes, or of local memory.
+///
+/// It cannot be implemented elsewhere.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no value that a kernel can take",
+    note = "a buffer is given by `read`, `write` or `read_write`; values are plain data (`bytemuck::Pod`)"
+)]
+pub trait ValueArg: sealed::ValueArg {
     #[doc(hidden)]
     fn give_value(&self, to: &mut LaunchRef<'_>);
 }
@@ -118,9 +134,10 @@ impl<T> BufferArg<T> for Parameter<Buffer<T>> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> ValueArg for T {
     fn give_value(&self, to: &mut LaunchRef<'_>) {
-        to.launch.value(bytemuck::bytes_of(self));
+        to.launch.number(bytemuck::bytes_of(self), Number::of::<T>());
     }
 }
 
@@ -131,6 +148,12 @@ impl<T: Pod> ValueArg for &Parameter<T> {
 }
 
 impl ValueArg for &Parameter<[u8]> {
+    fn give_value(&self, to: &mut LaunchRef<'_>) {
+        to.launch.parameter(self.cell());
+    }
+}
+
+impl ValueArg for &Parameter<Sampler> {
     fn give_value(&self, to: &mut LaunchRef<'_>) {
         to.launch.parameter(self.cell());
     }

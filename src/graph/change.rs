@@ -6,15 +6,16 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use smallvec::SmallVec;
 
-use super::edit::{Edit, Owned};
-use super::fits::{ArgUse, check_shared_images};
+use super::edit::{self, Edit, Owned};
+use super::fits::{ArgUse, Place, check_shared_images};
 use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
 use super::tables::{Binding, Index, Released, Tables, Writer};
 use super::transfer::forbid;
-use super::{After, Graph, Node, NodeKind, State};
+use super::{After, Graph, Node, State};
 use crate::cl::buffer::Region;
+use crate::cl::context::InContext;
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span, ViewKind};
@@ -33,20 +34,43 @@ impl Graph {
     /// [`KernelNode::range_up_to`](crate::KernelNode::range_up_to) gave: without one, put another launch in the place of the
     /// node ([`KernelNode::replace`](crate::KernelNode::replace)).
     ///
-    /// A range with a zero in it is valid and runs nothing.
+    /// A range with a zero in it is valid and runs nothing. Give [`NdRange::work_group`] each time: it does not stay
+    /// from before, and without it some drivers, such as PoCL, compile the kernel again for each new range.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, NdRange, Program, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let source = "kernel void twice(global int *a) { a[get_global_id(0)] *= 2; }";
+    /// let twice = Program::from_source(&queue, source)?.kernel("twice")?;
+    /// let numbers = Buffer::from_slice(&queue, &[1_i32, 2, 3, 4])?;
+    /// let graph = Graph::new(&queue)?;
+    /// // SAFETY: a work-item touches its own element, and ids stay below their number.
+    /// let node = unsafe { graph.kernel(&twice).read_write(&numbers).range(4).work_group(2).range_up_to(4).add()? };
+    /// let result = graph.read(&numbers).add()?;
+    /// let executable = graph.finalize(Finalize::new().updatable())?;
+    ///
+    /// graph.set_nd_range(node, NdRange::new(2).work_group(2))?;
+    /// assert!(graph.set_nd_range(node, 5).is_err()); // the promise does not cover it
+    /// executable.update(&node)?;
+    /// let run = executable.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [2, 4, 3, 4]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`BuildCause::OtherKind`] for a node that is no kernel; [`BuildCause::RangeBound`]; [`BuildCause::Dimensions`],
     /// [`BuildCause::WorkGroup`]; [`BuildCause::OtherGraph`]. Nothing changed.
-    pub fn set_nd_range(&self, node: Node, range: impl Into<NdRange>) -> Result<()> {
-        let range = range.into();
+    pub fn set_nd_range(&self, node: impl Into<Node>, range: impl Into<NdRange>) -> Result<()> {
+        let (node, range) = (node.into(), range.into());
         let fail = |cause| BuildError::new(format!("range of {node}"), cause);
         let mut state = self.lock();
         let id = self.resolve(&state, node).map_err(fail)?;
         let op = state.ir.op(id);
         let Op::Kernel { kernel, grid, bound, .. } = op else {
             let why = "only kernels have a range";
-            return Err(fail(other_kind(node, op, "a range", why)).into());
+            return Err(fail(other_kind(node, op, "another range", why)).into());
         };
         let facts = state.kernels[kernel.index()].facts(self.device());
         let NdRange { range, offset, work_group } = &range;
@@ -54,14 +78,22 @@ impl Graph {
         check_range(range, offset, work_group, facts, self.device().caps()).map_err(fail)?;
         let grid2 = Sizes::of(range, offset, work_group, facts).grid();
         if grid2.dims != grid.dims {
-            return Err(fail(BuildCause::Dimensions { what: "new range", given: grid2.dims, range: grid.dims }).into());
+            return Err(fail(BuildCause::Dimensions {
+                what: "new range",
+                given: grid2.dims,
+                of: "the node's range",
+                range: grid.dims,
+            })
+            .into());
         }
         if grid2 == *grid {
             return Ok(());
         }
         let dims = grid.dims as usize;
         let Some(bound) = bound else {
-            let bound = "that of its adding: add it with `range_up_to`, or use `replace`".to_owned();
+            let bound = "which is the range that it was added with: add it with `range_up_to`, or put another launch in its place \
+                         by `replace`"
+                .to_owned();
             let (range, offset) = (grid2.global[..dims].to_vec(), grid2.offset[..dims].to_vec());
             return Err(fail(BuildCause::RangeBound { range, offset, bound }).into());
         };
@@ -87,7 +119,7 @@ impl Graph {
         let (mut tables, mut index) = (Tables::default(), Index::default());
         let mut accesses = Vec::new();
         let op = request.lower(checked, &mut Writer { tables: &mut tables, index: &mut index }, &mut accesses);
-        let full = || BuildCause::Full { limit: crate::ir::Ir::MOST as u64, what: "nodes" };
+        let full = || BuildCause::Full { limit: crate::ir::Ir::MOST as u64 };
         let op = op.ok_or_else(full).map_err(fail)?;
         tables.ir.push_node(op, accesses.into_iter(), &mut Vec::new()).ok_or_else(full).map_err(fail)?;
         let (outcome, dropped) = state.assign(id, &tables, NodeId(0));
@@ -104,7 +136,7 @@ impl Graph {
 }
 
 pub(super) fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) -> BuildCause {
-    BuildCause::OtherKind { node, is: NodeKind::of(op).to_string(), given: given.to_owned(), why }
+    BuildCause::OtherKind { node, is: edit::name(op), given: given.to_owned(), why }
 }
 
 /// Places of parameters that do not hold plain values, and what they are now: mostly few.
@@ -221,7 +253,7 @@ impl State {
         check_shared_images(&uses.collect::<Vec<_>>())
     }
 
-    /// Buffers and local memory.
+    /// Buffers, local memory and samplers.
     fn refresh_late(
         &mut self,
         target: &Target<'_>,
@@ -242,17 +274,22 @@ impl State {
         for (at, now) in &late {
             let index = index_of(self, *at);
             if let Some(region) = &now.region {
-                target.check_context(region, format_args!("the parameter of argument {index}"))?;
+                let what = &Place("the parameter of argument", index);
+                target.check_context(region, what)?;
                 let mode = modes.get(slot_of(self, index)).copied();
                 if mode.is_some_and(Mode::writes) {
-                    forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
+                    forbid(region, what, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "writing by kernels")?;
                 }
                 if mode.is_some_and(|mode| mode != Mode::Write) {
-                    forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
+                    forbid(region, what, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "reading by kernels")?;
                 }
             }
-            if let Value::Local(size) = now.value {
-                locals.push((index, size));
+            match &now.value {
+                Value::Local(size) => locals.push((index, *size)),
+                Value::Sampler(sampler) if sampler.context() != target.context => {
+                    return Err(BuildCause::OtherContext { what: format!("the parameter of argument {index}") });
+                }
+                _ => {}
             }
         }
         self.check_late_images(args, &modes, |index| {
@@ -291,8 +328,15 @@ impl State {
                     to.tables.set_use(args, slot, region.offset..region.offset + region.size);
                 }
             }
-            if let (Value::Local(size), Arg::Local(place)) = (&now.value, &mut to.tables.ir.args_mut(args)[index]) {
-                *place = *size;
+            match &now.value {
+                Value::Local(size) => to.tables.ir.args_mut(args)[index] = Arg::Local(*size),
+                Value::Sampler(sampler) => {
+                    // It has no number only where there are four billion others.
+                    if let Some(id) = to.sampler(sampler) {
+                        to.tables.ir.args_mut(args)[index] = Arg::Sampler(id);
+                    }
+                }
+                _ => {}
             }
             to.tables.bindings[at].time = now.time;
         }

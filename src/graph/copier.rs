@@ -31,7 +31,7 @@ pub(super) fn launch(target: &Target<'_>, src: &Side, dst: &Side, size: [usize; 
         |element: &usize| [of(src), of(dst)].iter().flatten().chain([&size[0]]).all(|bytes| bytes % element == 0);
     let element = [16, 4].into_iter().find(fits).unwrap_or(1);
     let kernel = copier::kernel(target.context).map_err(|error| match error {
-        Error::Program(error) => BuildCause::Copier(error),
+        Error::Program(error) => BuildCause::CopyKernel(error),
         Error::Driver(error) => BuildCause::Driver(error),
         error => BuildCause::NotSupported { what: "this copy".to_owned(), why: error.to_string() },
     })?;

@@ -15,7 +15,8 @@ use crate::error::{BuildCause, BuildError, Error, Result};
 use crate::ir::{Access, Arg, Hint, Mode, NodeId, Op, Pixels, Place, ViewId};
 
 /// How much a drawing tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Detail {
     /// Topology, kinds, numbers and kernel names.
     #[default]
@@ -62,6 +63,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`BuildCause::File`] for another extension, or when the file cannot be written; those of [`to_svg`](Self::to_svg).
+    #[doc(alias = "cudaGraphDebugDotPrint")]
     pub fn print_graph(&self, path: impl AsRef<Path>, detail: Detail) -> Result<()> {
         let path = path.as_ref();
         let text = match path.extension().and_then(|extension| extension.to_str()) {

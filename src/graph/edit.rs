@@ -236,15 +236,20 @@ impl Edit {
             (Op::Alloc(mine), Op::Alloc(theirs)) | (Op::Free(mine), Op::Free(theirs)) if mine == theirs => {
                 let decl = |ir: &Ir, alloc: AllocId| ir.allocs.get(alloc.index()).map(|decl| (decl.size, decl.zero));
                 let (Some((old, was_zero)), Some((new, zero))) = (decl(&to.ir, *mine), decl(&from.ir, *theirs)) else {
-                    return Err("its allocation is in one of them only".to_owned());
+                    return Err("its allocation is unknown on one side".to_owned());
                 };
                 if old != new {
-                    return Err(format!("its allocation has {old} bytes in one and {new} in the other"));
+                    return Err(format!(
+                        "its allocation has {old} bytes, and {new} were given: an allocation keeps its size"
+                    ));
                 }
                 if was_zero != zero {
-                    return Err(
-                        "its allocation is zero when it is finalized in one, and undefined in the other".to_owned()
-                    );
+                    let told = |zero| if zero { "filled with zeros" } else { "undefined" };
+                    return Err(format!(
+                        "its allocation is {} when it is finalized, and one that is {} was given: that cannot change",
+                        told(was_zero),
+                        told(zero)
+                    ));
                 }
                 return Ok(changed);
             }
@@ -269,9 +274,11 @@ impl Edit {
                     let name = |tables: &Tables, kernel: usize| tables.ir.kernels[kernel].name.to_string();
                     let (old, new) = (name(to, kernel.index()), name(from, kernel2.index()));
                     return Err(if old == new {
-                        format!("its kernel `{old}` is of another program")
+                        format!(
+                            "its kernel `{old}` is of another program than the one given: use a kernel of the same program"
+                        )
                     } else {
-                        format!("its kernel is `{old}` in one and `{new}` in the other")
+                        format!("its kernel is `{old}`, and `{new}` was given: a node keeps its kernel")
                     });
                 }
                 let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
@@ -317,7 +324,7 @@ impl Edit {
                 let (pattern, new) = (*pattern, from.ir.bytes(*pattern2));
                 if pattern.len() != new.len() {
                     return Err(format!(
-                        "its pattern has {} bytes in one and {} in the other",
+                        "its pattern has {} bytes, and {} were given: a fill keeps the size of its pattern",
                         pattern.len(),
                         new.len()
                     ));
@@ -372,7 +379,8 @@ impl Edit {
             }
             (Op::Native { command, form }, Op::Native { command: command2, form: form2 }) => {
                 if form != form2 {
-                    return Err("it is enqueued in one, and recorded in the other: forms cannot change".to_owned());
+                    return Err("a native command with other forms was given (enqueued, recorded): it keeps its forms"
+                        .to_owned());
                 }
                 let (command, new) = (*command, &from.natives[command2.index()]);
                 if !to.natives[command.index()].is(new) {
@@ -389,7 +397,7 @@ impl Edit {
                 }
             }
             (old, new) => {
-                return Err(format!("it is {} in one and {} in the other", name(old), name(new)));
+                return Err(format!("it is {}, and {} was given", name(old), name(new)));
             }
         }
         self.accesses(to, node, from, source, &mut changed)?;
@@ -405,7 +413,11 @@ impl Edit {
         changed: &mut Changed,
     ) -> Result<(), Mismatch> {
         if args.len() != args2.len() {
-            return Err("it reaches another number of allocations indirectly, or of device globals".to_owned());
+            return Err(format!(
+                "its arguments, device globals and allocations that it reaches indirectly are {} together, and {} were given",
+                args.len(),
+                args2.len()
+            ));
         }
         for index in 0..args.len() {
             let (old, new) = (to.ir.args(args)[index], from.ir.args(args2)[index]);
@@ -413,7 +425,9 @@ impl Edit {
                 (Arg::Value(span), Arg::Value(span2)) => {
                     if span.len() != span2.len() {
                         let (old, new) = (span.len(), span2.len());
-                        return Err(format!("argument {index} has {old} bytes in one and {new} in the other"));
+                        return Err(format!(
+                            "argument {index} has {old} bytes, and {new} were given: a value keeps its size"
+                        ));
                     }
                     let differs = to.ir.bytes(span) != from.ir.bytes(span2);
                     if differs {
@@ -460,7 +474,7 @@ impl Edit {
                     }
                     differs
                 }
-                _ => return Err(format!("argument {index} is of another kind")),
+                (old, new) => return Err(format!("argument {index} is {}, and {} was given", kind(old), kind(new))),
             };
             if differs {
                 changed.args.add(index);
@@ -479,7 +493,10 @@ impl Edit {
     ) -> Result<(), Mismatch> {
         let count = to.ir.accesses(node).len();
         if count != from.ir.accesses(source).len() {
-            return Err("it uses another number of buffers".to_owned());
+            return Err(format!(
+                "it uses memory {count} times, and what was given {} times: that cannot change",
+                from.ir.accesses(source).len()
+            ));
         }
         for slot in 0..count {
             let (old, new) = (&to.ir.accesses(node)[slot], &from.ir.accesses(source)[slot]);
@@ -515,8 +532,21 @@ fn other_launch(
     }
 }
 
+/// What an argument is, for error texts.
+fn kind(arg: Arg) -> &'static str {
+    match arg {
+        Arg::Value(_) => "a value",
+        Arg::Buffer(_) => "a buffer or an image",
+        Arg::Null => "a null buffer",
+        Arg::Sampler(_) => "a sampler",
+        Arg::Local(_) => "local memory",
+        Arg::Global(_) => "a device global",
+        Arg::Indirect(_) => "memory that is reached indirectly",
+    }
+}
+
 /// What a node is, for error texts.
-fn name(op: &Op) -> String {
+pub(super) fn name(op: &Op) -> String {
     if let Op::CopyImage(copy) = op {
         let side = |side: &Pixels| if matches!(side, Pixels::Image(..)) { "an image" } else { "a buffer" };
         return format!("a copy of pixels from {} to {}", side(&copy.src), side(&copy.dst));
@@ -542,5 +572,5 @@ fn same_size(old: usize, new: usize) -> Result<(), Mismatch> {
     if old == new {
         return Ok(());
     }
-    Err(format!("it transfers {old} bytes in one and {new} in the other, and results and inputs keep their size"))
+    Err(format!("it transfers {old} bytes, and {new} were given: results and inputs keep their size"))
 }

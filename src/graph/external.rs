@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::request::{Request, Target};
 use super::tables::Writer;
-use super::{After, Graph, Node, Nodes, Part, after_methods};
+use super::{After, Graph, Node, Nodes, Part, after_methods, sealed};
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, ExternalId, Op};
 
@@ -78,8 +78,8 @@ impl<H: EventHandle> EventNode<'_, H> {
     }
 }
 
-/// What stands for a node with an external event: [`EventWait`] or [`EventSignal`].
-pub trait EventHandle: Copy {
+/// What stands for a node with an external event: [`EventWait`] or [`EventSignal`]. It cannot be implemented elsewhere.
+pub trait EventHandle: Copy + sealed::EventHandle {
     #[doc(hidden)]
     const SIGNALS: bool;
     #[doc(hidden)]
@@ -94,7 +94,7 @@ macro_rules! handles {
             pub struct $name(Part);
 
             impl $name {
-                /// The node.
+                /// The node that it stands for.
                 #[must_use]
                 pub fn node(&self) -> Node {
                     self.0.node

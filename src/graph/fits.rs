@@ -1,5 +1,7 @@
 //! Whether arguments fit a kernel's parameters: before a driver hears of them, as some crash over what does not fit.
 
+use std::fmt;
+
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::launch::Given;
@@ -9,7 +11,7 @@ use crate::caps::Caps;
 use crate::cl::buffer::Region;
 use crate::cl::context::InContext;
 use crate::cl::image::{ImageAccess, formats, limits, names};
-use crate::cl::kernel::{ImageUse, Kernel, Param, Space, is_image};
+use crate::cl::kernel::{ImageUse, Kernel, Number, Param, Space, is_image};
 use crate::error::BuildCause;
 use crate::images::{ImageInfo, ImageKind, ImageShape};
 use crate::ir::Mode;
@@ -25,6 +27,15 @@ pub(super) struct Among {
     pub(super) loose: bool,
     /// Memory with addresses.
     pub(super) addresses: bool,
+}
+
+/// Which argument, for error texts: what to call it, and its number. Made into text only where there is an error.
+pub(super) struct Place(pub(super) &'static str, pub(super) usize);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, self.1)
+    }
 }
 
 /// Whether arguments fit the parameters of a kernel, as far as the program tells.
@@ -48,13 +59,14 @@ pub(super) fn check_args(
         }
         match arg {
             Given::Buffer(region, mode) => {
-                target.check_context(region, format_args!("argument {index}"))?;
+                let what = &Place("argument", index);
+                target.check_context(region, what)?;
                 // A kernel that reads what it must not, or writes it, is undefined (OpenCL 3.0, clCreateBuffer).
                 if mode.writes() {
-                    forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's write")?;
+                    forbid(region, what, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "writing by kernels")?;
                 }
                 if *mode != Mode::Write {
-                    forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's read")?;
+                    forbid(region, what, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "reading by kernels")?;
                 }
                 // Where the program does not tell its qualifiers, an argument may say both and mean one of them.
                 let both = params.is_some_and(|all| all[index].access == Some(ImageUse::ReadWrite));
@@ -63,13 +75,14 @@ pub(super) fn check_args(
                     (among.images, among.loose) = (true, among.loose || info.of_buffer);
                     check_on_device(target, info.shape)?;
                     if both {
-                        forbid(region, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", "a kernel's `read_write`")?;
-                        forbid(region, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", "a kernel's `read_write`")?;
+                        let access = "reading and writing by one kernel";
+                        forbid(region, what, CL_MEM_READ_ONLY, "CL_MEM_READ_ONLY", access)?;
+                        forbid(region, what, CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY", access)?;
                         check_read_write(target, index, info, caps)?;
                     }
                 }
             }
-            Given::Value(range) => {
+            Given::Value(range, _) => {
                 // The limit is that of all arguments together; values lie one behind the other.
                 if range.is_empty() || range.end > caps.max_parameter_size {
                     let (given, before, limit) = (range.len(), range.start, caps.max_parameter_size);
@@ -100,7 +113,7 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
         Space::Local => matches!(arg, Given::Local(_)),
         // Behind a name of the program's own is a type that nobody tells, of samplers too.
         Space::Value => {
-            matches!(arg, Given::Value(_)) || (matches!(arg, Given::Sampler(_)) && param.value_size.is_none())
+            matches!(arg, Given::Value(..)) || (matches!(arg, Given::Sampler(_)) && param.value_size.is_none())
         }
         Space::Image => return check_image(index, arg, param, caps),
         Space::Sampler => matches!(arg, Given::Sampler(_)),
@@ -119,13 +132,42 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
         };
         return Err(BuildCause::ArgumentKind { index, name: name(), expected, given: arg.what() });
     }
-    if let (Given::Value(range), Some(expected)) = (arg, param.value_size)
+    if let Given::Value(_, number) = arg {
+        check_number(index, *number, param)?;
+    }
+    if let (Given::Value(range, _), Some(expected)) = (arg, param.value_size)
         && range.len() != expected
     {
         let type_name = format!("`{}`", param.type_name);
         return Err(BuildCause::ArgumentSize { index, name: name(), type_name, expected, given: range.len() });
     }
     Ok(())
+}
+
+/// Whether a number is of the kind that a parameter has: a driver takes any bytes.
+#[inline(always)]
+pub(super) fn check_number(index: usize, number: Number, param: &Param) -> Result<(), BuildCause> {
+    if number.class().clashes(param.class) { Err(other_number(index, number, param)) } else { Ok(()) }
+}
+
+#[cold]
+fn other_number(index: usize, number: Number, param: &Param) -> BuildCause {
+    let expected = match &*param.type_name {
+        "float" => "an `f32`",
+        "double" => "an `f64`",
+        "char" => "an `i8`",
+        "short" => "an `i16`",
+        "int" => "an `i32`",
+        "long" => "an `i64`",
+        "uchar" | "unsigned char" => "a `u8`",
+        "ushort" | "unsigned short" => "a `u16`",
+        "uint" | "unsigned int" => "a `u32`",
+        _ => "a `u64`",
+    };
+    let rust = number.name();
+    let given = format!("{} `{rust}`", if rust.starts_with('u') { "a" } else { "an" });
+    let (name, type_name) = (format!(" `{}`", param.name), param.type_name.clone());
+    BuildCause::ArgumentType { index, name, type_name, given, expected }
 }
 
 /// Whether the device can have such an image: those of a context may differ.

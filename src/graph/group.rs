@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::change::other_kind;
+use super::edit;
 use super::kernel::KernelNode;
 use super::launch::Launch;
 use super::request::{Request, Target};
@@ -20,7 +20,8 @@ use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKin
 ///
 /// The first is active at first. Choosing another ([`set_active_index`](Self::set_active_index)) changes all nodes of the
 /// group at once, and executables when they are updated. All have the same memory accesses, so edges need not change.
-/// [`Parameter`](crate::Parameter)s may be used in them; [`Graph::set_nd_range`] changes the range of the active one.
+/// [`Parameter`](crate::Parameter)s may be used in them; [`Graph::set_nd_range`] of one node changes the range of the
+/// active one, in all nodes of the group. Launches may differ in kernel, in values, and in the number of dimensions.
 ///
 /// It belongs to its graph, and does not keep it alive. Cheap to clone: clones are the same group.
 ///
@@ -53,6 +54,7 @@ use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKin
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "dynamic_command_group")]
+#[must_use = "a group does nothing until a node of it is added: see `Graph::group`"]
 pub struct CommandGroup {
     graph: GraphRef,
     which: Which,
@@ -115,8 +117,8 @@ impl Graph {
     /// `after` says must be nothing, because it is the node that waits.
     ///
     /// # Errors
-    /// Those of [`KernelNode::add`] for each launch; [`BuildCause::Group`] for an empty list, and for launches whose memory
-    /// accesses differ.
+    /// Those of [`KernelNode::add`] for each launch, which the error names by its number from 0; [`BuildCause::Group`]
+    /// for an empty list, for a launch with `after` or `label`, and for launches whose memory accesses differ.
     ///
     /// # Safety
     /// As [`KernelNode::add`], for every one of them.
@@ -219,7 +221,8 @@ impl GroupNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::Group`] for a group of another graph, and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// [`BuildCause::Group`] for a group of another graph; what is wrong with the values that its parameters have by
+    /// now; and those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(Member(self.group), &self.after)?)
     }
@@ -280,7 +283,7 @@ impl CommandGroup {
     /// Makes another launch, or host task, the active one, in all nodes of the group. The active one again is fine.
     ///
     /// # Errors
-    /// [`BuildCause::Group`] for an index that is out of range: nothing changed.
+    /// [`BuildCause::Group`] for an index that is out of range, or when the graph is gone: nothing changed.
     pub fn set_active_index(&self, index: usize) -> Result<()> {
         let graph = self.graph()?;
         let mut state = graph.lock();
@@ -397,8 +400,9 @@ impl State {
         if !self.group_of.contains_key(&node.id()) && !self.is_in_task_group(node.id()) {
             return Ok(());
         }
+        let is = format!("{} of a command group", edit::name(self.ir.op(node.id())));
         let why = "choose what is active in its command group by `CommandGroup::set_active_index`";
-        Err(other_kind(node, self.ir.op(node.id()), "another launch", why))
+        Err(BuildCause::OtherKind { node, is, given: "another command".to_owned(), why })
     }
 }
 

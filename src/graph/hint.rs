@@ -66,7 +66,7 @@ impl HintNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::OtherContext`], and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// Those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.given, &self.after)?)
     }
@@ -74,7 +74,7 @@ impl HintNode<'_> {
     /// Puts the hint in the place of a hint. Edges stay, and executables follow when they are updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.given, &self.after)
     }

@@ -8,15 +8,18 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::map::Map;
 use super::ports::{Scope, Written};
 use super::request::{Request, Target};
 use super::tables::Writer;
-use super::{After, Graph, GraphId, HostRead, HostWrite, Node, Part, after_methods};
+use super::{After, Graph, GraphId, HostRead, HostWrite, Node, Part, after_methods, sealed};
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::host::{Completed, Element, HostBytes, HostData, Slot};
 use crate::cl::image::Image;
+use crate::cl::map::Lost;
+use crate::cl::queue::DriverQueue;
 use crate::error::{BuildCause, Result};
-use crate::ir::{Access, Mode, Op, TaskId};
+use crate::ir::{Access, Mode, NodeId, Op, TaskId};
 
 impl Graph {
     /// Starts a host task: a function that runs on the host when what it waits for is complete, and for which later nodes wait.
@@ -27,7 +30,8 @@ impl Graph {
     ///
     /// It gets results and gives input of its own submission: see [`HostTask`]. An error that it returns, or a panic, fails the
     /// submission with its text; what waits for it does not run, everything else does, and the executable can be submitted
-    /// again.
+    /// again. A closure with `?` in it that ends with `Ok(())` has to name its result, as below: the compiler cannot
+    /// tell which error it is (E0282).
     ///
     /// The executable keeps the function. One that has a handle of that executable would keep it for ever: give it a weak one,
     /// `Arc::downgrade` of an `Arc<OnceLock<Executable>>`, say. Two executables of one graph have the same function, and call it
@@ -37,7 +41,7 @@ impl Graph {
     /// the queue that its own was submitted to, nor for one of the same executable, or of another with the same function;
     /// they would wait for each other for ever. One that waits for its own submission itself is told so by
     /// [`SubmitError::OwnSubmission`](crate::SubmitError::OwnSubmission). Memory that the executable uses is not the host's while
-    /// it runs ([`Memory::host`](crate::Memory::host) says so): use reads and writes.
+    /// it runs ([`Memory::host`](crate::Memory::host) says so): [map](Self::map) it, or use reads and writes.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -47,7 +51,11 @@ impl Graph {
     /// let graph = Graph::new(&queue)?;
     /// let numbers = graph.read(&a).add()?;
     /// let sum = graph.write(&b, [0]).add()?;
-    /// let task = graph.host_task(move |task| task.put(&sum, vec![task.get(&numbers)?.iter().sum()]));
+    /// let task = graph.host_task(move |task| -> clgraph::Result<()> {
+    ///     let total: u32 = task.get(&numbers)?.iter().sum();
+    ///     task.put(&sum, vec![total])?;
+    ///     Ok(())
+    /// });
     /// let task = task.after(numbers).add()?;
     /// graph.add_edge(task, sum.node())?;
     /// let result = graph.read(&b).add()?;
@@ -56,11 +64,12 @@ impl Graph {
     /// assert_eq!(*run.get(&result)?, [6]);
     /// # Ok(()) }
     /// ```
+    #[doc(alias("cudaGraphAddHostNode", "cudaLaunchHostFunc", "clEnqueueNativeKernel"))]
     pub fn host_task<R: TaskOutcome>(
         &self,
         function: impl FnMut(&HostTask<'_>) -> R + Send + 'static,
     ) -> HostTaskNode<'_> {
-        HostTaskNode { graph: self, after: After::default(), task: Task::new(function) }
+        HostTaskNode::new(self, Task::new(function))
     }
 }
 
@@ -73,7 +82,11 @@ pub struct HostTaskNode<'g> {
     task: Task,
 }
 
-impl HostTaskNode<'_> {
+impl<'g> HostTaskNode<'g> {
+    pub(super) fn new(graph: &'g Graph, task: Task) -> Self {
+        Self { graph, after: After::default(), task }
+    }
+
     after_methods!();
 
     /// Says that the function reads memory: by its address, or by what it submits.
@@ -103,7 +116,7 @@ impl HostTaskNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::OtherContext`] for memory, and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// Those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.task, &self.after)?)
     }
@@ -112,14 +125,15 @@ impl HostTaskNode<'_> {
     /// they are updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.task, &self.after)
     }
 }
 
-/// Memory that a host task or a native command may say that it uses: whatever is [`AsRegion`], or an [`Image`].
-pub trait UsedMemory<T> {
+/// Memory that a host task or a native command may say that it uses: whatever is [`AsRegion`], or an [`Image`]. It cannot be
+/// implemented elsewhere.
+pub trait UsedMemory<T>: sealed::UsedMemory<T> {
     #[doc(hidden)]
     fn used(&self) -> Region;
 }
@@ -137,8 +151,9 @@ impl UsedMemory<()> for Image {
     }
 }
 
-/// What a host task, or the function of a native command, may return: nothing, or a `Result` of nothing with any error.
-pub trait TaskOutcome {
+/// What a host task, or the function of a native command, may return: nothing, or a `Result` of nothing with any error. It
+/// cannot be implemented elsewhere.
+pub trait TaskOutcome: sealed::TaskOutcome {
     #[doc(hidden)]
     fn into_outcome(self) -> Result<(), String>;
 }
@@ -167,6 +182,10 @@ pub(crate) trait TaskHands {
     fn result(&self, read: Part, scope: &Scope) -> Result<Arc<Slot>>;
     /// Gives a host write other data.
     fn input(&self, write: Part, scope: &Scope, data: HostBytes) -> Result<()>;
+    /// Where the task can map memory, and where it is told if that cannot be unmapped.
+    fn mapper(&self) -> (DriverQueue, Lost);
+    /// Whether the node says that it uses memory in a way.
+    fn declares(&self, region: &Region, mode: Mode) -> bool;
 }
 
 impl HostTask<'_> {
@@ -174,7 +193,8 @@ impl HostTask<'_> {
     ///
     /// # Errors
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult); [`SubmitError::NotBehind`](crate::SubmitError::NotBehind) for a
-    /// read that the task is not behind.
+    /// read that the task is not behind; [`SubmitError::NotComplete`](crate::SubmitError::NotComplete);
+    /// [`crate::DriverError`].
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let slot = self.hands.result(Part { node: read.node(), index: read.part() }, self.scope)?;
         Ok(ResultGuard::new(slot, Completed::witnessed()))
@@ -189,6 +209,14 @@ impl HostTask<'_> {
     pub fn put<T: Element>(&self, write: &HostWrite<T>, data: impl Into<HostData<T>>) -> Result<()> {
         self.hands.input(Part { node: write.node(), index: write.part() }, self.scope, data.into().into_bytes())
     }
+
+    pub(super) fn mapper(&self) -> (DriverQueue, Lost) {
+        self.hands.mapper()
+    }
+
+    pub(super) fn declares(&self, region: &Region, mode: Mode) -> bool {
+        self.hands.declares(region, mode)
+    }
 }
 
 impl fmt::Debug for HostTask<'_> {
@@ -198,6 +226,7 @@ impl fmt::Debug for HostTask<'_> {
 }
 
 /// A result of a submission: a slice of what a host read read.
+#[must_use]
 pub struct ResultGuard<T> {
     slot: Arc<Slot>,
     done: Completed,
@@ -297,12 +326,22 @@ impl fmt::Debug for TaskFn {
 pub(crate) struct Task {
     pub(crate) function: TaskFn,
     pub(crate) uses: Vec<(Region, Mode)>,
+    /// What it maps.
+    pub(super) map: Option<Map>,
 }
 
 impl Task {
     pub(crate) fn new<R: TaskOutcome>(mut function: impl FnMut(&HostTask<'_>) -> R + Send + 'static) -> Self {
         let function = Arc::new(Mutex::new(move |task: &HostTask<'_>| function(task).into_outcome()));
-        Self { function: TaskFn { function, scope: Scope::default() }, uses: Vec::new() }
+        Self { function: TaskFn { function, scope: Scope::default() }, uses: Vec::new(), map: None }
+    }
+
+    /// One that maps memory.
+    pub(super) fn mapping(
+        map: Map,
+        function: impl FnMut(&HostTask<'_>) -> Result<(), String> + Send + 'static,
+    ) -> Self {
+        Self { uses: vec![map.access()], map: Some(map), ..Self::new(function) }
     }
 }
 
@@ -310,7 +349,7 @@ impl Request for Task {
     type Checked = Option<GraphId>;
 
     fn subject(&self) -> String {
-        "host task".to_owned()
+        self.map.as_ref().map_or("host task", Map::subject).to_owned()
     }
 
     fn check(&self, target: &Target<'_>) -> Result<Option<GraphId>, BuildCause> {
@@ -320,13 +359,19 @@ impl Request for Task {
 
     fn lower(mut self, home: Option<GraphId>, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         self.function.scope.home = home;
-        self.push(state, accesses)
+        let (node, subject) = (NodeId(state.ir.len() as u32), self.map.as_ref().map(Map::subject));
+        let op = self.push(state, accesses)?;
+        if let Some(subject) = subject {
+            state.tables.labels.insert(node, subject.into());
+        }
+        Some(op)
     }
 }
 
 impl Task {
     pub(super) fn check_memory(&self, target: &Target<'_>) -> Result<(), BuildCause> {
-        self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))
+        self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))?;
+        self.map.as_ref().map_or(Ok(()), |map| map.check(target))
     }
 
     /// Puts it into the tables.

@@ -19,9 +19,10 @@ use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 use crate::known;
 
 impl Graph {
-    /// Starts a copy between images: of all pixels, or as [`from`](ImageCopyNode::from), [`to`](ImageCopyNode::to) and
-    /// [`region`](ImageCopyNode::region) say. The images have the same format, and may be of different kinds.
+    /// Starts a copy between images: of all pixels, or as [`src_origin`](ImageCopyNode::src_origin),
+    /// [`dst_origin`](ImageCopyNode::dst_origin) and [`region`](ImageCopyNode::region) say. The images have the same format, and may be of different kinds.
     #[doc(alias = "clEnqueueCopyImage")]
+    #[doc(alias = "clCommandCopyImageKHR")]
     pub fn copy_image(&self, src: &Image, dst: &Image) -> ImageCopyNode<'_> {
         let copy = ImageCopy {
             src: PixelSide::Image(src.clone(), [0; 3]),
@@ -31,8 +32,27 @@ impl Graph {
         ImageCopyNode { graph: self, after: After::default(), copy }
     }
 
-    /// Starts a copy of an image's pixels to a buffer, where they are packed.
+    /// Starts a copy of an image's pixels to a buffer, where they are packed, from its first byte on. The buffer, or
+    /// the slice of it, has exactly as many bytes. Memory with an address is refused: OpenCL has no such command.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Image, ImageFormat, ImageShape, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # if queue.device().caps().images.is_none() { return Ok(()) }
+    /// let shape = ImageShape::image_2d(2, 2);
+    /// let image = Image::with_data(&queue, shape, ImageFormat::RGBA_U8, &[[1_u8, 2, 3, 4]; 4])?;
+    /// let packed = Buffer::<u8>::new(&queue, 16)?;
+    /// let graph = Graph::new(&queue)?;
+    /// graph.copy_image_to_buffer(&image, &packed).add()?;
+    /// let bytes = graph.read(&packed).add()?;
+    /// let run = graph.finalize(Finalize::new())?.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(run.get(&bytes)?[..4], [1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "clEnqueueCopyImageToBuffer")]
+    #[doc(alias = "clCommandCopyImageToBufferKHR")]
     pub fn copy_image_to_buffer<T>(&self, src: &Image, dst: &impl AsDestination<T>) -> ImageCopyNode<'_> {
         let copy = ImageCopy {
             src: PixelSide::Image(src.clone(), [0; 3]),
@@ -42,8 +62,10 @@ impl Graph {
         ImageCopyNode { graph: self, after: After::default(), copy }
     }
 
-    /// Starts a copy of packed pixels from a buffer to an image.
+    /// Starts a copy of packed pixels from a buffer to an image. As
+    /// [`copy_image_to_buffer`](Self::copy_image_to_buffer).
     #[doc(alias = "clEnqueueCopyBufferToImage")]
+    #[doc(alias = "clCommandCopyBufferToImageKHR")]
     pub fn copy_buffer_to_image<T>(&self, src: &impl AsSource<T>, dst: &Image) -> ImageCopyNode<'_> {
         let copy = ImageCopy {
             src: PixelSide::Buffer(src.region()),
@@ -53,21 +75,26 @@ impl Graph {
         ImageCopyNode { graph: self, after: After::default(), copy }
     }
 
-    /// Starts a fill of an image with one colour.
+    /// Starts a fill of an image with one colour: red, green, blue and alpha, whatever the order of the format.
+    /// `[f32; 4]` for normalized and floating-point formats, `[i32; 4]` for signed and `[u32; 4]` for unsigned ones.
     #[doc(alias = "clEnqueueFillImage")]
+    #[doc(alias = "clCommandFillImageKHR")]
     pub fn fill_image(&self, image: &Image, color: impl Into<Color>) -> ImageFillNode<'_> {
         let fill = ImageFill { image: image.clone(), area: whole(image), color: color.into() };
         ImageFillNode { graph: self, after: After::default(), fill }
     }
 
-    /// Starts a host write of an image: packed pixels, row by row. As [`write`](Self::write).
+    /// Starts a host write of an image: packed pixels, row by row, exactly as many bytes as the part has. As
+    /// [`write`](Self::write).
     #[doc(alias = "clEnqueueWriteImage")]
     pub fn write_image<T: Element>(&self, image: &Image, data: impl Into<HostData<T>>) -> ImageWriteNode<'_, T> {
         let write = ImageWrite { image: image.clone(), area: whole(image), data: data.into().into_bytes() };
         ImageWriteNode { graph: self, after: After::default(), write, element: PhantomData }
     }
 
-    /// Starts a host read of an image: packed pixels, row by row. As [`read`](Self::read).
+    /// Starts a host read of an image: packed pixels, row by row, as elements of which the part has a whole number,
+    /// such as `[u8; 4]` for the pixels of [`ImageFormat::RGBA_U8`](crate::ImageFormat::RGBA_U8), or `u8` for bytes. As
+    /// [`read`](Self::read).
     #[doc(alias = "clEnqueueReadImage")]
     pub fn read_image<T: Element>(&self, image: &Image) -> ImageReadNode<'_, T> {
         let read =
@@ -92,19 +119,22 @@ pub struct ImageCopyNode<'g> {
 impl ImageCopyNode<'_> {
     after_methods!();
 
-    /// Where in the source image it starts, in pixels and layers.
-    pub fn from(mut self, origin: [usize; 3]) -> Self {
+    /// Where in the source image it starts: pixel, row or layer, slice or layer. `[0, 0, 0]` if not given. Without effect where
+    /// the source is a buffer: name its part by `slice`.
+    pub fn src_origin(mut self, origin: [usize; 3]) -> Self {
         self.copy.src.set_origin(origin);
         self
     }
 
-    /// Where in the destination image it starts.
-    pub fn to(mut self, origin: [usize; 3]) -> Self {
+    /// Where in the destination image it starts, in the same units. `[0, 0, 0]` if not given. Without effect where the
+    /// destination is a buffer: name its part by `slice`.
+    pub fn dst_origin(mut self, origin: [usize; 3]) -> Self {
         self.copy.dst.set_origin(origin);
         self
     }
 
-    /// How much: width; height, or layers of rows; depth, or layers of pictures; 1 where the image has no such dimension.
+    /// How much: width; height, or layers of rows; depth, or layers of pictures; 1 where the image has no such dimension. The
+    /// whole source image if not given, or the whole destination where the source is a buffer.
     pub fn region(mut self, region: [usize; 3]) -> Self {
         self.copy.region = region;
         self
@@ -124,7 +154,7 @@ impl ImageCopyNode<'_> {
     /// when they are updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.copy, &self.after)
     }
@@ -142,7 +172,8 @@ pub struct ImageFillNode<'g> {
 impl ImageFillNode<'_> {
     after_methods!();
 
-    /// Which part.
+    /// Which part: where it starts and how much it is, each as pixels of a row; rows, or layers of rows; slices, or
+    /// layers of pictures. 0 and 1 where the image has no such dimension. All of it if not given.
     pub fn area(mut self, origin: [usize; 3], region: [usize; 3]) -> Self {
         self.fill.area = Area { origin, region };
         self
@@ -160,7 +191,7 @@ impl ImageFillNode<'_> {
     /// Puts the fill in the place of a fill of an image. Edges stay, and executables follow when they are updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.fill, &self.after)
     }
@@ -179,7 +210,7 @@ pub struct ImageWriteNode<'g, T> {
 impl<T: Element> ImageWriteNode<'_, T> {
     after_methods!();
 
-    /// Which part.
+    /// Which part, as of [`ImageFillNode::area`]. All of it if not given.
     pub fn area(mut self, origin: [usize; 3], region: [usize; 3]) -> Self {
         self.write.area = Area { origin, region };
         self
@@ -198,7 +229,7 @@ impl<T: Element> ImageWriteNode<'_, T> {
     /// updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, input: &HostWrite<T>) -> Result<()> {
         self.graph.replace(input.node(), self.write, &self.after)
     }
@@ -217,7 +248,7 @@ pub struct ImageReadNode<'g, T> {
 impl<T: Element> ImageReadNode<'_, T> {
     after_methods!();
 
-    /// Which part.
+    /// Which part, as of [`ImageFillNode::area`]. All of it if not given.
     pub fn area(mut self, origin: [usize; 3], region: [usize; 3]) -> Self {
         self.read.area = Area { origin, region };
         self
@@ -236,7 +267,7 @@ impl<T: Element> ImageReadNode<'_, T> {
     /// updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, output: &HostRead<T>) -> Result<()> {
         self.graph.replace(output.node(), self.read, &self.after)
     }
@@ -329,8 +360,8 @@ pub(crate) fn check_image_write(
         return Err(BuildCause::SizeMismatch { left, left_bytes: bytes as u64, right, right_bytes: pixels as u64 });
     }
     let region = image.region();
-    forbid(&region, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host write")?;
-    forbid(&region, CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a host write")
+    forbid(&region, &"the image", CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host write")?;
+    forbid(&region, &"the image", CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a host write")
 }
 
 impl Request for ImageWrite {
@@ -390,8 +421,8 @@ impl Request for ImageRead {
             });
         }
         let region = image.region();
-        forbid(&region, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
-        forbid(&region, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
+        forbid(&region, &"the image", CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
+        forbid(&region, &"the image", CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
     }
 
     fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {

@@ -38,7 +38,7 @@ impl PixelSide {
                 target.check_context(buffer, what)?;
                 if !buffer.mem.is_buffer() && buffer.mem.promise().is_none() {
                     return Err(BuildCause::NotSupported {
-                        what: "a copy between an image and memory with an address".to_owned(),
+                        what: "a copy between an image and USM or SVM".to_owned(),
                         why: "OpenCL has no such command: copy through a buffer".to_owned(),
                     });
                 }

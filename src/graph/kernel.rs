@@ -36,6 +36,7 @@ impl Graph {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "clEnqueueNDRangeKernel")]
+    #[doc(alias("cudaGraphAddKernelNode", "clCommandNDRangeKernelKHR"))]
     pub fn kernel(&self, kernel: &Kernel) -> KernelNode<'_> {
         KernelNode { graph: self, after: After::default(), launch: Launch::new(kernel) }
     }
@@ -145,6 +146,11 @@ impl KernelNode<'_> {
     /// Gives a value: a scalar, an array for a vector, or a `#[repr(C)]` struct that derives `bytemuck::Pod`. A vector of
     /// three elements has the size of four in OpenCL C: give `[f32; 4]` for a `float3`. Or a [`Parameter`] of a value, of
     /// bytes, or of local memory.
+    ///
+    /// Its size is checked where the parameter has a type of OpenCL C's own and the program tells it
+    /// ([`Kernel::has_arg_info`]); of structs, and where it does not tell, a driver may find a wrong size at finalize.
+    /// The type is not checked: an `i32` for a `float` has the right size. Numbers without a suffix are `i32` and
+    /// `f64`: write `2.0_f32`.
     pub fn arg(mut self, value: impl ValueArg) -> Self {
         value.give_value(&mut LaunchRef::new(&mut self.launch));
         self
@@ -168,15 +174,21 @@ impl KernelNode<'_> {
         self
     }
 
-    /// The range: how many work-items, by dimension. A range with a zero in it is valid and runs nothing.
+    /// The range: how many work-items, by dimension, as `get_global_id` counts these. A range with a zero in it is
+    /// valid and runs nothing, but orders. It need not be a multiple of the work-group where device and program allow
+    /// that.
+    ///
+    /// Without a [`work_group`](Self::work_group) some drivers, such as PoCL, compile the kernel again for each new
+    /// range.
     #[doc(alias = "global_work_size")]
     pub fn range(mut self, range: impl Into<Extent>) -> Self {
         self.launch.range = Some(range.into());
         self
     }
 
-    /// Up to which ranges the promise of [`add`](Self::add) holds: every range and offset whose ids stay below these, and
-    /// every size of work-groups. Within it [`Graph::set_nd_range`] changes the range; without it, it cannot.
+    /// Up to which ranges the promise of [`add`](Self::add) holds: every range of as many dimensions whose offset and
+    /// size together are at most this in each, and every size of work-groups. Within it [`Graph::set_nd_range`] changes
+    /// the range; without it, it cannot. An example is there.
     pub fn range_up_to(mut self, bound: impl Into<Extent>) -> Self {
         self.launch.bound = Some(bound.into());
         self
@@ -207,20 +219,32 @@ impl KernelNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::ArgumentCount`]; [`BuildCause::ArgumentKind`] and [`BuildCause::ArgumentSize`] where the program
-    /// tells its parameters; [`BuildCause::ArgumentBytes`], [`BuildCause::LocalMemory`],
-    /// [`BuildCause::NoLocalMemory`]; [`BuildCause::NoRange`],
-    /// [`BuildCause::Dimensions`], [`BuildCause::WorkGroup`]; [`BuildCause::AccessForbidden`];
-    /// [`BuildCause::OtherContext`] for the kernel, a buffer, an image or a sampler; [`BuildCause::ImageAccess`] and
-    /// [`BuildCause::ImageShared`] for images; [`GlobalError::NotListed`], in [`BuildCause::Global`]; [`BuildCause::NotSupported`] for a kernel that takes pipes, and for images that the
-    /// device cannot have, cannot have read and written by one kernel, or does not see; and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// - arguments: [`BuildCause::ArgumentCount`]; where the program tells its parameters [`BuildCause::ArgumentKind`],
+    ///   [`BuildCause::ArgumentSize`]; [`BuildCause::ArgumentBytes`], [`BuildCause::LocalMemory`],
+    ///   [`BuildCause::NoLocalMemory`]; [`BuildCause::Parameter`] for one that does not fit its argument
+    ///   ([`also`](Self::also));
+    /// - range: [`BuildCause::NoRange`], [`BuildCause::Dimensions`], [`BuildCause::WorkGroup`];
+    ///   [`BuildCause::RangeBound`] when it is beyond [`range_up_to`](Self::range_up_to);
+    /// - memory: [`BuildCause::OtherContext`], of the kernel and of samplers too; [`BuildCause::AccessForbidden`];
+    ///   [`BuildCause::ImageAccess`], [`BuildCause::ImageShared`]; [`GlobalError::NotListed`], in
+    ///   [`BuildCause::Global`];
+    /// - [`BuildCause::NotSupported`] for a kernel that takes pipes, for a buffer that is to be reached indirectly, and
+    ///   for images that the device cannot have, cannot have read and written by one kernel, or does not see;
+    /// - those of [`EmptyNode::add`](super::EmptyNode::add).
     ///
     /// # Safety
-    /// With these arguments and this range, and whatever it finds in memory, the kernel touches nothing outside the
-    /// ranges that are declared for it here, uses them as declared, and every value has the type that the kernel
-    /// expects. That holds for every value, buffer and range that safe code can give it later: what its [`Parameter`]s can
-    /// become, and what [`range_up_to`](Self::range_up_to) allows. This is the only promise that is asked for: finalizing,
-    /// updating and submitting are safe.
+    /// With these arguments and this range, and whatever it finds in memory:
+    /// - the kernel touches no memory outside the ranges that are declared for it here: all of what was given, or the
+    ///   part that a slice names. What is given as [`read`](Self::read) it does not write, what is given as
+    ///   [`write`](Self::write) it does not read before it has written it, and what it reaches by pointers is named by
+    ///   [`indirect`](Self::indirect) and its like;
+    /// - every value has the type that the kernel expects;
+    /// - it does nothing that OpenCL C leaves undefined: no data races between work-items, no barrier that only some
+    ///   reach.
+    ///
+    /// That holds for every value, buffer and range that safe code can give it later: what its [`Parameter`]s can
+    /// become, and what [`range_up_to`](Self::range_up_to) allows. This is the only promise that is asked for:
+    /// finalizing, updating and submitting are safe.
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn add(mut self) -> Result<Node> {
         self.launch.resolve();
@@ -234,7 +258,8 @@ impl KernelNode<'_> {
     /// Puts the launch in the place of a kernel node of the same kernel: its arguments, range, offset, work-groups, bound and
     /// parameters. Edges stay, and executables follow when they are updated.
     ///
-    /// Each argument keeps its kind, a value its size; `printf` is not asked for anew.
+    /// Each argument keeps its kind, a value its size. [`prints`](Self::prints) has to be said again: what is not said counts for
+    /// the next finalize. An executable that is updated keeps the path that it chose for the node. `after` must not be given.
     ///
     /// # Errors
     /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use smallvec::SmallVec;
 
-use super::fits::{Among, ArgUse, check_args, check_shared_images};
+use super::fits::{Among, ArgUse, check_args, check_number, check_shared_images};
 use super::parameter::{Cell, Value};
 use super::range::{Extent, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
 use super::tables::{Binding, Cells, Writer};
 use crate::cl::buffer::Region;
 use crate::cl::context::InContext;
-use crate::cl::kernel::{ImageUse, Kernel};
+use crate::cl::kernel::{ImageUse, Kernel, Number};
 use crate::cl::sampler::Sampler;
 use crate::device_global::Declared;
 use crate::error::{BuildCause, GlobalError};
@@ -71,8 +71,9 @@ impl Launch {
         let arg = self.args.len();
         let time = cell.now(|value, time| {
             match value {
-                Value::Bytes(bytes) => self.value(bytes),
+                Value::Bytes(bytes) => self.number(bytes, cell.number()),
                 Value::Local(size) => self.args.push(Given::Local(*size)),
+                Value::Sampler(sampler) => self.args.push(Given::Sampler(sampler.clone())),
                 Value::Buffer(_) => {}
             }
             time
@@ -119,10 +120,11 @@ impl Launch {
             let now = cell.snapshot();
             fed.time = now.time;
             match (self.args.get_mut(fed.arg), now.value, now.region) {
-                (Some(Given::Value(range)), Value::Bytes(bytes), _) if range.len() == bytes.len() => {
+                (Some(Given::Value(range, _)), Value::Bytes(bytes), _) if range.len() == bytes.len() => {
                     self.bytes[range.clone()].copy_from_slice(&bytes);
                 }
                 (Some(Given::Local(size)), Value::Local(now), _) => *size = now,
+                (Some(Given::Sampler(of)), Value::Sampler(now), _) => *of = now,
                 (Some(Given::Buffer(of, _)), _, Some(region)) => *of = region,
                 // Found by the checks.
                 _ => {}
@@ -193,11 +195,16 @@ impl Launch {
         Ok(())
     }
 
-    /// Gives the next argument, a value.
+    /// Gives the next argument, a value that may be anything.
     pub(crate) fn value(&mut self, value: &[u8]) {
+        self.number(value, Number::Any);
+    }
+
+    /// Gives the next argument, a value of which it is known what number it is, if it is one.
+    pub(crate) fn number(&mut self, value: &[u8], number: Number) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.args.push(Given::Value(start..self.bytes.len()));
+        self.args.push(Given::Value(start..self.bytes.len(), number));
     }
 }
 
@@ -208,7 +215,7 @@ pub(crate) enum Given {
     Null,
     Local(usize),
     /// A range of the builder's bytes.
-    Value(std::ops::Range<usize>),
+    Value(std::ops::Range<usize>, Number),
     Sampler(Sampler),
 }
 
@@ -220,7 +227,7 @@ impl Given {
             Self::Sampler(_) => "a sampler",
             Self::Null => "a null buffer",
             Self::Local(_) => "a size of local memory",
-            Self::Value(_) => "a value",
+            Self::Value(..) => "a value",
         }
     }
 }
@@ -254,7 +261,7 @@ impl Launch {
             if !region.mem.kind().is_pointer() {
                 return Err(BuildCause::NotSupported {
                     what: "reaching a buffer indirectly".to_owned(),
-                    why: "it has no address: use memory of another kind (`Memory::with_kind`)".to_owned(),
+                    why: "it has no address: use USM or SVM (`Memory::with_kind`)".to_owned(),
                 });
             }
         }
@@ -266,15 +273,18 @@ impl Launch {
         for Fed { arg, cells, .. } in &self.fed {
             let index = *arg;
             let Some(given) = self.args.get(index) else {
-                let (parameter, argument) =
-                    (cells.first().map_or_else(String::new, |cell| cell.what()), "not given yet");
-                return Err(BuildCause::Parameter { index: 0, parameter, argument: argument.to_owned() });
+                let parameter = cells.first().map_or_else(String::new, |cell| cell.what());
+                let argument = "not given before `also`: put `also` behind the argument that it is for".to_owned();
+                return Err(BuildCause::Parameter { index: 0, parameter, argument });
             };
             for cell in cells {
+                if let Some(param) = self.kernel.params().map(|params| &params[index]) {
+                    check_number(index, cell.number(), param)?;
+                }
                 let now = cell.snapshot();
                 let fits = match (given, &now.value, &now.region) {
-                    (Given::Value(range), Value::Bytes(bytes), _) => range.len() == bytes.len(),
-                    (Given::Local(_), Value::Local(_), _) => true,
+                    (Given::Value(range, _), Value::Bytes(bytes), _) => range.len() == bytes.len(),
+                    (Given::Local(_), Value::Local(_), _) | (Given::Sampler(_), Value::Sampler(_), _) => true,
                     (Given::Buffer(of, _), _, Some(region)) => match (of.mem.image(), region.mem.image()) {
                         (None, None) => (region.offset, region.size) == (of.offset, of.size),
                         (Some(one), Some(other)) => (one.shape, one.format) == (other.shape, other.format),
@@ -284,7 +294,7 @@ impl Launch {
                 };
                 if !fits {
                     let argument = match given {
-                        Given::Value(range) => format!("a value of {} bytes", range.len()),
+                        Given::Value(range, _) => format!("a value of {} bytes", range.len()),
                         Given::Buffer(of, _) if of.mem.image().is_some() => given.what().to_owned(),
                         Given::Buffer(of, _) => format!("bytes {}..{} of a buffer", of.offset, of.offset + of.size),
                         given => given.what().to_owned(),
@@ -359,7 +369,7 @@ impl Request for Launch {
                 Given::Null => Arg::Null,
                 Given::Sampler(sampler) => Arg::Sampler(state.sampler(&sampler)?),
                 Given::Local(size) => Arg::Local(size),
-                Given::Value(range) => Arg::Value(base.part(range)),
+                Given::Value(range, _) => Arg::Value(base.part(range)),
             });
         }
         for (region, mode) in indirect {

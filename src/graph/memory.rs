@@ -42,6 +42,7 @@ use crate::ir::{Access, AllocDecl, AllocId, Mode, NodeId, Op};
 /// executable.submit(&queue)?.wait()?;
 /// # Ok(()) }
 /// ```
+#[must_use = "without its handle no node can use the memory"]
 pub struct GraphMemory<T> {
     mem: Mem,
     node: Node,
@@ -49,10 +50,27 @@ pub struct GraphMemory<T> {
 }
 
 impl Graph {
-    /// Starts an allocation of `len` elements, which belongs to the graph. What is in it is undefined.
+    /// Starts an allocation of `len` elements, which belongs to the graph and is there for nodes behind this one. What
+    /// is in it is undefined. Nothing is allocated now: each executable has memory of its own, made when it is
+    /// finalized, in which allocations start at multiples of [`Caps::sub_buffer_align`](crate::Caps::sub_buffer_align)
+    /// bytes, and those that are not needed at the same time share bytes.
     ///
     /// Without a [`free`](Self::free) it lives as long as the executable, and keeps its content from one submission to the
     /// next.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (input, output) = (Buffer::from_slice(&queue, &[7_u32; 256])?, Buffer::<u32>::new(&queue, 256)?);
+    /// let graph = Graph::new(&queue)?;
+    /// let between = graph.alloc::<u32>(256).add()?;
+    /// graph.copy(&input, &between).add()?;
+    /// graph.copy(&between, &output).add()?;
+    /// graph.free(&between).add()?; // from here on others may have its bytes
+    /// graph.finalize(Finalize::new())?.submit(&queue)?.wait()?;
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "async_malloc")]
     #[doc(alias = "cudaGraphAddMemAllocNode")]
     pub fn alloc<T: Element>(&self, len: usize) -> AllocNode<'_, T> {
@@ -98,8 +116,8 @@ impl<T: Element> AllocNode<'_, T> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`MemoryError::Empty`], [`MemoryError::TooLarge`]; [`MemoryError::NotOfDevice`] for a pool of another kind of memory,
-    /// in a [`BuildError`]; and those of [`EmptyNode::add`](super::EmptyNode::add).
+    /// In [`BuildCause::Memory`]: [`MemoryError::Empty`], [`MemoryError::TooLarge`], and [`MemoryError::NotOfDevice`]
+    /// for a pool of another kind of memory. Those of [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<GraphMemory<T>> {
         let Self { graph, after, size, pool, .. } = self;
         let alloc = Alloc::new(&graph.target(), size, pool)?;
@@ -136,7 +154,7 @@ pub struct MemoryPool {
 }
 
 /// Whose memory a [`MemoryPool`] has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PoolKind {
     /// The device's.
@@ -236,10 +254,16 @@ impl<T> GraphMemory<T> {
         self.mem.size() / size_of::<T>()
     }
 
-    /// Whether it has no elements, which none has.
+    /// Whether there are no elements: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.mem.size()
     }
 
     /// A range of elements: as a kernel argument, one that starts at its first element.
@@ -257,6 +281,15 @@ impl<T> Clone for GraphMemory<T> {
         Self { mem: self.mem.clone(), node: self.node, element: PhantomData }
     }
 }
+
+impl<T> PartialEq for GraphMemory<T> {
+    /// The same allocation.
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+impl<T> Eq for GraphMemory<T> {}
 
 impl<T> fmt::Debug for GraphMemory<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

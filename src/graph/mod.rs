@@ -18,6 +18,7 @@ pub(crate) mod image;
 pub(crate) mod image_copy;
 pub(crate) mod kernel;
 pub(crate) mod launch;
+pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod native_command;
 mod parameter;
@@ -26,6 +27,7 @@ mod query;
 mod range;
 pub(crate) mod rect;
 pub(crate) mod request;
+pub(crate) mod sealed;
 pub(crate) mod sub_graph;
 mod tables;
 pub(crate) mod tape;
@@ -72,7 +74,8 @@ use crate::ir::{Access, Ir, NodeId, Op};
 ///
 /// [`finalize`](Graph::finalize) turns it into an [`Executable`](crate::Executable), which is submitted. Cheap to
 /// clone: clones are the same graph. A graph may be built from several threads; nodes are numbered in the order in
-/// which they were added.
+/// which they were added. It keeps alive what its nodes use. Executables do not need it; dropping its last handle ends
+/// the recordings into it.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -96,6 +99,7 @@ use crate::ir::{Access, Ir, NodeId, Op};
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
+#[doc(alias("cudaGraph_t", "command_graph", "cl_command_buffer_khr"))]
 pub struct Graph(Arc<Shared>);
 
 struct Shared {
@@ -225,9 +229,14 @@ impl fmt::Display for Node {
     }
 }
 
-/// What names one or several nodes: a [`Node`], the handle of a host transfer, an [`Event`](crate::Event) of a recorded
-/// command, a slice, an array or a `Vec` of them.
-pub trait Nodes {
+/// What names one or several nodes: a [`Node`]; a handle of one (of a write, a read, an event or a sub-graph); an
+/// [`Event`](crate::Event) of a recorded command; a slice, an array or a `Vec` of these. It cannot be
+/// implemented elsewhere.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` names no nodes of a graph",
+    note = "nodes are named by what `add` returns, by events of recorded commands, and by slices, arrays and `Vec`s of them"
+)]
+pub trait Nodes: sealed::Nodes {
     /// Calls `each` with every node, or with `None` for an event of work that runs.
     fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>));
 }
@@ -303,6 +312,7 @@ impl Graph {
     /// assert!(error.to_string().contains("would close a cycle: node 0 -> node 1 -> node 0"));
     /// # Ok(()) }
     /// ```
+    #[doc(alias("cudaGraphAddDependencies", "make_edge"))]
     pub fn add_edge(&self, before: impl Into<Node>, after: impl Into<Node>) -> Result<()> {
         let (before, after) = (before.into(), after.into());
         let subject = || format!("edge from {before} to {after}");
@@ -352,7 +362,8 @@ impl Graph {
     pub(crate) fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
         let state = &mut *self.lock();
         let fail = |state: &State, subject: String, cause| {
-            BuildError::new(format!("{subject} (to be node {})", state.ir.len()), cause)
+            let label = after.label.as_ref().map_or_else(String::new, |label| format!(" \"{label}\""));
+            BuildError::new(format!("{subject}{label} (to be node {})", state.ir.len()), cause)
         };
         let mut waits = Vec::new();
         let known = self.check_not_recording(state).and_then(|()| {
@@ -512,7 +523,7 @@ impl State {
 const ONE_MORE: &str = "one more command";
 
 fn full() -> BuildCause {
-    BuildCause::Full { limit: Ir::MOST as u64, what: "nodes, edges, arguments and bytes of each" }
+    BuildCause::Full { limit: Ir::MOST as u64 }
 }
 
 /// What a node waits for besides what its memory tells, and what it is called.
@@ -540,14 +551,14 @@ macro_rules! after_methods {
             self
         }
 
-        /// Lets the node wait for every node that has no successor yet.
+        /// Lets the node wait for every node that has no successor when it is added.
         #[doc(alias = "depends_on_all_leaves")]
         pub fn after_all_leaves(mut self) -> Self {
             self.after.all_leaves = true;
             self
         }
 
-        /// Calls the node something, for drawings, profiles and traces: [`Graph::set_label`]($crate::Graph::set_label).
+        /// Gives the node a label, for drawings, profiles and traces: [`Graph::set_label`]($crate::Graph::set_label).
         pub fn label(mut self, label: impl Into<String>) -> Self {
             self.after.label = Some(label.into().into());
             self

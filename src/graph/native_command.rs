@@ -134,6 +134,9 @@ impl NativeCommandNode<'_> {
 
     /// Adds the node.
     ///
+    /// # Errors
+    /// Those of [`EmptyNode::add`](super::EmptyNode::add).
+    ///
     /// # Safety
     /// The commands that its functions enqueue or record, for as long as the graph or an executable of it may call them:
     /// - go to the queue or command buffer given, or are over before anything begins that is enqueued there next. The functions leave
@@ -142,9 +145,6 @@ impl NativeCommandNode<'_> {
     ///   several of these commands at a time: executables of one graph share its functions, and so do clones of a command;
     /// - use nothing that is released before the functions are, or else before the commands are complete. Most drivers keep what an
     ///   enqueued command uses, and not what a recorded one does.
-    ///
-    /// # Errors
-    /// [`BuildCause::OtherContext`] for memory, and those of [`EmptyNode::add`](super::EmptyNode::add).
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.command, &self.after)?)
@@ -153,11 +153,11 @@ impl NativeCommandNode<'_> {
     /// Puts the command in the place of another one that uses as much memory in the same way, and has the same forms. Edges stay,
     /// and executables follow when they are updated.
     ///
+    /// # Errors
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
+    ///
     /// # Safety
     /// That of [`add`](Self::add).
-    ///
-    /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
     #[allow(unsafe_code)] // As above.
     pub unsafe fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.command, &self.after)
@@ -284,7 +284,8 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Memory of a [`NativeCommand`], as OpenCL knows it, valid until the function returns and as long as the graph's commands run.
+/// Memory of a [`NativeCommand`], as OpenCL knows it. The handle is to be used before the function returns; the memory
+/// stays as long as what was enqueued or recorded may run.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeMemory<'a> {
     pointer: *mut c_void,

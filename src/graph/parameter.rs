@@ -1,5 +1,8 @@
-//! Parameters: kernel arguments whose values change after their node was added.
+//! Parameters: kernel arguments whose values change after their node was added. Those that are OpenCL objects: [`objects`].
 
+mod objects;
+
+use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
@@ -9,17 +12,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-use crate::cl::buffer::{AsRegion, Buffer, Region};
-use crate::cl::image::Image;
+use crate::cl::buffer::Region;
+use crate::cl::kernel::Number;
 use crate::cl::mem::Mem;
-use crate::cl::memory::Memory;
+use crate::cl::sampler::Sampler;
 use crate::error::{ParameterError, Result};
 
 /// A kernel argument that can be changed after its node was added, known from SYCL graphs as a dynamic parameter.
 ///
 /// It is registered with a node by using it as an argument there; one parameter may serve many arguments of many nodes, in
 /// several graphs. [`set`](Self::set) changes all of these nodes at once. An executable has the values of when it was
-/// finalized, until [`Executable::update`](crate::Executable::update) brings the new ones.
+/// finalized, until [`Executable::update`](crate::Executable::update) brings the new ones, to the nodes that are named
+/// there: name all that use the parameter, or take [`Executable::update_from`](crate::Executable::update_from) with the
+/// same graph.
 ///
 /// A parameter carries the bound within which safe code may change it, because the promise that is made when a kernel node
 /// is added has to cover every value that it can get: a range ([`within`](Self::within)), a condition
@@ -76,6 +81,7 @@ pub(crate) struct Cell {
     /// When it was set, counted over all parameters. It changes under the lock, and can be looked at without.
     time: AtomicU64,
     bound: Bound,
+    number: Number,
 }
 
 /// A value, most of which are small: without an allocation of its own then.
@@ -87,6 +93,7 @@ pub(crate) enum Value {
     Bytes(Bytes),
     Local(usize),
     Buffer(Mem),
+    Sampler(Sampler),
 }
 
 impl Value {
@@ -105,7 +112,8 @@ pub(crate) struct Snapshot {
     pub(crate) time: u64,
 }
 
-type Condition = Box<dyn Fn(&Value) -> bool + Send + Sync>;
+/// What is outside, as an error shows it; `None` for a value that is inside.
+type Condition = Box<dyn Fn(&Value) -> Option<String> + Send + Sync>;
 
 /// What safe code may set.
 enum Bound {
@@ -122,9 +130,9 @@ enum Bound {
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
 impl Cell {
-    fn new(value: Value, bound: Bound) -> Arc<Self> {
+    fn new(value: Value, bound: Bound, number: Number) -> Arc<Self> {
         let time = CLOCK.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { held: Mutex::new(value), time: AtomicU64::new(time), bound })
+        Arc::new(Self { held: Mutex::new(value), time: AtomicU64::new(time), bound, number })
     }
 
     fn lock(&self) -> MutexGuard<'_, Value> {
@@ -154,13 +162,20 @@ impl Cell {
     fn set(&self, value: Value) -> Result<(), ParameterError> {
         match &self.bound {
             Bound::None => return Err(ParameterError::Unbounded),
-            Bound::Condition(bound, holds) if !holds(&value) => {
-                return Err(ParameterError::OutOfBound { bound: bound.clone() });
+            Bound::Condition(bound, outside) => {
+                if let Some(given) = outside(&value) {
+                    return Err(ParameterError::OutOfBound { given, bound: bound.clone() });
+                }
             }
             _ => {}
         }
         self.put(value);
         Ok(())
+    }
+
+    /// What number it is, if it is one.
+    pub(crate) fn number(&self) -> Number {
+        self.number
     }
 
     /// When it was set.
@@ -204,13 +219,14 @@ impl Cell {
             Value::Bytes(bytes) => format!("a value of {} bytes", bytes.len()),
             Value::Local(_) => "a size of local memory".to_owned(),
             Value::Buffer(_) => "a buffer".to_owned(),
+            Value::Sampler(_) => "a sampler".to_owned(),
         })
     }
 
     fn bytes(&self) -> Bytes {
         self.now(|value, _| match value {
             Value::Bytes(bytes) => bytes.clone(),
-            Value::Local(_) | Value::Buffer(_) => Bytes::new(),
+            Value::Local(_) | Value::Buffer(_) | Value::Sampler(_) => Bytes::new(),
         })
     }
 }
@@ -219,19 +235,29 @@ impl<T: Pod> Parameter<T> {
     /// A value without a bound, which only [`set_unchecked`](Self::set_unchecked) changes.
     #[must_use]
     pub fn new(value: T) -> Self {
-        Self::of(Value::of(bytemuck::bytes_of(&value)), Bound::None)
+        Self::of_number(value, Bound::None)
     }
 
     /// A value that may become any other of its type.
     #[must_use]
     pub fn any(value: T) -> Self {
-        Self::of(Value::of(bytemuck::bytes_of(&value)), Bound::Any)
+        Self::of_number(value, Bound::Any)
     }
 
     /// A value that stays within a range: `1..=9`, `..100`, `0.0..1.0`.
     ///
     /// # Errors
     /// [`ParameterError::OutOfBound`] when the first value lies outside.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::Parameter;
+    /// let radius = Parameter::within(3, 1..=9)?;
+    /// radius.set(5)?;
+    /// assert!(radius.set(12).is_err());
+    /// assert_eq!(radius.get(), 5);
+    /// # Ok(()) }
+    /// ```
     pub fn within(value: T, range: impl RangeBounds<T> + fmt::Debug + Send + Sync + 'static) -> Result<Self>
     where
         T: PartialOrd,
@@ -244,6 +270,14 @@ impl<T: Pod> Parameter<T> {
     ///
     /// # Errors
     /// [`ParameterError::OutOfBound`] when it does not hold for the first value.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::Parameter;
+    /// let lanes = Parameter::checked(64_u32, "a power of two", |lanes| lanes.is_power_of_two())?;
+    /// assert!(lanes.set(100).unwrap_err().to_string().contains("a power of two"));
+    /// # Ok(()) }
+    /// ```
     pub fn checked(
         value: T,
         bound: impl Into<String>,
@@ -254,14 +288,19 @@ impl<T: Pod> Parameter<T> {
 
     fn bound(value: T, bound: String, condition: impl Fn(&T) -> bool + Send + Sync + 'static) -> Result<Self> {
         if !condition(&value) {
-            return Err(ParameterError::OutOfBound { bound }.into());
+            return Err(ParameterError::OutOfBound { given: shown(&value), bound }.into());
         }
-        let holds = move |value: &Value| match value {
-            Value::Bytes(bytes) => condition(&bytemuck::pod_read_unaligned(bytes)),
-            Value::Local(_) | Value::Buffer(_) => false,
+        let outside = move |value: &Value| {
+            let Value::Bytes(bytes) = value else { return Some("what is no plain value".to_owned()) };
+            let value = bytemuck::pod_read_unaligned(bytes);
+            (!condition(&value)).then(|| shown(&value))
         };
+        Ok(Self::of_number(value, Bound::Condition(bound, Box::new(outside))))
+    }
+
+    fn of_number(value: T, bound: Bound) -> Self {
         let value = Value::of(bytemuck::bytes_of(&value));
-        Ok(Self::of(value, Bound::Condition(bound, Box::new(holds))))
+        Self { cell: Cell::new(value, bound, Number::of::<T>()), kind: PhantomData }
     }
 
     /// Sets the value.
@@ -358,10 +397,13 @@ impl Parameter<LocalMemory> {
     ) -> Result<Self> {
         let bound = format!("{range:?} bytes");
         if !range.contains(&bytes) {
-            return Err(ParameterError::OutOfBound { bound }.into());
+            return Err(ParameterError::OutOfBound { given: shown(&bytes), bound }.into());
         }
-        let holds = move |value: &Value| matches!(value, Value::Local(bytes) if range.contains(bytes));
-        Ok(Self::of(Value::Local(bytes), Bound::Condition(bound, Box::new(holds))))
+        let outside = move |value: &Value| {
+            let Value::Local(bytes) = value else { return Some("what is no local memory".to_owned()) };
+            (!range.contains(bytes)).then(|| shown(bytes))
+        };
+        Ok(Self::of(Value::Local(bytes), Bound::Condition(bound, Box::new(outside))))
     }
 
     /// Sets the bytes. What the device has is asked when the value is used: at finalize and at update.
@@ -388,98 +430,9 @@ impl Parameter<LocalMemory> {
     }
 }
 
-impl<T> Parameter<Buffer<T>> {
-    /// A buffer or sub-buffer. Kernels use of it what is named here: all, or the part that a slice names; every buffer that
-    /// it becomes later has to hold that part, in the same place.
-    #[must_use]
-    pub fn buffer(buffer: &impl AsRegion<T>) -> Self {
-        let Region { mem, offset, size } = buffer.region();
-        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
-    }
-
-    /// Sets the buffer.
-    ///
-    /// # Errors
-    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]: it stays as it was.
-    pub fn set(&self, buffer: &Buffer<T>) -> Result<()> {
-        self.put_memory(buffer.region())
-    }
-}
-
-impl<T> Parameter<Memory<T>> {
-    /// Memory of any kind. Kernels use of it what is named here: all, or the part that a slice names; all memory that it
-    /// becomes later is at least as long.
-    #[must_use]
-    pub fn memory(memory: &impl AsRegion<T>) -> Self {
-        let Region { mem, offset, size } = memory.region();
-        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
-    }
-
-    /// Sets the memory: a [`Memory`], or a [`MemorySlice`](crate::MemorySlice), which as an argument is a pointer to its first
-    /// element.
-    ///
-    /// # Errors
-    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]; [`ParameterError::Offset`] for a range of a buffer that is
-    /// no sub-buffer: it stays as it was.
-    pub fn set(&self, memory: &impl AsRegion<T>) -> Result<()> {
-        self.put_memory(memory.region())
-    }
-}
-
-impl Parameter<Image> {
-    /// An image. It becomes images of the same shape and format only.
-    #[must_use]
-    pub fn image(image: &Image) -> Self {
-        let Region { mem, offset, size } = image.region();
-        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
-    }
-
-    /// Sets the image.
-    ///
-    /// # Errors
-    /// [`ParameterError::Image`], [`ParameterError::OtherContext`]: it stays as it was.
-    pub fn set(&self, image: &Image) -> Result<()> {
-        let known = self.cell.now(|value, _| match value {
-            Value::Buffer(mem) => mem.image().map(|info| (info.shape, info.format)),
-            Value::Bytes(_) | Value::Local(_) => None,
-        });
-        let given = (image.shape(), image.format());
-        if let Some((shape, format)) = known.filter(|known| *known != given) {
-            let (expected, given) =
-                (format!("{shape} of format {format}"), format!("{} of format {}", given.0, given.1));
-            return Err(ParameterError::Image { expected, given }.into());
-        }
-        let mem = image.region().mem;
-        let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
-        if !same {
-            return Err(ParameterError::OtherContext.into());
-        }
-        Ok(self.cell.set(Value::Buffer(mem))?)
-    }
-}
-
 impl<T: ?Sized> Parameter<T> {
-    fn put_memory(&self, Region { mem, offset, size }: Region) -> Result<()> {
-        let needed = match &self.cell.bound {
-            Bound::Bytes { range } => range.end,
-            Bound::None | Bound::Any | Bound::Condition(..) => 0,
-        };
-        // As an argument it starts where `mem` starts.
-        if offset != 0 {
-            return Err(ParameterError::Offset { offset }.into());
-        }
-        if size < needed {
-            return Err(ParameterError::TooSmall { needed: needed as u64, given: size as u64 }.into());
-        }
-        let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
-        if !same {
-            return Err(ParameterError::OtherContext.into());
-        }
-        Ok(self.cell.set(Value::Buffer(mem))?)
-    }
-
     fn of(value: Value, bound: Bound) -> Self {
-        Self { cell: Cell::new(value, bound), kind: PhantomData }
+        Self { cell: Cell::new(value, bound, Number::Any), kind: PhantomData }
     }
 
     pub(crate) fn cell(&self) -> &Arc<Cell> {
@@ -518,4 +471,19 @@ impl fmt::Debug for Cell {
             Bound::Bytes { range } => write!(f, ", bytes {range:?}"),
         }
     }
+}
+
+/// A value for an error text: types of the program's own are not asked to say what they are, and show their bytes.
+fn shown<T: Pod>(value: &T) -> String {
+    let bytes = bytemuck::bytes_of(value);
+    macro_rules! numbers {
+        ($($number:ty)*) => {
+            $(if TypeId::of::<T>() == TypeId::of::<$number>() {
+                return format!("{:?}", bytemuck::pod_read_unaligned::<$number>(bytes));
+            })*
+        };
+    }
+    numbers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
+    let start: String = bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("0x{start}{}", if bytes.len() > 16 { "..." } else { "" })
 }

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use super::change::other_kind;
+use super::transfer::HostRead;
 use super::{Graph, Node};
-use crate::error::{BuildError, Result};
+use crate::cl::host::{Element, Slot};
+use crate::error::{BuildError, MemoryError, Result};
 use crate::ir::{Hint, NodeId, Op};
 
 /// What a node does.
@@ -12,7 +15,7 @@ use crate::ir::{Hint, NodeId, Op};
 pub enum NodeKind {
     /// Nothing but order.
     Empty,
-    /// A kernel over an ND-range.
+    /// A kernel over an ND-range: one of the program's, or one of clgraph's own that copies where OpenCL has no command.
     Kernel,
     /// Bytes from memory to memory.
     Copy,
@@ -121,12 +124,14 @@ impl Graph {
 
     /// All nodes, in the order of adding.
     #[must_use]
+    #[doc(alias = "cudaGraphGetNodes")]
     pub fn nodes(&self) -> Vec<Node> {
         self.lock().ir.ids().map(|id| Node::new(self.id(), id)).collect()
     }
 
     /// The nodes without predecessors, in the order of adding.
     #[must_use]
+    #[doc(alias = "cudaGraphGetRootNodes")]
     pub fn roots(&self) -> Vec<Node> {
         self.lock().ir.topology.roots().map(|id| Node::new(self.id(), id)).collect()
     }
@@ -135,19 +140,21 @@ impl Graph {
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
-    pub fn kind(&self, node: Node) -> Result<NodeKind> {
+    pub fn kind(&self, node: impl Into<Node>) -> Result<NodeKind> {
+        let node = node.into();
         let state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("kind of a node", cause))?;
         Ok(NodeKind::of(state.ir.op(id)))
     }
 
-    /// Calls a node something, for drawings, profiles and traces. An empty text takes the label away. It may also be done while
-    /// queues record: [`Graph::node_of`] finds the node of an event. Executables show the labels that there were when they were
-    /// finalized.
+    /// Gives a node a label, for drawings, profiles and traces. An empty text takes the label away. It may also be done
+    /// while queues record: [`Graph::node_of`] finds the node of an event. Executables show the labels that there were
+    /// when they were finalized.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
-    pub fn set_label(&self, node: Node, label: impl Into<String>) -> Result<()> {
+    pub fn set_label(&self, node: impl Into<Node>, label: impl Into<String>) -> Result<()> {
+        let node = node.into();
         let mut state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
         state.label(id, Some(&label.into().into()));
@@ -158,27 +165,32 @@ impl Graph {
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
-    pub fn label(&self, node: Node) -> Result<Option<String>> {
+    pub fn label(&self, node: impl Into<Node>) -> Result<Option<String>> {
+        let node = node.into();
         let state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
         Ok(state.labels.get(&id).map(|label| label.to_string()))
     }
 
+    #[doc(alias = "cudaGraphNodeGetDependencies")]
     /// The nodes that a node waits for, in the order of adding: given ones and those found from memory.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
-    pub fn predecessors(&self, node: Node) -> Result<Vec<Node>> {
+    pub fn predecessors(&self, node: impl Into<Node>) -> Result<Vec<Node>> {
+        let node = node.into();
         let state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("predecessors of a node", cause))?;
         Ok(self.in_order(state.ir.topology.preds(id)))
     }
 
+    #[doc(alias = "cudaGraphNodeGetDependentNodes")]
     /// The nodes that wait for a node, in the order of adding.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
-    pub fn successors(&self, node: Node) -> Result<Vec<Node>> {
+    pub fn successors(&self, node: impl Into<Node>) -> Result<Vec<Node>> {
+        let node = node.into();
         let state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("successors of a node", cause))?;
         Ok(self.in_order(state.ir.topology.succs(id)))
@@ -188,5 +200,37 @@ impl Graph {
         let mut nodes: Vec<Node> = ids.map(|id| Node::new(self.id(), id)).collect();
         nodes.sort_unstable();
         nodes
+    }
+}
+
+impl Graph {
+    /// The handle of a host read, found by its node: as [`host_write`](Self::host_write). Of a read that was recorded just now it
+    /// is [`PendingRead::host_read`](crate::PendingRead::host_read).
+    ///
+    /// # Errors
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph); [`BuildCause::OtherKind`](crate::BuildCause::OtherKind) for a
+    /// node that is no host read; in [`BuildCause::Memory`](crate::BuildCause::Memory) [`MemoryError::ElementSize`] when its bytes
+    /// are no whole number of `T`, and [`MemoryError::ElementAlign`] for an alignment above 128 bytes.
+    pub fn host_read<T: Element>(&self, node: impl Into<Node>) -> Result<HostRead<T>> {
+        let (node, state) = (node.into(), self.lock());
+        let fail = |cause| BuildError::new("handle of a host read", cause);
+        let id = self.resolve(&state, node).map_err(fail)?;
+        let wrong = match state.ir.op(id) {
+            Op::Read { .. } if align_of::<T>() > Slot::ALIGN => {
+                MemoryError::ElementAlign { align: align_of::<T>() }.into()
+            }
+            Op::Read { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
+                return Ok(HostRead::of(node));
+            }
+            Op::Read { size, .. } => MemoryError::ElementSize { bytes: *size, element: size_of::<T>() }.into(),
+            op => other_kind(node, op, "a handle of a host read", "only host reads have one"),
+        };
+        Err(fail(wrong).into())
+    }
+}
+
+impl std::hash::Hash for Graph {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.id().hash(state);
     }
 }

@@ -6,7 +6,8 @@ use crate::error::BuildCause;
 use crate::ir::Grid;
 
 /// One, two or three sizes: `n`, `[x, y]` or `[x, y, z]` converts into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
 pub struct Extent {
     pub(super) dims: u32,
     pub(super) sizes: [usize; 3],
@@ -66,13 +67,13 @@ impl From<[usize; 3]> for Extent {
     }
 }
 
-/// The range of a kernel: work-items by dimension, where their ids start, and how many make a work-group. A range converts
-/// into it: `n`, `[x, y]` or `[x, y, z]`.
+/// The range of a kernel (`clEnqueueNDRangeKernel`): work-items by dimension, where their ids start, and how many make
+/// a work-group. A range converts into it: `n`, `[x, y]` or `[x, y, z]`.
 ///
 /// ```
 /// let range = clgraph::NdRange::new([64, 32]).offset([0, 16]).work_group([8, 8]);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct NdRange {
     pub(super) range: Extent,
@@ -81,7 +82,8 @@ pub struct NdRange {
 }
 
 impl NdRange {
-    /// So many work-items; ids start at zero, and the driver chooses the work-groups.
+    /// So many work-items, for dimensions 0, 1 and 2 as `get_global_id` counts them; ids start at zero, and the driver
+    /// chooses the work-groups.
     pub fn new(range: impl Into<Extent>) -> Self {
         Self { range: range.into(), offset: None, work_group: None }
     }
@@ -92,7 +94,8 @@ impl NdRange {
         self
     }
 
-    /// How many work-items make a work-group.
+    /// How many work-items make a work-group. The driver chooses if not given, or the kernel's `reqd_work_group_size`
+    /// holds.
     pub fn work_group(mut self, size: impl Into<Extent>) -> Self {
         self.work_group = Some(size.into());
         self
@@ -200,7 +203,7 @@ fn check_any_range(
     let required = facts.and_then(|facts| facts.required_work_group.as_ref());
     for (what, given) in [("global offset", offset), ("work-group size", work_group)] {
         if let Some(given) = given.filter(|given| given.dims != range.dims) {
-            return Err(BuildCause::Dimensions { what, given: given.dims, range: range.dims });
+            return Err(BuildCause::Dimensions { what, given: given.dims, of: "the range", range: range.dims });
         }
     }
     let offset = offset.map_or([0; 3], |offset| {
@@ -214,15 +217,19 @@ fn check_any_range(
     let required = required.copied();
     let local = match (work_group, required) {
         (Some(given), Some(required)) if given.sizes != required => {
-            let text =
-                format!("work-group size {:?}, and the kernel has reqd_work_group_size {required:?}", given.sizes);
+            let text = format!(
+                "work-group size {:?}, and the kernel has reqd_work_group_size {required:?}: leave `work_group` out, or give that",
+                given.sizes
+            );
             return Err(BuildCause::WorkGroup(text));
         }
         (given, required) => given.map(|given| given.sizes).or(required),
     };
     if let Some(required) = required.filter(|required| required[range.dims as usize..].iter().any(|&size| size > 1)) {
-        let text =
-            format!("the range has {} dimensions, and the kernel has reqd_work_group_size {required:?}", range.dims);
+        let text = format!(
+            "the range has {} dimensions, and the kernel has reqd_work_group_size {required:?}: give a range of as many",
+            range.dims
+        );
         return Err(BuildCause::WorkGroup(text));
     }
     if let Some(local) = local {
@@ -244,7 +251,9 @@ fn check_countable(range: Extent, offset: &[usize; 3], caps: &Caps) -> Result<()
     let most = if caps.address_bits == 32 { u64::from(u32::MAX) } else { u64::MAX };
     for (dim, (&size, &start)) in range.sizes.iter().zip(offset).enumerate() {
         if (size as u64).checked_add(start as u64).is_none_or(|end| end > most) {
-            let text = format!("range {size} from offset {start} in dimension {dim} does not fit the device's size_t");
+            let text = format!(
+                "range {size} from offset {start} in dimension {dim} does not fit the device's size_t: make it smaller"
+            );
             return Err(BuildCause::WorkGroup(text));
         }
     }
@@ -252,7 +261,9 @@ fn check_countable(range: Extent, offset: &[usize; 3], caps: &Caps) -> Result<()
     let items = range.sizes.iter().try_fold(1_u64, |items, &size| items.checked_mul(size as u64));
     if !range.sizes.contains(&0) && items.is_none_or(|items| items > most) {
         let sizes = &range.sizes[..range.dims as usize];
-        let text = format!("range {sizes:?} has more work-items than the device's size_t can count");
+        let text = format!(
+            "range {sizes:?} has more work-items than the device's size_t can count: launch it in parts, with offsets"
+        );
         return Err(BuildCause::WorkGroup(text));
     }
     Ok(())
@@ -271,7 +282,8 @@ fn check_work_group(
     for (dim, (&size, &limit)) in local.iter().zip(&caps.max_work_item_sizes).enumerate() {
         if size > limit {
             return fail(format!(
-                "work-group size {size} in dimension {dim} is more than the device's {limit} (CL_DEVICE_MAX_WORK_ITEM_SIZES)"
+                "work-group size {size} in dimension {dim} is more than the device's {limit} (CL_DEVICE_MAX_WORK_ITEM_SIZES): \
+                 make it smaller, or leave it out and the driver chooses"
             ));
         }
     }
@@ -280,7 +292,7 @@ fn check_work_group(
     if items.is_none_or(|items| items > limit) {
         return fail(format!(
             "work-group size {local:?} has more work-items than the {limit} that this kernel can have on the device \
-             (CL_KERNEL_WORK_GROUP_SIZE)"
+             (CL_KERNEL_WORK_GROUP_SIZE): make it smaller, or leave it out and the driver chooses"
         ));
     }
     let uniform = facts.map_or(!caps.non_uniform_work_groups, |facts| facts.uniform);

@@ -13,7 +13,7 @@ use crate::ir::{Access, CopyRect, Mode, Op};
 
 impl Graph {
     /// Starts a copy of a rectangle, or of a box, from memory to memory. Where OpenCL has no command for it, because one of
-    /// them has an address, it is a kernel of clgraph's own.
+    /// them has an address, it is a kernel of clgraph's own, and [`Graph::kind`] says [`NodeKind::Kernel`](crate::NodeKind::Kernel).
     ///
     /// Everything is in elements, rows and slices: `region([w, h, d])` copies `d` slices of `h` rows of `w` elements.
     /// Without pitches, rows and slices lie close to each other.
@@ -29,6 +29,7 @@ impl Graph {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "clEnqueueCopyBufferRect")]
+    #[doc(alias = "clCommandCopyBufferRectKHR")]
     pub fn copy_rect<T: Element>(&self, src: &impl AsSource<T>, dst: &impl AsDestination<T>) -> CopyRectNode<'_> {
         let side = |region| Side { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
         let rect = Rect { element: size_of::<T>(), region: None, src: side(src.region()), dst: side(dst.region()) };
@@ -112,7 +113,7 @@ impl CopyRectNode<'_> {
     ///
     /// # Errors
     /// [`BuildCause::NoRegion`]; [`BuildCause::OutOfBounds`]; [`BuildCause::Rect`] for pitches that are smaller than the region or that OpenCL
-    /// does not take; [`BuildCause::Overlap`], [`BuildCause::OtherContext`], and those of
+    /// does not take; [`BuildCause::Overlap`]; `BuildCause::CopyKernel` where a kernel has to copy; and those of
     /// [`EmptyNode::add`](super::EmptyNode::add).
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.rect, &self.after)?)
@@ -122,7 +123,7 @@ impl CopyRectNode<'_> {
     /// updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](super::CopyNode::replace): nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.rect, &self.after)
     }
@@ -203,16 +204,27 @@ fn layout(what: &'static str, side: &Side, region: [usize; 3], element: usize) -
     let width = bytes(region[0])?;
     let row = if side.row_pitch == 0 { width } else { bytes(side.row_pitch)? };
     if row < width {
-        return Err(wrong(format!("a row pitch of {} is less than a row of {}", side.row_pitch, region[0])));
+        return Err(wrong(format!(
+            "a row pitch of {} elements is less than a row of {}: give at least that, or 0",
+            side.row_pitch, region[0]
+        )));
     }
     let slice_size = row.checked_mul(region[1]).ok_or_else(|| wrong("a slice does not fit a size_t".to_owned()))?;
     let slice = if side.slice_pitch == 0 { slice_size } else { bytes(side.slice_pitch)? };
     if slice < slice_size {
         let rows = format!("{} rows of {}", region[1], row / element.max(1));
-        return Err(wrong(format!("a slice pitch of {} is less than {rows}", side.slice_pitch)));
+        let least = slice_size / element.max(1);
+        return Err(wrong(format!(
+            "a slice pitch of {} elements is less than {rows}: give at least {least}, or 0",
+            side.slice_pitch
+        )));
     }
     if row > 0 && slice % row != 0 {
-        let why = format!("a slice pitch of {} is no multiple of the row pitch of {}", slice / element, row / element);
+        let why = format!(
+            "a slice pitch of {} elements is no multiple of the row pitch of {}: OpenCL takes whole rows",
+            slice / element,
+            row / element
+        );
         return Err(wrong(why));
     }
     let origin = [bytes(side.origin[0])?, side.origin[1], side.origin[2]];
@@ -262,7 +274,10 @@ fn check_apart(
         // to dst_slice_pitch or src_row_pitch is not equal to dst_row_pitch" (OpenCL 3.0, clEnqueueCopyBufferRect).
         return Err(BuildCause::Rect {
             what: "destination",
-            why: "within one buffer the pitches of source and destination must be equal".to_owned(),
+            why: format!(
+                "its pitches are {} and {} bytes, and the source's {} and {}: within one buffer they must be equal",
+                into.row, into.slice, from.row, from.slice
+            ),
         });
     }
     let (row, slice) = (from.row, from.slice);
@@ -271,9 +286,12 @@ fn check_apart(
         let size = [region[0] * element, region[1], region[2]];
         // Drivers tell overlap by the corners of boxes, so a box has to have some.
         if at[0] + size[0] > row || (size[2] > 1 && at[1] + size[1] > slice / row) {
-            let why = "within one buffer a rectangle must not run over the end of a row or slice, counted from the \
-                       buffer's start";
-            return Err(BuildCause::Rect { what, why: why.to_owned() });
+            let why = format!(
+                "rows of {} bytes from byte {} of a row on run over the end of a row of {row}, or so many of them over that of a \
+                 slice: within one buffer rows count from the buffer's start; copy through another buffer",
+                size[0], at[0]
+            );
+            return Err(BuildCause::Rect { what, why });
         }
         Ok((at, size))
     };

@@ -56,7 +56,7 @@ impl Target<'_> {
             && self.graph.is_none_or(|graph| promise.graph() != Some(graph.number()))
         {
             let what = what.to_string();
-            let by = if self.graph.is_some() { "in another graph" } else { "in an ordinary submission" };
+            let by = if self.graph.is_some() { "in another graph" } else { "by a queue that executes" };
             return Err(BuildCause::GraphMemory { what, by });
         }
         let Some(allocation) = region.mem.allocation() else { return Ok(()) };

@@ -27,8 +27,8 @@ impl Request for SubGraph {
             return Err(BuildCause::OtherContext { what: "the executable".to_owned() });
         }
         if self.device != *target.device {
-            let device = self.device.name().to_owned();
-            return Err(BuildCause::OtherDevice { what: "the executable", device });
+            let (device, graph_device) = (self.device.name().to_owned(), target.device.name().to_owned());
+            return Err(BuildCause::OtherDevice { what: "the executable", device, graph_device });
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use super::host_task::TaskFn;
 use super::native_command::NativeFn;
 use super::parameter::Cell;
 use super::ports::Ports;
+use super::query::NodeKind;
 use super::task_group::TaskGroup;
 use crate::cl::buffer::Region;
 use crate::cl::host::HostBytes;
@@ -91,9 +92,48 @@ impl Tables {
         self.views.get(view.index())?.as_ref()
     }
 
+    /// Whether a node says that it uses memory in a way.
+    pub(crate) fn declares(&self, node: NodeId, region: &Region, mode: Mode) -> bool {
+        let start = region.mem.offset_in_root() + region.offset;
+        self.ir.accesses(node).iter().any(|access| {
+            let is_same = self.mem(access.view).is_some_and(|mem| mem.root() == region.mem.root());
+            let covers = access.range.start <= start && start + region.size <= access.range.end;
+            is_same && covers && (access.mode == mode || access.mode == Mode::ReadWrite)
+        })
+    }
+
     /// A sampler. There is one for each id that a node has.
     pub(crate) fn sampler_of(&self, id: SamplerId) -> Option<&Sampler> {
         self.samplers.get(id.index())?.as_ref()
+    }
+
+    /// What a node is and is called, for error texts.
+    pub(crate) fn told(&self, node: NodeId) -> String {
+        let what = match self.ir.op(node) {
+            Op::Kernel { kernel, .. } => format!("kernel `{}`", self.ir.kernels[kernel.index()].name),
+            op => NodeKind::of(op).to_string(),
+        };
+        match self.labels.get(&node) {
+            Some(label) => format!("{what}, \"{label}\""),
+            None => what,
+        }
+    }
+
+    /// What two nodes that conflict are, and which bytes of one memory they use.
+    pub(crate) fn told_uses(&self, first: NodeId, second: NodeId) -> (String, String) {
+        let (ir, told) = (&self.ir, |node| self.told(node));
+        let pairs = ir.accesses(first).iter().flat_map(|a| ir.accesses(second).iter().map(move |b| (a, b)));
+        let Some((a, b)) = pairs.into_iter().find(|(a, b)| a.conflicts_with(b, &ir.views)) else {
+            return (told(first), told(second));
+        };
+        let told = |node, of: &Access| {
+            let verb = if of.mode.writes() { "writes" } else { "reads" };
+            match self.mem(of.view).and_then(Mem::image) {
+                Some(image) => format!("{} {verb} an {}", told(node), image.shape.kind()),
+                None => format!("{} {verb} bytes {:?}", told(node), of.range),
+            }
+        };
+        (told(first, a), told(second, b))
     }
 
     /// What an executable has put in the place of memory that a graph owns. None where it has none.

@@ -34,7 +34,8 @@ impl Graph {
     /// nothing, because it is the node that waits, and all say that they use the same memory in the same way.
     ///
     /// # Errors
-    /// Those of [`HostTaskNode::add`] for each; [`BuildCause::Group`] for an empty list, and for tasks whose memory differs.
+    /// Those of [`HostTaskNode::add`] for each; [`BuildCause::Group`] for an empty list, for a task with `after` or
+    /// `label`, and for tasks whose memory differs.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -105,7 +106,7 @@ impl Member {
         let node = NodeId(state.ir.len() as u32);
         let group = state.tables.task_groups.get_mut(group)?;
         group.nodes.push(node);
-        let task = Task { function: group.functions.get(group.active)?.clone(), uses: group.uses.clone() };
+        let task = Task { function: group.functions.get(group.active)?.clone(), uses: group.uses.clone(), map: None };
         task.push(state, accesses)
     }
 }

@@ -1,5 +1,6 @@
 //! Empty nodes, copies, fills, and transfers from and to the host.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
@@ -13,29 +14,47 @@ use super::{After, Graph, Node, Nodes, after_methods};
 use crate::cl::buffer::{AsDestination, AsSource, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::map::MapMode;
-use crate::error::{BuildCause, BuildError, Result};
+use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 
 impl Graph {
     /// Starts a node that does nothing but order others: a join, or a fork.
+    #[doc(alias("cudaGraphAddEmptyNode", "clCommandBarrierWithWaitListKHR", "barrier"))]
     pub fn empty(&self) -> EmptyNode<'_> {
         EmptyNode { graph: self, after: After::default() }
     }
 
     /// Starts a copy from memory to memory. Source and destination must be equally long; slices name parts. Between a buffer
-    /// and memory with an address OpenCL has no command, so there it is a kernel of clgraph's own.
+    /// and memory with an address OpenCL has no command, so there it is a kernel of clgraph's own, and [`Graph::kind`] says
+    /// [`NodeKind::Kernel`](crate::NodeKind::Kernel).
+    ///
+    /// ```
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (from, into) = (Buffer::from_slice(&queue, &[1, 2])?, Buffer::<i32>::new(&queue, 4)?);
+    /// let graph = Graph::new(&queue)?;
+    /// graph.fill(&into.slice(..2)?, 0).add()?;
+    /// graph.copy(&from, &into.slice(2..)?).add()?;
+    /// let result = graph.read(&into).add()?; // waits for both, because it reads what they write
+    /// let run = graph.finalize(Finalize::new())?.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [0, 0, 1, 2]);
+    /// # Ok::<(), clgraph::Error>(())
+    /// ```
     #[doc(alias = "clEnqueueCopyBuffer")]
     #[doc(alias = "clEnqueueSVMMemcpy")]
     #[doc(alias = "clEnqueueMemcpyINTEL")]
+    #[doc(alias("cudaGraphAddMemcpyNode", "clCommandCopyBufferKHR", "clCommandSVMMemcpyKHR", "memcpy"))]
     pub fn copy<T>(&self, src: &impl AsSource<T>, dst: &impl AsDestination<T>) -> CopyNode<'_> {
         CopyNode { graph: self, after: After::default(), copy: Copy { src: src.region(), dst: dst.region() } }
     }
 
     /// Starts a fill: every element of the destination becomes `value`, whose size is 1, 2, 4, 8, 16, 32, 64 or 128
-    /// bytes.
+    /// bytes; so one of `[f32; 3]` is refused. An empty destination is valid, of fills and of copies, and still orders.
     #[doc(alias = "clEnqueueFillBuffer")]
     #[doc(alias = "clEnqueueSVMMemFill")]
     #[doc(alias = "clEnqueueMemFillINTEL")]
+    #[doc(alias("cudaGraphAddMemsetNode", "clCommandFillBufferKHR", "clCommandSVMMemFillKHR", "memset"))]
     pub fn fill<T: Element>(&self, dst: &impl AsDestination<T>, value: T) -> FillNode<'_> {
         let pattern = bytemuck::bytes_of(&value).to_vec();
         FillNode { graph: self, after: After::default(), fill: Fill { dst: dst.region(), pattern } }
@@ -43,16 +62,29 @@ impl Graph {
 
     /// Starts a host write: as many elements as the destination has.
     ///
-    /// The graph keeps the data. A `Vec`, a `Box` of a slice or an `Arc` is taken over, a borrowed slice is copied.
-    /// Other data for one submission: [`Submit::with`](crate::Submit::with).
+    /// The graph and its executables keep the data. A `Vec`, a `Box` of a slice or an `Arc` is taken over, a borrowed
+    /// slice is copied. Other data for one submission: [`Submit::with`](crate::Submit::with).
+    ///
+    /// ```
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 2)?);
+    /// let input = graph.write(&buffer, [1, 2]).add()?;
+    /// let output = graph.read(&buffer).add()?;
+    /// let executable = graph.finalize(Finalize::new())?;
+    /// let (one, two) = (executable.submit(&queue)?, executable.submit_to(&queue).with(&input, [5, 6]).submit()?);
+    /// two.wait()?; // and so the first is complete
+    /// assert_eq!((&*one.get(&output)?, &*two.get(&output)?), (&[1, 2][..], &[5, 6][..]));
+    /// # Ok::<(), clgraph::Error>(())
+    /// ```
     #[doc(alias = "clEnqueueWriteBuffer")]
     pub fn write<T: Element>(&self, dst: &impl AsDestination<T>, data: impl Into<HostData<T>>) -> WriteNode<'_, T> {
         let write = Write { dst: dst.region(), data: data.into().into_bytes() };
         WriteNode { graph: self, after: After::default(), write, element: PhantomData }
     }
 
-    /// Starts a host read of the whole source. Each submission has a result of its own:
-    /// [`Submission::get`](crate::Submission::get).
+    /// Starts a host read of the whole source, into memory of clgraph's own. Each submission has a result of its own:
+    /// [`Submission::get`](crate::Submission::get). An example is at [`write`](Self::write).
     #[doc(alias = "clEnqueueReadBuffer")]
     pub fn read<T: Element>(&self, src: &impl AsSource<T>) -> ReadNode<'_, T> {
         let read = Read { src: src.region(), align: align_of::<T>() };
@@ -83,15 +115,18 @@ impl Graph {
     /// assert_eq!(*run.get(&read)?, [3, 4]);
     /// # Ok(()) }
     /// ```
-    pub fn host_write<T: Element>(&self, node: Node) -> Result<HostWrite<T>> {
-        let state = self.lock();
+    pub fn host_write<T: Element>(&self, node: impl Into<Node>) -> Result<HostWrite<T>> {
+        let (node, state) = (node.into(), self.lock());
         let fail = |cause| BuildError::new("handle of a host write", cause);
         let id = self.resolve(&state, node).map_err(fail)?;
         let op = state.ir.op(id);
-        let why = "only host writes of whole elements have such a handle";
+        let why = "only host writes have one";
         match op {
             Op::Write { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
                 Ok(HostWrite::of(node))
+            }
+            Op::Write { size, .. } => {
+                Err(fail(MemoryError::ElementSize { bytes: *size, element: size_of::<T>() }.into()).into())
             }
             op => Err(fail(other_kind(node, op, "a handle of a host write", why)).into()),
         }
@@ -114,6 +149,9 @@ impl EmptyNode<'_> {
     /// # Errors
     /// [`BuildCause::OtherGraph`] for a node of another graph, [`BuildCause::NotANode`] for an event of work that runs;
     /// [`BuildCause::Recording`]; [`BuildCause::Full`].
+    ///
+    /// Of every node that uses memory: [`BuildCause::OtherContext`]; [`BuildCause::GraphMemory`] for memory that
+    /// another graph owns; [`BuildCause::NotSupported`] for USM and SVM that the graph's device cannot reach.
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(Empty, &self.after)?)
     }
@@ -134,17 +172,19 @@ impl CopyNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::SizeMismatch`], [`BuildCause::Overlap`], [`BuildCause::OtherContext`], and those of
-    /// [`EmptyNode::add`].
+    /// [`BuildCause::SizeMismatch`], [`BuildCause::Overlap`]; `BuildCause::CopyKernel` where a kernel has to copy; and
+    /// those of [`EmptyNode::add`].
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.copy, &self.after)?)
     }
 
     /// Puts the copy in the place of a copy node: source, destination and size. Edges stay, and executables follow when they are
-    /// updated.
+    /// updated. Where no edge orders what now uses the same memory, finalizing and updating say so
+    /// ([`FinalizeError::Conflict`](crate::FinalizeError::Conflict)). A label takes the place of the one before.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add); [`BuildCause::Replace`] for a node that it cannot take the place of, and when
+    /// `after` is given; [`BuildCause::OtherKind`] for a node of a command group. Nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.copy, &self.after)
     }
@@ -175,7 +215,7 @@ impl FillNode<'_> {
     /// updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`]: nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.fill, &self.after)
     }
@@ -208,7 +248,7 @@ impl<T: Element> WriteNode<'_, T> {
     /// updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`]: nothing changed.
     pub fn replace(self, input: &HostWrite<T>) -> Result<()> {
         self.graph.replace(input.node(), self.write, &self.after)
     }
@@ -241,7 +281,7 @@ impl<T: Element> ReadNode<'_, T> {
     /// updated.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and [`BuildCause::Replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`]: nothing changed.
     pub fn replace(self, output: &HostRead<T>) -> Result<()> {
         self.graph.replace(output.node(), self.read, &self.after)
     }
@@ -274,7 +314,7 @@ macro_rules! node_handle {
                 Self { node, part, element: PhantomData }
             }
 
-            /// The node: of what is inside of a sub-graph, that of the sub-graph.
+            /// The node. Of one inside of a sub-graph it is the node of the sub-graph.
             #[must_use]
             pub fn node(&self) -> Node {
                 self.node
@@ -293,6 +333,20 @@ macro_rules! node_handle {
         }
 
         impl<T> std::marker::Copy for $name<T> {}
+
+        impl<T> PartialEq for $name<T> {
+            fn eq(&self, other: &Self) -> bool {
+                (self.node, self.part) == (other.node, other.part)
+            }
+        }
+
+        impl<T> Eq for $name<T> {}
+
+        impl<T> std::hash::Hash for $name<T> {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                (self.node, self.part).hash(state);
+            }
+        }
 
         impl<T> std::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -402,8 +456,12 @@ impl Request for Fill {
         // "svm_ptr ... must be aligned to pattern_size bytes" (clEnqueueSVMMemFill).
         let start = if dst.mem.kind().is_pointer() { dst.mem.base() } else { 0 };
         if start.wrapping_add(dst.offset) % pattern.len() != 0 || dst.size % pattern.len() != 0 {
-            let [offset, len, pattern] = [dst.offset, dst.size, pattern.len()].map(|size| size as u64);
-            return Err(BuildCause::PatternRange { offset, len, pattern });
+            let at = if dst.mem.kind().is_pointer() {
+                format!("address {:#x}", start.wrapping_add(dst.offset))
+            } else {
+                format!("byte {}", dst.offset)
+            };
+            return Err(BuildCause::PatternRange { at, len: dst.size as u64, pattern: pattern.len() as u64 });
         }
         Ok(())
     }
@@ -427,8 +485,8 @@ pub(crate) struct Write {
 pub(crate) fn check_write(target: &Target<'_>, dst: &Region, bytes: usize) -> Result<(), BuildCause> {
     target.check_context(dst, "the destination")?;
     same_size(("the data", bytes), ("the destination", dst.size))?;
-    forbid(dst, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host write")?;
-    forbid(dst, CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a host write")
+    forbid(dst, &"the destination", CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host write")?;
+    forbid(dst, &"the destination", CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a host write")
 }
 
 impl Request for Write {
@@ -476,8 +534,8 @@ impl Request for Read {
                 why: format!("results are aligned to {}, the most that OpenCL types need: read bytes", Slot::ALIGN),
             });
         }
-        forbid(src, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
-        forbid(src, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
+        forbid(src, &"the source", CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
+        forbid(src, &"the source", CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
     }
 
     fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
@@ -494,18 +552,27 @@ impl Request for Read {
 /// Whether the host may map a region.
 pub(crate) fn check_map(target: &Target<'_>, region: &Region, mode: MapMode) -> Result<(), BuildCause> {
     target.check_context(region, "the memory")?;
-    forbid(region, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a map")?;
+    forbid(region, &"the memory", CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a map")?;
     if mode != MapMode::WriteInvalidate {
-        forbid(region, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a map to read")?;
+        forbid(region, &"the memory", CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a map to read")?;
     }
     if mode != MapMode::Read {
-        forbid(region, CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a map to write")?;
+        forbid(region, &"the memory", CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY", "a map to write")?;
     }
     Ok(())
 }
 
-pub(super) fn forbid(region: &Region, bit: u64, flag: &'static str, access: &'static str) -> Result<(), BuildCause> {
-    if region.mem.flags() & bit == 0 { Ok(()) } else { Err(BuildCause::AccessForbidden { flag, access }) }
+pub(super) fn forbid(
+    region: &Region,
+    what: &dyn fmt::Display,
+    bit: u64,
+    flag: &'static str,
+    access: &'static str,
+) -> Result<(), BuildCause> {
+    if region.mem.flags() & bit == 0 {
+        return Ok(());
+    }
+    Err(BuildCause::AccessForbidden { what: what.to_string(), flag, access })
 }
 
 fn same_size((left, a): (&'static str, usize), (right, b): (&'static str, usize)) -> Result<(), BuildCause> {

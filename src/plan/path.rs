@@ -15,8 +15,8 @@ use crate::known::{self, Driver};
 #[non_exhaustive]
 pub enum Path {
     /// clgraph chooses: it starts with what is known to be good on the driver, times the first submissions by each path that
-    /// may pay, and stays with the fastest. The report says what and why. The environment variable `CLGRAPH_PATH`
-    /// (`native`, `replay`, `gated` or `queues`) chooses instead, where it is set.
+    /// may pay, and stays with the fastest. [`Executable::report`](crate::Executable::report) says what is taken now, and why. The
+    /// environment variable `CLGRAPH_PATH` (`auto`, `native`, `replay`, `gated` or `queues`) chooses instead, where it is set.
     #[default]
     Auto,
     /// Commands are recorded into command buffers (`cl_khr_command_buffer`) once, at finalize, and those are enqueued at
@@ -47,7 +47,7 @@ impl fmt::Display for Path {
 }
 
 /// Why a part of a graph runs by the path that it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Why {
     /// The option of [`Finalize`](crate::Finalize) says so.
@@ -293,7 +293,7 @@ impl Caps {
         if caps.missing_commands.contains(&function) { Err(Why::MissingFunction(function)) } else { Ok(()) }
     }
 
-    /// The path that clgraph chooses by itself on the device, and why. A table of facts: see `docs/drivers.md`.
+    /// The path that clgraph chooses by itself on the device, and why. It rests on what was measured on drivers.
     /// [`Device::path`](crate::Device::path) also looks at the environment and at the driver's functions.
     #[must_use]
     pub fn path(&self) -> (Path, Why) {

@@ -39,7 +39,8 @@ impl Placement {
     }
 }
 
-/// Places allocations, at multiples of `align`, in arenas of at most `limit` bytes, in which each of them fits.
+/// Places allocations, at multiples of `align`, in arenas of at most `limit` bytes, in which each of them fits. Their
+/// [`sum`] is a number.
 pub(crate) fn place(lives: &[Life], align: usize, limit: usize) -> Placement {
     let mut placement = Placement { arenas: Vec::new(), spots: vec![Spot { arena: 0, offset: 0 }; lives.len()] };
     let mut left: Vec<usize> = (0..lives.len()).collect();
@@ -82,6 +83,11 @@ pub(crate) fn apart(lives: &[Life], align: usize, limit: usize) -> Placement {
         }
     }
     placement
+}
+
+/// Bytes of all when each has bytes of its own. None where `usize` cannot count them; [`place`] and [`apart`] count no further.
+pub(crate) fn sum(lives: &[Life], align: usize) -> Option<usize> {
+    lives.iter().try_fold(0_usize, |sum, life| sum.checked_add(life.size.checked_next_multiple_of(align.max(1))?))
 }
 
 fn aligned(life: &Life, align: usize) -> Life {

@@ -7,7 +7,8 @@ use super::queue::Queue;
 pub struct Detached<'q>(pub(super) &'q Queue);
 
 impl Queue {
-    /// The same queue, whose commands give no events.
+    /// The same queue, whose commands give no events. While it records, their nodes are there all the same:
+    /// [`Graph::nodes`](crate::Graph::nodes).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -47,7 +48,7 @@ macro_rules! commands {
                 #[doc = concat!("[`Queue::", stringify!($name), "`] without an event.")]
                 ///
                 /// # Errors
-                /// The same.
+                /// Those of the method that it is named after.
                 #[allow(clippy::too_many_arguments)] // As in OpenCL.
                 pub fn $name $(<$T $(: $bound)?>)? (&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<()> {
                     let ($queue, $want, $waits) = (self.0, false, event_wait_list);

@@ -15,15 +15,18 @@ use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Completed, Element, HostData, Slot};
 use crate::cl::map::{MapMode, Mapped};
 use crate::cl::watch;
-use crate::error::{BuildCause, BuildError, DriverError, MemoryError, RecordError, Result};
+#[allow(unused_imports)] // The documentation names it.
+use crate::error::MemoryError;
+use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
 use crate::graph::CommandGroup;
 use crate::graph::HostRead;
 use crate::graph::group::Member;
 use crate::graph::hint::Given as Hinted;
+use crate::graph::map::Map;
 use crate::graph::rect::{Rect, Side};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
-use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_map, check_write};
+use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_write};
 use crate::ir::Hint;
 
 /// Bytes of a buffer from `offset` on, or why they are not inside.
@@ -177,7 +180,8 @@ impl Queue {
     }
 
     /// Reads `len` elements from byte `offset` on into memory of its own, and does not block. May be recorded: then each
-    /// submission of the executable has a result.
+    /// submission of the executable has a result. Dropping what it gives does no harm: what is read is kept until the
+    /// command is complete, and then gone.
     ///
     /// # Errors
     /// As [`enqueue_read_buffer`](Self::enqueue_read_buffer), and [`BuildCause::NotSupported`] for elements with an alignment
@@ -227,7 +231,8 @@ impl Queue {
     /// until what was enqueued before on an in-order queue is complete and the memory is there.
     ///
     /// What the host writes is there for commands that the queue gets after the unmapping. For memory that the host reaches by
-    /// its address [`Memory::host`](crate::Memory::host) is a safe way, which does not wait.
+    /// its address [`Memory::host`](crate::Memory::host) is a safe way, which does not wait. [`enqueue_map`](Self::enqueue_map)
+    /// maps it later for a function, which can be recorded.
     ///
     /// # Errors
     /// [`RecordError::NotRecordable`] while the queue records; [`MemoryError::NotHostAccessible`] for USM of the device,
@@ -237,7 +242,7 @@ impl Queue {
     ///
     /// # Safety
     /// Until it is unmapped nothing else writes to the memory, and nothing else reads it if the host writes: no command of
-    /// any queue, no executable, and no other map of it.
+    /// any queue, no executable, and no other map of it. A [`Mapped`] that is never dropped is never unmapped.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -263,16 +268,17 @@ impl Queue {
         mode: MapMode,
         event_wait_list: &[&Event],
     ) -> Result<Mapped<T>> {
-        let wrong = |cause| BuildError::new("map", cause);
+        self.check_executing("mapping memory", "use `enqueue_map`, which gives it to a function in each submission")?;
         let region = memory.region();
-        let instead = "use a host read or a host write, whose data belongs to each submission";
-        self.check_executing("mapping memory", instead)?;
-        check_map(&self.target(), &region, mode).map_err(wrong)?;
-        if region.size == 0 {
-            return Err(MemoryError::Empty { what: "a map" }.into());
-        }
+        Map::of_memory(region.clone(), mode).check_alone(self.driver())?;
         self.wait_on_host(event_wait_list)?;
+        self.wait_in_order()?;
         Mapped::new(self.driver(), region, mode)
+    }
+
+    /// Waits for what is on an in-order queue.
+    pub(super) fn wait_in_order(&self) -> Result<()> {
+        if self.driver().properties().out_of_order { Ok(()) } else { self.driver().finish() }
     }
 
     /// Says that memory is wanted on the device soon. A hint: a driver that does not take it does nothing. Of a buffer, all of
@@ -368,7 +374,7 @@ pub(super) fn through(event: Option<&DriverEvent>) -> Result<()> {
     let Some(event) = event else { return Ok(()) };
     match event.progress()? {
         Progress::Complete => Ok(()),
-        Progress::Failed(status) => Err(DriverError { call: COMMAND, status }.into()),
+        Progress::Failed(status) => Err(DriverError::new(COMMAND, status).into()),
         Progress::Waiting | Progress::Running => Ok(event.wait_wherever()?),
     }
 }
@@ -377,8 +383,11 @@ commands! {
     /// Copies `size` bytes from buffer to buffer. Offsets are in bytes.
     ///
     /// # Errors
-    /// [`BuildCause::OutOfBounds`], [`BuildCause::Overlap`], [`BuildCause::OtherContext`], in a [`BuildError`], the same
-    /// whether the queue executes or records.
+    /// Of the command, in a [`BuildError`], the same whether the queue executes or records:
+    /// [`BuildCause::OutOfBounds`], [`BuildCause::Overlap`], [`BuildCause::OtherContext`]; [`BuildCause::GraphMemory`]
+    /// for memory of a graph that the queue does not record into; [`BuildCause::NotSupported`] for memory that the
+    /// device cannot reach; `BuildCause::CopyKernel` where a kernel has to copy. Recorded, [`BuildCause::Full`] too;
+    /// executed, [`MemoryError::HostHasIt`] while a guard of [`Memory::host`](crate::Memory::host) lives.
     ///
     /// For the wait list on an executing queue: [`SubmitError::EventFailed`](crate::SubmitError::EventFailed) and
     /// [`SubmitError::OtherContext`](crate::SubmitError::OtherContext); and [`RecordError::Ended`],
@@ -402,6 +411,17 @@ commands! {
     ///
     /// # Errors
     /// [`BuildCause::Rect`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (picture, tile) = (Buffer::<u32>::new(&queue, 64 * 48)?, Buffer::<u32>::new(&queue, 16 * 16)?);
+    /// // A tile of 16 x 16 elements of 4 bytes, from column 8, row 4 on.
+    /// let (from, size) = ([8 * 4, 4, 0], [16 * 4, 16, 1]);
+    /// queue.enqueue_copy_buffer_rect(&picture, &tile, from, [0; 3], size, 64 * 4, 0, 0, 0, &[])?.wait()?;
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "clEnqueueCopyBufferRect")]
     fn enqueue_copy_buffer_rect<T>(
         src_buffer: &impl AsSource<T>,
@@ -462,6 +482,7 @@ commands! {
 }
 
 /// A read that was enqueued, or recorded. See [`Queue::enqueue_read_buffer_owned`].
+#[must_use = "the result is taken from it"]
 pub struct PendingRead<T> {
     pub(super) event: Event,
     /// None of one that was recorded.
@@ -476,7 +497,7 @@ impl<T: Element> PendingRead<T> {
         &self.event
     }
 
-    /// Blocks until the read is complete, and gives what was read.
+    /// Blocks until the read is complete, and gives a copy of what was read.
     ///
     /// # Errors
     /// [`RecordError::Recorded`]: then the results are those of submissions, by [`host_read`](Self::host_read).

@@ -34,18 +34,42 @@ pub(crate) struct NodeEvent {
 }
 
 /// Where a command has got to (`CL_EVENT_COMMAND_EXECUTION_STATUS`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ExecutionStatus {
-    /// It is queued, or handed to the device and not started.
+    /// It is queued, or handed to the device and not started (`CL_QUEUED`, `CL_SUBMITTED`).
     Waiting,
-    /// It has started.
+    /// It has started (`CL_RUNNING`).
     Running,
-    /// It is complete.
+    /// It is complete (`CL_COMPLETE`).
     Complete,
     /// It failed.
     Failed(Status),
 }
+
+impl fmt::Display for ExecutionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting => f.write_str("waiting"),
+            Self::Running => f.write_str("running"),
+            Self::Complete => f.write_str("complete"),
+            Self::Failed(status) => write!(f, "failed with {status}"),
+        }
+    }
+}
+
+impl PartialEq for Event {
+    /// The same event.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Driver(one), Kind::Driver(other)) => one.raw() == other.raw(),
+            (Kind::Node(one), Kind::Node(other)) => one.node == other.node,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Event {}
 
 impl Event {
     pub(crate) fn of_node(graph: GraphRef, node: Node) -> Self {
@@ -94,7 +118,8 @@ impl Event {
         Ok(self.driver("waited for")?.wait_wherever()?)
     }
 
-    /// Where the command has got to.
+    /// Where the command has got to. It does not flush the queue: [`Queue::flush`](crate::Queue::flush) once before
+    /// asking again and again.
     ///
     /// # Errors
     /// [`RecordError::Recorded`]; [`crate::DriverError`] when the driver does not tell.

@@ -6,6 +6,7 @@ use bytemuck::Pod;
 
 use super::event::Event;
 use super::queue::Queue;
+use super::sealed;
 use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
@@ -18,7 +19,7 @@ use crate::cl::memory::{Memory, MemorySlice};
 use crate::cl::sampler::Sampler;
 use crate::cl::watch;
 use crate::device_global::{DeviceGlobal, host_access, scope};
-use crate::error::{BuildCause, BuildError, DriverError, ProgramError, Result, Status};
+use crate::error::{BuildCause, BuildError, DriverError, Fault, ProgramError, Result};
 use crate::graph::hint::Given as Hinted;
 use crate::graph::launch::{Checked, Given, Launch};
 use crate::graph::rect::{Laid, Rect};
@@ -119,8 +120,7 @@ impl Run for Write {
         let event = enqueue::write(&To { event: true, ..*to }, (&dst.mem, dst.offset), data)?;
         match &event {
             Some(event) => watch::keep_until(event.clone(), data.clone()),
-            // The driver gave none, so nobody can tell when it is done with the memory.
-            None => std::mem::forget(data.clone()),
+            None => watch::lose(no_event("clEnqueueWriteBuffer"), data.clone()),
         }
         Ok(event)
     }
@@ -187,7 +187,7 @@ impl Launch {
             Given::Null => SetArg::Null,
             Given::Sampler(sampler) => SetArg::Sampler(sampler),
             Given::Local(size) => SetArg::Local(*size),
-            Given::Value(range) => SetArg::Value(&bytes[range.clone()]),
+            Given::Value(range, _) => SetArg::Value(&bytes[range.clone()]),
         });
         let launch =
             |object: &KernelObject| enqueue::kernel(to, object, sizes.dims, sizes.offset, sizes.global, sizes.local);
@@ -214,21 +214,27 @@ impl Launch {
         let event = self.launch(checked, &To { event: true, ..*to })?;
         match &event {
             Some(event) => watch::keep_until(event.clone(), self.args.clone()),
-            // The driver gave none, so nobody can tell when it is done with them.
-            None => std::mem::forget(self.args.clone()),
+            None => watch::lose(no_event("clEnqueueNDRangeKernel"), self.args.clone()),
         }
         Ok(event)
     }
 }
 
 /// What a kernel takes as an argument: a [`Buffer`], a [`BufferSlice`] (which says what part is used; the argument is the
-/// whole buffer), a [`Memory`], a [`MemorySlice`] (a pointer to its first element), an [`Image`] or its layers, a
-/// [`Sampler`], a value that is plain data, or a [`Parameter`] where the queue records.
-pub trait KernelArg {
+/// whole buffer), a [`Memory`], a [`MemorySlice`] (a pointer to its first element), a [`GlobalSlice`], a
+/// [`GraphMemory`], an [`Image`] or its layers, a [`Sampler`], a value that is plain data, or, where the queue records,
+/// a [`Parameter`] of a buffer, of memory, of an image, of a value, of bytes, or of local memory. It cannot be
+/// implemented elsewhere.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a kernel can take",
+    note = "arguments are buffers, images, samplers, and values that are plain data (`bytemuck::Pod`)"
+)]
+pub trait KernelArg: sealed::KernelArg {
     #[doc(hidden)]
     fn give(&self, to: &mut LaunchRef<'_>);
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> KernelArg for T {
     fn give(&self, to: &mut LaunchRef<'_>) {
         self.give_value(to);
@@ -307,6 +313,12 @@ impl<T> KernelArg for Parameter<Buffer<T>> {
     }
 }
 
+impl KernelArg for Parameter<Sampler> {
+    fn give(&self, to: &mut LaunchRef<'_>) {
+        ValueArg::give_value(&self, to);
+    }
+}
+
 impl<T: Pod> KernelArg for Parameter<T> {
     fn give(&self, to: &mut LaunchRef<'_>) {
         ValueArg::give_value(&self, to);
@@ -328,8 +340,8 @@ impl KernelArg for Parameter<LocalMemory> {
 /// A kernel launch on a queue, to be executed or recorded: made as with `opencl3`.
 ///
 /// Arguments are given in the order of the kernel's parameters. A buffer counts as read and written, or as read where its
-/// parameter points to `const` or `constant` memory and the program tells, and never as more than a buffer's own access flags allow; [`set_arg_read`](Self::set_arg_read) and
-/// [`set_arg_write`](Self::set_arg_write) say it where the program does not, or more exactly. This decides which recorded
+/// parameter points to `const` or `constant` memory and the program tells, and never as more than a buffer's own access flags allow; [`set_arg_read`](Self::set_arg_read),
+/// [`set_arg_write`](Self::set_arg_write) and [`set_arg_read_write`](Self::set_arg_read_write) say it where the program does not, or more exactly. This decides which recorded
 /// nodes wait for which.
 ///
 /// ```
@@ -350,6 +362,7 @@ impl KernelArg for Parameter<LocalMemory> {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
+#[must_use = "nothing is launched until `enqueue_nd_range` is called"]
 pub struct ExecuteKernel<'k> {
     launch: Launch,
     waits: Vec<Event>,
@@ -359,7 +372,6 @@ pub struct ExecuteKernel<'k> {
 
 impl<'k> ExecuteKernel<'k> {
     /// A launch without arguments and range.
-    #[must_use]
     pub fn new(kernel: &'k Kernel) -> Self {
         Self { launch: Launch::new(kernel), waits: Vec::new(), kernel: PhantomData }
     }
@@ -371,20 +383,27 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Gives the next argument, a buffer that the kernel only reads.
+    /// Gives the next argument, memory that the kernel only reads. A slice says which part; of a buffer the argument is
+    /// all of it.
     pub fn set_arg_read<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Read) });
         self
     }
 
-    /// Gives the next argument, a buffer that the kernel writes without reading what was in it.
+    /// Gives the next argument, memory that the kernel writes without reading what was in it.
     pub fn set_arg_write<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Write) });
         self
     }
 
+    /// Gives the next argument, a buffer that the kernel reads and writes.
+    pub fn set_arg_read_write<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
+        buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::ReadWrite) });
+        self
+    }
+
     /// Says that the kernel reads and writes memory which it reaches by addresses that it finds in memory, and not by an
-    /// argument.
+    /// argument. It has an address: USM or SVM.
     #[doc(alias = "clSetKernelExecInfo")]
     pub fn set_indirect<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
         self.launch.indirect.push((memory.region(), Mode::ReadWrite));
@@ -516,7 +535,8 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Launches the kernel, or has it recorded. Afterwards the launch is empty again; after an error it is as it was.
+    /// Launches the kernel, or has it recorded. Afterwards arguments, range, wait list and all else are forgotten, and
+    /// the launch can be filled again, as with `opencl3`; after an error it is as it was.
     ///
     /// # Errors
     /// Those of [`KernelNode::add`](crate::KernelNode::add) for arguments and range;
@@ -569,5 +589,5 @@ impl<'k> ExecuteKernel<'k> {
 
 /// The driver said success, and gave no event.
 pub(super) fn no_event(call: &'static str) -> DriverError {
-    DriverError { call, status: Status(opencl_sys::CL_INVALID_EVENT) }
+    DriverError::faulty(call, Fault::NoEvent)
 }

@@ -18,12 +18,14 @@ use crate::cl::map::MapMode;
 use crate::cl::map_image::MappedImage;
 use crate::cl::mem::Mem;
 use crate::cl::watch;
-use crate::error::{BuildCause, BuildError, MemoryError, RecordError, Result};
-use crate::graph::image::{ImageFill, ImageRead, ImageWrite, check_area, check_image_write};
+#[allow(unused_imports)] // The documentation names it.
+use crate::error::MemoryError;
+use crate::error::{BuildCause, BuildError, RecordError, Result};
+use crate::graph::image::{ImageFill, ImageRead, ImageWrite, check_image_write};
 use crate::graph::image_copy::{ImageCopy, PixelSide};
+use crate::graph::map::Map;
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
-use crate::graph::transfer::check_map;
 use crate::images::{Area, Color};
 
 impl Run for ImageCopy {
@@ -92,8 +94,7 @@ impl Run for ImageWrite {
         let event = image_commands::write(&To { event: true, ..*to }, &mem, &self.area, &self.data)?;
         match &event {
             Some(event) => watch::keep_until(event.clone(), self.data.clone()),
-            // The driver gave none, so nobody can tell when it is done with the memory.
-            None => std::mem::forget(self.data.clone()),
+            None => watch::lose(no_event("clEnqueueWriteImage"), self.data.clone()),
         }
         Ok(event)
     }
@@ -201,22 +202,12 @@ impl Queue {
         mode: MapMode,
         event_wait_list: &[&Event],
     ) -> Result<MappedImage<T>> {
-        let wrong = |cause| BuildError::new("map of an image", cause);
-        let instead = "use a host read or a host write, whose data belongs to each submission";
+        let instead = "use `enqueue_map_image`, which gives it to a function in each submission";
         self.check_executing("mapping an image", instead)?;
         let area = Area { origin, region };
-        check_area(&self.target(), "the part", image, &area).map_err(wrong)?;
-        check_map(&self.target(), &image.region(), mode).map_err(wrong)?;
-        if area.is_empty() {
-            return Err(MemoryError::Empty { what: "a map" }.into());
-        }
-        let bytes = region[0] * image.pixel_size();
-        if size_of::<T>() == 0 || !bytes.is_multiple_of(size_of::<T>()) {
-            let what = format!("mapping rows of {bytes} bytes as elements of {}", size_of::<T>());
-            let why = "a row is a whole number of elements: map bytes".to_owned();
-            return Err(wrong(BuildCause::NotSupported { what, why }).into());
-        }
+        Map::of_image::<T>(image, area, mode).check_alone(self.driver())?;
         self.wait_on_host(event_wait_list)?;
+        self.wait_in_order()?;
         MappedImage::new(self.driver(), image, &area, mode)
     }
 

@@ -11,6 +11,7 @@ mod image;
 mod machine;
 mod memory;
 mod queue;
+mod sealed;
 mod session;
 
 pub use detached::Detached;

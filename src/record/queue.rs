@@ -25,6 +25,10 @@ use crate::graph::{Graph, GraphId, GraphRef, Node};
 /// Cheap to clone: clones are the same queue and have the same state. Queues are equal when their C handles are; one that was
 /// wrapped twice has a state in each wrapper. What is enqueued on the C handle by other means is not recorded.
 ///
+/// An event of a recorded command in the wait list of a command lets a queue that executes join the recording, until
+/// that ends. Several threads may use a queue: the commands of a submission stay together among those of other
+/// submissions.
+///
 /// Its methods have the names and the order of arguments of `opencl3`: see [the methods that begin with
 /// `enqueue`](#method.enqueue_copy_buffer), and [`ExecuteKernel`](crate::ExecuteKernel).
 ///
@@ -57,6 +61,15 @@ pub enum QueueState {
     Executing,
     /// What is submitted becomes a node of a graph.
     Recording,
+}
+
+impl fmt::Display for QueueState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Executing => "executing",
+            Self::Recording => "recording",
+        })
+    }
 }
 
 impl Goal for GraphRef {
@@ -110,12 +123,22 @@ impl Queue {
         Self::with_properties(&context, device, QueueProperties::default())
     }
 
-    /// A queue in an existing context.
+    /// A queue in an existing context, named by that or by what belongs to it, such as another queue.
     ///
     /// # Errors
     /// [`SetupError::DeviceOutsideContext`](crate::SetupError::DeviceOutsideContext);
     /// [`SetupError::QueueProperty`](crate::SetupError::QueueProperty) when the device lacks a property;
     /// [`crate::DriverError`].
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Queue, QueueProperties};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let second = Queue::with_properties(&queue, queue.device(), QueueProperties::new())?;
+    /// let buffer = Buffer::<u32>::new(&queue, 4)?; // of the context, so good for both
+    /// second.enqueue_fill_buffer(&buffer, &[1], 0, 16, &[])?.wait()?;
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "clCreateCommandQueueWithProperties")]
     pub fn with_properties(context: &impl InContext, device: &Device, properties: QueueProperties) -> Result<Self> {
         Ok(Self::of_driver(DriverQueue::with_properties(context, device, properties)?))
@@ -124,7 +147,7 @@ impl Queue {
     /// Wraps an `opencl3` queue, which may be dropped before this one.
     ///
     /// # Errors
-    /// [`SetupError::DeviceQueue`](crate::SetupError::DeviceQueue); [`crate::DriverError`] when the driver refuses a query.
+    /// [`SetupError::DeviceQueue`](crate::SetupError::DeviceQueue); those of [`Device::from_opencl3`].
     pub fn from_opencl3(queue: &opencl3::command_queue::CommandQueue) -> Result<Self> {
         Ok(Self::of_driver(DriverQueue::from_opencl3(queue)?))
     }
@@ -381,7 +404,7 @@ impl Queue {
             match event.progress()? {
                 Progress::Complete if !complete_too => {}
                 Progress::Failed(status) => {
-                    let cause = Box::new(DriverError { call: COMMAND, status }.into());
+                    let cause = Box::new(DriverError::new(COMMAND, status).into());
                     return Err(SubmitError::EventFailed { index, cause }.into());
                 }
                 _ => waits.push(event.clone()),
@@ -436,6 +459,12 @@ impl PartialEq for Queue {
 }
 
 impl Eq for Queue {}
+
+impl std::hash::Hash for Queue {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.driver.raw().hash(state);
+    }
+}
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

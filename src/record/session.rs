@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::event::{Event, Kind};
 use super::machine::Locked;
 use super::queue::Queue;
+use super::sealed;
 use crate::cl::context::InContext;
 use crate::error::{BuildCause, BuildError, RecordError, Result};
 use crate::graph::tape::Recorder;
 use crate::graph::{Graph, GraphProperties, GraphRef, Node};
 
-/// What names one or several queues: a [`Queue`], a slice, an array or a `Vec` of them.
-pub trait Queues {
+/// What names one or several queues: a [`Queue`], a slice, an array or a `Vec` of them. It cannot be implemented elsewhere.
+pub trait Queues: sealed::Queues {
     /// Calls `each` with every queue.
     fn for_each_queue(&self, each: &mut dyn FnMut(&Queue));
 }
@@ -99,6 +100,7 @@ impl Graph {
     ///
     /// # Errors
     /// Those of [`Graph::with_properties`].
+    #[doc(alias("cudaGraphCreate", "clCreateCommandBufferKHR"))]
     pub fn new(queue: &Queue) -> Result<Self> {
         Self::with_properties(queue, queue.device(), GraphProperties::default())
     }
@@ -107,6 +109,9 @@ impl Graph {
     ///
     /// The recording ends when `code` returns, also by an error or a panic; nodes that were recorded until then stay. Queues
     /// that join it ([`Queue`] with an event of a recorded command) end with it, unless another recording goes on.
+    ///
+    /// What `code` returns is given back. Its error is [`Error`](crate::Error): a program with errors of its own uses
+    /// [`begin_recording`](Self::begin_recording).
     ///
     /// # Errors
     /// Those of [`begin_recording`](Self::begin_recording), and that of `code`.
@@ -138,10 +143,25 @@ impl Graph {
     }
 
     /// Begins to record queues into this graph. A recording may be ended and begun again; what comes then goes on behind
-    /// what each queue recorded before.
+    /// what each queue recorded before. It ends by [`end_recording`](Self::end_recording),
+    /// [`end_all_recording`](Self::end_all_recording), or when the last handle of the graph is dropped.
     ///
     /// # Errors
     /// [`RecordError::AlreadyRecording`], [`RecordError::SameQueue`], [`RecordError::OtherQueue`]: no queue has changed.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let graph = Graph::new(&queue)?;
+    /// graph.begin_recording(&queue)?;
+    /// queue.enqueue_fill_buffer(&buffer, &[7], 0, 16, &[])?; // a node: nothing runs
+    /// assert_eq!(graph.end_recording(&queue)?, 1);
+    /// assert_eq!(graph.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "cudaStreamBeginCaptureToGraph")]
     pub fn begin_recording(&self, queues: &(impl Queues + ?Sized)) -> Result<()> {
         self.begin(&list(queues))
     }
@@ -206,6 +226,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`RecordError::Elsewhere`] for a queue that records into another graph: no queue has changed.
+    #[doc(alias = "cudaStreamEndCapture")]
     pub fn end_recording(&self, queues: &(impl Queues + ?Sized)) -> Result<usize> {
         let all = list(queues);
         let goal = self.weak();

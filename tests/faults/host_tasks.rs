@@ -1,6 +1,8 @@
 //! Host tasks, in graphs and on queues.
 
-use clgraph::{Buffer, Finalize, Graph, Path, Program, Queue, Result};
+use clgraph::{
+    Buffer, Finalize, Graph, Image, ImageFormat, ImageShape, MapMode, Mapped, MappedImage, Path, Program, Queue, Result,
+};
 
 use crate::uses::{SOURCE, again, result, setup};
 
@@ -53,4 +55,37 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     again(|| queue.enqueue_fill_buffer(&a, &[7], 0, 256, &[]).map(drop))?;
     let content = again(|| queue.enqueue_read_buffer_owned(&a, 0, 64, &[])?.wait())?;
     Ok(vec![content.to_vec(), vec![u32::from(said.try_iter().next().is_some())]])
+}
+
+/// Memory that tasks map, between launches, and an image.
+pub fn mapping(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let graph = Graph::new(&queue)?;
+    graph.fill(&a, 1).add()?;
+    // SAFETY: of all maps here: only this graph uses the memory.
+    let adding = |by: u32| unsafe {
+        graph.map(&a, MapMode::Write, move |_, numbers: &mut Mapped<u32>| {
+            numbers.as_mut_slice().map(|numbers| numbers.iter_mut().for_each(|n| *n += by))
+        })
+    };
+    adding(4).add()?;
+    stir(&queue, &graph, &a)?;
+    adding(2).add()?;
+    if queue.device().caps().images.is_some() {
+        let (shape, size) = (ImageShape::image_2d(8, 2), [8, 2, 1]);
+        let image = again(|| Image::with_data(&queue, shape, ImageFormat::RGBA_U8, &[[7_u8; 4]; 16]))?;
+        // SAFETY: as above.
+        let paint = unsafe {
+            graph.map_image(&image, [0; 3], size, MapMode::Write, |_, rows: &mut MappedImage<[u8; 4]>| {
+                rows.row_mut(1, 0).map(|row| row[0] = [9; 4])
+            })
+        };
+        paint.add()?;
+    }
+    let result_of = graph.read(&a).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).result_slots(6)))?;
+    let go = || executable.submit(&queue);
+    let run = again(go)?;
+    Ok(vec![result(&run, &result_of, go)?])
 }

@@ -1,18 +1,11 @@
 //! The layer between the loader and the driver (`tests/layer`), as the tests see it.
 
 use std::ffi::{CStr, CString, c_char};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use dlopen2::raw::Library;
 
-/// The layer that cargo has built beside the tests.
-pub fn layer_file() -> PathBuf {
-    let deps = std::env::current_exe().unwrap();
-    let file = deps.ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
-    assert!(file.exists(), "{}: `cargo build --example fault_layer` builds it", file.display());
-    file
-}
+use crate::layer_place::layer_file;
 
 /// The layer's functions for tests.
 pub struct Layer {
@@ -114,7 +107,11 @@ fn the_layer_passes_on_as_many_arguments_as_the_functions_have() {
             continue;
         }
         let name = line.split(' ').nth(1).unwrap().trim_end_matches(';');
-        let alone = if section == "free" { 2 } else { 1 };
+        let alone = match section {
+            "device" => 5,
+            "free" => 2,
+            _ => 1,
+        };
         let words = line.split_once('(').map_or(alone, |(_, words)| words.split_whitespace().count());
         let last = match section {
             "create" | "enqueue" | "unmap" => 1,

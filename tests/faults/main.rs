@@ -11,6 +11,8 @@ mod globals;
 mod host_tasks;
 mod images;
 mod layer;
+#[path = "../common/layer.rs"]
+mod layer_place;
 mod native_commands;
 mod paths;
 mod profiles;
@@ -25,7 +27,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use clgraph::{Caps, Path};
-use layer::{Layer, layer_file};
+use layer::Layer;
+use layer_place::layer_file;
 use uses::{USES, Use};
 
 const CHILD: &str = "CLGRAPH_TEST_CHILD";
@@ -236,7 +239,7 @@ fn the_child_fails_every_call_once() {
         everything[..8].iter().all(|results| *results == everything[0]),
         "all paths and queues give the same bytes"
     );
-    for name in ["updated", "addresses", "owned memory", "images", "globals"] {
+    for name in ["updated", "addresses", "owned memory", "images", "globals", "mapped for tasks"] {
         assert_eq!(of(name), of(&format!("{name}, native")), "both paths give the same bytes");
     }
     let Ok(only) = std::env::var(CHILD) else { return };

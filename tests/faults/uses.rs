@@ -53,7 +53,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 50] = [
+pub const USES: [Use; 52] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -102,6 +102,8 @@ pub const USES: [Use; 50] = [
     Use { name: "host tasks", path: Path::Replay, run: host_tasks::in_a_graph },
     Use { name: "host tasks, native", path: Path::Native, run: host_tasks::in_a_graph },
     Use { name: "host tasks, executed", path: Path::Replay, run: |_| host_tasks::on_a_queue() },
+    Use { name: "mapped for tasks", path: Path::Replay, run: host_tasks::mapping },
+    Use { name: "mapped for tasks, native", path: Path::Native, run: host_tasks::mapping },
     Use { name: "external events", path: Path::Replay, run: external_events::in_a_graph },
     Use { name: "external events, native", path: Path::Native, run: external_events::in_a_graph },
     Use { name: "profiles", path: Path::Replay, run: profiles::of_nodes },

@@ -1,5 +1,6 @@
 //! An OpenCL layer for the tests (`OPENCL_LAYERS`): it stands between the loader and the driver, counts calls and live
-//! objects, and makes one call fail when it is told to. `tests/faults` uses it.
+//! objects, and makes one call fail when it is told to. `tests/faults` uses it. With `CLGRAPH_LAYER_HIDES_IMAGES` devices have no
+//! images (`tests/image_errors.rs`).
 //!
 //! Every argument is passed on as a word, which is right where the calling convention puts one argument into one register or
 //! slot of 64 bits: Linux on x86-64 and AArch64.
@@ -79,6 +80,7 @@ macro_rules! wrappers {
     (
         create { $( $c_at:literal $c_name:ident $c_kind:ident ($($c_arg:ident)*); )* }
         call { $( $p_at:literal $p_name:ident ($($p_arg:ident)*); )* }
+        device { $( $d_at:literal $d_name:ident; )* }
         enqueue { $( $e_at:literal $e_name:ident ($($e_arg:ident)*); )* }
         map { $( $a_at:literal $a_name:ident ($($a_arg:ident)*); )* }
         unmap { $( $u_at:literal $u_name:ident ($($u_arg:ident)*); )* }
@@ -121,6 +123,30 @@ macro_rules! wrappers {
                     }
                     // SAFETY: as above.
                     unsafe { std::mem::transmute::<usize, Function>(TARGET[$p_at].load(SeqCst))($($p_arg),*) }
+                }
+            )*
+            $(
+                pub(super) unsafe extern "C" fn $d_name(
+                    device: usize,
+                    name: usize,
+                    size: usize,
+                    place: usize,
+                    size_of: usize,
+                ) -> usize {
+                    type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
+                    if let Some(error) = enter($d_at) {
+                        return error as usize;
+                    }
+                    // SAFETY: as above.
+                    let status = unsafe {
+                        let function = std::mem::transmute::<usize, Function>(TARGET[$d_at].load(SeqCst));
+                        function(device, name, size, place, size_of)
+                    };
+                    if status as i32 == 0 && name as u32 == IMAGE_SUPPORT && place != 0 && hides_images() {
+                        // SAFETY: the caller's place for a `cl_bool`, to which the driver has just written one.
+                        unsafe { *ptr::with_exposed_provenance_mut::<u32>(place) = 0 };
+                    }
+                    status
                 }
             )*
             $(
@@ -246,6 +272,7 @@ macro_rules! wrappers {
             vec![
                 $( ($c_at, stringify!($c_name), wrapped::$c_name as *const () as usize), )*
                 $( ($p_at, stringify!($p_name), wrapped::$p_name as *const () as usize), )*
+                $( ($d_at, stringify!($d_name), wrapped::$d_name as *const () as usize), )*
                 $( ($e_at, stringify!($e_name), wrapped::$e_name as *const () as usize), )*
                 $( ($a_at, stringify!($a_name), wrapped::$a_name as *const () as usize), )*
                 $( ($u_at, stringify!($u_name), wrapped::$u_name as *const () as usize), )*
@@ -300,7 +327,6 @@ wrappers! {
         0 clGetPlatformIDs (a b c);
         1 clGetPlatformInfo (a b c d e);
         2 clGetDeviceIDs (a b c d e);
-        3 clGetDeviceInfo (a b c d e);
         8 clGetContextInfo (a b c d e);
         12 clGetCommandQueueInfo (a b c d e);
         19 clGetSupportedImageFormats (a b c d e f);
@@ -339,6 +365,9 @@ wrappers! {
         280 clCommandCopyBufferToImageKHR (a b c d e f g h i j k l);
         281 clCommandFillImageKHR (a b c d e f g h i j k);
         283 clGetDeviceGlobalVariablePointerINTEL (a b c d e);
+    }
+    device {
+        3 clGetDeviceInfo;
     }
     enqueue {
         48 clEnqueueReadBuffer (a b c d e f g h);
@@ -403,6 +432,15 @@ wrappers! {
         127 clSVMFree;
         269 clMemFreeINTEL;
     }
+}
+
+/// `CL_DEVICE_IMAGE_SUPPORT`.
+const IMAGE_SUPPORT: u32 = 0x1016;
+
+/// Whether devices are to say that they have no images.
+fn hides_images() -> bool {
+    static HIDES: OnceLock<bool> = OnceLock::new();
+    *HIDES.get_or_init(|| std::env::var_os("CLGRAPH_LAYER_HIDES_IMAGES").is_some())
 }
 
 /// The place of `clEnqueueSVMMap` in the table.

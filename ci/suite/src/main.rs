@@ -75,7 +75,9 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     }
     if arguments.write {
         if !good || names != installable(&root)? {
-            return Err("docs/drivers.md is not written: it tells of a good run on all drivers".into());
+            let why = "docs/drivers.md is not written, because a driver failed or was left out: run `./ci/test --drivers all --write` \
+                       until all are good";
+            return Err(why.into());
         }
         page::write(&root.join("docs/drivers.md"), &outcomes)?;
     }

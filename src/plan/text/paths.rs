@@ -293,7 +293,7 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
     };
     let no = "it can only be recorded, and the device has no command buffers";
     assert_eq!(lacks(&new_device(), &asked(Path::Native)), no);
-    let refused = DriverError { call: "clFinalizeCommandBufferKHR", status: Status(-6) };
+    let refused = DriverError::new("clFinalizeCommandBufferKHR", Status(-6));
     let denied = BTreeMap::from([(NodeId(5), Why::Refused(refused))]);
     let options = Options { denied: &denied, ..asked(Path::Native) };
     assert!(lacks(&recording_device(), &options).starts_with("it can only be recorded, and the driver refused: "));

@@ -1,0 +1,125 @@
+//! Where maps are enqueued: on a queue of the context's own, one after the other, each of them waited for.
+//!
+//! An unmapping on PoCL (3.1 to 7.1) takes the first mapping with its address when it is enqueued, and frees that when it runs: a
+//! map of the same memory that waits on another queue then looks into what is freed. Intel's CPU runtime (2026.2) refuses
+//! unmappings of parts that overlap while another is under way. On a queue with nothing else a map is complete at once, so that
+//! all take turns, and none of them waits for something that waits for it.
+//!
+//! What has to be complete before a map is the caller's affair.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use opencl_sys::{cl_command_queue, cl_event, cl_int};
+
+use super::context::{Context, InContext};
+use super::device::Device;
+use super::enqueue::{self, To, Waits};
+use super::event::DriverEvent;
+use super::handle::{Handle, QueueKind};
+use super::queue::{DriverQueue, QueueProperties};
+use crate::error::{DriverError, Result};
+use crate::ffi::core::Core;
+use crate::known;
+
+/// The queues of a context: one for each device where something was mapped.
+#[derive(Default)]
+pub(super) struct MapQueues {
+    queues: Mutex<Vec<(usize, Handle<QueueKind>)>>,
+    turn: Mutex<Svm>,
+}
+
+/// How often an address of SVM is mapped now.
+type Svm = HashMap<usize, usize>;
+
+impl MapQueues {
+    fn get(&self, context: &Context, device: &Device) -> Result<DriverQueue> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = queues.iter().find(|(of, _)| *of == device.raw().addr());
+        let handle = match known {
+            Some((_, handle)) => handle.try_clone()?,
+            None => {
+                let queue = DriverQueue::with_properties(context, device, QueueProperties::new())?;
+                queues.push((device.raw().addr(), queue.handle().try_clone()?));
+                return Ok(queue);
+            }
+        };
+        Ok(DriverQueue::in_order(handle, context.clone(), device.clone()))
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Svm> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A queue to map and to unmap by.
+pub(super) struct MapQueue {
+    queue: DriverQueue,
+    /// Whether it is the context's own, and not the caller's.
+    apart: bool,
+}
+
+impl MapQueue {
+    /// One for the device of a queue: the context's, or the same where the driver has trouble with several.
+    pub(super) fn of(queue: &DriverQueue) -> Result<Self> {
+        let apart = known::runs_queues_at_once(queue.device().caps());
+        let context = queue.context();
+        let queue = if apart { context.map_queues().get(context, queue.device())? } else { queue.clone() };
+        Ok(Self { queue, apart })
+    }
+
+    /// Enqueues a map, which does not block by itself, and waits for it: what came of that is the inner result. Memory is mapped
+    /// then either way.
+    pub(super) fn map(
+        &self,
+        name: &'static str,
+        svm: Option<NonNull<c_void>>,
+        call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
+    ) -> Result<Result<(), DriverError>, DriverError> {
+        let mut turn = self.apart.then(|| self.queue.context().map_queues().turn());
+        let event = self.enqueue(name, true, call)?;
+        if let (Some(mapped), Some(start)) = (&mut turn, svm) {
+            *mapped.entry(start.addr().get()).or_default() += 1;
+        }
+        Ok(self.wait(event))
+    }
+
+    /// Enqueues an unmapping. On the caller's queue it is not waited for. Of SVM that is mapped several times at an address a
+    /// driver may want to hear of the last only.
+    pub(super) fn unmap(
+        &self,
+        name: &'static str,
+        svm: Option<NonNull<c_void>>,
+        call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
+    ) -> Result<(), DriverError> {
+        let mut turn = self.apart.then(|| self.queue.context().map_queues().turn());
+        if let (Some(mapped), Some(start)) = (&mut turn, svm) {
+            let left = mapped.remove(&start.addr().get()).map_or(0, |count| count.saturating_sub(1));
+            if left > 0 {
+                mapped.insert(start.addr().get(), left);
+                if !known::counts_svm_maps(self.queue.device().caps()) {
+                    return Ok(());
+                }
+            }
+        }
+        let event = self.enqueue(name, self.apart, call)?;
+        if self.apart { self.wait(event) } else { Ok(()) }
+    }
+
+    fn enqueue(
+        &self,
+        name: &'static str,
+        event: bool,
+        call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
+    ) -> Result<Option<DriverEvent>, DriverError> {
+        let to = To { queue: &self.queue, waits: &Waits::NONE, event };
+        enqueue::enqueue(name, &to, |core, count, list, event| call(self.queue.raw(), core, count, list, event))
+    }
+
+    fn wait(&self, event: Option<DriverEvent>) -> Result<(), DriverError> {
+        let event = event.map_or_else(|| enqueue::marker(&self.queue, &Waits::NONE), Ok)?;
+        event.wait_wherever()
+    }
+}

@@ -1,0 +1,65 @@
+//! What clgraph logs. The logger is the process's, so all of it is one test.
+
+mod common;
+
+use std::sync::Mutex;
+
+use clgraph::{ChoiceState, Finalize, Path};
+use common::{Bench, text};
+use log::{Level, LevelFilter, Log, Metadata, Record};
+
+/// The lines of clgraph.
+struct Lines(Mutex<Vec<(Level, String)>>);
+
+impl Log for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("clgraph")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            self.0.lock().unwrap().push((record.level(), record.args().to_string()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+static LINES: Lines = Lines(Mutex::new(Vec::new()));
+
+fn lines() -> Vec<(Level, String)> {
+    std::mem::take(&mut *LINES.0.lock().unwrap())
+}
+
+#[test]
+fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
+    // Before a bench sets one for what it runs.
+    log::set_logger(&LINES).unwrap();
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 64]);
+    let graph = bench.graph();
+    graph.fill(&a, 1).add().unwrap();
+    lines();
+    log::set_max_level(LevelFilter::Info);
+    graph.finalize(Finalize::new().path(Path::Replay)).unwrap();
+    let said = lines();
+    let decided = said.iter().find(|(level, line)| *level == Level::Info && line.starts_with("a graph of 1 node for "));
+    assert!(decided.is_some_and(|(_, line)| line.contains("1 command by replay")), "{said:?}");
+
+    // Where there is more than one path, the fastest is told.
+    graph.fill(&a, 2).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    while executable.report().choice.state == ChoiceState::Trying {
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+    }
+    let said = lines();
+    let settled = said.iter().any(|(_, line)| line.starts_with("the automatic path of an executable on device `"));
+    assert_eq!(settled, executable.report().choice.state == ChoiceState::Settled, "{said:?}");
+
+    text(a.slice(..65));
+    text(graph.finalize(Finalize::new().result_slots(0)));
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait().unwrap();
+    let said = lines();
+    assert!(said.is_empty(), "{said:?}");
+}

@@ -1,0 +1,597 @@
+//! Memory and images that nodes map for the host: every kind, on every path, built, recorded and at once.
+
+mod common;
+#[path = "common/images.rs"]
+mod images;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clgraph::{
+    Buffer, BufferSlice, BuildCause, Error, ErrorKind, Finalize, Graph, HostTaskNode, Image, ImageKind, MapMode,
+    Mapped, MappedImage, Memory, MemoryError, MemoryKind, MemorySlice, NodeKind, Path, Queue, SubmitError,
+};
+use common::{Bench, cause, elsewhere, text};
+use images::{Pixel, image, len, mirror, mirrored, numbered, shape};
+
+/// Parts that start where sub-buffers may on every device that is known.
+const PART: usize = 128;
+const LEN: usize = 3 * PART;
+const PATHS: [Path; 5] = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues];
+
+fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
+    (0..LEN as u32).map(of).collect()
+}
+
+/// The kinds of memory that the device has and the host can map.
+fn kinds(queue: &Queue) -> impl Iterator<Item = MemoryKind> + use<> {
+    let caps = queue.device().caps().clone();
+    MemoryKind::ALL.into_iter().filter(move |kind| *kind != MemoryKind::UsmDevice && caps.has_memory(*kind))
+}
+
+fn memory(queue: &Queue, kind: MemoryKind, data: &[u32]) -> Memory<u32> {
+    let memory = Memory::with_kind(queue, kind, data.len()).unwrap();
+    queue.enqueue_write_buffer(&memory, 0, data, &[]).unwrap();
+    memory
+}
+
+fn content(queue: &Queue, memory: &Memory<u32>) -> Vec<u32> {
+    let mut data = vec![0; memory.len()];
+    queue.enqueue_read_buffer(memory, 0, &mut data, &[]).unwrap();
+    data
+}
+
+/// `n * 2 + at`, on the host.
+fn double(numbers: &mut Mapped<u32>) -> clgraph::Result<()> {
+    numbers.as_mut_slice()?.iter_mut().zip(0..).for_each(|(n, at)| *n = n.wrapping_mul(2).wrapping_add(at));
+    Ok(())
+}
+
+/// A node that does it.
+fn doubling<'g>(graph: &'g Graph, part: &MemorySlice<u32>) -> HostTaskNode<'g> {
+    // SAFETY: only this graph uses the memory.
+    unsafe { graph.map(part, MapMode::Write, |_, numbers| double(numbers)) }
+}
+
+#[track_caller]
+fn failure(outcome: clgraph::Result<()>) -> String {
+    match outcome {
+        Err(Error::Submit(SubmitError::HostTask { text, .. })) => text,
+        other => panic!("a failed host task was expected, not {other:?}"),
+    }
+}
+
+/// Rules H7, H1, R1: the host works on the memory itself, between kernels, in every submission.
+#[test]
+fn memory_of_every_kind_is_mapped_between_kernels() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    for kind in kinds(queue) {
+        for (path, records) in PATHS.into_iter().flat_map(|path| [(path, false), (path, true)]) {
+            let (a, b) = (memory(queue, kind, &each(|i| i)), memory(queue, kind, &each(|_| 0)));
+            let part = a.slice(PART..2 * PART).unwrap();
+            let graph = bench.graph();
+            let kernel = bench.kernel("stir");
+            if records {
+                let mut stir = clgraph::ExecuteKernel::new(&kernel);
+                stir.set_arg_read_write(&a).set_global_work_size(LEN);
+                graph
+                    .record(queue, || {
+                        // SAFETY: a work-item touches its own element; only this graph uses the memory.
+                        unsafe {
+                            stir.enqueue_nd_range(queue)?;
+                            let map = queue.enqueue_map(&part, MapMode::Write, |_, numbers| double(numbers), &[])?;
+                            assert_eq!(graph.kind(map.event().unwrap().node().unwrap())?, NodeKind::HostTask);
+                        }
+                        queue.enqueue_copy_buffer(&a, &b, 0, 0, LEN * 4, &[])
+                    })
+                    .unwrap();
+            } else {
+                // SAFETY: a work-item touches its own element.
+                unsafe { graph.kernel(&kernel).read_write(&a).range(LEN).add() }.unwrap();
+                doubling(&graph, &part).label("double").add().unwrap();
+                graph.copy(&a, &b).add().unwrap();
+            }
+            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+            let mut expected = each(|i| i);
+            for _ in 0..3 {
+                for (n, i) in expected.iter_mut().zip(0..) {
+                    *n = n.wrapping_mul(5).wrapping_add(i);
+                }
+                for (n, i) in expected[PART..2 * PART].iter_mut().zip(0..) {
+                    *n = n.wrapping_mul(2).wrapping_add(i);
+                }
+                executable.submit(queue).unwrap();
+            }
+            // What the queue is given afterwards runs behind all of them.
+            assert_eq!(content(queue, &b), expected, "{kind} {path:?} recorded: {records}");
+        }
+    }
+}
+
+/// Rules H7, R1
+#[test]
+fn parts_of_images_of_every_kind_are_mapped_between_kernels() {
+    let Some(bench) = images::bench() else { return };
+    let queue = &bench.queue;
+    for kind in ImageKind::ALL {
+        let (kernel, whole) = (mirror(&bench, kind), shape(kind).region());
+        let origin = whole.map(|size| usize::from(size > 2));
+        let region = [0, 1, 2].map(|dim| whole[dim] - origin[dim]);
+        let paint = |rows: &mut MappedImage<Pixel>| -> clgraph::Result<()> {
+            let [_, height, depth] = rows.region();
+            for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
+                rows.row_mut(y, z)?.iter_mut().zip(1..).for_each(|(pixel, x)| pixel[0] = x + y as u8 + 10 * z as u8);
+            }
+            Ok(())
+        };
+        let mut expected = mirrored(&numbered(len(kind), 1), kind, 1);
+        for (z, y) in (0..region[2]).flat_map(|z| (0..region[1]).map(move |y| (z, y))) {
+            let row = ((z + origin[2]) * whole[1] + y + origin[1]) * whole[0] + origin[0];
+            expected[row..row + region[0]]
+                .iter_mut()
+                .zip(1..)
+                .for_each(|(pixel, x)| pixel[0] = x + y as u8 + 10 * z as u8);
+        }
+        for (path, records) in images::PATHS.into_iter().flat_map(|path| [(path, false), (path, true)]) {
+            let [from, into] = [1, 2].map(|seed| image(&bench, kind, seed));
+            let graph = bench.graph();
+            // SAFETY: a work-item writes its own pixel.
+            unsafe { graph.kernel(&kernel).read(&from).write(&into).arg(1_u32).range(whole).add() }.unwrap();
+            let map = MapMode::Write;
+            if records {
+                let record = || {
+                    // SAFETY: only this graph uses the image.
+                    let run =
+                        unsafe { queue.enqueue_map_image(&into, origin, region, map, move |_, rows| paint(rows), &[]) };
+                    run.map(drop)
+                };
+                graph.record(queue, record).unwrap();
+            } else {
+                // SAFETY: as above.
+                unsafe { graph.map_image(&into, origin, region, map, move |_, rows| paint(rows)) }.add().unwrap();
+            }
+            let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+            executable.submit(queue).unwrap();
+            assert_eq!(images::content(queue, &into), expected, "{kind} {path:?} recorded: {records}");
+        }
+    }
+}
+
+/// Rules H7, R1: on a queue that executes it comes behind what came before, and is waited for by what comes after.
+#[test]
+fn queues_map_for_a_function_at_once() {
+    let bench = Bench::new();
+    for queue in [&bench.queue, &bench.another_queue(true)] {
+        for kind in kinds(queue) {
+            let a = memory(queue, kind, &[0; LEN]);
+            let fill = queue.enqueue_fill_buffer(&a, &[7], 0, LEN * 4, &[]).unwrap();
+            // SAFETY: only these commands use the memory, in this order.
+            let map = unsafe { queue.enqueue_map(&a, MapMode::Write, |_, numbers| double(numbers), &[&fill]) }.unwrap();
+            let b = bench.buffer(&[0; LEN]);
+            let copy = queue.enqueue_copy_buffer(&a, &b, 0, 0, LEN * 4, &[&map.event().unwrap()]).unwrap();
+            copy.wait().unwrap();
+            assert_eq!(bench.content(&b), each(|i| 14 + i), "{kind}");
+            map.wait().unwrap();
+        }
+    }
+}
+
+/// Rules H7, D1: the mode and the part say what waits for what.
+#[test]
+fn the_mode_and_the_part_make_the_edges() {
+    let bench = Bench::new();
+    let memory = memory(&bench.queue, MemoryKind::Buffer, &[0; LEN]);
+    let part = |at: usize| memory.slice(at * PART..(at + 1) * PART).unwrap();
+    let graph = bench.graph();
+    let fill = graph.fill(&part(0), 1).add().unwrap();
+    // SAFETY: only this graph uses the memory.
+    let map = |at, mode| unsafe { graph.map(&part(at), mode, |_, _: &mut Mapped<u32>| ()) }.add().unwrap();
+    let (one, two) = (map(0, MapMode::Read), map(0, MapMode::Read));
+    let (beside, write) = (map(1, MapMode::Write), map(0, MapMode::WriteInvalidate));
+    let behind = graph.predecessors(write).unwrap();
+    assert_eq!((graph.predecessors(one).unwrap(), graph.predecessors(two).unwrap()), (vec![fill], vec![fill]));
+    assert!(graph.predecessors(beside).unwrap().is_empty());
+    assert!(behind.contains(&one) && behind.contains(&two) && !behind.contains(&beside), "{behind:?}");
+    bench.run(&graph);
+}
+
+/// Rule H7: tasks beside each other map the same bytes to read them. PoCL takes one thread's unmapping for that of another.
+#[test]
+fn several_tasks_map_the_same_memory_at_once() {
+    const TASKS: usize = 8;
+    let bench = Bench::new();
+    let images = bench.queue.device().caps().images.is_some();
+    for kind in kinds(&bench.queue) {
+        let memory = memory(&bench.queue, kind, &each(|i| i));
+        let image = (images && kind == MemoryKind::Buffer).then(|| image(&bench, ImageKind::Image2d, 1));
+        let graph = bench.graph();
+        for _ in 0..TASKS {
+            // SAFETY: of both: nothing writes.
+            unsafe {
+                graph.map(&memory, MapMode::Read, |_, numbers| {
+                    if **numbers == *each(|i| i) { Ok(()) } else { Err(format!("{:?}...", &numbers[..4])) }
+                })
+            }
+            .add()
+            .unwrap();
+            let Some(image) = &image else { continue };
+            let size = image.shape().region();
+            // SAFETY: as above.
+            unsafe {
+                graph.map_image(image, [0; 3], size, MapMode::Read, move |_, rows: &mut MappedImage<Pixel>| {
+                    let row = rows.row(size[1] - 1, 0).unwrap_or_default();
+                    if numbered(len(ImageKind::Image2d), 1).ends_with(row) { Ok(()) } else { Err("another row") }
+                })
+            }
+            .add()
+            .unwrap();
+        }
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        for _ in 0..20 {
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+        }
+    }
+}
+
+/// Rule H7: it is mapped while other branches have not even begun.
+#[test]
+fn a_map_waits_for_nothing_that_it_is_not_behind() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[1; LEN]), bench.buffer(&[2; LEN]));
+    let graph = bench.graph();
+    let (open, door) = mpsc::channel();
+    let held = graph.host_task(move |_| door.recv_timeout(Duration::from_secs(60)).expect("nobody opened the door"));
+    let held = held.add().unwrap();
+    graph.fill(&b, 5).after(held).add().unwrap();
+    let (say, said) = mpsc::channel();
+    // SAFETY: only this graph uses the buffer.
+    let map = unsafe { graph.map(&a, MapMode::Read, move |_, numbers| say.send(numbers[LEN - 1])) };
+    map.add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    assert_eq!(said.recv_timeout(Duration::from_secs(60)), Ok(1));
+    open.send(()).unwrap();
+    run.wait().unwrap();
+    assert_eq!(bench.content(&b), [5; LEN]);
+}
+
+/// Rule H7: several memories in one function.
+#[test]
+fn a_task_maps_as_much_as_it_likes() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let of = elsewhere().buffer(&[0; 4]);
+    for kind in kinds(queue) {
+        let [a, b] = [memory(queue, kind, &each(|i| i)), memory(queue, kind, &[0; LEN])];
+        let (from, into, of) = (a.clone(), b.clone(), of.clone());
+        let graph = bench.graph();
+        graph.fill(&a.slice(..PART).unwrap(), 9).add().unwrap();
+        let task = graph.host_task(move |task| -> clgraph::Result<()> {
+            // SAFETY: of all here: only this graph uses the memory, and the node says that it does.
+            let (from, mut into) =
+                unsafe { (task.map(&from, MapMode::Read)?, task.map(&into, MapMode::WriteInvalidate)?) };
+            into.as_mut_slice()?.copy_from_slice(&from);
+            into.unmap()?;
+            // SAFETY: an error.
+            let other = text(unsafe { task.map(&of, MapMode::Read) });
+            assert!(other.contains("belongs to another OpenCL context"), "{other}");
+            Ok(())
+        });
+        task.reads(&a).writes(&b).add().unwrap();
+        graph.copy(&b.slice(..PART).unwrap(), &b.slice(PART..2 * PART).unwrap()).add().unwrap();
+        graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+        assert_eq!(content(queue, &b), each(|i| if (i as usize) < 2 * PART { 9 } else { i }), "{kind}");
+    }
+    let Some(bench) = images::bench() else { return };
+    let [a, b] = [1, 2].map(|seed| image(&bench, ImageKind::Image2d, seed));
+    let (from, into, size) = (a.clone(), b.clone(), a.shape().region());
+    let graph = bench.graph();
+    let task = graph.host_task(move |task| -> clgraph::Result<()> {
+        // SAFETY: as above.
+        let from = unsafe { task.map_image::<Pixel>(&from, [0; 3], size, MapMode::Read)? };
+        // SAFETY: as above.
+        let mut into = unsafe { task.map_image::<Pixel>(&into, [0; 3], size, MapMode::WriteInvalidate)? };
+        for y in 0..size[1] {
+            into.row_mut(y, 0)?.copy_from_slice(from.row(size[1] - 1 - y, 0).unwrap());
+        }
+        Ok(())
+    });
+    task.reads(&a).writes(&b).add().unwrap();
+    bench.run(&graph);
+    let rows: Vec<Vec<Pixel>> = numbered(len(ImageKind::Image2d), 1).chunks(size[0]).rev().map(<[_]>::to_vec).collect();
+    assert_eq!(images::content(&bench.queue, &b), rows.concat());
+}
+
+/// Rules H7, H3, E2: the memory is the device's again, however the function ends.
+#[test]
+fn a_function_that_fails_leaves_the_memory_unmapped() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    for kind in kinds(queue) {
+        let a = memory(queue, kind, &[0; LEN]);
+        let graph = bench.graph();
+        let mut turn = 0;
+        // SAFETY: only this graph uses the memory.
+        let map = unsafe {
+            graph.map(&a, MapMode::Write, move |_, numbers: &mut Mapped<u32>| {
+                turn += 1;
+                numbers.as_mut_slice().unwrap()[0] += turn;
+                match turn {
+                    1 => Err("no more today"),
+                    2 => panic!("out of paint"),
+                    _ => Ok(()),
+                }
+            })
+        };
+        map.add().unwrap();
+        graph.fill(&a.slice(PART..).unwrap(), 3).add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        assert_eq!(failure(executable.submit(queue).unwrap().wait()), "no more today");
+        assert_eq!(failure(executable.submit(queue).unwrap().wait()), "it panicked: out of paint");
+        executable.submit(queue).unwrap().wait().unwrap();
+        assert_eq!((content(queue, &a)[0], content(queue, &a)[PART]), (6, 3), "{kind}");
+    }
+}
+
+/// Rules H7, H4, U2, C1, N1: it is updated, alternative, and in sub-graphs as every host task is.
+#[test]
+fn maps_are_updated_and_used_as_host_tasks_are() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let (a, b) = (memory(queue, MemoryKind::Buffer, &[1; LEN]), memory(queue, MemoryKind::Buffer, &[1; LEN]));
+    let graph = bench.graph();
+    // SAFETY: of all maps here: only these graphs use the memory, one after the other.
+    let adding = |to: &Memory<u32>, by: u32| unsafe {
+        graph.map(to, MapMode::Write, move |_, numbers: &mut Mapped<u32>| {
+            numbers.as_mut_slice().map(|numbers| numbers.iter_mut().for_each(|n| *n += by))
+        })
+    };
+    let node = adding(&a, 10).add().unwrap();
+    let group = graph.host_task_group([adding(&b, 100), adding(&b, 200)]).unwrap();
+    let either = graph.group(&group).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let go = || {
+        executable.submit(queue).unwrap().wait().unwrap();
+        (content(queue, &a)[LEN - 1], content(queue, &b)[LEN - 1])
+    };
+    assert_eq!(go(), (11, 101));
+    adding(&a, 1000).replace(node).unwrap();
+    group.set_active_index(1).unwrap();
+    assert_eq!(go(), (21, 201));
+    executable.update(&[node, either]).unwrap();
+    assert_eq!(go(), (1021, 401));
+    // Other memory.
+    adding(&b, 5).replace(node).unwrap();
+    assert!(text(executable.update(&node)).contains(&either.to_string()), "nothing orders the two");
+    let parent = bench.graph();
+    // SAFETY: nothing else runs.
+    parent.sub_graph(&executable).add().unwrap();
+    parent.fill(&a.slice(..PART).unwrap(), 4).add().unwrap();
+    bench.run(&parent);
+    assert_eq!((content(queue, &a)[0], content(queue, &a)[LEN - 1], content(queue, &b)[0]), (4, 2021, 601));
+}
+
+/// Rules H7, R15, R16: what is wrong is told when the node is added, and by the names of what can be recorded instead.
+#[test]
+fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let graph = bench.graph();
+    let buffer = bench.buffer(&[0; LEN]);
+    // SAFETY: of all here: errors, and nothing runs.
+    let map = |buffer: &Buffer<u32>| unsafe { graph.map(buffer, MapMode::Read, |_, _: &mut Mapped<u32>| ()) }.add();
+    // SAFETY: as above.
+    let enqueue = |buffer: &Buffer<u32>| unsafe {
+        queue.enqueue_map(buffer, MapMode::Read, |_, _: &mut Mapped<u32>| (), &[]).map(drop)
+    };
+    let foreign = elsewhere().buffer(&[0; 4]);
+    assert!(matches!(cause(map(&foreign)), BuildCause::OtherContext { .. }));
+    assert!(text(map(&foreign)).starts_with("map (to be node 0): "), "{}", text(map(&foreign)));
+    assert!(matches!(cause(enqueue(&foreign)), BuildCause::OtherContext { .. }));
+    // SAFETY: as above.
+    let empty = unsafe { graph.map(&buffer.slice(1..1).unwrap(), MapMode::Read, |_, _: &mut Mapped<u32>| ()) };
+    assert!(text(empty.add()).contains("a map of zero bytes"));
+    if queue.device().caps().has_memory(MemoryKind::UsmDevice) {
+        let of_device = memory(queue, MemoryKind::UsmDevice, &[0; 4]);
+        let refused = cause(doubling(&graph, &of_device.slice(..).unwrap()).add());
+        assert!(
+            matches!(refused, BuildCause::Memory(MemoryError::NotHostAccessible { kind: MemoryKind::UsmDevice })),
+            "{refused:?}"
+        );
+    }
+    let owned = graph.alloc::<u32>(LEN).add().unwrap();
+    // SAFETY: as above.
+    let refused = unsafe { graph.map(&owned, MapMode::Read, |_, _: &mut Mapped<u32>| ()) };
+    assert!(
+        text(refused.add()).contains("each executable has its own, on the device: use a host read or a host write")
+    );
+    assert_eq!(graph.nodes().len(), 1, "no node came of it");
+
+    let recording = graph.record(queue, || {
+        // SAFETY: as above.
+        unsafe { queue.map(&buffer, MapMode::Read, &[]) }.map(drop)
+    });
+    assert!(text(recording).contains("use `enqueue_map`"));
+
+    let Some(bench) = images::bench() else { return };
+    let (graph, image) = (bench.graph(), image(&bench, ImageKind::Image2d, 1));
+    let part = |origin, region| {
+        // SAFETY: as above.
+        unsafe { graph.map_image(&image, origin, region, MapMode::Read, |_, _: &mut MappedImage<Pixel>| ()) }.add()
+    };
+    assert!(matches!(cause(part([5, 0, 0], [5, 1, 1])), BuildCause::ImageArea { .. }));
+    assert!(text(part([0; 3], [0, 1, 1])).contains("a map of zero bytes"));
+    // SAFETY: as above.
+    let odd =
+        unsafe { graph.map_image(&image, [0; 3], [1, 1, 1], MapMode::Read, |_, _: &mut MappedImage<[u8; 3]>| ()) };
+    assert_eq!(odd.add().unwrap_err().kind(), ErrorKind::FeatureNotSupported);
+    let recording = graph.record(&bench.queue, || {
+        // SAFETY: as above.
+        unsafe { bench.queue.map_image::<Pixel>(&image, [0; 3], [1, 1, 1], MapMode::Read, &[]) }.map(drop)
+    });
+    assert!(text(recording).contains("use `enqueue_map_image`"));
+    assert!(graph.nodes().is_empty());
+    // To be read is not to be written.
+    // SAFETY: as above.
+    let run = unsafe { bench.queue.enqueue_map(&bench.buffer(&[0; 4]), MapMode::Read, |_, data| double(data), &[]) };
+    assert!(failure(run.unwrap().wait()).contains("mapped to be read"));
+}
+
+/// Four threads with a queue each.
+fn four_threads(bench: &Bench, each: impl Fn(&Queue, usize) + Sync) {
+    std::thread::scope(|scope| {
+        for at in 0..4 {
+            let each = &each;
+            scope.spawn(move || each(&bench.another_queue(false), at));
+        }
+    });
+}
+
+/// Rule H7: maps of the same bytes by several queues, executables and calls at once. PoCL takes one for another, and Intel's runtime
+/// refuses unmappings of parts that overlap, where they are under way together.
+#[test]
+fn several_queues_map_the_same_memory_at_once() {
+    const ROUNDS: usize = 50;
+    let bench = Bench::new();
+    let a = bench.buffer(&[5; LEN]);
+    let image = bench.queue.device().caps().images.is_some().then(|| image(&bench, ImageKind::Image2d, 1));
+    let parts = [0..LEN, 0..PART, PART..2 * PART, 0..64].map(|part| a.slice(part).unwrap());
+    let fives = |numbers: &[u32]| if numbers.iter().all(|n| *n == 5) { Ok(()) } else { Err("other numbers") };
+    four_threads(&bench, |queue, at| {
+        let graph = bench.graph();
+        // SAFETY: of all maps here: nothing writes.
+        unsafe { graph.map(&a, MapMode::Read, move |_, numbers| fives(numbers)) }.add().unwrap();
+        for part in &parts {
+            // SAFETY: as above.
+            unsafe { graph.map(part, MapMode::Read, move |_, numbers| fives(numbers)) }.add().unwrap();
+        }
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        for _ in 0..ROUNDS {
+            executable.submit(queue).unwrap().wait().unwrap();
+            // SAFETY: as above.
+            let run = unsafe { queue.enqueue_map(&parts[at], MapMode::Read, move |_, numbers| fives(numbers), &[]) };
+            // SAFETY: as above.
+            let mapped = unsafe { queue.map(&parts[at], MapMode::Read, &[]) }.unwrap();
+            fives(&mapped).unwrap();
+            run.unwrap().wait().unwrap();
+            mapped.unmap().unwrap();
+            let Some(image) = &image else { continue };
+            let size = image.shape().region();
+            // SAFETY: as above.
+            let mapped = unsafe { queue.map_image::<Pixel>(image, [0; 3], size, MapMode::Read, &[]) }.unwrap();
+            assert_eq!(mapped.row(0, 0).unwrap()[1], numbered(2, 1)[1]);
+        }
+    });
+}
+
+/// Rules H7, S4: a map that the caller gets waits for a submission that maps the same, and neither takes the other's.
+#[test]
+fn a_queue_maps_what_a_task_of_it_has_mapped() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let a = bench.buffer(&[0; LEN]);
+    let graph = bench.graph();
+    // SAFETY: of both: the queue is in order, and only it uses the buffer.
+    let map = unsafe {
+        graph.map(&a, MapMode::Write, |_, numbers: &mut Mapped<u32>| {
+            std::thread::sleep(Duration::from_millis(5));
+            numbers.as_mut_slice().map(|numbers| numbers[0] += 1)
+        })
+    };
+    map.add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    for turn in 1..=10 {
+        let run = executable.submit(queue).unwrap();
+        // SAFETY: as above.
+        let mapped = unsafe { queue.map(&a, MapMode::Read, &[]) }.unwrap();
+        assert_eq!(mapped[0], turn);
+        mapped.unmap().unwrap();
+        run.wait().unwrap();
+    }
+}
+
+/// Rule H7: a function maps one memory several times, and gives it back in any order.
+#[test]
+fn a_function_maps_one_memory_several_times() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[5; LEN]);
+    for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0], [1, 2, 0]] {
+        let (graph, of) = (bench.graph(), a.clone());
+        let task = graph.host_task(move |task| -> clgraph::Result<()> {
+            let parts = [0..LEN, 0..10, PART..LEN];
+            // SAFETY: nothing writes.
+            let map = |part| unsafe { task.map(&of.slice(part)?, MapMode::Read) }.map(Some);
+            let [one, two, three] = parts.map(map);
+            let mut mapped = [one?, two?, three?];
+            for at in order {
+                assert!(mapped.iter().flatten().all(|mapped| mapped.iter().all(|n| *n == 5)));
+                mapped[at].take().map_or(Ok(()), Mapped::unmap)?;
+            }
+            Ok(())
+        });
+        task.reads(&a).add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        for _ in 0..20 {
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+        }
+    }
+}
+
+/// Rules H7, D1: tasks map what their node says that it uses, and in the way it says.
+#[test]
+fn a_task_maps_nothing_that_its_node_does_not_name() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    let owned = graph.alloc::<u32>(LEN).add().unwrap();
+    let (of, other, graphs) = (a.clone(), b.clone(), owned.clone());
+    let task = graph.host_task(move |task| {
+        // SAFETY: of all here: nothing else runs.
+        let map = |memory: &BufferSlice<u32>, mode| unsafe { task.map(memory, mode) }.map(drop);
+        let part = |range: std::ops::Range<usize>| of.slice(range).unwrap();
+        map(&part(0..PART), MapMode::Read).unwrap();
+        map(&part(0..PART), MapMode::Write).unwrap_err();
+        map(&part(PART..LEN), MapMode::WriteInvalidate).unwrap();
+        map(&part(0..LEN), MapMode::Read).unwrap_err();
+        assert!(text(map(&other.slice(..).unwrap(), MapMode::Read)).contains("say it by `reads`"));
+        // SAFETY: as above.
+        let refused = text(unsafe { task.map(&graphs, MapMode::Read) }.map(drop));
+        assert!(refused.contains("use a host read or a host write"), "{refused}");
+    });
+    task.reads(&a.slice(..PART).unwrap()).writes(&a.slice(PART..).unwrap()).reads(&owned).add().unwrap();
+    bench.run(&graph);
+}
+
+/// Rules H7, D1: images by the part that is mapped, by layers, and beside their buffer.
+#[test]
+fn parts_of_images_make_the_edges() {
+    let Some(bench) = images::bench() else { return };
+    let graph = bench.graph();
+    // SAFETY: only this graph uses the images.
+    let map = |image: &Image, origin, region, mode| unsafe {
+        graph.map_image(image, origin, region, mode, |_, _: &mut MappedImage<Pixel>| ()).add().unwrap()
+    };
+    let layers = image(&bench, ImageKind::Image2dArray, 1);
+    let size = layers.shape().region();
+    let first = map(&layers, [0; 3], [size[0], size[1], 1], MapMode::Write);
+    let second = map(&layers, [0, 0, 1], [size[0], size[1], 1], MapMode::Write);
+    let both = map(&layers, [0; 3], [size[0], size[1], 2], MapMode::Read);
+    assert!(graph.predecessors(second).unwrap().is_empty());
+    let behind = graph.predecessors(both).unwrap();
+    assert!(behind.contains(&first) && behind.contains(&second), "{behind:?}");
+    let buffer = Buffer::from_slice(&bench.queue, &[[1_u8; 4]; LEN]).unwrap();
+    let row = Image::from_buffer(&bench.queue, &buffer, images::FORMAT).unwrap();
+    let fill = graph.fill(&buffer.slice(..PART).unwrap(), [2; 4]).add().unwrap();
+    let over = map(&row, [PART / 2, 0, 0], [PART, 1, 1], MapMode::Write);
+    let beside = map(&row, [2 * PART, 0, 0], [PART, 1, 1], MapMode::Write);
+    // What a buffer is used for is ordered against every use of its image, wherever (D1); uses of the image by their parts.
+    assert_eq!((graph.predecessors(over).unwrap(), graph.predecessors(beside).unwrap()), (vec![fill], vec![fill]));
+    assert_eq!(graph.label(over).unwrap().as_deref(), Some("map of an image"));
+    let executable = bench.run(&graph);
+    assert!(executable.report().to_string().contains("map of an image"), "{}", executable.report());
+    let foreign = images::image(elsewhere(), ImageKind::Image2d, 1);
+    // SAFETY: errors.
+    let refused =
+        unsafe { graph.map_image(&foreign, [0; 3], [1, 1, 1], MapMode::Read, |_, _: &mut MappedImage<Pixel>| ()) };
+    assert!(matches!(cause(refused.add()), BuildCause::OtherContext { .. }));
+}
