@@ -388,6 +388,7 @@ fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     assert!(matches!(cause(map(&foreign)), BuildCause::OtherContext { .. }));
     assert!(text(map(&foreign)).starts_with("map (to be node 0): "), "{}", text(map(&foreign)));
     assert!(matches!(cause(enqueue(&foreign)), BuildCause::OtherContext { .. }));
+    assert!(text(enqueue(&foreign)).starts_with("map: "), "{}", text(enqueue(&foreign)));
     // SAFETY: as above.
     let empty = unsafe { graph.map(&buffer.slice(1..1).unwrap(), MapMode::Read, |_, _: &mut Mapped<u32>| ()) };
     assert!(text(empty.add()).contains("a map of zero bytes"));
@@ -405,6 +406,9 @@ fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     assert!(
         text(refused.add()).contains("each executable has its own, on the device: use a host read or a host write")
     );
+    // SAFETY: as above.
+    let at_once = unsafe { queue.enqueue_map(&owned, MapMode::Read, |_, _: &mut Mapped<u32>| (), &[]) };
+    assert!(text(at_once.map(drop)).starts_with("map: mapping memory that a graph owns"));
     assert_eq!(graph.nodes().len(), 1, "no node came of it");
 
     let recording = graph.record(queue, || {
@@ -545,6 +549,8 @@ fn a_task_maps_nothing_that_its_node_does_not_name() {
     let graph = bench.graph();
     let owned = graph.alloc::<u32>(LEN).add().unwrap();
     let (of, other, graphs) = (a.clone(), b.clone(), owned.clone());
+    let (c, d) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let (halves, both) = (c.clone(), d.clone());
     let task = graph.host_task(move |task| {
         // SAFETY: of all here: nothing else runs.
         let map = |memory: &BufferSlice<u32>, mode| unsafe { task.map(memory, mode) }.map(drop);
@@ -553,13 +559,110 @@ fn a_task_maps_nothing_that_its_node_does_not_name() {
         map(&part(0..PART), MapMode::Write).unwrap_err();
         map(&part(PART..LEN), MapMode::WriteInvalidate).unwrap();
         map(&part(0..LEN), MapMode::Read).unwrap_err();
-        assert!(text(map(&other.slice(..).unwrap(), MapMode::Read)).contains("say it by `reads`"));
+        let refused = map(&other.slice(..).unwrap(), MapMode::Read);
+        assert!(matches!(cause(refused), BuildCause::Undeclared { access: "reads", by: "reads" }));
+        let refused = map(&other.slice(..).unwrap(), MapMode::Write).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        assert!(refused.to_string().contains("say it by `reads_and_writes`"));
+        // What it says several times counts together.
+        map(&halves.slice(..).unwrap(), MapMode::Read).unwrap();
+        map(&halves.slice(..).unwrap(), MapMode::WriteInvalidate).unwrap_err();
+        map(&both.slice(..).unwrap(), MapMode::Write).unwrap();
         // SAFETY: as above.
         let refused = text(unsafe { task.map(&graphs, MapMode::Read) }.map(drop));
         assert!(refused.contains("use a host read or a host write"), "{refused}");
     });
+    let task = task.reads(&c.slice(PART..).unwrap()).reads(&c.slice(..PART).unwrap()).reads(&d).writes(&d);
     task.reads(&a.slice(..PART).unwrap()).writes(&a.slice(PART..).unwrap()).reads(&owned).add().unwrap();
     bench.run(&graph);
+}
+
+/// Rules H7, D1: an image and the buffer that it is made of are told apart, and so are layers.
+#[test]
+fn a_task_maps_images_that_its_node_names() {
+    let Some(bench) = images::bench() else { return };
+    let graph = bench.graph();
+    let buffer = Buffer::from_slice(&bench.queue, &[[1_u8; 4]; LEN]).unwrap();
+    let row = Image::from_buffer(&bench.queue, &buffer, images::FORMAT).unwrap();
+    let layers = image(&bench, ImageKind::Image2dArray, 1);
+    let size = layers.shape().region();
+    let (of, over, stack) = (buffer.clone(), row.clone(), layers.clone());
+    let by_buffer = graph.host_task(move |task| {
+        // SAFETY: of all here: nothing else runs.
+        let refused = unsafe { task.map_image::<Pixel>(&over, [0; 3], [PART, 1, 1], MapMode::Read) }.map(drop);
+        assert!(matches!(cause(refused), BuildCause::Undeclared { .. }), "it is ordered as the buffer is");
+        // SAFETY: as above.
+        drop(unsafe { task.map(&of, MapMode::Read) }.unwrap());
+    });
+    let by_buffer = by_buffer.reads(&buffer).add().unwrap();
+    let over = row.clone();
+    let by_image = graph.host_task(move |task| {
+        // SAFETY: as above.
+        drop(unsafe { task.map_image::<Pixel>(&over, [0; 3], [PART, 1, 1], MapMode::Write) }.unwrap());
+        // SAFETY: as above.
+        let layer = |z| unsafe { task.map_image::<Pixel>(&stack, [0, 0, z], [size[0], size[1], 1], MapMode::Read) };
+        assert_eq!(layer(1).unwrap().row(0, 0).unwrap().len(), size[0]);
+        assert!(matches!(cause(layer(0).map(drop)), BuildCause::Undeclared { .. }));
+    });
+    let by_image = by_image.reads_and_writes(&row).reads(&layers.layers(1..2).unwrap()).add().unwrap();
+    let beside = graph.fill(&buffer.slice(2 * PART..).unwrap(), [3; 4]).add().unwrap();
+    assert_eq!(graph.predecessors(by_image).unwrap(), [by_buffer]);
+    assert!(graph.predecessors(beside).unwrap().contains(&by_image));
+    bench.run(&graph);
+}
+
+/// Rule H7: nodes are called `map` as long as they map, if they have no other name.
+#[test]
+fn maps_are_called_by_what_they_are() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; LEN]);
+    let graph = bench.graph();
+    // SAFETY: nothing runs.
+    let map = || unsafe { graph.map(&a, MapMode::Write, |_, _: &mut Mapped<u32>| ()) };
+    let plain = || graph.host_task(|_| ()).reads_and_writes(&a);
+    let called = |node| graph.label(node).unwrap();
+    let node = map().add().unwrap();
+    assert_eq!(called(node).as_deref(), Some("map"));
+    plain().replace(node).unwrap();
+    assert_eq!(called(node), None);
+    map().replace(node).unwrap();
+    assert_eq!(called(node).as_deref(), Some("map"));
+    map().label("sort").replace(node).unwrap();
+    plain().replace(node).unwrap();
+    assert_eq!(called(node).as_deref(), Some("sort"));
+    assert_eq!(called(map().label("").add().unwrap()), None);
+    let group = graph.host_task_group([map(), map()]).unwrap();
+    assert_eq!(called(graph.group(&group).add().unwrap()).as_deref(), Some("map"));
+}
+
+/// Rule H7: what was written is there for every queue from when it is unmapped.
+#[test]
+fn other_queues_find_what_was_unmapped() {
+    const MANY: usize = 1 << 16;
+    let bench = Bench::new();
+    let (one, other) = (bench.another_queue(true), bench.another_queue(false));
+    let a = bench.buffer(&vec![0; MANY]);
+    let graph = bench.graph();
+    let result = graph.read(&a).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    for turn in (2..60).step_by(2) {
+        for (number, explicit) in [(turn, true), (turn + 1, false)] {
+            // SAFETY: nothing else uses the buffer meanwhile.
+            let mut mapped = unsafe { one.map(&a, MapMode::WriteInvalidate, &[]) }.unwrap();
+            mapped.as_mut_slice().unwrap().fill(number);
+            if explicit {
+                mapped.unmap().unwrap()
+            } else {
+                drop(mapped)
+            }
+            let mut data = vec![0; MANY];
+            other.enqueue_read_buffer(&a, 0, &mut data, &[]).unwrap();
+            assert!(data.iter().all(|n| *n == number), "{number}: {} {}", data[0], data[MANY - 1]);
+        }
+        let run = executable.submit(&other).unwrap();
+        run.wait().unwrap();
+        assert!(run.get(&result).unwrap().iter().all(|n| *n == turn + 1));
+    }
 }
 
 /// Rules H7, D1: images by the part that is mapped, by layers, and beside their buffer.

@@ -91,6 +91,48 @@ fn a_parameter_changes_its_nodes_at_once_and_an_executable_when_it_is_updated() 
     }
 }
 
+/// Rules P1, U1, U5: a parameter's value comes together with whatever else differs, on whichever side that was changed before.
+#[test]
+fn a_value_comes_with_all_else_that_has_changed() {
+    let field = Field::new();
+    let kernel = field.bench.kernel("scale");
+    let node_of = |graph: &Graph, input: &Buffer<u32>, by: &Parameter<u32>| {
+        // SAFETY: a work-item touches its own element.
+        let node =
+            unsafe { graph.kernel(&kernel).read(input).write(&field.c).arg(by).range(LEN).range_up_to(LEN).add() };
+        (node.unwrap(), graph.read(&field.c).add().unwrap())
+    };
+    for path in PATHS {
+        let (graph, by) = (field.bench.graph(), Parameter::any(1_u32));
+        let (node, result) = node_of(&graph, &field.a, &by);
+        let [one, two] = [(), ()].map(|()| graph.finalize(updatable(path)).unwrap());
+        let set = |to, executable: &Executable| {
+            by.set(to).unwrap();
+            executable.update(&node).unwrap();
+            field.run(executable, &result)
+        };
+        assert_eq!(set(2, &one), each(|i| i * 3 + 2));
+        // Another graph, with other memory.
+        let other = field.bench.graph();
+        node_of(&other, &field.b, &Parameter::any(100));
+        one.update_from(&other).unwrap();
+        assert_eq!(field.run(&one, &result), each(|i| i * 30 + 100));
+        assert_eq!(set(3, &one), each(|i| i * 3 + 3), "the memory of its own graph");
+        // The graph's node becomes another launch, which one executable hears of later than the other.
+        let launch = graph.kernel(&kernel).read(&field.b).write(&field.c).arg(&by).range(LEN).range_up_to(LEN);
+        // SAFETY: a work-item touches its own element.
+        unsafe { launch.replace(node) }.unwrap();
+        assert_eq!(set(4, &one), each(|i| i * 30 + 4));
+        assert_eq!(field.run(&two, &result), each(|i| i * 3 + 1));
+        field.bench.queue.enqueue_fill_buffer(&field.c, &[9_u32], 0, LEN * 4, &[]).unwrap();
+        graph.set_nd_range(node, LEN / 2).unwrap();
+        let half = |by: u32| each(|i| if i < LEN as u32 / 2 { i * 30 + by } else { 9 });
+        assert_eq!(set(5, &two), half(5));
+        assert_eq!(set(6, &one), half(6));
+        assert_eq!(set(7, &two), half(7));
+    }
+}
+
 /// Rules P1, P4: one parameter in two arguments, two nodes and two graphs; buffers, sub-buffers, bytes and local memory.
 #[test]
 fn one_parameter_serves_many_arguments_of_every_kind() {

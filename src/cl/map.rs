@@ -153,7 +153,7 @@ impl<T: Element> Mapped<T> {
 }
 
 impl<T> Mapped<T> {
-    /// Gives the memory back: commands that are enqueued later find what was written.
+    /// Gives the memory back, and waits for that: commands that are enqueued later, on any queue, find what was written.
     ///
     /// # Errors
     /// [`DriverError`] when the driver refuses.

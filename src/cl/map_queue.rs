@@ -5,7 +5,8 @@
 //! unmappings of parts that overlap while another is under way. On a queue with nothing else a map is complete at once, so that
 //! all take turns, and none of them waits for something that waits for it.
 //!
-//! What has to be complete before a map is the caller's affair.
+//! What has to be complete before a map is the caller's affair. Where a driver has trouble with several queues they go to the
+//! caller's, and are waited for as well.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -86,8 +87,8 @@ impl MapQueue {
         Ok(self.wait(event))
     }
 
-    /// Enqueues an unmapping. On the caller's queue it is not waited for. Of SVM that is mapped several times at an address a
-    /// driver may want to hear of the last only.
+    /// Enqueues an unmapping, and waits for it: whoever uses the memory next may do so on another queue. Of SVM that is mapped
+    /// several times at an address a driver may want to hear of the last only.
     pub(super) fn unmap(
         &self,
         name: &'static str,
@@ -95,17 +96,19 @@ impl MapQueue {
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<(), DriverError> {
         let mut turn = self.apart.then(|| self.queue.context().map_queues().turn());
-        if let (Some(mapped), Some(start)) = (&mut turn, svm) {
+        let counted = turn.as_mut().zip(svm);
+        let left = counted.map_or(0, |(mapped, start)| {
             let left = mapped.remove(&start.addr().get()).map_or(0, |count| count.saturating_sub(1));
             if left > 0 {
                 mapped.insert(start.addr().get(), left);
-                if !known::counts_svm_maps(self.queue.device().caps()) {
-                    return Ok(());
-                }
             }
+            left
+        });
+        if left > 0 && !known::counts_svm_maps(self.queue.device().caps()) {
+            return Ok(());
         }
-        let event = self.enqueue(name, self.apart, call)?;
-        if self.apart { self.wait(event) } else { Ok(()) }
+        let event = self.enqueue(name, true, call)?;
+        self.wait(event)
     }
 
     fn enqueue(

@@ -301,6 +301,17 @@ pub enum BuildCause {
         /// What the node would do.
         access: &'static str,
     },
+    /// A host task that maps memory of which its node does not say that it uses it so.
+    #[error(
+        "the node of the task does not say that it {access} this memory, or not all of it, so nothing orders it against other nodes: \
+         say it by `{by}` when the task is added, of the buffer or image that is mapped"
+    )]
+    Undeclared {
+        /// What the map would do.
+        access: &'static str,
+        /// The method that says so.
+        by: &'static str,
+    },
     /// A node of another graph, or of one that is gone.
     #[error("{node} belongs to another graph, or to one that is gone: use a node of this graph")]
     OtherGraph {

@@ -156,7 +156,7 @@ impl Lane {
             let Op::Kernel { args, grid, .. } = tables.ir.op(touched.node) else { continue };
             let (args, changed) = (tables.ir.args(*args), &touched.changed);
             let args = changed.args.of(args.len()).map(|index| (index as u32, set_arg(tables, &args[index])));
-            let old = changed.grid.as_ref().unwrap_or(grid);
+            let old = changed.grid.as_deref().unwrap_or(grid);
             let sizes = ChangedSizes {
                 offset: Some(&grid.offset).filter(|offset| old.offset != **offset),
                 global: Some(&grid.global).filter(|global| old.global != **global),
@@ -199,7 +199,7 @@ fn can_change(values: &Values, touched: &Touched, fields: MutableCaps) -> bool {
     if changed.args.of(args.len()).any(|index| matches!(args[index], Arg::Indirect(_))) {
         return false;
     }
-    let old = changed.grid.as_ref().unwrap_or(new);
+    let old = changed.grid.as_deref().unwrap_or(new);
     // A kernel of no size is not recorded.
     let recorded = |sizes: &[usize; 3]| !sizes.contains(&0);
     recorded(&old.global)

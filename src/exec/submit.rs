@@ -17,7 +17,7 @@ use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::cl::queue::DriverQueue;
-use crate::error::{DriverError, Error, Fault, RecordError, Result, SubmitError};
+use crate::error::{BuildError, DriverError, Error, Fault, RecordError, Result, SubmitError};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
 use crate::graph::{After, Graph, HostWrite, Node, Part};
@@ -373,6 +373,8 @@ pub(super) fn submit_alone<R: Request + Clone>(queue: &Queue, request: R, waits:
         return Ok(Submission::recorded(*node, None));
     }
     let graph = Graph::new(queue)?;
+    // Whoever gave it to the queue knows of no node.
+    request.check(&graph.target()).map_err(|cause| BuildError::new(request.subject(), cause))?;
     graph.insert(request, &After::default())?;
     let executable = graph.finalize(Finalize::new())?;
     executable.submit_to(queue).after_all(waits.iter().copied()).submit()

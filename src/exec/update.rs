@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::arena::{OutOfTime, OwnMemory};
 use super::follow::Old;
 use super::lane::Lane;
@@ -16,8 +18,9 @@ use crate::caps::MutableCaps;
 use crate::cl::context::InContext;
 use crate::cl::mem::Mem;
 use crate::error::{Error, Result, UpdateError};
-use crate::graph::edit::{Changed, Edit, Owned};
+use crate::graph::edit::Changed;
 use crate::graph::request::Target;
+use crate::graph::undo::{Edit, Owned};
 use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Origins, Released, StateRef, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::topology::Topology;
@@ -49,6 +52,8 @@ pub(super) struct Editing {
     index: Index,
     /// Made when memory changes first.
     conflicts: Option<Conflicts>,
+    /// Planned nodes of which more has changed than the bytes of values since finalize.
+    reshaped: FxHashSet<NodeId>,
 }
 
 impl Updatable {
@@ -96,6 +101,14 @@ impl Updatable {
         self.topology.len()
     }
 
+    /// The planned node of a node that is no sub-graph.
+    fn alone(&self, node: NodeId) -> Option<NodeId> {
+        match &self.written {
+            None => Some(node),
+            Some(written) => written.get(node.index()).filter(|(_, count)| *count == 1).map(|(first, _)| *first),
+        }
+    }
+
     /// The planned nodes of a node, in order: one, or those of a sub-graph between its entry and its exit.
     fn planned(&self, node: NodeId) -> Range<u32> {
         match &self.written {
@@ -110,7 +123,7 @@ impl Updatable {
 
 impl Editing {
     pub(super) fn new(tables: &Tables) -> Self {
-        Self { index: Index::of(tables), conflicts: None }
+        Self { index: Index::of(tables), conflicts: None, reshaped: FxHashSet::default() }
     }
 }
 
@@ -199,7 +212,7 @@ impl Executable {
         let refreshed = state.refresh_nodes(&target, &ids);
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: inner.node(id), cause });
         let dropped = state.dropped();
-        let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, &ids));
+        let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, Some(&state.reshaped), &ids));
         drop(state);
         drop(dropped);
         inner.settle(outcome?)
@@ -248,7 +261,8 @@ impl Executable {
         let alike = refreshed.and_then(|()| updatable.check_edges(&state.tables).map_err(differs));
         // Kinds and kernels are compared as the values are taken over.
         let ids: Vec<NodeId> = state.ir.ids().collect();
-        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, &ids));
+        let own = Some(&state.reshaped).filter(|_| graph.id() == inner.graph);
+        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, own, &ids));
         drop(state);
         drop(dropped);
         inner.settle(outcome?)
@@ -297,7 +311,13 @@ impl Updatable {
 
 impl Inner {
     /// Takes over the values of nodes of a graph's tables.
-    fn take_over(&self, updatable: &Updatable, from: &Tables, nodes: &[NodeId]) -> (Result<()>, Dropped) {
+    fn take_over(
+        &self,
+        updatable: &Updatable,
+        from: &Tables,
+        reshaped: Option<&FxHashSet<NodeId>>,
+        nodes: &[NodeId],
+    ) -> (Result<()>, Dropped) {
         // Before the lane is locked: a graph may hold this very executable.
         let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
         for node in nodes {
@@ -308,7 +328,7 @@ impl Inner {
             children.push((*node, child.of.id(), child.of.flat()));
         }
         children.sort_unstable_by_key(|(node, ..)| *node);
-        self.lane().edit(self, updatable, &Source { tables: from, children }, nodes)
+        self.lane().edit(self, updatable, &Source { tables: from, reshaped, children }, nodes)
     }
 
     /// Lets go of what an update replaced, when no lock is held any more.
@@ -333,6 +353,8 @@ impl Inner {
 /// Where new values come from.
 struct Source<'a> {
     tables: &'a Tables,
+    /// Its nodes of which more has changed than values since they were added. None if another graph was finalized.
+    reshaped: Option<&'a FxHashSet<NodeId>>,
     /// Of the nodes that are sub-graphs, those asked for, in order: which executable, and its values.
     children: Vec<(NodeId, u64, Flat)>,
 }
@@ -363,7 +385,7 @@ impl Lane {
         let values = Arc::make_mut(&mut self.values);
         let tables = Arc::make_mut(&mut values.tables);
         let mut to = Writer { tables, index: &mut editing.index };
-        let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut touched);
+        let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut editing.reshaped, &mut touched);
         let mut moved = touched.iter().filter(|one| one.changed.memory);
         if outcome.is_ok() {
             outcome = moved.try_for_each(|one| {
@@ -483,9 +505,23 @@ fn assign(
     nodes: &[NodeId],
     edit: &mut Edit,
     to: &mut Writer<'_>,
+    reshaped: &mut FxHashSet<NodeId>,
     touched: &mut Vec<Touched>,
 ) -> Result<()> {
+    let mut near = 0;
     for &origin in nodes {
+        // Most updates are of values alone.
+        let is_plain = from.reshaped.is_some_and(|reshaped| !reshaped.contains(&origin))
+            && !from.tables.group_of.contains_key(&origin);
+        let node = updatable.alone(origin).filter(|node| is_plain && !reshaped.contains(node));
+        let assigned = node.and_then(|node| {
+            let changed = edit.assign_values(to, node, from.tables, origin, &mut near)?;
+            Some(Touched { node, origin, changed })
+        });
+        if let Some(one) = assigned {
+            touched.extend(Some(one).filter(|one| !one.changed.is_nothing()));
+            continue;
+        }
         let differs =
             |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
         let planned = updatable.planned(origin);
@@ -501,6 +537,7 @@ fn assign(
             let node = NodeId(node);
             let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
             if !changed.is_nothing() {
+                reshaped.insert(node);
                 touched.push(Touched { node, origin, changed });
             }
         }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use smallvec::SmallVec;
 
-use super::edit::{self, Edit, Owned};
+use super::edit;
 use super::fits::{ArgUse, Place, check_shared_images};
+use super::map::Map;
 use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
 use super::tables::{Binding, Index, Released, Tables, Writer};
 use super::transfer::forbid;
+use super::undo::{Edit, Owned};
 use super::{After, Graph, Node, State};
 use crate::cl::buffer::Region;
 use crate::cl::context::InContext;
@@ -124,7 +126,14 @@ impl Graph {
         tables.ir.push_node(op, accesses.into_iter(), &mut Vec::new()).ok_or_else(full).map_err(fail)?;
         let (outcome, dropped) = state.assign(id, &tables, NodeId(0));
         if outcome.is_ok() {
-            state.label(id, after.label.as_ref());
+            let own = tables.labels.remove(&NodeId(0));
+            let own = match state.labels.get(&id) {
+                None => own,
+                // It may be no map any more.
+                Some(label) if Map::gives_label(label) => Some(own.unwrap_or_default()),
+                Some(_) => None,
+            };
+            state.label(id, after.label.as_ref().or(own.as_ref()));
         }
         drop(state);
         drop(dropped);
@@ -159,6 +168,7 @@ impl State {
         if changed.memory {
             tables.moved.insert(node);
         }
+        self.reshaped.insert(node);
         if let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (tables.ir.op(node), from.ir.op(source)) {
             let (place, place2) = (args.ends().0, args2.ends().0);
             let here = tables.bindings(*args);
@@ -307,6 +317,7 @@ impl State {
             let sum = sizes.fold(0, |sum: u64, size| sum.saturating_add(size as u64));
             check_local(sum, facts, target.device.caps())?;
         }
+        self.reshaped.extend(node);
         let Self { tables, index: known, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index: known };
         for (at, now) in late {

@@ -1,46 +1,8 @@
-//! Edits of tables that can be taken back: the values of nodes that are there. Edges are never edited.
+//! Edits of tables that can be taken back: nodes that are there get the values of others. Edges are never edited.
 
-use super::host_task::TaskFn;
-use super::native_command::NativeFn;
 use super::tables::{Tables, Writer};
-use crate::cl::host::HostBytes;
-use crate::ir::{
-    Access, AllocId, Arg, DataId, Grid, Ir, NativeId, NodeId, Op, Pixels, Place, Span, TaskId, ViewId, ViewKind,
-};
-
-/// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
-#[derive(Debug, Default)]
-pub(crate) struct Edit {
-    log: Vec<Undo>,
-    bytes: Vec<u8>,
-    grids: Vec<Grid>,
-    /// Memory that was named, perhaps for the first time.
-    views: Vec<ViewId>,
-}
-
-#[derive(Debug)]
-enum Undo {
-    Op(NodeId, Box<Op>),
-    /// Which of the edit's own.
-    Grid(NodeId, usize),
-    Arg(Span, usize, Arg),
-    /// Bytes of a span, from here on in the edit's own.
-    Bytes(Span, usize),
-    Access(NodeId, usize, Access),
-    Data(DataId, HostBytes),
-    Task(TaskId, TaskFn),
-    Native(NativeId, NativeFn),
-    /// A command group, and which launch was active.
-    Active(usize, usize),
-}
-
-/// What users own: to be dropped where no lock is held.
-#[derive(Debug)]
-pub(crate) enum Owned {
-    Data(#[expect(dead_code, reason = "it is there to be dropped")] HostBytes),
-    Task(#[expect(dead_code, reason = "as above")] TaskFn),
-    Native(#[expect(dead_code, reason = "as above")] NativeFn),
-}
+use super::undo::Edit;
+use crate::ir::{Access, AllocId, Arg, Grid, Ir, NodeId, Op, Pixels, Place, Span, ViewId, ViewKind};
 
 /// What has become of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +10,7 @@ pub(crate) struct Changed {
     /// Which arguments of a kernel.
     pub(crate) args: ArgSet,
     /// Its range, offset or work-group: what they were.
-    pub(crate) grid: Option<Grid>,
+    pub(crate) grid: Option<Box<Grid>>,
     /// Another kernel, or anything of another command.
     pub(crate) command: bool,
     /// Another kernel.
@@ -90,106 +52,6 @@ impl Changed {
 pub(crate) type Mismatch = String;
 
 impl Edit {
-    fn op(&mut self, to: &mut Writer<'_>, node: NodeId, op: Op) {
-        let old = std::mem::replace(to.tables.ir.op_mut(node), op);
-        self.log.push(Undo::Op(node, Box::new(old)));
-    }
-
-    fn grid(&mut self, to: &mut Writer<'_>, node: NodeId, grid: Grid) {
-        if let Some(of) = to.tables.ir.grid_mut(node) {
-            self.log.push(Undo::Grid(node, self.grids.len()));
-            self.grids.push(std::mem::replace(of, grid));
-        }
-    }
-
-    pub(super) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg) {
-        if let Some(view) = arg.view() {
-            to.keep(view);
-        }
-        let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], arg);
-        self.log.push(Undo::Arg(args, index, old));
-    }
-
-    pub(super) fn bytes(&mut self, to: &mut Writer<'_>, span: Span, bytes: &[u8]) {
-        self.log.push(Undo::Bytes(span, self.bytes.len()));
-        let place = to.tables.ir.bytes_mut(span);
-        self.bytes.extend_from_slice(place);
-        place.copy_from_slice(bytes);
-    }
-
-    pub(super) fn access(&mut self, to: &mut Writer<'_>, node: NodeId, slot: usize, access: Access) {
-        to.keep(access.view);
-        let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
-        self.log.push(Undo::Access(node, slot, old));
-    }
-
-    fn data(&mut self, to: &mut Writer<'_>, id: DataId, data: HostBytes) {
-        let old = std::mem::replace(&mut to.tables.data[id.index()], data);
-        self.log.push(Undo::Data(id, old));
-    }
-
-    /// The accesses that were written over: node, which of its accesses, and what it was.
-    pub(crate) fn old_accesses(&self) -> impl Iterator<Item = (NodeId, usize, &Access)> {
-        self.log.iter().filter_map(|undo| match undo {
-            Undo::Access(node, slot, old) => Some((*node, *slot, old)),
-            _ => None,
-        })
-    }
-
-    /// Lets go of what was written over. Host data is given back, to be dropped where no lock is held.
-    pub(crate) fn commit(self, to: &mut Writer<'_>) -> Vec<Owned> {
-        let mut dropped = Vec::new();
-        for undo in self.log {
-            match undo {
-                Undo::Arg(_, _, arg) => arg.view().into_iter().for_each(|view| to.release(view)),
-                Undo::Access(_, _, access) => to.release(access.view),
-                Undo::Data(_, data) => dropped.push(Owned::Data(data)),
-                Undo::Task(_, task) => dropped.push(Owned::Task(task)),
-                Undo::Native(_, functions) => dropped.push(Owned::Native(functions)),
-                Undo::Op(..) | Undo::Grid(..) | Undo::Bytes(..) | Undo::Active(..) => {}
-            }
-        }
-        dropped
-    }
-
-    /// Writes everything back.
-    pub(crate) fn roll_back(self, to: &mut Writer<'_>) -> Vec<Owned> {
-        let mut dropped = Vec::new();
-        for undo in self.log.into_iter().rev() {
-            match undo {
-                Undo::Op(node, old) => *to.tables.ir.op_mut(node) = *old,
-                Undo::Grid(node, at) => {
-                    to.tables.ir.grid_mut(node).into_iter().for_each(|grid| *grid = self.grids[at]);
-                }
-                Undo::Active(group, old) => to.tables.groups[group].active = old,
-                Undo::Arg(args, index, old) => {
-                    let new = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], old);
-                    if let Some(view) = new.view() {
-                        to.release(view);
-                    }
-                }
-                Undo::Bytes(span, start) => {
-                    to.tables.ir.bytes_mut(span).copy_from_slice(&self.bytes[start..start + span.len()]);
-                }
-                Undo::Access(node, slot, old) => {
-                    let new = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], old);
-                    to.release(new.view);
-                }
-                Undo::Data(id, old) => {
-                    dropped.push(Owned::Data(std::mem::replace(&mut to.tables.data[id.index()], old)));
-                }
-                Undo::Task(id, old) => {
-                    dropped.push(Owned::Task(std::mem::replace(&mut to.tables.tasks[id.index()], old)));
-                }
-                Undo::Native(id, old) => {
-                    dropped.push(Owned::Native(std::mem::replace(&mut to.tables.natives[id.index()], old)));
-                }
-            }
-        }
-        self.views.into_iter().for_each(|view| to.release_unused(view));
-        dropped
-    }
-
     /// The id that memory of other tables has here.
     fn view(&mut self, to: &mut Writer<'_>, from: &Tables, view: ViewId) -> Result<ViewId, Mismatch> {
         let mem = from.mem(view).ok_or("its memory is gone")?;
@@ -202,7 +64,7 @@ impl Edit {
         } else {
             to.view(mem)
         };
-        self.views.push(view);
+        self.named(view);
         Ok(view)
     }
 
@@ -265,8 +127,7 @@ impl Edit {
                     };
                     (kernel, args) = (*other, *theirs);
                     self.op(to, node, active);
-                    let old = std::mem::replace(&mut to.tables.groups[group].active, index);
-                    self.log.push(Undo::Active(group, old));
+                    self.active(to, group, index);
                     changed.command = true;
                     changed.switched = true;
                 }
@@ -282,7 +143,7 @@ impl Edit {
                     });
                 }
                 let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
-                changed.grid = (grid != grid2).then_some(*grid);
+                changed.grid = (grid != grid2).then(|| Box::new(*grid));
                 if bound != bound2 || prints != prints2 {
                     let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
                     self.op(to, node, op);
@@ -372,8 +233,7 @@ impl Edit {
                 let (task, new) = (*task, &from.tasks[task2.index()]);
                 if !to.tasks[task.index()].is(new) {
                     let new = to.tasks[task.index()].replaced_by(new);
-                    let old = std::mem::replace(&mut to.tables.tasks[task.index()], new);
-                    self.log.push(Undo::Task(task, old));
+                    self.task(to, task, new);
                     changed.command = true;
                 }
             }
@@ -384,8 +244,7 @@ impl Edit {
                 }
                 let (command, new) = (*command, &from.natives[command2.index()]);
                 if !to.natives[command.index()].is(new) {
-                    let old = std::mem::replace(&mut to.tables.natives[command.index()], new.clone());
-                    self.log.push(Undo::Native(command, old));
+                    self.native(to, command, new.clone());
                     changed.command = true;
                 }
             }
@@ -402,6 +261,37 @@ impl Edit {
         }
         self.accesses(to, node, from, source, &mut changed)?;
         Ok(changed)
+    }
+
+    /// Gives a kernel the values that parameters have in a node of other tables, which differs from it in nothing else. None
+    /// if it is no kernel.
+    pub(crate) fn assign_values(
+        &mut self,
+        to: &mut Writer<'_>,
+        node: NodeId,
+        from: &Tables,
+        source: NodeId,
+        near: &mut usize,
+    ) -> Option<Changed> {
+        let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (to.ir.op(node), from.ir.op(source)) else {
+            return None;
+        };
+        let (args, args2) = (*args, *args2);
+        let bindings = from.bindings_near(*near, args2);
+        *near = bindings.end;
+        let mut changed = Changed::default();
+        for binding in &from.bindings[bindings] {
+            let index = (binding.arg - args2.ends().0) as usize;
+            let (Arg::Value(old), Arg::Value(new)) = (to.ir.args(args)[index], from.ir.args(args2)[index]) else {
+                continue;
+            };
+            let new = from.ir.bytes(new);
+            if to.ir.bytes(old) != new {
+                self.bytes(to, old, new);
+                changed.args.add(index);
+            }
+        }
+        Some(changed)
     }
 
     fn args(

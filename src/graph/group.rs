@@ -376,6 +376,7 @@ impl State {
 
     /// Gives a kernel another range: if its node has a group, the active launch of that, and its nodes.
     pub(super) fn set_grid(&mut self, node: NodeId, new: Grid) {
+        self.reshaped.insert(node);
         let Tables { ir, groups, group_of, .. } = Arc::make_mut(&mut self.tables);
         let group = group_of.get(&node).and_then(|group| groups.get_mut(*group));
         let nodes = match group {

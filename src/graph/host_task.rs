@@ -15,7 +15,7 @@ use super::tables::Writer;
 use super::{After, Graph, GraphId, HostRead, HostWrite, Node, Part, after_methods, sealed};
 use crate::cl::buffer::{AsRegion, Region};
 use crate::cl::host::{Completed, Element, HostBytes, HostData, Slot};
-use crate::cl::image::Image;
+use crate::cl::image::{Image, ImageLayers};
 use crate::cl::map::Lost;
 use crate::cl::queue::DriverQueue;
 use crate::error::{BuildCause, Result};
@@ -39,7 +39,8 @@ impl Graph {
     ///
     /// It may submit other executables. It may wait for other submissions, of which none may come behind its own: not for one to
     /// the queue that its own was submitted to, nor for one of the same executable, or of another with the same function;
-    /// they would wait for each other for ever. One that waits for its own submission itself is told so by
+    /// they would wait for each other for ever. Nor may it wait for that queue by [`Queue::finish`](crate::Queue::finish),
+    /// [`Queue::map`](crate::Queue::map), or a transfer that blocks. One that waits for its own submission itself is told so by
     /// [`SubmitError::OwnSubmission`](crate::SubmitError::OwnSubmission). Memory that the executable uses is not the host's while
     /// it runs ([`Memory::host`](crate::Memory::host) says so): [map](Self::map) it, or use reads and writes.
     ///
@@ -131,8 +132,8 @@ impl<'g> HostTaskNode<'g> {
     }
 }
 
-/// Memory that a host task or a native command may say that it uses: whatever is [`AsRegion`], or an [`Image`]. It cannot be
-/// implemented elsewhere.
+/// Memory that a host task or a native command may say that it uses: whatever is [`AsRegion`], an [`Image`], or some of its
+/// [`layers`](Image::layers). It cannot be implemented elsewhere.
 pub trait UsedMemory<T>: sealed::UsedMemory<T> {
     #[doc(hidden)]
     fn used(&self) -> Region;
@@ -148,6 +149,12 @@ impl<T, M: AsRegion<T>> UsedMemory<T> for M {
 impl UsedMemory<()> for Image {
     fn used(&self) -> Region {
         self.region()
+    }
+}
+
+impl UsedMemory<()> for ImageLayers {
+    fn used(&self) -> Region {
+        self.region.clone()
     }
 }
 
@@ -359,27 +366,26 @@ impl Request for Task {
 
     fn lower(mut self, home: Option<GraphId>, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         self.function.scope.home = home;
-        let (node, subject) = (NodeId(state.ir.len() as u32), self.map.as_ref().map(Map::subject));
-        let op = self.push(state, accesses)?;
-        if let Some(subject) = subject {
-            state.tables.labels.insert(node, subject.into());
-        }
-        Some(op)
+        self.push(state, accesses)
     }
 }
 
 impl Task {
     pub(super) fn check_memory(&self, target: &Target<'_>) -> Result<(), BuildCause> {
-        self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))?;
-        self.map.as_ref().map_or(Ok(()), |map| map.check(target))
+        self.map.as_ref().map_or(Ok(()), |map| map.check(target))?;
+        self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))
     }
 
-    /// Puts it into the tables.
+    /// Puts it into the tables. Maps have a label from the start.
     pub(super) fn push(self, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         accesses.extend(self.uses.iter().map(|(region, mode)| state.access(region, *mode)));
         let id = TaskId(state.ir.tasks);
         state.ir.tasks = id.0.checked_add(1)?;
         state.tasks.push(self.function);
+        if let Some(map) = &self.map {
+            let node = NodeId(state.ir.len() as u32);
+            state.labels.insert(node, map.subject().into());
+        }
         Some(Op::Task(id))
     }
 }

@@ -101,8 +101,8 @@ impl HostTask<'_> {
     ///
     /// # Errors
     /// [`MemoryError::NotHostAccessible`] for USM of the device, [`MemoryError::Empty`], [`MemoryError::ElementAlign`];
-    /// [`BuildCause::OtherContext`], [`BuildCause::AccessForbidden`], and [`BuildCause::NotSupported`] for
-    /// [`GraphMemory`](crate::GraphMemory) and for memory that the node does not say it uses so, in a [`BuildError`];
+    /// [`BuildCause::OtherContext`], [`BuildCause::AccessForbidden`], [`BuildCause::Undeclared`] for memory that the node does not
+    /// say it uses so, and [`BuildCause::NotSupported`] for [`GraphMemory`](crate::GraphMemory), in a [`BuildError`];
     /// [`crate::DriverError`]. Where it cannot be unmapped, the task fails.
     ///
     /// # Safety
@@ -164,6 +164,9 @@ impl HostTask<'_> {
     }
 }
 
+const MAP: &str = "map";
+const IMAGE_MAP: &str = "map of an image";
+
 /// What is to be mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
@@ -195,9 +198,12 @@ impl Map {
         if task.declares(&region, mode) {
             return Ok(());
         }
-        let what = "mapping memory that the node of the task does not say it uses so".to_owned();
-        let why = "nothing orders it against other nodes: say it by `reads`, `writes` or `reads_and_writes`".to_owned();
-        Err(BuildError::new(self.subject(), BuildCause::NotSupported { what, why }).into())
+        let (access, by) = match mode {
+            Mode::Read => ("reads", "reads"),
+            Mode::Write => ("writes", "writes"),
+            Mode::ReadWrite => ("reads and writes", "reads_and_writes"),
+        };
+        Err(BuildError::new(self.subject(), BuildCause::Undeclared { access, by }).into())
     }
 
     /// Whether it is no graph's.
@@ -221,20 +227,25 @@ impl Map {
         })
     }
 
-    /// What error texts call it.
+    /// What error texts call it, and its node's label if that has no other.
     pub(crate) fn subject(&self) -> &'static str {
         match self.what {
-            What::Memory(_) => "map",
-            What::Image(..) => "map of an image",
+            What::Memory(_) => MAP,
+            What::Image(..) => IMAGE_MAP,
         }
+    }
+
+    /// Whether a node has a label because it is a map.
+    pub(super) fn gives_label(label: &str) -> bool {
+        [MAP, IMAGE_MAP].contains(&label)
     }
 
     /// Finds what could be wrong with it, but for where a driver maps to.
     pub(super) fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
         let is_empty = match &self.what {
             What::Memory(region) => {
-                check_map(target, region, self.mode)?;
                 self.check_owner()?;
+                check_map(target, region, self.mode)?;
                 check_reach(&region.mem)?;
                 region.size == 0
             }

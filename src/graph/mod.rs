@@ -3,6 +3,7 @@
 //! Each kind of node has a builder: a method of [`Graph`] starts it, `after` says what it waits for besides what its
 //! memory tells, and `add` adds it or says what is wrong.
 
+mod after;
 mod argument;
 mod change;
 mod copier;
@@ -33,7 +34,9 @@ mod tables;
 pub(crate) mod tape;
 mod task_group;
 pub(crate) mod transfer;
+pub(crate) mod undo;
 
+pub(crate) use after::{After, after_methods};
 pub(crate) use argument::LaunchRef;
 pub use argument::{BufferArg, Pixels, ValueArg};
 pub use dot::Detail;
@@ -62,7 +65,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cl::context::{Context, InContext, OnDevice};
 use crate::cl::device::Device;
@@ -177,6 +180,8 @@ pub(crate) struct State {
     last_use: FxHashMap<usize, NodeId>,
     /// Where in the bindings the next update is likely to look.
     next_binding: usize,
+    /// Nodes of which more has changed than the bytes of values since they were added.
+    pub(crate) reshaped: FxHashSet<NodeId>,
     /// Room for the uses of a node, empty between two.
     accesses: Vec<Access>,
 }
@@ -525,47 +530,6 @@ const ONE_MORE: &str = "one more command";
 fn full() -> BuildCause {
     BuildCause::Full { limit: Ir::MOST as u64 }
 }
-
-/// What a node waits for besides what its memory tells, and what it is called.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct After {
-    /// `None` for an event that is of no node.
-    pub(crate) nodes: Vec<Option<Node>>,
-    pub(crate) all_leaves: bool,
-    pub(crate) label: Option<Arc<str>>,
-}
-
-impl After {
-    fn waits(&self) -> bool {
-        !self.nodes.is_empty() || self.all_leaves
-    }
-}
-
-/// The methods that every builder has.
-macro_rules! after_methods {
-    () => {
-        /// Lets the node wait for others, besides those that the memory it uses tells. May be called repeatedly.
-        #[doc(alias = "depends_on")]
-        pub fn after(mut self, nodes: impl $crate::graph::Nodes) -> Self {
-            nodes.for_each_node(&mut |node| self.after.nodes.push(node));
-            self
-        }
-
-        /// Lets the node wait for every node that has no successor when it is added.
-        #[doc(alias = "depends_on_all_leaves")]
-        pub fn after_all_leaves(mut self) -> Self {
-            self.after.all_leaves = true;
-            self
-        }
-
-        /// Gives the node a label, for drawings, profiles and traces: [`Graph::set_label`]($crate::Graph::set_label).
-        pub fn label(mut self, label: impl Into<String>) -> Self {
-            self.after.label = Some(label.into().into());
-            self
-        }
-    };
-}
-pub(crate) use after_methods;
 
 impl OnDevice for Graph {
     fn device(&self) -> &Device {

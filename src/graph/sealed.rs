@@ -53,6 +53,7 @@ impl ValueArg for &Parameter<LocalMemory> {}
 pub trait UsedMemory<T> {}
 impl<T, M: AsRegion<T>> UsedMemory<T> for M {}
 impl UsedMemory<()> for Image {}
+impl UsedMemory<()> for ImageLayers {}
 
 pub trait TaskOutcome {}
 impl TaskOutcome for () {}

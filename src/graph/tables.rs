@@ -92,14 +92,27 @@ impl Tables {
         self.views.get(view.index())?.as_ref()
     }
 
-    /// Whether a node says that it uses memory in a way.
+    /// Whether a node says that it uses memory in a way: all of its bytes, by the buffer if they are a buffer's, or by what is
+    /// made of it if they are that's.
     pub(crate) fn declares(&self, node: NodeId, region: &Region, mode: Mode) -> bool {
         let start = region.mem.offset_in_root() + region.offset;
-        self.ir.accesses(node).iter().any(|access| {
+        let is_part = matches!(view_kind(&region.mem), ViewKind::SubBuffer | ViewKind::ImageOfBuffer);
+        let mut uses: SmallVec<[&Access; 8]> = self.ir.accesses(node).iter().collect();
+        uses.retain(|access| {
             let is_same = self.mem(access.view).is_some_and(|mem| mem.root() == region.mem.root());
-            let covers = access.range.start <= start && start + region.size <= access.range.end;
-            is_same && covers && (access.mode == mode || access.mode == Mode::ReadWrite)
-        })
+            is_same && self.ir.views[access.view.index()].is_sub_buffer() == is_part
+        });
+        uses.sort_unstable_by_key(|access| access.range.start);
+        let covers = |is_meant: fn(Mode) -> bool| {
+            let mut known = start;
+            for access in uses.iter().filter(|access| is_meant(access.mode)) {
+                if access.range.start <= known {
+                    known = known.max(access.range.end);
+                }
+            }
+            known >= start + region.size
+        };
+        (!mode.reads() || covers(Mode::reads)) && (!mode.writes() || covers(Mode::writes))
     }
 
     /// A sampler. There is one for each id that a node has.
@@ -152,6 +165,7 @@ impl Tables {
         for group in &mut self.task_groups {
             group.nodes.retain(|node| *node != next);
         }
+        self.labels.remove(&next);
         self.bindings.truncate(self.bindings.partition_point(|binding| (binding.arg as usize) < mark.args()));
         self.ir.rewind(mark);
     }

@@ -290,6 +290,10 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
+    pub(crate) fn reads(self) -> bool {
+        self != Self::Write
+    }
+
     pub(crate) fn writes(self) -> bool {
         self != Self::Read
     }

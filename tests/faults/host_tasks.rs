@@ -61,6 +61,17 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
 pub fn mapping(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    // A function that fails leaves nothing mapped.
+    let (failing, of) = (Graph::new(&queue)?, a.clone());
+    let task = failing.host_task(move |task| -> std::result::Result<(), String> {
+        // SAFETY: nothing else uses the memory.
+        let mapped = unsafe { task.map(&of, MapMode::Write) }.map_err(|error| error.to_string())?;
+        Err(format!("{} numbers are mapped", mapped.len()))
+    });
+    task.reads_and_writes(&a).add()?;
+    let failing = again(|| failing.finalize(Finalize::new().path(path)))?;
+    let failed = again(|| failing.submit(&queue))?.wait().is_err();
+
     let graph = Graph::new(&queue)?;
     graph.fill(&a, 1).add()?;
     // SAFETY: of all maps here: only this graph uses the memory.
@@ -87,5 +98,5 @@ pub fn mapping(path: Path) -> Result<Vec<Vec<u32>>> {
     let executable = again(|| graph.finalize(Finalize::new().path(path).result_slots(6)))?;
     let go = || executable.submit(&queue);
     let run = again(go)?;
-    Ok(vec![result(&run, &result_of, go)?])
+    Ok(vec![result(&run, &result_of, go)?, vec![u32::from(failed)]])
 }

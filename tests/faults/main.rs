@@ -229,6 +229,24 @@ fn globals_are_buffers_where_nothing_has_an_address(layer: &Layer, expected: &[V
     assert_eq!(hidden, alone, "{caps:?}");
 }
 
+/// A task of which the memory cannot be unmapped fails, and says so: H7.
+fn what_stays_mapped_fails_its_task(layer: &Layer) {
+    let queue = uses::setup().unwrap();
+    let buffer = clgraph::Buffer::from_slice(&queue, &[1_u32; 64]).unwrap();
+    let graph = clgraph::Graph::new(&queue).unwrap();
+    // SAFETY: nothing else uses the buffer.
+    let map = unsafe { graph.map(&buffer, clgraph::MapMode::Read, |_, _: &mut clgraph::Mapped<u32>| ()) };
+    map.add().unwrap();
+    let executable = graph.finalize(clgraph::Finalize::new()).unwrap();
+    layer.fail(c"clEnqueueUnmapMemObject", 0, -5);
+    let outcome = executable.submit(&queue).unwrap().wait();
+    assert!(layer.has_failed());
+    layer.reset();
+    let told = outcome.unwrap_err().to_string();
+    assert!(told.contains("clEnqueueUnmapMemObject"), "{told}");
+    executable.submit(&queue).unwrap().wait().unwrap();
+}
+
 /// The other half of the test below; by itself it does what is swept, once, with nothing that fails. A developer who looks
 /// into a use sets the variable to its name, and OPENCL_LAYERS to the layer's file.
 #[test]
@@ -249,6 +267,7 @@ fn the_child_fails_every_call_once() {
     assert_eq!(not_called, beyond, "functions of the layer that no use calls, and those that no use can call here");
     the_layer_sees_what_is_held(&layer);
     globals_are_buffers_where_nothing_has_an_address(&layer, of("globals"));
+    what_stays_mapped_fails_its_task(&layer);
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, SeqCst);
