@@ -630,9 +630,57 @@ fn maps_are_called_by_what_they_are() {
     map().label("sort").replace(node).unwrap();
     plain().replace(node).unwrap();
     assert_eq!(called(node).as_deref(), Some("sort"));
-    assert_eq!(called(map().label("").add().unwrap()), None);
-    let group = graph.host_task_group([map(), map()]).unwrap();
-    assert_eq!(called(graph.group(&group).add().unwrap()).as_deref(), Some("map"));
+    // Taken away, it is the one of its own again; given, it stays whatever it says.
+    graph.set_label(node, "").unwrap();
+    assert_eq!(called(node), None);
+    graph.set_label(node, "map").unwrap();
+    plain().replace(node).unwrap();
+    assert_eq!(called(node).as_deref(), Some("map"));
+    let group = graph.host_task_group([map(), plain()]).unwrap();
+    let node = graph.group(&group).add().unwrap();
+    assert_eq!(called(node).as_deref(), Some("map"));
+    group.set_active_index(1).unwrap();
+    assert_eq!(called(node), None);
+    // SAFETY: nothing else uses the buffer.
+    let run = unsafe { bench.queue.enqueue_map(&a, MapMode::Read, |_, _: &mut Mapped<u32>| Err("no"), &[]) };
+    assert_eq!(text(run.unwrap().wait()), "node 0 (host task, \"map\") failed: no");
+}
+
+/// Rule H7: kernels that run meanwhile on another queue, over other memory, and maps leave each other alone.
+#[test]
+fn maps_go_on_beside_kernels() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[1; LEN]), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    for _ in 0..20 {
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&bench.kernel("stir")).read_write(&a).range(LEN).add() }.unwrap();
+    }
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let (map, stop) = (bench.another_queue(false), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                executable.submit(&bench.queue).unwrap().wait().unwrap();
+            }
+        });
+        let check = || -> clgraph::Result<bool> {
+            for turn in 0..500_u32 {
+                // SAFETY: only these maps use the buffer.
+                let mut mapped = unsafe { map.map(&b, MapMode::WriteInvalidate, &[])? };
+                mapped.as_mut_slice()?.fill(turn);
+                mapped.unmap()?;
+                // SAFETY: as above.
+                if unsafe { map.map(&b, MapMode::Read, &[])? }.iter().any(|n| *n != turn) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let outcome = check();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(outcome.unwrap());
+    });
 }
 
 /// Rule H7: what was written is there for every queue from when it is unmapped.

@@ -76,7 +76,7 @@ pub(crate) fn check_reach(mem: &Mem) -> Result<(), MemoryError> {
 
 /// Memory as a slice of the host, until it is unmapped or dropped.
 ///
-/// `*mapped` is `[T]`, and [`as_mut_slice`](Self::as_mut_slice) writes. It keeps the memory and the queue alive. Dropping
+/// `*mapped` is `[T]`, and [`as_mut_slice`](Self::as_mut_slice) writes. It keeps the memory alive. Dropping
 /// it unmaps it, and logs what a driver says against that.
 ///
 /// Made by [`Queue::map`](crate::Queue::map) and [`HostTask::map`](crate::HostTask::map), and for

@@ -106,7 +106,7 @@ impl<T: Element> MappedImage<T> {
 }
 
 impl<T> MappedImage<T> {
-    /// Gives the image back: commands that are enqueued later find what was written.
+    /// Gives the image back, and waits for that: commands that are enqueued later, on any queue, find what was written.
     ///
     /// # Errors
     /// [`DriverError`] when the driver refuses.

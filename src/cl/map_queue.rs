@@ -5,8 +5,7 @@
 //! unmappings of parts that overlap while another is under way. On a queue with nothing else a map is complete at once, so that
 //! all take turns, and none of them waits for something that waits for it.
 //!
-//! What has to be complete before a map is the caller's affair. Where a driver has trouble with several queues they go to the
-//! caller's, and are waited for as well.
+//! What has to be complete before a map is the caller's affair. The queue runs no kernels, which rusticl would not survive.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -56,19 +55,13 @@ impl MapQueues {
 }
 
 /// A queue to map and to unmap by.
-pub(super) struct MapQueue {
-    queue: DriverQueue,
-    /// Whether it is the context's own, and not the caller's.
-    apart: bool,
-}
+pub(super) struct MapQueue(DriverQueue);
 
 impl MapQueue {
-    /// One for the device of a queue: the context's, or the same where the driver has trouble with several.
+    /// That of a queue's context and device.
     pub(super) fn of(queue: &DriverQueue) -> Result<Self> {
-        let apart = known::runs_queues_at_once(queue.device().caps());
         let context = queue.context();
-        let queue = if apart { context.map_queues().get(context, queue.device())? } else { queue.clone() };
-        Ok(Self { queue, apart })
+        Ok(Self(context.map_queues().get(context, queue.device())?))
     }
 
     /// Enqueues a map, which does not block by itself, and waits for it: what came of that is the inner result. Memory is mapped
@@ -79,10 +72,10 @@ impl MapQueue {
         svm: Option<NonNull<c_void>>,
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<Result<(), DriverError>, DriverError> {
-        let mut turn = self.apart.then(|| self.queue.context().map_queues().turn());
-        let event = self.enqueue(name, true, call)?;
-        if let (Some(mapped), Some(start)) = (&mut turn, svm) {
-            *mapped.entry(start.addr().get()).or_default() += 1;
+        let mut turn = self.0.context().map_queues().turn();
+        let event = self.enqueue(name, call)?;
+        if let Some(start) = svm {
+            *turn.entry(start.addr().get()).or_default() += 1;
         }
         Ok(self.wait(event))
     }
@@ -95,34 +88,32 @@ impl MapQueue {
         svm: Option<NonNull<c_void>>,
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<(), DriverError> {
-        let mut turn = self.apart.then(|| self.queue.context().map_queues().turn());
-        let counted = turn.as_mut().zip(svm);
-        let left = counted.map_or(0, |(mapped, start)| {
-            let left = mapped.remove(&start.addr().get()).map_or(0, |count| count.saturating_sub(1));
+        let mut turn = self.0.context().map_queues().turn();
+        let left = svm.map_or(0, |start| {
+            let left = turn.remove(&start.addr().get()).map_or(0, |count| count.saturating_sub(1));
             if left > 0 {
-                mapped.insert(start.addr().get(), left);
+                turn.insert(start.addr().get(), left);
             }
             left
         });
-        if left > 0 && !known::counts_svm_maps(self.queue.device().caps()) {
+        if left > 0 && !known::counts_svm_maps(self.0.device().caps()) {
             return Ok(());
         }
-        let event = self.enqueue(name, true, call)?;
+        let event = self.enqueue(name, call)?;
         self.wait(event)
     }
 
     fn enqueue(
         &self,
         name: &'static str,
-        event: bool,
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<Option<DriverEvent>, DriverError> {
-        let to = To { queue: &self.queue, waits: &Waits::NONE, event };
-        enqueue::enqueue(name, &to, |core, count, list, event| call(self.queue.raw(), core, count, list, event))
+        let to = To { queue: &self.0, waits: &Waits::NONE, event: true };
+        enqueue::enqueue(name, &to, |core, count, list, event| call(self.0.raw(), core, count, list, event))
     }
 
     fn wait(&self, event: Option<DriverEvent>) -> Result<(), DriverError> {
-        let event = event.map_or_else(|| enqueue::marker(&self.queue, &Waits::NONE), Ok)?;
+        let event = event.map_or_else(|| enqueue::marker(&self.0, &Waits::NONE), Ok)?;
         event.wait_wherever()
     }
 }

@@ -233,7 +233,9 @@ pub enum BuildCause {
         graph_device: String,
     },
     /// A range outside a buffer.
-    #[error("{what} bytes {offset}..{end} are outside the buffer, which has {len}: name a part of it")]
+    #[error(
+        "{what} bytes {offset}..{end} are outside the buffer, which has {len}: name a part of it, or use a larger one"
+    )]
     OutOfBounds {
         /// `source` or `destination` or the like.
         what: &'static str,

@@ -288,10 +288,12 @@ pub enum SubmitError {
         cause: Box<super::Error>,
     },
     /// A host task returned an error, or panicked. What waits for it did not run; everything else did.
-    #[error("{node} (host task) failed: {text}")]
+    #[error("{node} ({what}) failed: {text}")]
     HostTask {
         /// The host task.
         node: Node,
+        /// `host task`, and its label.
+        what: String,
         /// What it said.
         text: String,
     },

@@ -31,7 +31,9 @@ pub enum ParameterError {
         given: usize,
     },
     /// The buffer does not hold what kernels use of it.
-    #[error("kernels use the first {needed} bytes of the parameter's buffer, and the buffer has {given}")]
+    #[error(
+        "kernels use the first {needed} bytes of the parameter's buffer, and the buffer has {given}: give one of at least that size"
+    )]
     TooSmall {
         /// Bytes that it has to have.
         needed: u64,

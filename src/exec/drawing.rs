@@ -153,7 +153,7 @@ fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), what: 
     let mut one = tables.picture_of(id, origin.0.to_string(), Detail::Brief);
     (one.kind, one.colour) = (NodeKind::SubGraph.to_string(), NodeKind::SubGraph as usize);
     one.lines = vec![format!("{} {what}", origin.0)];
-    one.title = tables.labels.get(&first).map_or_else(|| "sub-graph".to_owned(), |label| label.to_string());
+    one.title = tables.label(first).map_or_else(|| "sub-graph".to_owned(), |label| label.to_string());
     one.tooltip = format!("{} {} {what}", origin.0, one.title);
     one
 }

@@ -246,7 +246,7 @@ impl Names {
             // The first node of a sub-graph is its entry.
             let first = written.as_ref().map(|written| written[origin.index()]);
             let inside = first.filter(|(_, count)| *count > 1).map(|(first, _)| id.index() - first.index() - 1);
-            let (kind, label) = (NodeKind::of(tables.ir.op(id)), tables.labels.get(&id).cloned());
+            let (kind, label) = (NodeKind::of(tables.ir.op(id)), tables.label(id).cloned());
             Name { node: Node::new(graph, origin), inside, kind, label }
         };
         Self {

@@ -366,7 +366,7 @@ impl Report {
                 .map(|task| HostNodeReport {
                     node: flat.origins.of(task.node).node.index(),
                     kind: NodeKind::of(ir.op(task.node)),
-                    label: flat.tables.labels.get(&task.node).map(|label| label.to_string()),
+                    label: flat.tables.label(task.node).map(|label| label.to_string()),
                 })
                 .collect(),
             choice: ChoiceReport::default(),

@@ -29,12 +29,11 @@ use crate::cl::map::Lost;
 use crate::cl::queue::DriverQueue;
 use crate::cl::watch;
 use crate::error::{DriverError, Error, Result, SubmitError};
-use crate::graph::Node;
 use crate::graph::Part as NodePart;
 use crate::graph::host_task::{TaskFn, TaskHands};
 use crate::graph::ports::Scope;
+use crate::graph::{Node, NodeKind};
 use crate::ir::{DataId, Ir, Mode, NodeId, Op};
-use crate::known;
 use crate::plan::Plan;
 
 /// In which part reads and writes are, for tasks that ask for results and give input.
@@ -377,7 +376,8 @@ impl Tour {
                 let unmapped =
                     calling.unmapped().map_err(|error| format!("{error}: memory that it mapped stays mapped"));
                 self.log(task, event, begin);
-                Some(outcome.and(unmapped).map_err(|text| SubmitError::HostTask { node, text }.into()))
+                let failed = |text| SubmitError::HostTask { node, what: self.told(task), text }.into();
+                Some(outcome.and(unmapped).map_err(failed))
             }
             Some(What::Wait(None)) => {
                 self.log(task, event, Instant::now());
@@ -423,6 +423,14 @@ impl Tour {
             }),
             _ => None,
         }
+    }
+
+    /// What a task is and is called, for error texts.
+    fn told(&self, task: usize) -> String {
+        let node = self.exec.plan.tasks[task].node;
+        let going = self.lock();
+        let tables = going.waiting.as_ref().map(|waiting| &waiting.frozen.values.tables);
+        tables.map_or_else(|| NodeKind::HostTask.to_string(), |tables| tables.told(node))
     }
 
     fn node(&self, task: usize) -> Node {
@@ -508,13 +516,7 @@ struct Calling<'a> {
 impl Calling<'_> {
     /// Whether all that it mapped is the device's again.
     fn unmapped(&self) -> Result<(), DriverError> {
-        let Some(lost) = self.lost.get() else { return Ok(()) };
-        lost.get().map_or(Ok(()), |error| Err(*error))?;
-        if known::runs_queues_at_once(self.tour.exec.device.caps()) {
-            return Ok(());
-        }
-        // It was unmapped by this queue.
-        wait(&enqueue::last_marker(&self.tour.own)?)
+        self.lost.get().and_then(|lost| lost.get()).map_or(Ok(()), |error| Err(*error))
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Editing {
     index: Index,
     /// Made when memory changes first.
     conflicts: Option<Conflicts>,
-    /// Planned nodes of which more has changed than the bytes of values since finalize.
+    /// Planned kernels that may differ in more from what they were at finalize than the bytes of values.
     reshaped: FxHashSet<NodeId>,
 }
 
@@ -536,8 +536,10 @@ fn assign(
         for (at, node) in planned.enumerate() {
             let node = NodeId(node);
             let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
-            if !changed.is_nothing() {
+            if matches!(to.ir.op(node), Op::Kernel { .. }) {
                 reshaped.insert(node);
+            }
+            if !changed.is_nothing() {
                 touched.push(Touched { node, origin, changed });
             }
         }

@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 
 use super::edit;
 use super::fits::{ArgUse, Place, check_shared_images};
-use super::map::Map;
 use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
@@ -126,14 +125,7 @@ impl Graph {
         tables.ir.push_node(op, accesses.into_iter(), &mut Vec::new()).ok_or_else(full).map_err(fail)?;
         let (outcome, dropped) = state.assign(id, &tables, NodeId(0));
         if outcome.is_ok() {
-            let own = tables.labels.remove(&NodeId(0));
-            let own = match state.labels.get(&id) {
-                None => own,
-                // It may be no map any more.
-                Some(label) if Map::gives_label(label) => Some(own.unwrap_or_default()),
-                Some(_) => None,
-            };
-            state.label(id, after.label.as_ref().or(own.as_ref()));
+            state.give_label(id, after.label.as_ref());
         }
         drop(state);
         drop(dropped);

@@ -99,7 +99,7 @@ impl Tables {
     pub(crate) fn picture_of(&self, id: NodeId, number: String, detail: Detail) -> drawing::Box {
         let op = self.ir.op(id);
         let (name, kind) = (name(self, op), NodeKind::of(op).to_string());
-        let label = self.labels.get(&id);
+        let label = self.label(id);
         let mut all = vec![format!("{number} {name}")];
         all.extend(label.map(|label| label.to_string()));
         describe(self, id, op, &mut all);
@@ -130,7 +130,7 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
     let id = NodeId(index.index() as u32);
     let op = state.ir.op(id);
     let mut lines = vec![format!("{} {}", id.0, name(state, op))];
-    lines.extend(state.labels.get(&id).map(|label| label.to_string()));
+    lines.extend(state.label(id).map(|label| label.to_string()));
     if detail == Detail::Verbose {
         describe(state, id, op, &mut lines);
     }

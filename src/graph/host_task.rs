@@ -19,7 +19,7 @@ use crate::cl::image::{Image, ImageLayers};
 use crate::cl::map::Lost;
 use crate::cl::queue::DriverQueue;
 use crate::error::{BuildCause, Result};
-use crate::ir::{Access, Mode, NodeId, Op, TaskId};
+use crate::ir::{Access, Mode, Op, TaskId};
 
 impl Graph {
     /// Starts a host task: a function that runs on the host when what it waits for is complete, and for which later nodes wait.
@@ -267,6 +267,8 @@ type Function = dyn FnMut(&HostTask<'_>) -> Result<(), String> + Send;
 pub(crate) struct TaskFn {
     function: Arc<Mutex<Function>>,
     scope: Scope,
+    /// What its node is called, if it is not given a label.
+    label: Option<Arc<str>>,
 }
 
 impl TaskFn {
@@ -283,7 +285,7 @@ impl TaskFn {
             results: of.results + written.results,
         };
         let inside = self.scope.inside.iter().map(moved).chain([written.clone()]).collect();
-        Self { function: Arc::clone(&self.function), scope: Scope { home: self.scope.home, inside } }
+        Self { scope: Scope { home: self.scope.home, inside }, ..self.clone() }
     }
 
     /// That of a task of this graph.
@@ -295,7 +297,11 @@ impl TaskFn {
     /// Another function in this one's place.
     pub(crate) fn replaced_by(&self, other: &Self) -> Self {
         let scope = Scope { home: other.scope.home, inside: Arc::clone(&self.scope.inside) };
-        Self { function: Arc::clone(&other.function), scope }
+        Self { scope, ..other.clone() }
+    }
+
+    pub(super) fn label(&self) -> Option<&Arc<str>> {
+        self.label.as_ref()
     }
 
     /// Calls it. An error is its text.
@@ -340,7 +346,7 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn new<R: TaskOutcome>(mut function: impl FnMut(&HostTask<'_>) -> R + Send + 'static) -> Self {
         let function = Arc::new(Mutex::new(move |task: &HostTask<'_>| function(task).into_outcome()));
-        Self { function: TaskFn { function, scope: Scope::default() }, uses: Vec::new(), map: None }
+        Self { function: TaskFn { function, scope: Scope::default(), label: None }, uses: Vec::new(), map: None }
     }
 
     /// One that maps memory.
@@ -348,7 +354,9 @@ impl Task {
         map: Map,
         function: impl FnMut(&HostTask<'_>) -> Result<(), String> + Send + 'static,
     ) -> Self {
-        Self { uses: vec![map.access()], map: Some(map), ..Self::new(function) }
+        let mut task = Self::new(function);
+        task.function.label = Some(map.subject().into());
+        Self { uses: vec![map.access()], map: Some(map), ..task }
     }
 }
 
@@ -376,16 +384,12 @@ impl Task {
         self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))
     }
 
-    /// Puts it into the tables. Maps have a label from the start.
+    /// Puts it into the tables.
     pub(super) fn push(self, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         accesses.extend(self.uses.iter().map(|(region, mode)| state.access(region, *mode)));
         let id = TaskId(state.ir.tasks);
         state.ir.tasks = id.0.checked_add(1)?;
         state.tasks.push(self.function);
-        if let Some(map) = &self.map {
-            let node = NodeId(state.ir.len() as u32);
-            state.labels.insert(node, map.subject().into());
-        }
         Some(Op::Task(id))
     }
 }

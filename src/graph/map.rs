@@ -164,9 +164,6 @@ impl HostTask<'_> {
     }
 }
 
-const MAP: &str = "map";
-const IMAGE_MAP: &str = "map of an image";
-
 /// What is to be mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
@@ -230,14 +227,9 @@ impl Map {
     /// What error texts call it, and its node's label if that has no other.
     pub(crate) fn subject(&self) -> &'static str {
         match self.what {
-            What::Memory(_) => MAP,
-            What::Image(..) => IMAGE_MAP,
+            What::Memory(_) => "map",
+            What::Image(..) => "map of an image",
         }
-    }
-
-    /// Whether a node has a label because it is a map.
-    pub(super) fn gives_label(label: &str) -> bool {
-        [MAP, IMAGE_MAP].contains(&label)
     }
 
     /// Finds what could be wrong with it, but for where a driver maps to.

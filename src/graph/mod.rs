@@ -385,7 +385,7 @@ impl Graph {
         let checked = prepared.and_then(|()| request.check(&self.target()));
         let checked = checked.map_err(|cause| fail(state, request.subject(), cause))?;
         let node = state.push(request, checked, &mut waits).map_err(|cause| fail(state, ONE_MORE.to_owned(), cause))?;
-        state.label(node, after.label.as_ref());
+        state.give_label(node, after.label.as_ref());
         Ok(Node::new(self.id(), node))
     }
 
@@ -476,7 +476,7 @@ impl Drop for Shared {
 
 impl State {
     /// Gives a node a label, if there is one. An empty one takes it away.
-    fn label(&mut self, node: NodeId, label: Option<&Arc<str>>) {
+    fn give_label(&mut self, node: NodeId, label: Option<&Arc<str>>) {
         let Some(label) = label else { return };
         let labels = &mut Arc::make_mut(&mut self.tables).labels;
         if label.is_empty() {

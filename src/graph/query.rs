@@ -157,7 +157,7 @@ impl Graph {
         let node = node.into();
         let mut state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
-        state.label(id, Some(&label.into().into()));
+        state.give_label(id, Some(&label.into().into()));
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Graph {
         let node = node.into();
         let state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
-        Ok(state.labels.get(&id).map(|label| label.to_string()))
+        Ok(state.label(id).map(|label| label.to_string()))
     }
 
     #[doc(alias = "cudaGraphNodeGetDependencies")]

@@ -120,13 +120,21 @@ impl Tables {
         self.samplers.get(id.index())?.as_ref()
     }
 
+    /// What a node is called: what it was given, or what it has because it maps.
+    pub(crate) fn label(&self, node: NodeId) -> Option<&Arc<str>> {
+        self.labels.get(&node).or_else(|| match self.ir.op(node) {
+            Op::Task(task) => self.tasks[task.index()].label(),
+            _ => None,
+        })
+    }
+
     /// What a node is and is called, for error texts.
     pub(crate) fn told(&self, node: NodeId) -> String {
         let what = match self.ir.op(node) {
             Op::Kernel { kernel, .. } => format!("kernel `{}`", self.ir.kernels[kernel.index()].name),
             op => NodeKind::of(op).to_string(),
         };
-        match self.labels.get(&node) {
+        match self.label(node) {
             Some(label) => format!("{what}, \"{label}\""),
             None => what,
         }
@@ -165,7 +173,6 @@ impl Tables {
         for group in &mut self.task_groups {
             group.nodes.retain(|node| *node != next);
         }
-        self.labels.remove(&next);
         self.bindings.truncate(self.bindings.partition_point(|binding| (binding.arg as usize) < mark.args()));
         self.ir.rewind(mark);
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::group::{CommandGroup, Member, Which, same_accesses};
 use super::host_task::{HostTaskNode, Task, TaskFn};
-use super::map::Map;
 use super::tables::{Tables, Writer};
 use super::{After, Graph};
 use crate::cl::buffer::Region;
@@ -21,8 +20,6 @@ pub(crate) struct TaskGroup {
     pub(super) active: usize,
     /// The memory that every function uses.
     uses: Vec<(Region, Mode)>,
-    /// What the first of them maps.
-    map: Option<Map>,
     pub(super) nodes: Vec<NodeId>,
 }
 
@@ -66,7 +63,7 @@ impl Graph {
         let Some((first, _)) = tasks.first() else {
             return Err(BuildError::new("command group".to_owned(), group("it has no host task")).into());
         };
-        let (uses, map) = (first.uses.clone(), first.map.clone());
+        let uses = first.uses.clone();
         for (at, (task, after)) in tasks.iter().enumerate() {
             if after.waits() || after.label.is_some() {
                 return Err(
@@ -94,7 +91,7 @@ impl Graph {
             return Err(fail(at, group(why)).into());
         }
         let functions = tasks.into_iter().map(|(task, _)| task.function.at_home(self.id())).collect();
-        to.tables.task_groups.push(TaskGroup { functions, active: 0, uses, map, nodes: Vec::new() });
+        to.tables.task_groups.push(TaskGroup { functions, active: 0, uses, nodes: Vec::new() });
         let which = Which::Tasks(to.tables.task_groups.len() - 1);
         let dropped = state.dropped();
         drop(state);
@@ -110,7 +107,7 @@ impl Member {
         let group = state.tables.task_groups.get_mut(group)?;
         group.nodes.push(node);
         let function = group.functions.get(group.active)?.clone();
-        let task = Task { function, uses: group.uses.clone(), map: group.map.clone() };
+        let task = Task { function, uses: group.uses.clone(), map: None };
         task.push(state, accesses)
     }
 }

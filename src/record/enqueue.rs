@@ -230,15 +230,15 @@ impl Queue {
     /// Maps memory for the host: a buffer, SVM, or USM that the host can reach. It waits for the list on the host, and blocks
     /// until what was enqueued before on an in-order queue is complete and the memory is there.
     ///
-    /// What the host writes is there for commands that the queue gets after the unmapping. For memory that the host reaches by
+    /// What the host writes is there for commands that any queue gets after the unmapping. For memory that the host reaches by
     /// its address [`Memory::host`](crate::Memory::host) is a safe way, which does not wait. [`enqueue_map`](Self::enqueue_map)
     /// maps it later for a function, which can be recorded.
     ///
     /// # Errors
     /// [`RecordError::NotRecordable`] while the queue records; [`MemoryError::NotHostAccessible`] for USM of the device,
     /// [`MemoryError::Empty`], [`MemoryError::ElementAlign`]; [`BuildCause::OtherContext`],
-    /// [`BuildCause::AccessForbidden`], in a [`BuildError`]; and those of
-    /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    /// [`BuildCause::AccessForbidden`], and [`BuildCause::NotSupported`] for [`GraphMemory`](crate::GraphMemory), in a
+    /// [`BuildError`]; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     ///
     /// # Safety
     /// Until it is unmapped nothing else writes to the memory, and nothing else reads it if the host writes: no command of
