@@ -8,12 +8,30 @@ use common::Bench;
 
 const SUBMISSIONS: usize = 100_000;
 const UPDATES: usize = 10_000;
+/// Bytes below which nothing has leaked.
+const FLAT: usize = 2 << 20;
 
 /// Bytes of memory that the process has.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+/// The bytes by which the process grows when something is done so often, after a tenth of that. A driver takes memory in blocks
+/// until it has enough (rusticl 1 MiB at a time), so that it may be done again: what leaks, leaks each time.
+fn growth_of(work: impl Fn(usize), times: usize) -> usize {
+    work(times / 10);
+    let mut least = usize::MAX;
+    for _ in 0..3 {
+        let before = resident();
+        work(times);
+        least = least.min(resident().saturating_sub(before));
+        if least < FLAT {
+            break;
+        }
+    }
+    least
 }
 
 /// Submits a graph of some rounds of two commands so often, and gives the bytes by which the process has grown.
@@ -41,10 +59,7 @@ fn growth(path: Path, rounds: u32, submissions: usize, observed: bool) -> usize 
         }
         bench.queue.finish().unwrap();
     };
-    submit(submissions / 10);
-    let before = resident();
-    submit(submissions);
-    resident().saturating_sub(before)
+    growth_of(submit, submissions)
 }
 
 /// Updates of a number, of memory and of a range, of an executable that is submitted after some of them, if at all. Gives the
@@ -75,16 +90,12 @@ fn growth_by_updates(path: Path, updates: usize, submitted: bool) -> usize {
         }
         bench.queue.finish().unwrap();
     };
-    update(updates / 10);
-    let before = resident();
-    update(updates);
-    resident().saturating_sub(before)
+    growth_of(update, updates)
 }
 
 /// One test, so that nothing else runs in the process: whatever grows is ours or the driver's.
 #[test]
 fn memory_is_flat_over_a_hundred_thousand_submissions_and_ten_thousand_updates() {
-    const FLAT: usize = 2 << 20;
     for observed in [true, false] {
         let grown = growth(Path::Replay, 4, SUBMISSIONS, observed);
         assert!(grown < FLAT, "replay, observed: {observed}: {grown} bytes");

@@ -139,7 +139,13 @@ impl DriverEvent {
         }
     }
 
-    /// The same for an event of anybody's queue, which is flushed. That of an out-of-order queue is looked at instead:
+    /// The same, and once more if it was the wait that failed and not the command: what comes next counts on its end.
+    pub(crate) fn wait_surely(&self) -> Result<(), DriverError> {
+        let outcome = self.wait();
+        if watch::is_over(&outcome) { outcome } else { self.wait() }
+    }
+
+    /// The same as [`wait`](Self::wait) for an event of anybody's queue, which is flushed. That of an out-of-order queue is looked at instead:
     /// Intel's CPU runtime can come to a deadlock in `clWaitForEvents` then.
     pub(crate) fn wait_wherever(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };

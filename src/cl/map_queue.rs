@@ -99,8 +99,14 @@ impl MapQueue {
         if left > 0 && !known::counts_svm_maps(self.0.device().caps()) {
             return Ok(());
         }
-        let event = self.enqueue(name, call)?;
-        self.wait(event)
+        match self.enqueue(name, call) {
+            Ok(event) => self.wait(event),
+            Err(error) => {
+                // It may be on its way all the same, and is not to meet what comes next.
+                let _ = self.wait(None);
+                Err(error)
+            }
+        }
     }
 
     fn enqueue(
@@ -114,6 +120,6 @@ impl MapQueue {
 
     fn wait(&self, event: Option<DriverEvent>) -> Result<(), DriverError> {
         let event = event.map_or_else(|| enqueue::marker(&self.0, &Waits::NONE), Ok)?;
-        event.wait_wherever()
+        event.wait_surely()
     }
 }

@@ -283,9 +283,10 @@ impl State {
     }
 }
 
-/// Has the driver begin what is enqueued. Nobody can be told of a refusal but the log.
+/// Has the driver begin what is enqueued. A refusal may be a moment without memory, and rusticl begins nothing before; nobody can
+/// be told of a second one but the log.
 pub(super) fn flush(queue: &DriverQueue) {
-    if let Err(error) = queue.flush() {
+    if let Err(error) = queue.flush().or_else(|_| queue.flush()) {
         log::warn!("{error}: commands may not start until the queue is flushed by something else");
     }
 }

@@ -358,7 +358,7 @@ impl Tour {
     /// Waits for the device, and does what the task is. None where that is to wait for an event, behind which it goes on by itself.
     fn call(self: &Arc<Self>, task: usize, event: Option<DriverEvent>) -> Option<Result<()>> {
         if let Some(event) = &event {
-            let outcome = wait(event);
+            let outcome = event.wait_surely();
             let is_over = watch::is_over(&outcome);
             let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
             if let Err(error) = outcome {
@@ -466,7 +466,7 @@ impl Tour {
         };
         match event {
             Err(error) => self.over(Err(error)),
-            Ok(event) if may_wait => self.over(wait(&event)),
+            Ok(event) if may_wait => self.over(event.wait_surely()),
             Ok(event) => {
                 let tour = Arc::clone(self);
                 watch::when_done(event, move |outcome| tour.over(outcome));
@@ -497,12 +497,6 @@ impl Tour {
         // What the caller enqueued behind may run.
         drop(gate);
     }
-}
-
-/// Waits, and once more if it was the wait that failed, and not what it waited for.
-fn wait(event: &DriverEvent) -> Result<(), DriverError> {
-    let outcome = event.wait();
-    if watch::is_over(&outcome) { outcome } else { event.wait() }
 }
 
 /// A host task that runs.
