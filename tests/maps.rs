@@ -646,41 +646,64 @@ fn maps_are_called_by_what_they_are() {
     assert_eq!(text(run.unwrap().wait()), "node 0 (host task, \"map\") failed: no");
 }
 
-/// Rule H7: kernels that run meanwhile on another queue, over other memory, and maps leave each other alone.
-#[test]
-fn maps_go_on_beside_kernels() {
-    let bench = Bench::new();
-    let (a, b) = (bench.buffer(&[1; LEN]), bench.buffer(&[0; LEN]));
+/// Whether something holds each time, while kernels run on another queue over memory of their own.
+fn beside_kernels(bench: &Bench, holds: impl Fn(u32) -> clgraph::Result<bool>) -> clgraph::Result<bool> {
+    let a = bench.buffer(&[1; LEN]);
     let graph = bench.graph();
     for _ in 0..20 {
         // SAFETY: a work-item touches its own element.
         unsafe { graph.kernel(&bench.kernel("stir")).read_write(&a).range(LEN).add() }.unwrap();
     }
     let executable = graph.finalize(Finalize::new()).unwrap();
-    let (map, stop) = (bench.another_queue(false), std::sync::atomic::AtomicBool::new(false));
+    let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 executable.submit(&bench.queue).unwrap().wait().unwrap();
             }
         });
-        let check = || -> clgraph::Result<bool> {
-            for turn in 0..500_u32 {
-                // SAFETY: only these maps use the buffer.
-                let mut mapped = unsafe { map.map(&b, MapMode::WriteInvalidate, &[])? };
-                mapped.as_mut_slice()?.fill(turn);
-                mapped.unmap()?;
-                // SAFETY: as above.
-                if unsafe { map.map(&b, MapMode::Read, &[])? }.iter().any(|n| *n != turn) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        };
-        let outcome = check();
+        let outcome = (0..500).map(&holds).find(|outcome| !matches!(outcome, Ok(true)));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(outcome.unwrap());
+        outcome.unwrap_or(Ok(true))
+    })
+}
+
+/// Rule H7: kernels that run meanwhile on another queue, over other memory, and maps leave each other alone.
+#[test]
+fn maps_go_on_beside_kernels() {
+    let bench = Bench::new();
+    let (b, queue) = (bench.buffer(&[0; LEN]), bench.another_queue(false));
+    let outcome = beside_kernels(&bench, |turn| {
+        // SAFETY: only these maps use the buffer.
+        let mut mapped = unsafe { queue.map(&b, MapMode::WriteInvalidate, &[])? };
+        mapped.as_mut_slice()?.fill(turn);
+        mapped.unmap()?;
+        // SAFETY: as above.
+        let mapped = unsafe { queue.map(&b, MapMode::Read, &[])? };
+        Ok(mapped.iter().all(|n| *n == turn))
     });
+    assert!(outcome.unwrap());
+}
+
+/// Rule H7: so do maps of images, which drivers may copy.
+#[test]
+fn maps_of_images_go_on_beside_kernels() {
+    let Some(bench) = images::bench() else { return };
+    let image = image(&bench, ImageKind::Image2d, 1);
+    let (size, queue) = (image.shape().region(), bench.another_queue(false));
+    let outcome = beside_kernels(&bench, |turn| {
+        let pixel: Pixel = turn.to_le_bytes();
+        // SAFETY: only these maps use the image.
+        let mut mapped = unsafe { queue.map_image::<Pixel>(&image, [0; 3], size, MapMode::WriteInvalidate, &[])? };
+        for row in 0..size[1] {
+            mapped.row_mut(row, 0)?.fill(pixel);
+        }
+        mapped.unmap()?;
+        // SAFETY: as above.
+        let mapped = unsafe { queue.map_image::<Pixel>(&image, [0; 3], size, MapMode::Read, &[])? };
+        Ok((0..size[1]).all(|row| mapped.row(row, 0).is_some_and(|row| row.iter().all(|n| *n == pixel))))
+    });
+    assert!(outcome.unwrap());
 }
 
 /// Rule H7: what was written is there for every queue from when it is unmapped.

@@ -145,8 +145,8 @@ impl DriverEvent {
         if watch::is_over(&outcome) { outcome } else { self.wait() }
     }
 
-    /// The same as [`wait`](Self::wait) for an event of anybody's queue, which is flushed. That of an out-of-order queue is looked at instead:
-    /// Intel's CPU runtime can come to a deadlock in `clWaitForEvents` then.
+    /// The same as [`wait`](Self::wait) for an event of anybody's queue, which is flushed. That of an out-of-order queue is
+    /// looked at instead: Intel's CPU runtime can come to a deadlock in `clWaitForEvents` then.
     pub(crate) fn wait_wherever(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
         let queue =

@@ -77,7 +77,7 @@ pub(crate) fn check_reach(mem: &Mem) -> Result<(), MemoryError> {
 /// Memory as a slice of the host, until it is unmapped or dropped.
 ///
 /// `*mapped` is `[T]`, and [`as_mut_slice`](Self::as_mut_slice) writes. It keeps the memory alive. Dropping
-/// it unmaps it, and logs what a driver says against that.
+/// it unmaps it, waits for that, and logs what a driver says against it; so it is not to be dropped in a callback of a driver.
 ///
 /// Made by [`Queue::map`](crate::Queue::map) and [`HostTask::map`](crate::HostTask::map), and for
 /// [`Graph::map`](crate::Graph::map) and [`Queue::enqueue_map`](crate::Queue::enqueue_map).

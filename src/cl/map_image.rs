@@ -15,7 +15,7 @@ use super::queue::DriverQueue;
 use crate::error::{DriverError, Fault, MemoryError, Result};
 use crate::images::{Area, ImageKind};
 
-/// A part of an image as rows of the host, until it is unmapped or dropped.
+/// A part of an image as rows of the host, until it is unmapped or dropped, which is as for [`Mapped`](crate::Mapped).
 ///
 /// Made by [`Queue::map_image`](crate::Queue::map_image) and [`HostTask::map_image`](crate::HostTask::map_image), and for
 /// [`Graph::map_image`](crate::Graph::map_image) and [`Queue::enqueue_map_image`](crate::Queue::enqueue_map_image).

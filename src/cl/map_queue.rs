@@ -6,11 +6,12 @@
 //! all take turns, and none of them waits for something that waits for it.
 //!
 //! What has to be complete before a map is the caller's affair. The queue runs no kernels, which rusticl would not survive.
+//! Turns are taken in the context, whatever the device: it is the memory that PoCL keeps the list of mappings with.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{cl_command_queue, cl_event, cl_int};
 
@@ -18,8 +19,7 @@ use super::context::{Context, InContext};
 use super::device::Device;
 use super::enqueue::{self, To, Waits};
 use super::event::DriverEvent;
-use super::handle::{Handle, QueueKind};
-use super::queue::{DriverQueue, QueueProperties};
+use super::queue::{DriverQueue, Last, QueueProperties};
 use crate::error::{DriverError, Result};
 use crate::ffi::core::Core;
 use crate::known;
@@ -27,7 +27,7 @@ use crate::known;
 /// The queues of a context: one for each device where something was mapped.
 #[derive(Default)]
 pub(super) struct MapQueues {
-    queues: Mutex<Vec<(usize, Handle<QueueKind>)>>,
+    queues: Mutex<Vec<(usize, Arc<Last>)>>,
     turn: Mutex<Svm>,
 }
 
@@ -37,16 +37,12 @@ type Svm = HashMap<usize, usize>;
 impl MapQueues {
     fn get(&self, context: &Context, device: &Device) -> Result<DriverQueue> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = queues.iter().find(|(of, _)| *of == device.raw().addr());
-        let handle = match known {
-            Some((_, handle)) => handle.try_clone()?,
-            None => {
-                let queue = DriverQueue::with_properties(context, device, QueueProperties::new())?;
-                queues.push((device.raw().addr(), queue.handle().try_clone()?));
-                return Ok(queue);
-            }
-        };
-        Ok(DriverQueue::in_order(handle, context.clone(), device.clone()))
+        if let Some((_, last)) = queues.iter().find(|(of, _)| *of == device.raw().addr()) {
+            return Ok(DriverQueue::in_order(last, context.clone(), device.clone()));
+        }
+        let queue = DriverQueue::with_properties(context, device, QueueProperties::new())?;
+        queues.push((device.raw().addr(), Arc::clone(queue.last())));
+        Ok(queue)
     }
 
     fn turn(&self) -> MutexGuard<'_, Svm> {
@@ -89,18 +85,22 @@ impl MapQueue {
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<(), DriverError> {
         let mut turn = self.0.context().map_queues().turn();
-        let left = svm.map_or(0, |start| {
-            let left = turn.remove(&start.addr().get()).map_or(0, |count| count.saturating_sub(1));
-            if left > 0 {
-                turn.insert(start.addr().get(), left);
-            }
-            left
-        });
+        let address = svm.map(|start| start.addr().get());
+        let left = address.and_then(|address| turn.get(&address)).map_or(0, |count| count.saturating_sub(1));
+        let mut given_back = || match address {
+            Some(address) if left > 0 => drop(turn.insert(address, left)),
+            Some(address) => drop(turn.remove(&address)),
+            None => {}
+        };
         if left > 0 && !known::counts_svm_maps(self.0.device().caps()) {
+            given_back();
             return Ok(());
         }
         match self.enqueue(name, call) {
-            Ok(event) => self.wait(event),
+            Ok(event) => {
+                given_back();
+                self.wait(event)
+            }
             Err(error) => {
                 // It may be on its way all the same, and is not to meet what comes next.
                 let _ = self.wait(None);

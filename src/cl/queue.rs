@@ -76,7 +76,7 @@ struct Inner {
 /// On Intel's CPU runtime an out-of-order queue that is released while its last command runs, or while the worker that ran
 /// it has not put it away, is ended by that worker, within a task that the end waits for: for ever. An event tells too
 /// early; `clFinish` on a queue without commands does not (`docs/drivers.md`).
-struct Last {
+pub(super) struct Last {
     handle: Handle<QueueKind>,
     out_of_order: bool,
 }
@@ -125,7 +125,11 @@ impl Drop for Inner {
 
 impl Inner {
     fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
-        let handle = Arc::new(Last { handle, out_of_order: properties.out_of_order });
+        let last = Last { handle, out_of_order: properties.out_of_order };
+        Self::around(Arc::new(last), context, device, properties)
+    }
+
+    fn around(handle: Arc<Last>, context: Context, device: Device, properties: QueueProperties) -> Self {
         Self { handle, context, device, properties, door: OnceLock::new(), whole: Mutex::new(()) }
     }
 
@@ -192,13 +196,14 @@ impl DriverQueue {
         Ok(Self(Arc::new(Inner::new(handle, context.clone(), device.clone(), properties))))
     }
 
-    /// Takes over an in-order queue of a context and one of its devices.
-    pub(super) fn in_order(handle: Handle<QueueKind>, context: Context, device: Device) -> Self {
-        Self(Arc::new(Inner::new(handle, context, device, QueueProperties::new())))
+    /// The same in-order queue, of a context and one of its devices, once more.
+    pub(super) fn in_order(last: &Arc<Last>, context: Context, device: Device) -> Self {
+        Self(Arc::new(Inner::around(Arc::clone(last), context, device, QueueProperties::new())))
     }
 
-    pub(super) fn handle(&self) -> &Handle<QueueKind> {
-        &self.0.handle.handle
+    /// What the queue is of the driver's, which keeps no context of clgraph's.
+    pub(super) fn last(&self) -> &Arc<Last> {
+        &self.0.handle
     }
 
     /// To be held while several commands are enqueued that belong together: no other submission comes between. It is

@@ -460,7 +460,7 @@ impl Tour {
             return self.over(Ok(()));
         } else if refused {
             // Some commands may be under way behind the last part that is whole.
-            enqueue::last_marker(&self.own).and_then(|event| self.own.flush().map(|()| event))
+            enqueue::last_marker(&self.own).inspect(|_| self.flush())
         } else {
             last.map_or_else(|| enqueue::last_marker(&self.own), Ok)
         };

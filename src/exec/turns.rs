@@ -168,8 +168,9 @@ impl TurnsOf {
     /// Gives everything that runs an event, for who has to know when it is over.
     pub(super) fn mark(&self) -> Result<(), DriverError> {
         for running in lock(&self.own).running.iter_mut().filter(|running| running.event.is_none()) {
-            running.event = Some(enqueue::last_marker(&running.queue)?);
+            let event = enqueue::last_marker(&running.queue)?;
             running.queue.flush()?;
+            running.event = Some(event);
         }
         Ok(())
     }

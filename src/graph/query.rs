@@ -149,7 +149,7 @@ impl Graph {
 
     /// Gives a node a label, for drawings, profiles and traces. An empty text takes the label away. It may also be done
     /// while queues record: [`Graph::node_of`] finds the node of an event. Executables show the labels that there were
-    /// when they were finalized.
+    /// when they were finalized; that of a [`map`](Graph::map) without one follows its function in drawings and errors.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
