@@ -274,23 +274,25 @@ fn the_child_fails_every_call_once() {
         hook(panic);
     }));
     let mut sweep = Sweep::default();
-    let uses = || USES.iter().filter(|one| if only == "all" { one.is_swept() } else { only == one.name });
-    assert!(uses().next().is_some(), "{CHILD} is {only}, and no use has that name");
-    uses().for_each(|one| sweep.sweep(&layer, one));
+    let share = only.split_once(" of ").and_then(|(at, of)| Some((at.parse().ok()?, of.parse().ok()?)));
+    let uses: Vec<_> = match share {
+        Some((at, of)) => USES.iter().filter(|one| one.is_swept()).skip(at).step_by(of).collect(),
+        None => USES.iter().filter(|one| only == one.name).collect(),
+    };
+    assert!(!uses.is_empty(), "{CHILD} is {only}, and no use has that name");
+    uses.into_iter().for_each(|one| sweep.sweep(&layer, one));
     println!("RESULT {} {}; {} END", sweep.places, sweep.errors, sweep.wrong.join("\n"));
 }
 
-/// Rules E2, E3: each OpenCL call that these programs make is failed once.
-#[test]
-fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
-    let begin = Instant::now();
+/// What a child has done that sweeps a share of the uses: its places and errors, what it has said, and what was wrong.
+fn swept(share: &str) -> (usize, usize, String, String) {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "the_child_fails_every_call_once", "--nocapture"]).env(CHILD, "all");
+    child.args(["--exact", "the_child_fails_every_call_once", "--nocapture"]).env(CHILD, share);
     child.env("OPENCL_LAYERS", layer_file()).stdin(Stdio::null());
-    let said = std::env::temp_dir().join(format!("clgraph-faults-{}", std::process::id()));
+    let said = std::env::temp_dir().join(format!("clgraph-faults-{}-{share}", std::process::id()));
     let file = std::fs::File::create(&said).unwrap();
     let mut child = child.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
-    let (mut length, mut grew) = (0, begin);
+    let (mut length, mut grew) = (0, Instant::now());
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break Some(status);
@@ -312,19 +314,37 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
     let Some((result, _)) = result else { panic!("{status}, at {last}: {text}") };
     let (numbers, wrong) = result.split_once("; ").unwrap();
-    let numbers: Vec<usize> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (places, errors) = numbers.split_once(' ').unwrap();
+    (places.parse().unwrap(), errors.parse().unwrap(), wrong.to_owned(), text)
+}
+
+/// Rules E2, E3: each OpenCL call that these programs make is failed once.
+#[test]
+fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
+    let (begin, shares) = (Instant::now(), std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4)));
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let children: Vec<_> = (0..shares).map(|at| scope.spawn(move || swept(&format!("{at} of {shares}")))).collect();
+        children.into_iter().map(|child| child.join()).collect()
+    });
+    let (mut places, mut errors, mut wrong) = (0, 0, String::new());
     // Past the harness, which shows nothing of a test that passes.
     let mut out = std::io::stdout();
-    for (_, time) in text.lines().filter_map(|line| line.split_once("TIME ")) {
-        writeln!(out, "sweep: {time}").unwrap();
+    for one in all {
+        let (its_places, its_errors, its_wrong, text) = one.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        places += its_places;
+        errors += its_errors;
+        wrong += &its_wrong;
+        for (_, time) in text.lines().filter_map(|line| line.split_once("TIME ")) {
+            writeln!(out, "sweep: {time}").unwrap();
+        }
     }
     for one in USES.iter().filter(|one| !one.is_swept()) {
         writeln!(out, "sweep: {} is left out: as without CLGRAPH_PATH", one.name).unwrap();
     }
-    writeln!(out, "sweep: {} places, {} with an error, in {:?}", numbers[0], numbers[1], begin.elapsed()).unwrap();
+    writeln!(out, "sweep: {places} places, {errors} with an error, in {:?}", begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong}");
     let swept = USES.iter().filter(|one| one.is_swept()).count();
-    assert!(numbers[0] > 80 * swept && numbers[1] > 50 * swept, "{numbers:?} are too few: is the layer there?");
+    assert!(places > 80 * swept && errors > 50 * swept, "{places}, {errors} are too few: is the layer there?");
 }
 
 /// What is asked for once in a process is failed in a process of its own, at its first calls.
