@@ -5,6 +5,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use opencl_sys::{CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
@@ -43,21 +44,18 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 /// What is to become of recorded kernels. Arguments that are not named, and sizes that are not given, stay.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Changes<'a> {
-    kernels: Vec<Change<'a>>,
+    /// How many arguments each has; which ones is told at the end, when they do not move any more.
+    kernels: Vec<DispatchConfig>,
     /// Of all kernels, one after the other.
-    args: Vec<(u32, SetArg<'a>)>,
+    args: Vec<DispatchArg>,
     /// Those that are addresses.
     pointers: Vec<DispatchArg>,
-}
-
-#[derive(Debug)]
-struct Change<'a> {
-    kernel: Handle,
-    args: usize,
-    pointers: usize,
-    sizes: ChangedSizes<'a>,
+    /// Objects that arguments are, and which of them.
+    objects: Vec<(usize, *mut c_void)>,
+    /// Values and sizes.
+    _of: PhantomData<&'a [u8]>,
 }
 
 /// By dimension, in work-items.
@@ -70,7 +68,13 @@ pub(crate) struct ChangedSizes<'a> {
 
 impl<'a> Changes<'a> {
     pub(crate) fn with_capacity(kernels: usize) -> Self {
-        Self { kernels: Vec::with_capacity(kernels), args: Vec::with_capacity(kernels), pointers: Vec::new() }
+        Self {
+            kernels: Vec::with_capacity(kernels),
+            args: Vec::with_capacity(kernels),
+            pointers: Vec::new(),
+            objects: Vec::new(),
+            _of: PhantomData,
+        }
     }
 
     /// Adds a kernel, which is not among them yet.
@@ -82,16 +86,60 @@ impl<'a> Changes<'a> {
     ) {
         let before = (self.args.len(), self.pointers.len());
         for (index, arg) in args {
-            let address = if let SetArg::Mem(mem) = arg { Some(mem.address(0)) } else { None };
-            match address {
-                Some(Address::Pointer(value, _)) => {
-                    self.pointers.push(DispatchArg { index, size: size_of_val(&value), value });
-                }
-                _ => self.args.push((index, arg)),
-            }
+            let (size, value) = match arg {
+                SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+                SetArg::Local(size) => (size, std::ptr::null()),
+                SetArg::Mem(mem) => match mem.address(0) {
+                    Address::Buffer(raw, _) => self.object(raw),
+                    Address::Pointer(value, _) => {
+                        self.pointers.push(DispatchArg { index, size: size_of_val(&value), value });
+                        continue;
+                    }
+                },
+                SetArg::Sampler(sampler) => self.object(sampler.raw()),
+                SetArg::Null | SetArg::Indirect(_) | SetArg::Kept => self.object(std::ptr::null_mut()),
+            };
+            self.args.push(DispatchArg { index, size, value });
         }
-        let (args, pointers) = (self.args.len() - before.0, self.pointers.len() - before.1);
-        self.kernels.push(Change { kernel, args, pointers, sizes });
+        let of = |sizes: Option<&[usize; 3]>| sizes.map_or(std::ptr::null(), |sizes| sizes.as_ptr());
+        self.kernels.push(DispatchConfig {
+            command: kernel.0.as_ptr(),
+            num_args: (self.args.len() - before.0) as u32,
+            num_svm_args: (self.pointers.len() - before.1) as u32,
+            num_exec_infos: 0,
+            // As many dimensions as before.
+            work_dim: 0,
+            args: std::ptr::null(),
+            svm_args: std::ptr::null(),
+            exec_infos: std::ptr::null(),
+            global_offset: of(sizes.offset),
+            global_size: of(sizes.global),
+            local_size: of(sizes.local),
+        });
+    }
+
+    /// Size and value of the argument that comes next, which is an object: where that is, is told at the end.
+    fn object(&mut self, raw: *mut c_void) -> (usize, *const c_void) {
+        self.objects.push((self.args.len(), raw));
+        (size_of_val(&raw), std::ptr::null())
+    }
+
+    /// Has everything point to where it is.
+    fn settle(&mut self) -> &[DispatchConfig] {
+        for (at, raw) in &self.objects {
+            self.args[*at].value = std::ptr::from_ref(raw).cast();
+        }
+        let (mut args, mut pointers) = (self.args.as_slice(), self.pointers.as_slice());
+        let take = |from: &mut &[DispatchArg], count: u32| {
+            let (mine, rest) = from.split_at(count as usize);
+            *from = rest;
+            if mine.is_empty() { std::ptr::null() } else { mine.as_ptr() }
+        };
+        for kernel in &mut self.kernels {
+            kernel.args = take(&mut args, kernel.num_args);
+            kernel.svm_args = take(&mut pointers, kernel.num_svm_args);
+        }
+        &self.kernels
     }
 }
 
@@ -311,57 +359,13 @@ impl CommandBuffer {
     /// what they used before until what is enqueued is through.
     ///
     /// An error may leave some of them changed and others not.
-    pub(crate) fn update(&mut self, changes: &Changes<'_>) -> Result<(), DriverError> {
+    pub(crate) fn update(&mut self, changes: &mut Changes<'_>) -> Result<(), DriverError> {
         let call = "clUpdateMutableCommandsKHR";
         let (fns, abi) = self.update.ok_or(DriverError::faulty(call, Fault::Missing))?;
-        let null: *mut c_void = std::ptr::null_mut();
-        let raw = |arg: &SetArg<'_>| match arg {
-            SetArg::Mem(mem) => match mem.address(0) {
-                Address::Buffer(raw, _) => raw,
-                Address::Pointer(..) => null,
-            },
-            SetArg::Sampler(sampler) => sampler.raw(),
-            _ => null,
-        };
-        let mems: Vec<*mut c_void> = changes.args.iter().map(|(_, arg)| raw(arg)).collect();
-        let arg = |((index, arg), mem): (&(u32, SetArg<'_>), &*mut c_void)| {
-            let (size, value) = match arg {
-                SetArg::Mem(_) | SetArg::Null | SetArg::Indirect(_) | SetArg::Kept => {
-                    (size_of_val(mem), std::ptr::from_ref(mem).cast())
-                }
-                SetArg::Sampler(_) => (size_of_val(mem), std::ptr::from_ref(mem).cast()),
-                SetArg::Local(size) => (*size, std::ptr::null()),
-                SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-            };
-            DispatchArg { index: *index, size, value }
-        };
-        let args: Vec<DispatchArg> = changes.args.iter().zip(&mems).map(arg).collect();
-        let (mut rest, mut pointers) = (args.as_slice(), changes.pointers.as_slice());
-        let list = |args: &[DispatchArg]| if args.is_empty() { std::ptr::null() } else { args.as_ptr() };
-        let sizes = |sizes: Option<&[usize; 3]>| sizes.map_or(std::ptr::null(), |sizes| sizes.as_ptr());
-        let config = |change: &Change<'_>| {
-            let (args, behind) = rest.split_at(change.args);
-            let (svm_args, pointers_behind) = pointers.split_at(change.pointers);
-            (rest, pointers) = (behind, pointers_behind);
-            DispatchConfig {
-                command: change.kernel.0.as_ptr(),
-                num_args: args.len() as u32,
-                num_svm_args: svm_args.len() as u32,
-                num_exec_infos: 0,
-                // As many dimensions as before.
-                work_dim: 0,
-                args: list(args),
-                svm_args: list(svm_args),
-                exec_infos: std::ptr::null(),
-                global_offset: sizes(change.sizes.offset),
-                global_size: sizes(change.sizes.global),
-                local_size: sizes(change.sizes.local),
-            }
-        };
-        let configs: Vec<DispatchConfig> = changes.kernels.iter().map(config).collect();
+        let configs = changes.settle();
         // SAFETY: **live**, **promise**, **lists**, and **threads**: the command buffer is borrowed exclusively. The handles
         // are its own; arguments point to values of the sizes given, and sizes to three.
-        check(call, unsafe { fns.update(abi, self.owned.raw.as_ptr(), &configs) })
+        check(call, unsafe { fns.update(abi, self.owned.raw.as_ptr(), configs) })
     }
 
     /// The C handle, valid while this object lives.

@@ -139,8 +139,13 @@ impl Lane {
         one.touched.iter().all(|(step, touched)| {
             let handle = chunk.handles.get(step - one.steps.start).copied().flatten();
             // What must not be recorded must not come into what is recorded either.
-            let may_hold = can_hold(&self.values.tables.ir, touched.node, exec.device.caps());
-            handle.is_some() && may_hold && can_change(&self.values, touched, fields)
+            let may_hold = || can_hold(&self.values.tables.ir, touched.node, exec.device.caps());
+            handle.is_some()
+                && if touched.changed.only_values {
+                    fields.arguments
+                } else {
+                    may_hold() && can_change(&self.values, touched, fields)
+                }
         })
     }
 
@@ -164,7 +169,7 @@ impl Lane {
             };
             changes.add(kernel, args, sizes);
         }
-        chunk.buffer.as_mut().ok_or(gone)?.update(&changes)
+        chunk.buffer.as_mut().ok_or(gone)?.update(&mut changes)
     }
 
     fn record(&mut self, exec: &Inner, one: &Behind<'_>, replaced: &mut Vec<Replaced>) -> Result<Arc<Chunk>> {

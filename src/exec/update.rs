@@ -192,20 +192,23 @@ impl Executable {
         if let Some(index) = wrong {
             return Err(UpdateError::NotANode { index }.into());
         }
-        for &node in &list {
+        let mut ids = Vec::with_capacity(list.len());
+        for node in list {
             let why = if node.graph() != inner.graph {
                 "it is of another graph: name nodes of the graph that was finalized"
             } else if node.index() >= updatable.len() {
                 "it was added to the graph after this was finalized: finalize the graph again"
             } else {
+                ids.push(node.id());
                 continue;
             };
             return Err(UpdateError::NotInExecutable { node, why }.into());
         }
-        let ids: Vec<NodeId> = list.into_iter().map(Node::id).collect();
         let target = Target { context: &inner.context, device: &inner.device, graph: Some(inner.graph) };
         let mut state = updatable.state.lock();
-        if let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_))) {
+        let is_fixed = |id: &&NodeId| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_));
+        let owns_memory = !state.ir.allocs.is_empty();
+        if let Some(&id) = owns_memory.then(|| ids.iter().find(is_fixed)).flatten() {
             let kind = NodeKind::of(state.ir.op(id));
             return Err(UpdateError::Fixed { node: inner.node(id), kind }.into());
         }
@@ -320,7 +323,9 @@ impl Inner {
     ) -> (Result<()>, Dropped) {
         // Before the lane is locked: a graph may hold this very executable.
         let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
-        for node in nodes {
+        // A graph that is gone has none, and the executable still knows where they were.
+        let has_children = !from.children.is_empty() || !updatable.children.is_empty();
+        for node in nodes.iter().filter(|_| has_children) {
             let Op::SubGraph(child) = from.ir.op(*node) else { continue };
             let Some(child) = from.children.get(child.index()) else {
                 return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), Dropped::default());
@@ -386,9 +391,9 @@ impl Lane {
         let tables = Arc::make_mut(&mut values.tables);
         let mut to = Writer { tables, index: &mut editing.index };
         let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut editing.reshaped, &mut touched);
-        let mut moved = touched.iter().filter(|one| one.changed.memory);
-        if outcome.is_ok() {
-            outcome = moved.try_for_each(|one| {
+        let moves = touched.iter().any(|one| one.changed.memory);
+        if outcome.is_ok() && moves {
+            outcome = touched.iter().filter(|one| one.changed.memory).try_for_each(|one| {
                 updatable.own_memory.check(to.tables, one.node).map_err(|OutOfTime { alloc, why }| {
                     let alloc = exec.node(exec.origins.of(to.tables.ir.allocs[alloc.index()].node).node);
                     UpdateError::GraphMemory { node: exec.node(one.origin), alloc, why }.into()
@@ -396,7 +401,7 @@ impl Lane {
             });
         }
         let mut sought = false;
-        if outcome.is_ok() && !updatable.allow_conflicts && touched.iter().any(|one| one.changed.memory) {
+        if outcome.is_ok() && !updatable.allow_conflicts && moves {
             outcome = check_conflicts(exec, &mut editing.conflicts, &edit, to.tables);
             sought = true;
         }
@@ -422,7 +427,7 @@ impl Lane {
         dropped._old.extend(replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
-        if outcome.is_ok() && touched.iter().any(|one| one.changed.memory) {
+        if outcome.is_ok() && moves {
             let tables = &self.values.tables;
             let guards = |node: NodeId| {
                 let mut views = tables.ir.accesses(node).iter().map(|access| access.view);
@@ -514,12 +519,12 @@ fn assign(
         let is_plain = from.reshaped.is_some_and(|reshaped| !reshaped.contains(&origin))
             && !from.tables.group_of.contains_key(&origin);
         let node = updatable.alone(origin).filter(|node| is_plain && !reshaped.contains(node));
-        let assigned = node.and_then(|node| {
-            let changed = edit.assign_values(to, node, from.tables, origin, &mut near)?;
-            Some(Touched { node, origin, changed })
-        });
-        if let Some(one) = assigned {
-            touched.extend(Some(one).filter(|one| !one.changed.is_nothing()));
+        if let Some(node) = node
+            && let Some(changed) = edit.assign_values(to, node, from.tables, origin, &mut near)
+        {
+            if changed.only_values {
+                touched.push(Touched { node, origin, changed });
+            }
             continue;
         }
         let differs =

@@ -17,6 +17,8 @@ pub(crate) struct Changed {
     pub(crate) switched: bool,
     /// The memory that it uses.
     pub(crate) memory: bool,
+    /// Nothing but the bytes of arguments, as far as somebody has looked.
+    pub(crate) only_values: bool,
 }
 
 /// Some arguments of a kernel, without an allocation. Those from the 64th on are all in it, or none.
@@ -291,6 +293,7 @@ impl Edit {
                 changed.args.add(index);
             }
         }
+        changed.only_values = !changed.args.is_empty();
         Some(changed)
     }
 

@@ -183,15 +183,20 @@ impl Tables {
         self.bindings_at(start, args)
     }
 
-    /// The parameters of some arguments, which are looked for at a place first: nodes are mostly asked for in order.
+    /// The parameters of some arguments, which are looked for from a place on first: nodes are mostly asked for in order.
     pub(crate) fn bindings_near(&self, at: usize, args: Span) -> Range<usize> {
+        /// Looking at so many costs less than looking among all.
+        const NEAR: usize = 8;
         let start = args.ends().0;
-        let before = at == 0 || self.bindings.get(at - 1).is_some_and(|binding| binding.arg < start);
-        if before && self.bindings.get(at).is_none_or(|binding| binding.arg >= start) {
-            self.bindings_at(at, args)
-        } else {
-            self.bindings(args)
+        let is_before = |binding: &Binding| binding.arg < start;
+        if at == 0 || self.bindings.get(at - 1).is_some_and(is_before) {
+            let ahead = self.bindings.iter().skip(at).take(NEAR);
+            let first = at + ahead.take_while(|binding| is_before(binding)).count();
+            if first < at + NEAR {
+                return self.bindings_at(first, args);
+            }
         }
+        self.bindings(args)
     }
 
     /// The parameters of some arguments, of which the first is there.

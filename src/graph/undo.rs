@@ -10,6 +10,9 @@ use crate::ir::{Access, Arg, DataId, Grid, NativeId, NodeId, Op, Span, TaskId, V
 #[derive(Debug, Default)]
 pub(crate) struct Edit {
     log: Vec<Undo>,
+    /// Spans of bytes, in order: there are many of them, and nothing else is written there. Each with where its bytes start
+    /// in the edit's own.
+    values: Vec<(Span, usize)>,
     bytes: Vec<u8>,
     grids: Vec<Grid>,
     /// Memory that was named, perhaps for the first time.
@@ -22,8 +25,6 @@ enum Undo {
     /// Which of the edit's own.
     Grid(NodeId, usize),
     Arg(Span, usize, Arg),
-    /// Bytes of a span, from here on in the edit's own.
-    Bytes(Span, usize),
     Access(NodeId, usize, Access),
     Data(DataId, HostBytes),
     Task(TaskId, TaskFn),
@@ -62,7 +63,7 @@ impl Edit {
     }
 
     pub(super) fn bytes(&mut self, to: &mut Writer<'_>, span: Span, bytes: &[u8]) {
-        self.log.push(Undo::Bytes(span, self.bytes.len()));
+        self.values.push((span, self.bytes.len()));
         let place = to.tables.ir.bytes_mut(span);
         self.bytes.extend_from_slice(place);
         place.copy_from_slice(bytes);
@@ -118,7 +119,7 @@ impl Edit {
                 Undo::Data(_, data) => dropped.push(Owned::Data(data)),
                 Undo::Task(_, task) => dropped.push(Owned::Task(task)),
                 Undo::Native(_, functions) => dropped.push(Owned::Native(functions)),
-                Undo::Op(..) | Undo::Grid(..) | Undo::Bytes(..) | Undo::Active(..) => {}
+                Undo::Op(..) | Undo::Grid(..) | Undo::Active(..) => {}
             }
         }
         dropped
@@ -140,9 +141,6 @@ impl Edit {
                         to.release(view);
                     }
                 }
-                Undo::Bytes(span, start) => {
-                    to.tables.ir.bytes_mut(span).copy_from_slice(&self.bytes[start..start + span.len()]);
-                }
                 Undo::Access(node, slot, old) => {
                     let new = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], old);
                     to.release(new.view);
@@ -157,6 +155,9 @@ impl Edit {
                     dropped.push(Owned::Native(std::mem::replace(&mut to.tables.natives[id.index()], old)));
                 }
             }
+        }
+        for (span, start) in self.values.into_iter().rev() {
+            to.tables.ir.bytes_mut(span).copy_from_slice(&self.bytes[start..start + span.len()]);
         }
         self.views.into_iter().for_each(|view| to.release_unused(view));
         dropped
