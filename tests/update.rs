@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Error, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, HostData, HostRead,
-    LocalMemory, NdRange, Node, Parameter, ParameterError, Path, Progress, UpdateError,
+    Buffer, BuildCause, Error, Executable, ExecuteKernel, Finalize, FinalizeError, GlobalWay, Graph, HostData,
+    HostRead, LocalMemory, Memory, MemoryKind, NdRange, Node, Parameter, ParameterError, Path, ProgramBuilder,
+    Progress, UpdateError, device_global,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
 
@@ -1170,5 +1171,49 @@ fn a_parameter_needs_an_argument_and_a_range_may_stay() {
         );
         let node = graph.kernel(&stir).read_write(&field.a).range(8).add().unwrap();
         graph.set_nd_range(node, 8).unwrap();
+    }
+}
+
+device_global! {
+    static SEVEN: u32 = 7;
+}
+
+/// Rules P1, P9: the last of more arguments than 64, behind which stand a device global and memory that is reached indirectly.
+#[test]
+fn the_last_of_many_arguments_changes() {
+    const MANY: u32 = 70;
+    let bench = Bench::new();
+    let values: String = (0..MANY).map(|at| format!(", uint v{at}")).collect();
+    let source = format!(
+        "CLG_DEVICE_GLOBAL(uint, seven);
+        kernel void many(global uint *out{values} CLG_PARAMS) {{ out[0] = v0 + v{} + CLG_GLOBAL(seven); }}",
+        MANY - 1
+    );
+    let caps = bench.queue.device().caps();
+    let kind = MemoryKind::ALL.into_iter().find(|kind| kind.is_pointer() && caps.has_memory(*kind));
+    let hidden = kind.map(|kind| Memory::<u32>::with_kind(&bench.queue, kind, LEN).unwrap());
+    let program = ProgramBuilder::new(&bench.queue).global("seven", &SEVEN).globals_by(GlobalWay::Argument);
+    let kernel = program.source(&source).unwrap().kernel("many").unwrap();
+    for (path, hidden) in PATHS.into_iter().flat_map(|path| [(path, None), (path, hidden.as_ref())]) {
+        let (graph, last, out) = (bench.graph(), Parameter::any(0_u32), bench.buffer(&[0; 1]));
+        let mut launch = graph.kernel(&kernel).write(&out);
+        for at in 0..MANY - 1 {
+            launch = launch.arg(at + 100);
+        }
+        launch = launch.arg(&last);
+        if let Some(hidden) = hidden {
+            launch = launch.indirect(hidden);
+        }
+        // SAFETY: its one work-item writes the only element.
+        let node = unsafe { launch.range(1).add() }.unwrap();
+        let result = graph.read(&out).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        for value in [1, 5] {
+            last.set(value).unwrap();
+            executable.update(&node).unwrap();
+            let run = executable.submit(&bench.queue).unwrap();
+            run.wait().unwrap();
+            assert_eq!(*run.get(&result).unwrap(), [100 + value + 7], "{path}");
+        }
     }
 }

@@ -420,6 +420,14 @@ struct DispatchArg {
     value: *const c_void,
 }
 
+impl DispatchArg {
+    /// Valid as long as the argument is there.
+    fn of((index, arg): &(u32, Arg)) -> Self {
+        let (size, value) = arg.value();
+        Self { index: *index, size, value }
+    }
+}
+
 /// `cl_mutable_dispatch_config_khr` of 0.9.2 and later.
 #[repr(C)]
 struct DispatchConfig {
@@ -463,28 +471,37 @@ impl MutableBuffer {
         Ok(Some(Self { buffer, handles, update, _kernels: kernels }))
     }
 
-    /// Sets arguments of some, and how many work-items there are if that changes, in one call. Each has values of its own, as
-    /// in a program.
+    /// Sets arguments of some, the same of each, and how many work-items there are if that changes, in one call.
     pub fn set(&self, places: &[usize], args: &[(u32, Arg)], items: Option<usize>) -> Result<(), Failure> {
-        let values: Vec<(u32, Arg)> = places.iter().flat_map(|_| args.iter().copied()).collect();
-        let arg = |(index, arg): &(u32, Arg)| {
-            let (size, value) = arg.value();
-            DispatchArg { index: *index, size, value }
-        };
-        let list: Vec<DispatchArg> = values.iter().map(arg).collect();
-        let config = |(place, own): (&usize, &[DispatchArg])| DispatchConfig {
-            command: self.handles[*place],
-            num_args: own.len() as u32,
+        let args: Vec<DispatchArg> = args.iter().map(DispatchArg::of).collect();
+        self.change(places.iter().map(|place| (*place, args.as_slice())), items)
+    }
+
+    /// Sets an argument of some in one call. Each has a value of its own, as in a program.
+    pub fn set_each(&self, places: &[usize], index: u32, arg: Arg) -> Result<(), Failure> {
+        let values: Vec<(u32, Arg)> = places.iter().map(|_| (index, arg)).collect();
+        let args: Vec<DispatchArg> = values.iter().map(DispatchArg::of).collect();
+        self.change(places.iter().copied().zip(args.chunks(1)), None)
+    }
+
+    fn change<'a>(
+        &self,
+        args: impl Iterator<Item = (usize, &'a [DispatchArg])>,
+        items: Option<usize>,
+    ) -> Result<(), Failure> {
+        let config = |(place, args): (usize, &[DispatchArg])| DispatchConfig {
+            command: self.handles[place],
+            num_args: args.len() as u32,
             num_svm_args: 0,
             num_exec_infos: 0,
             work_dim: if items.is_some() { 1 } else { 0 },
-            args: own.as_ptr(),
+            args: args.as_ptr(),
             lists: [ptr::null(); 2],
             offset: ptr::null(),
             range: items.as_ref().map_or(ptr::null(), ptr::from_ref),
             work_group: ptr::null(),
         };
-        let configs: Vec<DispatchConfig> = places.iter().zip(list.chunks(args.len().max(1))).map(config).collect();
+        let configs: Vec<DispatchConfig> = args.map(config).collect();
         let list: Vec<*const DispatchConfig> = configs.iter().map(ptr::from_ref).collect();
         let kinds = vec![0_u32; configs.len()];
         // SAFETY: live objects, and as many entries as told.

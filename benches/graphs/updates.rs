@@ -105,7 +105,7 @@ impl Chain<'_> {
         let kernels = Kernels::with_numbers(self.kernel, self.raw_buffers(), self.len)?;
         if let Some(buffer) = MutableBuffer::record(self.queue, kernels, 1, false)? {
             let places = self.chosen(what);
-            let set = move |number| buffer.set(&places, &[(2, Arg::Number(number))], None);
+            let set = move |number| buffer.set_each(&places, 2, Arg::Number(number));
             ways.push(way(
                 "raw_mutable",
                 Box::new(move |number| match what {

@@ -54,7 +54,7 @@ pub(crate) struct Changes<'a> {
     pointers: Vec<DispatchArg>,
     /// Objects that arguments are, and which of them.
     objects: Vec<(usize, *mut c_void)>,
-    /// Values and sizes.
+    /// Values and sizes, and the owners of all objects.
     _of: PhantomData<&'a [u8]>,
 }
 
@@ -364,7 +364,7 @@ impl CommandBuffer {
         let (fns, abi) = self.update.ok_or(DriverError::faulty(call, Fault::Missing))?;
         let configs = changes.settle();
         // SAFETY: **live**, **promise**, **lists**, and **threads**: the command buffer is borrowed exclusively. The handles
-        // are its own; arguments point to values of the sizes given, and sizes to three.
+        // are its own; `settle` has arguments point to values of the sizes given, and sizes point to three.
         check(call, unsafe { fns.update(abi, self.owned.raw.as_ptr(), configs) })
     }
 

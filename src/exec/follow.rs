@@ -160,7 +160,7 @@ impl Lane {
             let kernel = chunk.handles.get(step - one.steps.start).copied().flatten().ok_or(gone)?;
             let Op::Kernel { args, grid, .. } = tables.ir.op(touched.node) else { continue };
             let (args, changed) = (tables.ir.args(*args), &touched.changed);
-            let args = changed.args.of(args.len()).map(|index| (index as u32, set_arg(tables, &args[index])));
+            let args = changed.args.settable(args).map(|index| (index as u32, set_arg(tables, &args[index])));
             let old = changed.grid.as_deref().unwrap_or(grid);
             let sizes = ChangedSizes {
                 offset: Some(&grid.offset).filter(|offset| old.offset != **offset),

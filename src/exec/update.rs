@@ -593,7 +593,7 @@ fn follow(values: &mut Values, step: usize, touched: &Touched, replaced: &mut Ve
         return Ok(());
     };
     // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-    changed.args.of(given.len()).try_for_each(|index| {
+    changed.args.settable(given).try_for_each(|index| {
         let set = object.set(index, set_arg(tables, &given[index]));
         set.map_err(|source| NotMade { argument: Some(index), source })
     })

@@ -38,6 +38,12 @@ impl ArgSet {
         self.0 == 0
     }
 
+    /// Those of some arguments that are in it and that can be set by their index: device globals and what is reached indirectly
+    /// stand behind the kernel's own.
+    pub(crate) fn settable(self, args: &[Arg]) -> impl Iterator<Item = usize> {
+        self.of(args.len()).filter(|at| !matches!(args[*at], Arg::Global(_) | Arg::Indirect(_)))
+    }
+
     /// Those of so many arguments that are in it.
     pub(crate) fn of(self, count: usize) -> impl Iterator<Item = usize> {
         (0..count).filter(move |index| self.0 & Self::bit(*index) != 0)
