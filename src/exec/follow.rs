@@ -140,12 +140,8 @@ impl Lane {
             let handle = chunk.handles.get(step - one.steps.start).copied().flatten();
             // What must not be recorded must not come into what is recorded either.
             let may_hold = || can_hold(&self.values.tables.ir, touched.node, exec.device.caps());
-            handle.is_some()
-                && if touched.changed.only_values {
-                    fields.arguments
-                } else {
-                    may_hold() && can_change(&self.values, touched, fields)
-                }
+            let only_values = touched.changed.only_values && fields.arguments;
+            handle.is_some() && (only_values || may_hold() && can_change(&self.values, touched, fields))
         })
     }
 

@@ -206,9 +206,9 @@ impl Executable {
         }
         let target = Target { context: &inner.context, device: &inner.device, graph: Some(inner.graph) };
         let mut state = updatable.state.lock();
-        let is_fixed = |id: &&NodeId| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_));
-        let owns_memory = !state.ir.allocs.is_empty();
-        if let Some(&id) = owns_memory.then(|| ids.iter().find(is_fixed)).flatten() {
+        if !state.ir.allocs.is_empty()
+            && let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_)))
+        {
             let kind = NodeKind::of(state.ir.op(id));
             return Err(UpdateError::Fixed { node: inner.node(id), kind }.into());
         }

@@ -17,7 +17,7 @@ pub(crate) struct Changed {
     pub(crate) switched: bool,
     /// The memory that it uses.
     pub(crate) memory: bool,
-    /// Nothing but the bytes of arguments, as far as somebody has looked.
+    /// Nothing but the bytes of arguments. Only [`Edit::assign_values`] tells so; otherwise it says nothing.
     pub(crate) only_values: bool,
 }
 
