@@ -133,6 +133,15 @@ fn main() -> Result<(), Failure> {
     executable.submit(&setting.queue)?.wait()?;
     let run = counted("submit, 1000 nodes", || executable.submit(&setting.queue))?;
     run.wait()?;
+    let one = Graph::new(&setting.queue)?;
+    // SAFETY: it does nothing.
+    unsafe { one.kernel(&setting.nothing).range(1).add()? };
+    let executable = one.finalize(replay())?;
+    for _ in 0..2 {
+        executable.submit(&setting.queue)?.wait()?;
+    }
+    let run = counted("submit, 1 node", || executable.submit(&setting.queue))?;
+    counted("wait", || run.wait())?;
 
     for (name, chains) in [("one chain", 1), ("two chains", 2)] {
         let made = setting.parameters(1_000, chains)?;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
@@ -27,34 +28,62 @@ use crate::ffi::core::Core;
 #[derive(Debug)]
 pub(crate) struct DriverEvent {
     raw: NonNull<c_void>,
-    /// Owns the reference once it is there; until then the object itself does.
-    shared: OnceLock<Arc<Handle<EventKind>>>,
+    owner: Owner,
+}
+
+/// Who owns the reference of an event.
+#[derive(Debug)]
+enum Owner {
+    /// The object itself, until somebody clones it.
+    Itself(OnceLock<Arc<Shared>>),
+    Shared(Arc<Shared>),
+}
+
+/// What the clones of an event share.
+#[derive(Debug)]
+struct Shared {
+    _reference: Handle<EventKind>,
+    /// The command was seen to be complete, and stays so: nobody has to ask again.
+    complete: AtomicBool,
 }
 
 // SAFETY: **threads**; it is a counted pointer, like a `Handle`.
 unsafe impl Send for DriverEvent {}
-// SAFETY: as above; the reference moves once, under the lock of `shared`.
+// SAFETY: as above; the reference moves once, under the lock of `Owner::Itself`.
 unsafe impl Sync for DriverEvent {}
 
 impl DriverEvent {
     /// Takes over a reference.
     fn owning(handle: Handle<EventKind>) -> Self {
-        Self { raw: handle.into_raw(), shared: OnceLock::new() }
+        Self { raw: handle.into_raw(), owner: Owner::Itself(OnceLock::new()) }
+    }
+
+    fn shared(&self) -> Option<&Shared> {
+        match &self.owner {
+            Owner::Shared(shared) => Some(shared),
+            Owner::Itself(lock) => lock.get().map(|shared| &**shared),
+        }
     }
 }
 
 impl Clone for DriverEvent {
     fn clone(&self) -> Self {
-        // SAFETY: **live**: the object's own reference, which `shared` owns from now on.
-        let shared = self.shared.get_or_init(|| Arc::new(unsafe { Handle::from_raw(self.raw) }));
-        Self { raw: self.raw, shared: Arc::clone(shared).into() }
+        let shared = match &self.owner {
+            Owner::Shared(shared) => shared,
+            Owner::Itself(lock) => lock.get_or_init(|| {
+                // SAFETY: **live**: the object's own reference, which the lock owns from now on.
+                let reference = unsafe { Handle::from_raw(self.raw) };
+                Arc::new(Shared { _reference: reference, complete: AtomicBool::new(false) })
+            }),
+        };
+        Self { raw: self.raw, owner: Owner::Shared(Arc::clone(shared)) }
     }
 }
 
 impl Drop for DriverEvent {
     #[inline]
     fn drop(&mut self) {
-        if self.shared.get().is_none() {
+        if self.shared().is_none() {
             // SAFETY: **live**: the object's own reference, which nobody else owns.
             drop(unsafe { Handle::<EventKind>::from_raw(self.raw) });
         }
@@ -167,12 +196,19 @@ impl DriverEvent {
     /// Where the command has got to.
     pub(crate) fn progress(&self) -> Result<Progress, DriverError> {
         let Ok(core) = Core::get() else { return Ok(Progress::Complete) };
+        let complete = self.shared().map(|shared| &shared.complete);
+        if complete.is_some_and(|complete| complete.load(Ordering::Acquire)) {
+            return Ok(Progress::Complete);
+        }
         let status = info::value::<cl_int>(
             "clGetEventInfo",
             ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS),
         )?;
         Ok(match status {
-            CL_COMPLETE => Progress::Complete,
+            CL_COMPLETE => {
+                complete.inspect(|complete| complete.store(true, Ordering::Release));
+                Progress::Complete
+            }
             CL_RUNNING => Progress::Running,
             status if status < 0 => Progress::Failed(Status(status)),
             _ => Progress::Waiting,

@@ -72,7 +72,7 @@ pub(super) struct Waiting {
     /// Complete when the caller's queue would have let the submission start.
     pub(super) entered: DriverEvent,
     pub(super) hands: Hands,
-    pub(super) keep: Arc<Keep>,
+    pub(super) keep: Keep,
     /// Opens when it is dropped.
     pub(super) gate: Gate,
 }
@@ -160,7 +160,7 @@ impl Deferred {
         if !exec.plan.tasks.is_empty() {
             return self.tour(exec, waits, waiting);
         }
-        let (hands, keep) = (std::mem::take(&mut waiting.hands), Arc::clone(&waiting.keep));
+        let (hands, keep) = (std::mem::take(&mut waiting.hands), waiting.keep.clone());
         let mut lane = exec.lane();
         let enqueued = lane.own_queue(exec).map_err(Refused::from).and_then(|own| {
             let mut turns = exec.turns.take();

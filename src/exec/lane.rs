@@ -56,7 +56,7 @@ pub(super) struct Lane {
     /// By result.
     rings: Vec<Ring>,
     /// Input of submissions in flight, oldest first. (Their result slots are in the rings.)
-    in_flight: VecDeque<(DriverEvent, Arc<Keep>)>,
+    in_flight: VecDeque<(DriverEvent, Keep)>,
     pub(super) leftovers: Leftovers,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Leftovers {
     /// To open: what is released then may have an owner with a `Drop` of its own.
     gates: Vec<Gate>,
     flush: Vec<DriverQueue>,
-    let_go: Vec<Arc<Keep>>,
+    let_go: Vec<Keep>,
     /// Of submissions that came to nothing.
     hands: Vec<Hands>,
     /// Kernel objects that others have replaced.
@@ -238,11 +238,11 @@ impl Lane {
         self.forget_finished();
         self.collect_times();
         let mut turns = exec.turns.take();
-        turns.each().for_each(Uses::forget_finished);
+        turns.each().for_each(Uses::set_finished_aside);
         if !self.leaving.is_empty() && turns.each().all(|uses| uses.is_idle()) {
             self.leave(&exec.turns);
         }
-        blockers.extend(turns.deferred());
+        turns.behind_deferred(&mut blockers);
         if exec.plan.only_recorded && !may_overlap(exec) {
             // A command buffer that runs cannot be enqueued again, and its commands cannot be replayed.
             match turns.through() {
@@ -327,7 +327,7 @@ impl Lane {
         queue: &DriverQueue,
         mut waits: Waits,
         hands: Hands,
-        keep: &Arc<Keep>,
+        keep: &Keep,
         want: Want,
     ) -> Result<Ends, Refused> {
         if let Err(error) = self.behind_others(turns, queue, &mut waits) {
@@ -369,7 +369,7 @@ impl Lane {
                 // In order behind what is on the queue already. With events to wait for it may still fail and be over
                 // before them, so then they stay.
                 for uses in turns.each() {
-                    if ordered {
+                    if ordered && !uses.running.is_empty() {
                         uses.running.retain(|running| running.queue != *queue);
                     }
                     uses.runs(queue, ends.last.as_ref());
@@ -380,7 +380,7 @@ impl Lane {
                 Ok(ends)
             }
             Err(Stopped { error, under_way: false }) => {
-                self.leftovers.let_go.push(Arc::clone(keep));
+                self.leftovers.let_go.push(keep.clone());
                 Err(error.into())
             }
             Err(Stopped { error, under_way: true }) => {
@@ -401,10 +401,10 @@ impl Lane {
     }
 
     /// Keeps host memory until an event on a queue is complete, or until everything on the queue is.
-    fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, keep: &Arc<Keep>) {
+    fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, keep: &Keep) {
         match event.map_or_else(|| enqueue::last_marker(queue), Ok) {
-            Ok(event) => self.in_flight.push_back((event, Arc::clone(keep))),
-            Err(error) => watch::lose(error, Arc::clone(keep)),
+            Ok(event) => self.in_flight.push_back((event, keep.clone())),
+            Err(error) => watch::lose(error, keep.clone()),
         }
     }
 
@@ -421,7 +421,7 @@ impl Lane {
         let idle = turns.each().all(|uses| uses.is_idle());
         let way = self.choice.next(idle, waits.is_empty());
         let stamp = way.1.clone();
-        let (keep, log) = (Arc::new(Keep::default()), hands.log.clone());
+        let (keep, log) = (Keep::place_for(&hands.inputs), hands.log.clone());
         let _whole = queue.whole();
         let properties = queue.properties();
         let wants_own = properties.out_of_order
@@ -476,7 +476,7 @@ impl Lane {
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
-        let state = State::new(exec.context.clone(), keep, stage, last).with_log(log).with_stamp(stamp);
+        let state = State::new(exec.context.clone(), keep, stage, last, log, stamp);
         Ok(Some(Submission::new(Arc::new(state), results)))
     }
 
@@ -489,7 +489,7 @@ impl Lane {
         waits: &Waits,
         hands: Hands,
     ) -> Result<Arc<Deferred>> {
-        let keep = Arc::new(Keep::default());
+        let keep = Keep::place_for(&hands.inputs);
         let held = self.own_queue(exec).and_then(|own| self.freeze(exec, &own, (self.choice.way(), None)));
         let held = held.and_then(|frozen| Ok((frozen, self.hold(exec, queue, waits)?)));
         let (frozen, Held { entered, gate, left }) = match held {
@@ -500,8 +500,8 @@ impl Lane {
             }
         };
         self.leftovers.flush.push(queue.clone());
-        let state = State::new(exec.context.clone(), Arc::clone(&keep), Stage::Deferred, left);
-        let state = Arc::new(state.with_log(hands.log.clone()));
+        let (context, log) = (exec.context.clone(), hands.log.clone());
+        let state = Arc::new(State::new(context, keep.clone(), Stage::Deferred, left, log, None));
         turns.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { frozen, entered, hands, keep, gate }))
     }

@@ -2,6 +2,7 @@
 
 mod arena;
 mod choice;
+mod completion;
 mod deferred;
 mod drawing;
 mod dump;
@@ -37,6 +38,7 @@ mod values;
 mod walk;
 mod workers;
 
+pub use completion::Completion;
 pub use finalize::Finalize;
 pub use profile::{Clock, NodeProfile, Profile, Runner, TitleProfile};
 pub use report::{
@@ -44,7 +46,7 @@ pub use report::{
     UpdateReport, WayReport,
 };
 pub use sub_graph::{SubGraph, SubGraphNode};
-pub use submission::{Completion, Progress, Submission};
+pub use submission::{Progress, Submission};
 pub use submit::{Dependency, Submit, WaitFor};
 pub use trace::Trace;
 pub use user_event::UserEvent;

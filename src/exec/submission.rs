@@ -1,10 +1,7 @@
 //! A submission: where it has got to, how it ended, and what it read.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::in_turn::in_turn;
@@ -66,7 +63,7 @@ pub enum Progress {
 pub(super) struct State {
     pub(super) context: Context,
     /// Input of this submission, gone when it has ended.
-    inputs: Arc<Keep>,
+    inputs: Keep,
     /// An event that is complete when the submission is, whatever becomes of it.
     pub(super) event: DriverEvent,
     phase: Mutex<Phase>,
@@ -77,18 +74,31 @@ pub(super) struct State {
     stamp: Option<Arc<Stamp>>,
 }
 
-/// Host memory that a submission brings, until it has ended.
-#[derive(Default)]
-pub(super) struct Keep(Mutex<Inputs>);
+/// Host memory that a submission brings, until it has ended. None where it brings none.
+#[derive(Clone, Default)]
+pub(super) struct Keep(Option<Arc<Mutex<Inputs>>>);
 
 impl Keep {
+    /// A place for these.
+    pub(super) fn place_for(inputs: &Inputs) -> Self {
+        Self((!inputs.is_empty()).then(Arc::default))
+    }
+
+    /// Puts into the place what it is for.
     pub(super) fn put(&self, inputs: Inputs) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
+        if let Some(place) = &self.0 {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
+        }
+    }
+
+    fn take(&self) -> Inputs {
+        let take = |place: &Arc<Mutex<_>>| std::mem::take(&mut *place.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.as_ref().map(take).unwrap_or_default()
     }
 
     /// Gives the memory up without giving it back: nobody can tell when the driver is done with it.
     pub(super) fn lose(&self, error: &DriverError) {
-        let inputs = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let inputs = self.take();
         if !inputs.is_empty() {
             watch::lose(error, inputs);
         }
@@ -96,8 +106,7 @@ impl Keep {
 
     /// Gives the memory back. The caller holds no lock: its owner may be a user's, with a `Drop` of its own.
     pub(super) fn let_go(&self) {
-        let inputs = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(inputs);
+        drop(self.take());
     }
 }
 
@@ -105,6 +114,8 @@ struct Phase {
     stage: Stage,
     listeners: Vec<Listener>,
     watched: bool,
+    /// Threads that sleep until the stage changes.
+    sleepers: usize,
 }
 
 enum Listener {
@@ -132,17 +143,16 @@ pub(super) enum Stage {
 }
 
 impl State {
-    pub(super) fn new(context: Context, inputs: Arc<Keep>, stage: Stage, event: DriverEvent) -> Self {
-        let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false });
-        Self { context, inputs, event, phase, changed: Condvar::new(), log: None, stamp: None }
-    }
-
-    pub(super) fn with_log(self, log: Option<Arc<Log>>) -> Self {
-        Self { log, ..self }
-    }
-
-    pub(super) fn with_stamp(self, stamp: Option<Arc<Stamp>>) -> Self {
-        Self { stamp, ..self }
+    pub(super) fn new(
+        context: Context,
+        inputs: Keep,
+        stage: Stage,
+        event: DriverEvent,
+        log: Option<Arc<Log>>,
+        stamp: Option<Arc<Stamp>>,
+    ) -> Self {
+        let phase = Mutex::new(Phase { stage, listeners: Vec::new(), watched: false, sleepers: 0 });
+        Self { context, inputs, event, phase, changed: Condvar::new(), log, stamp }
     }
 
     pub(super) fn log(&self) -> Option<&Log> {
@@ -168,6 +178,28 @@ impl State {
         Ok(stage)
     }
 
+    /// Wakes those who sleep. It costs a call of the system, so not where nobody does.
+    fn wake(&self, phase: MutexGuard<'_, Phase>) {
+        let sleepers = phase.sleepers;
+        drop(phase);
+        if sleepers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps until the stage may have changed, or for a time at most.
+    fn sleep<'a>(&self, mut phase: MutexGuard<'a, Phase>, limit: Duration) -> MutexGuard<'a, Phase> {
+        phase.sleepers += 1;
+        let mut phase = self.changed.wait_timeout(phase, limit).unwrap_or_else(PoisonError::into_inner).0;
+        phase.sleepers -= 1;
+        phase
+    }
+
+    /// How it has ended, if it has been seen to end.
+    pub(super) fn outcome(&self) -> Option<Result<()>> {
+        if let Stage::Done(outcome) = &self.lock().stage { Some(outcome.clone()) } else { None }
+    }
+
     pub(super) fn is_deferred(&self) -> bool {
         matches!(self.lock().stage, Stage::Deferred | Stage::Staged(_))
     }
@@ -185,8 +217,7 @@ impl State {
         let mut phase = self.lock();
         phase.stage = Stage::Enqueued { queue, first: ends.first, last, beside: ends.beside };
         let watch = !phase.listeners.is_empty();
-        drop(phase);
-        self.changed.notify_all();
+        self.wake(phase);
         if watch {
             self.watch();
         }
@@ -201,8 +232,7 @@ impl State {
         if !matches!(phase.stage, Stage::Done(_)) {
             phase.stage = Stage::Done(outcome);
         }
-        drop(phase);
-        self.changed.notify_all();
+        self.wake(phase);
         self.inputs.let_go();
     }
 
@@ -314,7 +344,7 @@ impl Submission {
         }
     }
 
-    fn state(&self, what: &'static str) -> Result<&Arc<State>, RecordError> {
+    pub(super) fn state(&self, what: &'static str) -> Result<&Arc<State>, RecordError> {
         self.parts().map_err(|event| RecordError::Recorded { node: event.node, what })
     }
 
@@ -362,9 +392,7 @@ impl Submission {
                     }
                     phase = state.lock();
                 }
-                Stage::Deferred | Stage::Staged(_) => {
-                    phase = state.changed.wait(phase).unwrap_or_else(PoisonError::into_inner)
-                }
+                Stage::Deferred | Stage::Staged(_) => phase = state.sleep(phase, Duration::MAX),
             }
         }
     }
@@ -393,7 +421,7 @@ impl Submission {
             if left.is_zero() {
                 return Err(SubmitError::TimedOut(limit).into());
             }
-            phase = state.changed.wait_timeout(phase, left).unwrap_or_else(PoisonError::into_inner).0;
+            phase = state.sleep(phase, left);
         }
     }
 
@@ -532,65 +560,5 @@ impl fmt::Debug for Submission {
             Stage::Done(outcome) => format!("done: {outcome:?}"),
         };
         write!(f, "Submission({stage})")
-    }
-}
-
-impl IntoFuture for Submission {
-    type Output = Result<()>;
-    type IntoFuture = Completion;
-
-    fn into_future(self) -> Completion {
-        Completion { submission: self, waker: None }
-    }
-}
-
-impl IntoFuture for &Submission {
-    type Output = Result<()>;
-    type IntoFuture = Completion;
-
-    fn into_future(self) -> Completion {
-        self.clone().into_future()
-    }
-}
-
-/// A future that is ready when a submission has ended, with what [`Submission::wait`] would return.
-///
-/// ```
-/// async fn run(executable: &clgraph::Executable, queue: &clgraph::Queue) -> clgraph::Result<()> {
-///     executable.submit(queue)?.await
-/// }
-/// ```
-#[derive(Debug)]
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct Completion {
-    submission: Submission,
-    /// Whom to wake; another poll may bring another.
-    waker: Option<Arc<Mutex<Waker>>>,
-}
-
-impl Future for Completion {
-    type Output = Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<()>> {
-        let state = match self.submission.state("waited for") {
-            Ok(state) => Arc::clone(state),
-            Err(error) => return Poll::Ready(Err(error.into())),
-        };
-        if let Stage::Done(outcome) = &state.lock().stage {
-            return Poll::Ready(outcome.clone());
-        }
-        match &self.waker {
-            Some(waker) => waker.lock().unwrap_or_else(PoisonError::into_inner).clone_from(task.waker()),
-            None => {
-                let waker = Arc::new(Mutex::new(task.waker().clone()));
-                self.waker = Some(Arc::clone(&waker));
-                state.when_over(move |_| waker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref());
-            }
-        }
-        // It may have ended between the look and the new waker.
-        match &state.lock().stage {
-            Stage::Done(outcome) => Poll::Ready(outcome.clone()),
-            _ => Poll::Pending,
-        }
     }
 }

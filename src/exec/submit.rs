@@ -347,6 +347,9 @@ pub(super) fn look(exec: &Inner, dependency: Dependency) -> Result<Standing> {
 /// Asks each event how it stands: what is complete is dropped, what has failed is an error.
 fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
     let mut sorted = Sorted { waits: Waits::NONE, blockers: Vec::new() };
+    if dependencies.is_empty() {
+        return Ok(sorted);
+    }
     for (index, dependency) in dependencies.into_iter().enumerate() {
         match look(exec, dependency?)? {
             // Seen before, by whoever asked whether to record.

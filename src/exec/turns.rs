@@ -21,6 +21,8 @@ use crate::graph::Turns;
 pub(super) struct Uses {
     /// Where commands were enqueued that may still run. Usually one entry.
     pub(super) running: Vec<Running>,
+    /// Those that were over before the next use, until that is enqueued: an event is released while the device works.
+    over: Vec<Running>,
     /// Whether uses have gone to more than one queue: then all of them take events.
     pub(super) several_queues: bool,
     /// The last deferred use: later ones wait until it has ended.
@@ -76,12 +78,23 @@ impl Uses {
         self.running.retain(Running::may_run);
     }
 
+    /// The same before a use is enqueued.
+    pub(super) fn set_finished_aside(&mut self) {
+        if self.running.iter().any(Running::may_run) {
+            self.forget_finished();
+        } else {
+            std::mem::swap(&mut self.running, &mut self.over);
+            self.running.clear();
+        }
+    }
+
     /// Commands were enqueued, and this event is complete when they are.
     pub(super) fn runs(&mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
         let known = event.is_none() && self.running.iter().any(|one| one.event.is_none() && one.queue == *queue);
         if !known {
             self.running.push(Running { queue: queue.clone(), event: event.cloned() });
         }
+        self.over.clear();
     }
 
     /// Whether nothing may run, as far as was looked at.
@@ -127,9 +140,10 @@ impl TurnsOf {
 
     /// Nobody else begins a use meanwhile.
     pub(super) fn take(&self) -> Taken<'_> {
-        let mut guards = self.all.iter().map(lock);
-        let first = guards.next().unwrap_or_else(|| lock(&self.own));
-        Taken { first, rest: guards.collect() }
+        match &*self.all {
+            [] | [_] => Taken { first: lock(&self.own), rest: Vec::new() },
+            [first, rest @ ..] => Taken { first: lock(first), rest: rest.iter().map(lock).collect() },
+        }
     }
 
     /// Keeps something until all that runs now is over.
@@ -208,8 +222,10 @@ impl Taken<'_> {
         Ok(all)
     }
 
-    /// Deferred uses that a new one has to wait for.
-    pub(super) fn deferred(&mut self) -> impl Iterator<Item = Blocker> {
-        self.each().filter_map(Uses::unfinished_deferred)
+    /// Adds the deferred uses that a new one has to wait for.
+    pub(super) fn behind_deferred(&mut self, blockers: &mut Vec<Blocker>) {
+        for uses in self.each().filter(|uses| uses.deferred.is_some()) {
+            blockers.extend(uses.unfinished_deferred());
+        }
     }
 }

@@ -59,8 +59,8 @@ impl UserEvent {
     pub fn new(context: &impl InContext) -> Result<Self> {
         let context = context.context();
         let gate = Gate::unseen(context)?;
-        let (keep, event) = (Arc::new(Keep::default()), gate.event().clone());
-        let state = Arc::new(State::new(context.clone(), keep, Stage::Deferred, event));
+        let event = gate.event().clone();
+        let state = Arc::new(State::new(context.clone(), Keep::default(), Stage::Deferred, event, None, None));
         let pending = Mutex::new(Pending { gate: Some(gate), promised: false });
         Ok(Self(Arc::new(Inner { state, pending })))
     }
