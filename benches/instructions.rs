@@ -155,10 +155,26 @@ fn main() -> Result<(), Failure> {
         if !made.scaling.is_empty() {
             made.number.set(2)?;
             executable.update(&made.scaling)?;
-            made.number.set(3)?;
-            counted(&format!("update a number, {} nodes", made.scaling.len()), || executable.update(&made.scaling))?;
-            made.number.set(4)?;
-            counted("update a number, 1 node", || executable.update(&made.scaling[0]))?;
+            // Another order is another list; one that has come twice is prepared.
+            let mut list = made.scaling.clone();
+            list.rotate_left(1);
+            let one = made.scaling[0];
+            let mut value = 2;
+            let mut update = |name: Option<String>, nodes: &[Node]| {
+                value += 1;
+                made.number.set(value)?;
+                let work = || executable.update(nodes);
+                match name {
+                    Some(name) => counted(&name, work),
+                    None => Ok(work()?),
+                }
+            };
+            for nodes in [&list[..], &[one]] {
+                let count = if nodes.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", nodes.len()) };
+                update(Some(format!("update a number, {count}")), nodes)?;
+                update(None, nodes)?;
+                update(Some(format!("update a number again, {count}")), nodes)?;
+            }
         }
     }
     Ok(())

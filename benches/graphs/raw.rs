@@ -352,6 +352,10 @@ impl Kernels {
         check("clSetKernelArg", unsafe { set(self.0[at], index, size, value) })
     }
 
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The handles.
     pub fn iter(&self) -> impl Iterator<Item = cl_kernel> {
         self.0.iter().copied()

@@ -10,6 +10,9 @@ use crate::rounds::{Times, Way, timed};
 /// Updates of one node in a round: a single one is too short to be timed.
 pub const REPEATED: usize = 1_000;
 
+/// Kernels in each command buffer of `raw_parts`, which is what clgraph takes for executables that are updated in place.
+const PART: usize = 128;
+
 /// A chain of kernels of two buffers and a number, which is a parameter of each.
 pub struct Chain<'a> {
     pub queue: &'a Queue,
@@ -114,6 +117,11 @@ impl Chain<'_> {
                 }),
             ));
         }
+        if let What::Some(count) = what
+            && count > PART
+        {
+            ways.extend(self.raw_in_parts(count)?);
+        }
         ways.extend(cuda::update(self.queue, self.len, self.chosen(what), what)?);
         for (variant, path) in [("replay", Path::Replay), ("native", Path::Native)] {
             let made = self.make(path)?;
@@ -140,6 +148,24 @@ impl Chain<'_> {
             }
         }
         Ok(ways)
+    }
+
+    /// As many kernels by hand, all of them changed, in several command buffers: what the driver takes for these.
+    fn raw_in_parts(&self, count: usize) -> Result<Option<Way<'_>>, Failure> {
+        let kernels = (0..count.div_ceil(PART)).map(|part| {
+            let len = PART.min(count - part * PART);
+            Kernels::with_numbers(self.kernel, self.raw_buffers(), len)
+        });
+        let kernels: Vec<Kernels> = kernels.collect::<Result<_, _>>()?;
+        let lens: Vec<usize> = kernels.iter().map(Kernels::len).collect();
+        let parts = kernels.into_iter().map(|kernels| MutableBuffer::record(self.queue, kernels, 1, false));
+        let Some(parts) = parts.collect::<Result<Option<Vec<_>>, Failure>>()? else { return Ok(None) };
+        let places: Vec<usize> = (0..PART).collect();
+        let set = move |number| {
+            let mut parts = parts.iter().zip(&lens);
+            parts.try_for_each(|(part, len)| part.set_each(&places[..*len], 2, Arg::Number(number)))
+        };
+        Ok(Some(way("raw_parts", Box::new(set))))
     }
 
     fn chosen(&self, what: What) -> Vec<usize> {

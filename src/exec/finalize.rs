@@ -14,7 +14,8 @@ use super::report::Report;
 use super::ring::Ring;
 use super::tour::PartsOf;
 use super::turns::TurnsOf;
-use super::update::{Editing, Updatable};
+use super::updatable::Updatable;
+use super::update::Editing;
 use super::values::{Objects, Stale, Values, set_args};
 use super::{Executable, Inner, dump, inside};
 use crate::caps::Caps;
@@ -117,9 +118,10 @@ impl Finalize {
         self
     }
 
-    /// Sets how many commands a native command buffer holds at most, at least 1; 64 if not given, or what the automatic
-    /// path finds to be faster. A part that is longer gets several. PoCL needs time that grows with the square of it,
-    /// and stack for each; a driver that hands a command buffer to its hardware as a whole may like more.
+    /// Sets how many commands a native command buffer holds at most, at least 1; if not given, 64, or 128 where the device changes
+    /// arguments in place for an executable that is [`updatable`](Self::updatable), or what the automatic path finds to be faster.
+    /// A part that is longer gets several. PoCL needs time that grows with the square of it, and stack for each; a driver that
+    /// hands a command buffer to its hardware as a whole may like more.
     pub const fn commands_per_buffer(mut self, commands: usize) -> Self {
         self.commands_per_buffer = Some(commands);
         self

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use super::Inner;
 use super::lane::Lane;
 use super::native::{self, Chunk, Recorded, Refusal};
-use super::update::{Touched, Updatable};
+use super::prepared::Place;
+use super::updatable::Updatable;
+use super::update::Touched;
 use super::values::{Replaced, Values, set_arg};
 use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
+use crate::cl::kernel_object::SetArg;
 use crate::error::{DriverError, Error, Fault, Result, UpdateError};
 use crate::ir::{Arg, Op};
 use crate::known;
@@ -38,9 +41,7 @@ impl Lane {
         old: &mut Vec<Old>,
     ) -> Result<()> {
         let behind = self.behind(touched);
-        let may_run = exec.turns.running().iter().any(super::turns::Running::may_run);
-        // A driver that keeps what it has enqueued lets command buffers be changed at any time.
-        let may_change = !may_run || known::keeps_enqueued(exec.device.caps());
+        let may_change = self.may_change(exec);
         let mut made: Vec<(usize, usize, Arc<Chunk>)> = Vec::new();
         let mut in_place = Vec::new();
         for one in behind {
@@ -71,6 +72,53 @@ impl Lane {
             }
         }
         Ok(())
+    }
+
+    /// Whether command buffers may be changed in place now. A driver that keeps what it has enqueued lets them be at any time.
+    pub(super) fn may_change(&self, exec: &Inner) -> bool {
+        let may_run = || exec.turns.running().iter().any(super::turns::Running::may_run);
+        known::keeps_enqueued(exec.device.caps()) || !may_run()
+    }
+
+    /// Changes values in place, which are in the order of steps. Whether all could be: if not, `half_changed` names the command
+    /// buffers that may have changed.
+    pub(super) fn change_values(&mut self, places: &[&Place]) -> bool {
+        let Self { values, recorded, half_changed, .. } = self;
+        let tables = &*values.tables;
+        for (set, of) in recorded.iter_mut().enumerate() {
+            let Some(recorded) = &mut of.recorded else { continue };
+            // A submission that is not enqueued yet has them too.
+            let Some(recorded) = Arc::get_mut(recorded) else { return false };
+            let mut rest = places;
+            while let Some(first) = rest.first() {
+                // What is replayed lies between command buffers.
+                let at = recorded.chunks().partition_point(|chunk| chunk.steps.end <= first.step as usize);
+                let Some(Range { start, end }) = recorded.chunks().get(at).map(|chunk| chunk.steps.clone()) else {
+                    break;
+                };
+                let until = |step| rest.iter().take_while(|place| (place.step as usize) < step).count();
+                let mine = &rest[until(start)..until(end)];
+                rest = &rest[until(end)..];
+                if mine.is_empty() {
+                    continue;
+                }
+                let Some(Chunk { buffer: Some(buffer), handles, .. }) = recorded.chunk_mut(at) else { return false };
+                let mut changes = Changes::with_capacity(mine.len());
+                for of_one in mine.chunk_by(|one, other| one.step == other.step) {
+                    let handle = handles.get(of_one[0].step as usize - start).copied().flatten();
+                    let Some(handle) = handle else { return false };
+                    let args =
+                        of_one.iter().map(|place| (u32::from(place.arg), SetArg::Value(tables.ir.bytes(place.bytes))));
+                    changes.add(handle, args, ChangedSizes::default());
+                }
+                half_changed.push((set, at));
+                if buffer.update(&mut changes).is_err() {
+                    return false;
+                }
+            }
+        }
+        half_changed.clear();
+        true
     }
 
     /// After an update that failed: command buffers that it has changed in part are recorded again, from the values of

@@ -19,6 +19,7 @@ mod native;
 mod native_command;
 #[cfg(test)]
 mod native_tests;
+mod prepared;
 mod profile;
 mod remember;
 mod replay;
@@ -32,6 +33,7 @@ mod submit;
 mod tour;
 mod trace;
 mod turns;
+mod updatable;
 mod update;
 mod user_event;
 mod values;
@@ -68,7 +70,7 @@ use lane::Lane;
 use profile::Names;
 use tour::PartsOf;
 use turns::TurnsOf;
-use update::Updatable;
+use updatable::Updatable;
 
 /// A finalized graph: everything that can be prepared is, and each submission runs it once.
 ///

@@ -3,49 +3,26 @@
 //! The tables are edited first, with a log to go back by. Then the kernel objects follow, here, and the command buffers:
 //! see [`follow`](super::follow).
 
-use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::arena::{OutOfTime, OwnMemory};
+use super::arena::OutOfTime;
 use super::follow::Old;
 use super::lane::Lane;
+use super::prepared::Prepared;
+use super::updatable::Updatable;
 use super::values::{NotMade, Replaced, Values, set_arg};
 use super::{Executable, Inner, inside};
-use crate::caps::MutableCaps;
 use crate::cl::context::InContext;
 use crate::cl::mem::Mem;
 use crate::error::{Error, Result, UpdateError};
 use crate::graph::edit::Changed;
 use crate::graph::request::Target;
 use crate::graph::undo::{Edit, Owned};
-use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Origins, Released, StateRef, Tables, Writer};
+use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Released, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
-use crate::ir::topology::Topology;
 use crate::ir::{Arg, NodeId, Op};
-use crate::plan::{Path, Plan};
-
-/// What an executable that can be updated knows besides.
-pub(super) struct Updatable {
-    /// What the nodes of its graph are now.
-    state: StateRef,
-    /// The edges that it was finalized with.
-    topology: Arc<Topology>,
-    /// By node: its first planned node, and how many it was written out to.
-    written: Option<Vec<(NodeId, u32)>>,
-    /// Which executables its sub-graphs are.
-    children: HashMap<NodeId, u64>,
-    /// By planned node.
-    step_of: Vec<Option<u32>>,
-    /// The parts in command buffers, in order.
-    native: Vec<Range<usize>>,
-    /// What the driver can change of recorded kernels.
-    mutable: Option<MutableCaps>,
-    own_memory: OwnMemory,
-    allow_conflicts: bool,
-}
 
 /// What updates of one executable use in turn.
 pub(super) struct Editing {
@@ -54,76 +31,17 @@ pub(super) struct Editing {
     conflicts: Option<Conflicts>,
     /// Planned kernels that may differ in more from what they were at finalize than the bytes of values.
     reshaped: FxHashSet<NodeId>,
-}
-
-impl Updatable {
-    pub(super) fn new(
-        graph: &Graph,
-        tables: &Tables,
-        origins: &Origins,
-        plan: &Plan,
-        own_memory: OwnMemory,
-        allow_conflicts: bool,
-    ) -> Self {
-        let written = origins.written();
-        let planned = written.as_ref().and_then(|written| written.last());
-        let planned = planned.map_or(tables.ir.len(), |(first, count)| (first.0 + count) as usize);
-        let mut step_of = vec![None; planned];
-        for (at, step) in (0..).zip(&plan.steps) {
-            step_of[step.node.index()] = Some(at);
-        }
-        let native = plan.segments.iter().filter(|segment| segment.path == Path::Native);
-        let native = native.map(|segment| segment.steps.clone()).collect();
-        let child = |id: NodeId| match tables.ir.op(id) {
-            Op::SubGraph(child) => Some((id, tables.children[child.index()].of.id())),
-            _ => None,
-        };
-        Self {
-            state: graph.state(),
-            topology: Arc::clone(&tables.ir.topology),
-            written,
-            children: tables.ir.ids().filter_map(child).collect(),
-            step_of,
-            native,
-            mutable: graph.device().mutable(),
-            own_memory,
-            allow_conflicts,
-        }
-    }
-
-    fn is_native(&self, step: usize) -> bool {
-        // What is replayed lies between command buffers.
-        let at = self.native.partition_point(|part| part.end <= step);
-        self.native.get(at).is_some_and(|part| part.start <= step)
-    }
-
-    fn len(&self) -> usize {
-        self.topology.len()
-    }
-
-    /// The planned node of a node that is no sub-graph.
-    fn alone(&self, node: NodeId) -> Option<NodeId> {
-        match &self.written {
-            None => Some(node),
-            Some(written) => written.get(node.index()).filter(|(_, count)| *count == 1).map(|(first, _)| *first),
-        }
-    }
-
-    /// The planned nodes of a node, in order: one, or those of a sub-graph between its entry and its exit.
-    fn planned(&self, node: NodeId) -> Range<u32> {
-        match &self.written {
-            None => node.0..node.0 + 1,
-            Some(written) => {
-                let (first, count) = written[node.index()];
-                if count == 1 { first.0..first.0 + 1 } else { first.0 + 1..first.0 + count - 1 }
-            }
-        }
-    }
+    pub(super) prepared: Prepared,
 }
 
 impl Editing {
     pub(super) fn new(tables: &Tables) -> Self {
-        Self { index: Index::of(tables), conflicts: None, reshaped: FxHashSet::default() }
+        Self {
+            index: Index::of(tables),
+            conflicts: None,
+            reshaped: FxHashSet::default(),
+            prepared: Prepared::default(),
+        }
     }
 }
 
@@ -131,7 +49,7 @@ impl Editing {
 pub(super) struct Touched {
     pub(super) node: NodeId,
     /// The node of the graph, for error texts.
-    origin: NodeId,
+    pub(super) origin: NodeId,
     pub(super) changed: Changed,
 }
 
@@ -144,7 +62,8 @@ impl Executable {
     /// Edges stay: an update that makes two nodes conflict that no edges order is an error, unless
     /// [`Finalize::allow_conflicts`](crate::Finalize::allow_conflicts) was given.
     ///
-    /// Its cost is that of the nodes that change, whatever the size of the graph; but for the first update that changes memory,
+    /// Its cost is that of the nodes that change, whatever the size of the graph, and a third of that from the third time on when
+    /// the same list of kernels gets nothing but other values of by-value parameters; but for the first update that changes memory,
     /// and for each that comes while a submission waits for events that are not complete, which look at the whole graph once.
     ///
     /// # Errors
@@ -180,6 +99,9 @@ impl Executable {
         inside::check_call()?;
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        if inner.update_prepared(updatable, nodes) {
+            return Ok(());
+        }
         let mut list = Vec::new();
         let mut wrong = None;
         nodes.for_each_node(&mut |node| {
@@ -215,7 +137,7 @@ impl Executable {
         let refreshed = state.refresh_nodes(&target, &ids);
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: inner.node(id), cause });
         let dropped = state.dropped();
-        let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, Some(&state.reshaped), &ids));
+        let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, Some(&state.reshaped), &ids, true));
         drop(state);
         drop(dropped);
         inner.settle(outcome?)
@@ -265,50 +187,10 @@ impl Executable {
         // Kinds and kernels are compared as the values are taken over.
         let ids: Vec<NodeId> = state.ir.ids().collect();
         let own = Some(&state.reshaped).filter(|_| graph.id() == inner.graph);
-        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, own, &ids));
+        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, own, &ids, false));
         drop(state);
         drop(dropped);
         inner.settle(outcome?)
-    }
-}
-
-impl Updatable {
-    pub(super) fn mutable(&self) -> Option<MutableCaps> {
-        self.mutable
-    }
-
-    /// Whether a graph has as many nodes and the same edges.
-    fn check_edges(&self, tables: &Tables) -> Result<(), String> {
-        let (here, there) = (&*self.topology, &*tables.ir.topology);
-        if here.len() != there.len() {
-            return Err(format!("it has {} nodes, and the executable has {}", there.len(), here.len()));
-        }
-        if std::ptr::eq(here, there) {
-            return Ok(());
-        }
-        let sorted = |topology: &Topology, node: NodeId, list: &mut Vec<NodeId>| {
-            list.clear();
-            list.extend(topology.preds(node));
-            list.sort_unstable();
-        };
-        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
-        for node in tables.ir.ids() {
-            sorted(here, node, &mut mine);
-            sorted(there, node, &mut theirs);
-            if mine != theirs {
-                let show = |list: &[NodeId]| {
-                    let list: Vec<_> = list.iter().map(|node| node.0.to_string()).collect();
-                    if list.is_empty() { "no node".to_owned() } else { format!("nodes {}", list.join(", ")) }
-                };
-                return Err(format!(
-                    "node {} waits for {}, and in the executable for {}",
-                    node.0,
-                    show(&theirs),
-                    show(&mine)
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -320,6 +202,7 @@ impl Inner {
         from: &Tables,
         reshaped: Option<&FxHashSet<NodeId>>,
         nodes: &[NodeId],
+        is_list: bool,
     ) -> (Result<()>, Dropped) {
         // Before the lane is locked: a graph may hold this very executable.
         let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
@@ -333,7 +216,7 @@ impl Inner {
             children.push((*node, child.of.id(), child.of.flat()));
         }
         children.sort_unstable_by_key(|(node, ..)| *node);
-        self.lane().edit(self, updatable, &Source { tables: from, reshaped, children }, nodes)
+        self.lane().edit(self, updatable, &Source { tables: from, reshaped, children, is_list }, nodes)
     }
 
     /// Lets go of what an update replaced, when no lock is held any more.
@@ -362,6 +245,8 @@ struct Source<'a> {
     reshaped: Option<&'a FxHashSet<NodeId>>,
     /// Of the nodes that are sub-graphs, those asked for, in order: which executable, and its values.
     children: Vec<(NodeId, u64, Flat)>,
+    /// Whether the nodes were listed, and the list may come again.
+    is_list: bool,
 }
 
 /// What an update let go, to be dropped where no lock is held.
@@ -425,6 +310,16 @@ impl Lane {
             self.restore(exec, &mut dropped._old);
         }
         dropped._old.extend(replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
+        match from.reshaped {
+            Some(theirs) if outcome.is_ok() && touched.iter().all(|one| one.changed.only_values) => {
+                if from.is_list {
+                    let tables = (&*self.values.tables, from.tables);
+                    editing.prepared.came(updatable, nodes, tables, theirs, &editing.reshaped);
+                }
+            }
+            // The executable may differ in more from the graph than in what parameters say.
+            _ => editing.prepared.forget(),
+        }
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
         if outcome.is_ok() && moves {
@@ -469,7 +364,7 @@ impl Lane {
     }
 
     /// Makes the kernel objects what they were; the tables already are.
-    fn take_back(
+    pub(super) fn take_back(
         &mut self,
         exec: &Inner,
         updatable: &Updatable,

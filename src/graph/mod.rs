@@ -50,6 +50,7 @@ pub use image::{ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode};
 pub use kernel::KernelNode;
 pub use memory::{AllocNode, FreeNode, GraphMemory, MemoryPool, PoolKind};
 pub use native_command::{NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording};
+pub(crate) use parameter::{Cell, Value as ParameterValue};
 pub use parameter::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
 pub use query::NodeKind;

@@ -11,6 +11,10 @@ use crate::known;
 /// Commands in one command buffer, at most, if the program does not say.
 pub(crate) const CHUNK: usize = 64;
 
+/// The same for what can be updated in place: a call for each command buffer of 64 takes Intel's CPU runtime (2026.2) 0.06 us more
+/// a command than one for 128, and such ones are enqueued in about the same time.
+const UPDATED_CHUNK: usize = 128;
+
 /// The same for drivers that like long ones.
 const LONG_CHUNK: usize = 1024;
 
@@ -56,8 +60,10 @@ pub(super) fn ways(
     options: &Options<'_>,
 ) -> Vec<Way> {
     let longest = segments.iter().filter(|part| part.path == Path::Native).map(|part| part.steps.len()).max();
+    let mutable = caps.command_buffers.as_ref().and_then(|caps| caps.mutable);
+    let usual = if options.updatable && mutable.is_some_and(|fields| fields.arguments) { UPDATED_CHUNK } else { CHUNK };
     let base = match longest {
-        Some(_) => Way { chunk: options.chunk.unwrap_or(CHUNK).max(1), ..Way::by(Path::Native) },
+        Some(_) => Way { chunk: options.chunk.unwrap_or(usual).max(1), ..Way::by(Path::Native) },
         None => Way::by(Path::Replay),
     };
     // What a native command calls may wait for the queue, and some have no other way. Between host tasks each part goes alone.
@@ -83,7 +89,7 @@ pub(super) fn ways(
         ways.truncate(1);
         return ways;
     }
-    if longest.is_some_and(|longest| longest > CHUNK) && options.chunk.is_none() {
+    if longest.is_some_and(|longest| longest > usual) && options.chunk.is_none() {
         ways.push(Way { chunk: LONG_CHUNK, ..Way::by(Path::Native) });
     }
     ways.extend(side_by_side);

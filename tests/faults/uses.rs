@@ -53,7 +53,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 52] = [
+pub const USES: [Use; 54] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -83,6 +83,8 @@ pub const USES: [Use; 52] = [
     Use { name: "executed by the queue", path: Path::Replay, run: |_| executed() },
     Use { name: "updated", path: Path::Replay, run: updated },
     Use { name: "updated, native", path: Path::Native, run: updated },
+    Use { name: "updated again", path: Path::Replay, run: updated_again },
+    Use { name: "updated again, native", path: Path::Native, run: updated_again },
     Use { name: "addresses", path: Path::Replay, run: addresses::in_a_graph },
     Use { name: "addresses, native", path: Path::Native, run: addresses::in_a_graph },
     Use { name: "addresses, executed", path: Path::Replay, run: |_| addresses::on_a_queue() },
@@ -635,4 +637,44 @@ fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
     let run = again(submit)?;
     let last = result(&run, &read, submit)?;
     Ok(vec![before, after, seen, last])
+}
+
+/// The same nodes get other numbers again and again.
+fn updated_again(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let scale = again(|| program.kernel("scale"))?;
+    let buffers = [7_u32, 8, 9].map(|value| again(|| Buffer::from_slice(&queue, &[value; 64])));
+    let [a, b, c] = buffers;
+    let (a, b, c) = (a?, b?, c?);
+    let graph = Graph::new(&queue)?;
+    let numbers = [1_u32, 2].map(Parameter::any);
+    // SAFETY: a work-item touches its own element.
+    let nodes = unsafe {
+        let first = graph.kernel(&scale).read(&a).write(&b).arg(&numbers[0]).range(64).add()?;
+        [first, graph.kernel(&scale).read(&b).write(&c).arg(&numbers[1]).range(64).add()?]
+    };
+    let read = graph.read(&c).add()?;
+    let options = Finalize::new().path(path).updatable().commands_per_buffer(1);
+    let executable = again(|| graph.finalize(options.clone()))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    let mut seen = vec![result(&run, &read, submit)?];
+    drop(run);
+    for round in 3..7 {
+        numbers.iter().try_for_each(|number| number.set(round))?;
+        once_more(
+            || executable.update(&nodes),
+            || {
+                let run = executable.submit(&queue)?;
+                if Some(&result(&run, &read, submit)?) != seen.last() {
+                    return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+                }
+                executable.update(&nodes)
+            },
+        )?;
+        let run = again(submit)?;
+        seen.push(result(&run, &read, submit)?);
+    }
+    Ok(seen)
 }

@@ -136,6 +136,52 @@ fn an_update_that_fails_half_way_is_taken_back() {
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }
 
+/// Rule U4: an update that comes again goes the short way, and the usual one when the driver refuses there.
+#[test]
+fn an_update_that_comes_again_is_refused_as_any_other() {
+    let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+    let chain = Chain::new(&setting, [16, 8, 4]);
+    let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(1);
+    let executable = chain.graph.finalize(options).unwrap();
+    let updated = || setting.fake.updated.swap(0, SeqCst);
+    let set =
+        |values: [u32; 3]| chain.numbers.iter().zip(values).for_each(|(number, value)| number.set(value).unwrap());
+    let before = executable.command_buffers();
+    for round in 2..6 {
+        set([round; 3]);
+        executable.update(&chain.nodes).unwrap();
+        assert_eq!((updated(), executable.command_buffers()), (3, before.clone()), "in place");
+        chain.assert_runs(&executable, &setting, [16, 8, 4], [round; 3]);
+    }
+    executable.update(&chain.nodes).unwrap();
+    assert_eq!(updated(), 0, "there is nothing new");
+    chain.numbers[1].set(9).unwrap();
+    executable.update(&chain.nodes).unwrap();
+    assert_eq!(updated(), 1, "one is");
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [5, 9, 5]);
+    // Refused in place, which is tried twice, and recorded again.
+    setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
+    set([6, 9, 7]);
+    executable.update(&chain.nodes).unwrap();
+    assert_eq!(updated(), 1 + 2, "the first stops the short way, and the usual one tries both");
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [6, 9, 7]);
+    // Not recorded again, either: nothing has changed.
+    setting.fake.refused_kernel.store(8, SeqCst);
+    set([1, 2, 3]);
+    let error = executable.update(&chain.nodes).unwrap_err().to_string();
+    assert!(error.contains("node 2 could not be updated: clCommandNDRangeKernelKHR failed"), "{error}");
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [6, 9, 7]);
+    setting.fake.update_status.store(opencl_sys::CL_SUCCESS, SeqCst);
+    setting.fake.refused_kernel.store(0, SeqCst);
+    for round in 1..4 {
+        set([round, 2, 3]);
+        executable.update(&chain.nodes).unwrap();
+        chain.assert_runs(&executable, &setting, [16, 8, 4], [round, 2, 3]);
+    }
+    drop((executable, chain));
+    assert_eq!(setting.live(), 0, "every command buffer is released");
+}
+
 /// Rule U6: only what the device says that it can change is changed in place.
 #[test]
 fn fields_that_the_device_does_not_change_are_recorded_again() {
