@@ -264,3 +264,72 @@ fn a_buffer_that_changes_is_seen_by_a_list_that_came_again() {
         assert_eq!(bench.content(&buffers[0]), [7; LEN], "{path:?}");
     }
 }
+
+/// Rule U4
+#[test]
+fn values_from_several_threads_are_all_brought() {
+    const ROUNDS: u32 = 400;
+    let bench = elsewhere();
+    let program = Program::from_source(&bench.queue, SOURCE).unwrap();
+    let buffers: Vec<_> = (0..5).map(|at| bench.buffer(&[at; LEN])).collect();
+    let world = World::new(bench, &program, &buffers, [0; NUMBERS]);
+    let executable = world.graph.finalize(Finalize::new().path(Path::Replay).updatable()).unwrap();
+    let list = world.list(0);
+    for round in 1..=ROUNDS {
+        let often = |work: &dyn Fn()| (0..10).for_each(|_| work());
+        std::thread::scope(|scope| {
+            scope.spawn(|| often(&|| executable.update(&list).unwrap()));
+            scope.spawn(|| often(&|| executable.update_from(&world.graph).unwrap()));
+            scope.spawn(|| often(&|| executable.submit_to(&bench.queue).submit_detached().unwrap()));
+            // Now early, now late.
+            (0..round % 64 * 64).for_each(|_| std::hint::spin_loop());
+            world.numbers[1].set(round).unwrap();
+        });
+        executable.update(&list).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        // The first node reads what the last has left, which is 0, and writes 0.
+        assert_eq!(bench.content(&buffers[2]), [round; LEN]);
+    }
+}
+
+/// Rule S6: a list that is not of use any more may be the last to have a parameter, whose condition owns what is a user's.
+#[test]
+fn users_code_of_a_parameter_runs_where_no_lock_is_held() {
+    struct Guard(Graph, std::sync::mpsc::Sender<usize>);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.1.send(self.0.len()).unwrap();
+        }
+    }
+    let bench = elsewhere();
+    let kernel = bench.kernel("scale");
+    let (a, b) = (bench.buffer(&[1; LEN]), bench.buffer(&[0; LEN]));
+    let graph = bench.graph();
+    let plain = Parameter::any(1_u32);
+    // SAFETY: a work-item touches its own element.
+    let node = unsafe { graph.kernel(&kernel).read(&a).write(&b).arg(&plain).range(LEN).add().unwrap() };
+    let (send, gone) = std::sync::mpsc::channel();
+    let guard = Guard(graph.clone(), send);
+    let by = Parameter::checked(2_u32, "any number", move |_| {
+        let _ = &guard;
+        true
+    });
+    let by = by.unwrap();
+    // SAFETY: as above.
+    let guarded = unsafe { graph.kernel(&kernel).read(&a).write(&b).arg(&by).range(LEN).add().unwrap() };
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    for round in 0..3 {
+        by.set(round).unwrap();
+        executable.update(&guarded).unwrap();
+    }
+    // SAFETY: as above.
+    unsafe { graph.kernel(&kernel).read(&a).write(&b).arg(&plain).range(LEN).replace(guarded).unwrap() };
+    drop(by);
+    executable.update(&guarded).unwrap();
+    assert!(gone.try_recv().is_err(), "the list has it still");
+    for round in 0..3 {
+        plain.set(round).unwrap();
+        executable.update(&node).unwrap();
+    }
+    assert_eq!(gone.try_recv(), Ok(2), "the list has made room for another");
+}

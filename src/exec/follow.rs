@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Inner;
+use super::frozen::Set;
 use super::lane::Lane;
 use super::native::{self, Chunk, Recorded, Refusal};
 use super::prepared::Place;
@@ -15,6 +16,7 @@ use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::cl::kernel_object::SetArg;
 use crate::error::{DriverError, Error, Fault, Result, UpdateError};
+use crate::graph::Tables;
 use crate::ir::{Arg, Op};
 use crate::known;
 use crate::plan::can_hold;
@@ -26,6 +28,16 @@ struct Behind<'a> {
     at: usize,
     steps: Range<usize>,
     touched: &'a [(usize, &'a Touched)],
+}
+
+/// How far values were followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// Something is not to be changed in place, so nothing was.
+    Nothing,
+    /// The driver refused some of it.
+    Partly,
+    All,
 }
 
 /// Something that nobody uses from now on, and that what is enqueued may use still.
@@ -80,45 +92,21 @@ impl Lane {
         known::keeps_enqueued(exec.device.caps()) || !may_run()
     }
 
-    /// Changes values in place, which are in the order of steps. Whether all could be: if not, `half_changed` names the command
-    /// buffers that may have changed.
-    pub(super) fn change_values(&mut self, places: &[&Place]) -> bool {
+    /// Changes values in place, which are in the order of steps. `half_changed` names the command buffers that may have changed.
+    pub(super) fn change_values(&mut self, places: &[&Place]) -> Followed {
         let Self { values, recorded, half_changed, .. } = self;
-        let tables = &*values.tables;
-        for (set, of) in recorded.iter_mut().enumerate() {
-            let Some(recorded) = &mut of.recorded else { continue };
-            // A submission that is not enqueued yet has them too.
-            let Some(recorded) = Arc::get_mut(recorded) else { return false };
-            let mut rest = places;
-            while let Some(first) = rest.first() {
-                // What is replayed lies between command buffers.
-                let at = recorded.chunks().partition_point(|chunk| chunk.steps.end <= first.step as usize);
-                let Some(Range { start, end }) = recorded.chunks().get(at).map(|chunk| chunk.steps.clone()) else {
-                    break;
-                };
-                let until = |step| rest.iter().take_while(|place| (place.step as usize) < step).count();
-                let mine = &rest[until(start)..until(end)];
-                rest = &rest[until(end)..];
-                if mine.is_empty() {
-                    continue;
-                }
-                let Some(Chunk { buffer: Some(buffer), handles, .. }) = recorded.chunk_mut(at) else { return false };
-                let mut changes = Changes::with_capacity(mine.len());
-                for of_one in mine.chunk_by(|one, other| one.step == other.step) {
-                    let handle = handles.get(of_one[0].step as usize - start).copied().flatten();
-                    let Some(handle) = handle else { return false };
-                    let args =
-                        of_one.iter().map(|place| (u32::from(place.arg), SetArg::Value(tables.ir.bytes(place.bytes))));
-                    changes.add(handle, args, ChangedSizes::default());
-                }
-                half_changed.push((set, at));
-                if buffer.update(&mut changes).is_err() {
-                    return false;
-                }
+        // All are looked at before one is changed.
+        let Some(all) = changes_of(&values.tables, recorded, places) else { return Followed::Nothing };
+        for (set, at, mut changes) in all {
+            let of = recorded[set].recorded.as_mut().and_then(Arc::get_mut).and_then(|recorded| recorded.chunk_mut(at));
+            let Some(buffer) = of.and_then(|chunk| chunk.buffer.as_mut()) else { return Followed::Partly };
+            half_changed.push((set, at));
+            if let Err(error) = buffer.update(&mut changes) {
+                log::debug!("{error}: values are brought to a command buffer in the usual way");
+                return Followed::Partly;
             }
         }
-        half_changed.clear();
-        true
+        Followed::All
     }
 
     /// After an update that failed: command buffers that it has changed in part are recorded again, from the values of
@@ -235,6 +223,39 @@ impl Lane {
             Err(Refusal::All(error)) => Err(error),
         }
     }
+}
+
+/// What values in the order of steps are to the command buffers that hold them: which set, which of it, and what to change. None if
+/// one cannot be changed in place now.
+fn changes_of<'a>(tables: &'a Tables, sets: &mut [Set], places: &[&Place]) -> Option<Vec<(usize, usize, Changes<'a>)>> {
+    let mut all = Vec::new();
+    for (set, of) in sets.iter_mut().enumerate() {
+        let Some(recorded) = &mut of.recorded else { continue };
+        // A submission that is not enqueued yet has them too.
+        let recorded = Arc::get_mut(recorded)?;
+        let mut rest = places;
+        while let Some(first) = rest.first() {
+            // What is replayed lies between command buffers.
+            let at = recorded.chunks().partition_point(|chunk| chunk.steps.end <= first.step as usize);
+            let Some(chunk) = recorded.chunks().get(at) else { break };
+            let Range { start, end } = chunk.steps;
+            let until = |step| rest.iter().take_while(|place| (place.step as usize) < step).count();
+            let mine = &rest[until(start)..until(end)];
+            rest = &rest[until(end)..];
+            if mine.is_empty() {
+                continue;
+            }
+            let chunk = recorded.chunk_mut(at).filter(|chunk| chunk.buffer.is_some())?;
+            let mut changes = Changes::with_capacity(mine.len());
+            for of_one in mine.chunk_by(|one, other| one.step == other.step) {
+                let handle = chunk.handles.get(of_one[0].step as usize - start).copied().flatten()?;
+                let value = |place: &&Place| (u32::from(place.arg), SetArg::Value(tables.ir.bytes(place.bytes)));
+                changes.add(handle, of_one.iter().map(value), ChangedSizes::default());
+            }
+            all.push((set, at, changes));
+        }
+    }
+    Some(all)
 }
 
 /// Whether the device can change in a recorded kernel what an update has changed.

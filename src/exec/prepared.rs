@@ -1,16 +1,16 @@
 //! Updates that come again: the same nodes, of which only values change, as a program makes them for each of its frames.
 //!
 //! When a list of nodes comes a second time, it is taken down where the value of each parameter goes: to which bytes of the
-//! executable, and to which argument of which command. From then on it goes there straight. Whatever is not as it was then is
-//! left to the usual way, with nothing changed.
+//! executable, and to which argument of which command. From then on it goes there straight. What is not as it was then is left to
+//! the usual way, and so is what the driver refuses.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::FxBuildHasher;
 
 use super::Inner;
-use super::follow::Old;
+use super::follow::{Followed, Old};
 use super::lane::Lane;
 use super::updatable::Updatable;
 use super::update::Touched;
@@ -19,28 +19,41 @@ use crate::graph::edit::Changed;
 use crate::graph::{Cell, GraphId, Nodes, ParameterValue, Tables};
 use crate::ir::{Arg, NodeId, Op, Span};
 
-/// So many lists are prepared at a time, and so many that came once are known.
+/// So many lists are known at a time, and so many that came once.
 const LISTS: usize = 4;
 
-/// The lists of nodes that are prepared.
+/// So often in a row a short way is tried in vain.
+const IN_VAIN: u8 = 8;
+
+/// The lists of nodes that came again.
 #[derive(Default)]
 pub(super) struct Prepared {
+    /// The one that was used last is the last.
     lists: Vec<List>,
-    /// Of the last lists that are not prepared, their hashes, and where the next goes.
+    /// Of the last lists that came once, their hashes, and where the next goes.
     came: [u64; LISTS],
     next: usize,
 }
 
-struct List {
+/// A list that came again. It holds parameters, which may own what is a user's: it is dropped where no lock is held.
+pub(super) struct List {
     nodes: Vec<NodeId>,
-    /// How many nodes of the graph had other than their first shape, which only becomes more.
+    /// How many nodes of the graph had changed in more than values when it was prepared. They only become more.
     reshaped: usize,
+    /// None where there is no short way.
+    ways: Option<Ways>,
+}
+
+/// Where the values of a list go.
+struct Ways {
     /// Parameters that are no values: as long as they stay what they are.
     others: Vec<(Arc<Cell>, u64)>,
     /// In the order of steps.
     places: Vec<Place>,
     /// Whether some are recorded.
     has_native: bool,
+    /// How often in a row it was of no use.
+    in_vain: u8,
     /// Room for one update: which places changed, and what was in them.
     changed: Vec<u32>,
     before: Vec<u8>,
@@ -49,7 +62,7 @@ struct List {
 /// Where the value of a parameter goes.
 pub(super) struct Place {
     cell: Arc<Cell>,
-    /// When the value was set that is there.
+    /// When the value was set that is there, or was before one that is there.
     time: u64,
     pub(super) bytes: Span,
     pub(super) step: u32,
@@ -58,87 +71,46 @@ pub(super) struct Place {
 }
 
 impl Prepared {
-    /// After something else than values may have changed.
-    pub(super) fn forget(&mut self) {
-        self.lists.clear();
+    /// Another graph has given values: what is there is not what parameters say.
+    pub(super) fn forget(&mut self) -> Vec<List> {
+        std::mem::take(&mut self.lists)
     }
 
-    /// A list came that is not prepared, and the executable has the values that the graph has for its nodes. `tables`: the
-    /// executable's and the graph's; `theirs` and `mine`: the nodes of the graph, and of the plan, that have changed in more than
-    /// values.
+    /// A list of kernels came by the usual way, of which nothing but values has ever changed, and the executable has those of the
+    /// graph now. `tables`: the executable's and the graph's; `reshaped`: how many nodes of the graph have changed in more. Gives
+    /// lists that are of no use any more.
     pub(super) fn came(
         &mut self,
         updatable: &Updatable,
         nodes: &[NodeId],
         tables: (&Tables, &Tables),
-        theirs: &FxHashSet<NodeId>,
-        mine: &FxHashSet<NodeId>,
-    ) {
+        reshaped: usize,
+    ) -> Vec<List> {
+        if self.lists.iter().any(|known| known.reshaped == reshaped && known.nodes == nodes) {
+            return Vec::new();
+        }
         let hash = FxBuildHasher.hash_one(nodes);
         if !self.came.contains(&hash) {
             self.came[self.next] = hash;
             self.next = (self.next + 1) % LISTS;
-            return;
+            return Vec::new();
         }
-        if let Some(list) = List::new(updatable, nodes, tables, theirs, mine) {
-            // The same nodes were prepared before, if another of the graph's has changed since.
-            self.lists.retain(|known| known.nodes != list.nodes);
-            if self.lists.len() == LISTS {
-                self.lists.remove(0);
-            }
-            self.lists.push(list);
+        let mut over: Vec<List> = self.lists.extract_if(.., |known| known.reshaped != reshaped).collect();
+        if self.lists.len() == LISTS {
+            over.push(self.lists.remove(0));
         }
+        self.lists.push(List { nodes: nodes.to_vec(), reshaped, ways: Ways::new(updatable, nodes, tables) });
+        over
+    }
+
+    /// How many have a short way.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.lists.iter().filter(|list| list.ways.is_some()).count()
     }
 }
 
 impl List {
-    /// None: some nodes have more than values, or the device cannot change these in what is recorded.
-    fn new(
-        updatable: &Updatable,
-        nodes: &[NodeId],
-        (tables, from): (&Tables, &Tables),
-        theirs: &FxHashSet<NodeId>,
-        mine: &FxHashSet<NodeId>,
-    ) -> Option<Self> {
-        let (mut places, mut others) = (Vec::with_capacity(nodes.len()), Vec::new());
-        let mut near = 0;
-        for origin in nodes {
-            let is_plain = !theirs.contains(origin) && !from.group_of.contains_key(origin);
-            let node = updatable.alone(*origin).filter(|node| is_plain && !mine.contains(node))?;
-            let (Op::Kernel { args, .. }, Op::Kernel { args: given, .. }) = (tables.ir.op(node), from.ir.op(*origin))
-            else {
-                return None;
-            };
-            let step = updatable.step_of[node.index()]?;
-            let bindings = from.bindings_near(near, *given);
-            near = bindings.end;
-            for binding in &from.bindings[bindings] {
-                // One that several parameters set takes the last of them.
-                let [cell] = binding.cells.as_slice() else { return None };
-                let index = (binding.arg - given.ends().0) as usize;
-                match (tables.ir.args(*args)[index], from.ir.args(*given)[index]) {
-                    (Arg::Value(bytes), Arg::Value(_)) => places.push(Place {
-                        cell: Arc::clone(cell),
-                        time: binding.time,
-                        bytes,
-                        step,
-                        arg: u16::try_from(index).ok()?,
-                        is_native: updatable.is_native(step as usize),
-                    }),
-                    _ => others.push((Arc::clone(cell), binding.time)),
-                }
-            }
-        }
-        places.sort_unstable_by_key(|place| (place.step, place.arg));
-        places.dedup_by_key(|place| (place.step, place.arg));
-        let has_native = places.iter().any(|place| place.is_native);
-        if has_native && !updatable.mutable().is_some_and(|fields| fields.arguments) {
-            return None;
-        }
-        let (nodes, reshaped) = (nodes.to_vec(), theirs.len());
-        Some(Self { nodes, reshaped, others, places, has_native, changed: Vec::new(), before: Vec::new() })
-    }
-
     /// Whether these are its nodes.
     fn is(&self, graph: GraphId, nodes: &(impl Nodes + ?Sized)) -> bool {
         let (mut is, mut rest) = (true, self.nodes.iter());
@@ -146,6 +118,46 @@ impl List {
             is = is && node.is_some_and(|node| node.graph() == graph && rest.next() == Some(&node.id()));
         });
         is && rest.next().is_none()
+    }
+}
+
+impl Ways {
+    /// None: an argument has several parameters, of which the last that was set counts, or the device cannot change values in what
+    /// is recorded.
+    fn new(updatable: &Updatable, nodes: &[NodeId], (tables, from): (&Tables, &Tables)) -> Option<Self> {
+        let may_be_native = updatable.mutable().is_some_and(|fields| fields.arguments);
+        let (mut places, mut others) = (Vec::with_capacity(nodes.len()), Vec::new());
+        let mut near = 0;
+        for origin in nodes {
+            let node = updatable.alone(*origin)?;
+            let (Op::Kernel { args, .. }, Op::Kernel { args: given, .. }) = (tables.ir.op(node), from.ir.op(*origin))
+            else {
+                return None;
+            };
+            let step = updatable.step_of[node.index()]?;
+            let is_native = updatable.is_native(step as usize);
+            if is_native && !may_be_native {
+                return None;
+            }
+            let bindings = from.bindings_near(near, *given);
+            near = bindings.end;
+            for binding in &from.bindings[bindings] {
+                let [cell] = binding.cells.as_slice() else { return None };
+                let (cell, time) = (Arc::clone(cell), binding.time);
+                let index = (binding.arg - given.ends().0) as usize;
+                match (tables.ir.args(*args)[index], from.ir.args(*given)[index]) {
+                    (Arg::Value(bytes), Arg::Value(_)) => {
+                        let arg = u16::try_from(index).ok()?;
+                        places.push(Place { cell, time, bytes, step, arg, is_native });
+                    }
+                    _ => others.push((cell, time)),
+                }
+            }
+        }
+        places.sort_unstable_by_key(|place| (place.step, place.arg));
+        places.dedup_by_key(|place| (place.step, place.arg));
+        let has_native = places.iter().any(|place| place.is_native);
+        Some(Self { others, places, has_native, in_vain: 0, changed: Vec::new(), before: Vec::new() })
     }
 
     /// Writes new values to their places, and takes down what was there.
@@ -192,14 +204,16 @@ impl List {
 }
 
 impl Inner {
-    /// Makes an update if it is prepared. If not, or if something is in its way, nothing has changed.
+    /// Makes an update if there is a short way for its list. If not, or if something is in the way, all values are what they were.
     pub(super) fn update_prepared(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized)) -> bool {
-        if !self.lane().has_prepared() {
+        if self.lane().editing.as_ref().is_none_or(|editing| editing.prepared.lists.is_empty()) {
             return false;
         }
-        let reshaped = updatable.state.lock().reshaped.len();
+        // Nobody changes the graph, or updates from it, meanwhile: what is at a place is what its parameter was then.
+        let state = updatable.state.lock();
         let mut old = Vec::new();
-        let done = self.lane().update_prepared(self, updatable, nodes, reshaped, &mut old);
+        let done = self.lane().update_prepared(self, updatable, nodes, state.reshaped.len(), &mut old);
+        drop(state);
         if !old.is_empty() {
             self.turns.keep_until_idle(old);
         }
@@ -208,10 +222,6 @@ impl Inner {
 }
 
 impl Lane {
-    fn has_prepared(&self) -> bool {
-        self.editing.as_ref().is_some_and(|editing| !editing.prepared.lists.is_empty())
-    }
-
     fn update_prepared(
         &mut self,
         exec: &Inner,
@@ -223,62 +233,77 @@ impl Lane {
         let Some(lists) = self.editing.as_mut().map(|editing| &mut editing.prepared.lists) else { return false };
         let is_it = |list: &List| list.reshaped == reshaped && list.is(exec.graph, nodes);
         let Some(at) = lists.iter().position(is_it) else { return false };
-        if lists[at].others.iter().any(|(cell, time)| cell.time() != *time) {
-            return false;
-        }
-        let mut list = lists.swap_remove(at);
-        let done = self.bring(exec, updatable, &mut list, old);
+        let mut list = lists.remove(at);
+        let done = list.ways.as_mut().is_some_and(|ways| self.bring(exec, updatable, ways, old));
         if let Some(editing) = &mut self.editing {
             editing.prepared.lists.push(list);
         }
         done
     }
 
-    /// Brings the values of a list to their places, if nobody else needs those before.
-    fn bring(&mut self, exec: &Inner, updatable: &Updatable, list: &mut List, old: &mut Vec<Old>) -> bool {
-        if list.has_native && !self.may_change(exec) {
+    /// Brings values to their places, if nobody else needs what is there.
+    fn bring(&mut self, exec: &Inner, updatable: &Updatable, ways: &mut Ways, old: &mut Vec<Old>) -> bool {
+        if ways.in_vain == IN_VAIN || ways.others.iter().any(|(cell, time)| cell.time() != *time) {
+            return false;
+        }
+        if ways.has_native && !self.may_change(exec) {
             return false;
         }
         // A submission that is not enqueued yet keeps the values that it has.
         let Some(values) = Arc::get_mut(&mut self.values) else { return false };
         let Some(tables) = Arc::get_mut(&mut values.tables) else { return false };
-        list.write(tables);
-        if list.changed.is_empty() || self.follow_values(list) {
+        ways.write(tables);
+        if ways.changed.is_empty() {
             return true;
         }
+        let followed = self.follow_values(ways);
+        if followed == Followed::All {
+            self.half_changed.clear();
+            ways.in_vain = 0;
+            return true;
+        }
+        ways.in_vain += 1;
         let values = Arc::make_mut(&mut self.values);
-        list.take_back(Arc::make_mut(&mut values.tables));
-        let touched = list.changed().map(|place| {
-            let node = exec.plan.steps[place.step as usize].node;
-            Touched { node, origin: exec.origins.of(node).node, changed: Changed::default() }
-        });
-        let touched: Vec<Touched> = touched.collect();
-        Lane::take_back(self, exec, updatable, &touched, &mut [], old);
-        self.restore(exec, old);
+        ways.take_back(Arc::make_mut(&mut values.tables));
+        if followed == Followed::Partly {
+            let touched = ways.changed().map(|place| {
+                let node = exec.plan.steps[place.step as usize].node;
+                Touched { node, origin: exec.origins.of(node).node, changed: Changed::default() }
+            });
+            let touched: Vec<Touched> = touched.collect();
+            self.take_back(exec, updatable, &touched, &mut [], old);
+            self.restore(exec, old);
+        }
         false
     }
 
-    /// Makes kernel objects and command buffers follow. Not all of them if one is shared, or if the driver refuses.
-    fn follow_values(&mut self, list: &List) -> bool {
+    /// Makes kernel objects and command buffers follow.
+    fn follow_values(&mut self, ways: &Ways) -> Followed {
+        let native: Vec<&Place> = ways.changed().filter(|place| place.is_native).collect();
         let values = Arc::make_mut(&mut self.values);
-        for place in list.changed() {
-            let step = place.step as usize;
-            if place.is_native {
-                values.stale.add(step);
-                continue;
-            }
-            let object = values.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut);
-            let Some(object) = object else { return false };
+        let replayed = || ways.changed().filter(|place| !place.is_native);
+        // Others have it too: steps with the same values.
+        let shared = |place: &Place| {
+            let object = values.objects.0.get_mut(place.step as usize).and_then(Option::as_mut);
+            object.and_then(Arc::get_mut).is_none()
+        };
+        if replayed().any(shared) {
+            return Followed::Nothing;
+        }
+        let changes = if native.is_empty() { Followed::All } else { self.change_values(&native) };
+        if changes != Followed::All {
+            return changes;
+        }
+        let values = Arc::make_mut(&mut self.values);
+        native.iter().for_each(|place| values.stale.add(place.step as usize));
+        for place in replayed() {
+            let object = values.objects.0.get_mut(place.step as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
             // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
             let value = SetArg::Value(values.tables.ir.bytes(place.bytes));
-            if object.set(usize::from(place.arg), value).is_err() {
-                return false;
+            if object.is_none_or(|object| object.set(usize::from(place.arg), value).is_err()) {
+                return Followed::Partly;
             }
         }
-        if !list.has_native {
-            return true;
-        }
-        let native = list.changed().filter(|place| place.is_native);
-        self.change_values(&native.collect::<Vec<_>>())
+        Followed::All
     }
 }

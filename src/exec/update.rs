@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use super::arena::OutOfTime;
 use super::follow::Old;
 use super::lane::Lane;
-use super::prepared::Prepared;
+use super::prepared::{List, Prepared};
 use super::updatable::Updatable;
 use super::values::{NotMade, Replaced, Values, set_arg};
 use super::{Executable, Inner, inside};
@@ -62,8 +62,9 @@ impl Executable {
     /// Edges stay: an update that makes two nodes conflict that no edges order is an error, unless
     /// [`Finalize::allow_conflicts`](crate::Finalize::allow_conflicts) was given.
     ///
-    /// Its cost is that of the nodes that change, whatever the size of the graph, and a third of that from the third time on when
-    /// the same list of kernels gets nothing but other values of by-value parameters; but for the first update that changes memory,
+    /// Its cost is that of the nodes that change, whatever the size of the graph. It is a third of that from the third time on for
+    /// kernels in the same order of which nothing has ever changed but what by-value parameters are, as long as not more than four
+    /// such lists take turns. It is more for the first update that changes memory,
     /// and for each that comes while a submission waits for events that are not complete, which look at the whole graph once.
     ///
     /// # Errors
@@ -255,6 +256,7 @@ struct Dropped {
     _data: Vec<Owned>,
     objects: Released,
     _old: Vec<Old>,
+    _lists: Vec<List>,
 }
 
 impl Lane {
@@ -275,7 +277,9 @@ impl Lane {
         let values = Arc::make_mut(&mut self.values);
         let tables = Arc::make_mut(&mut values.tables);
         let mut to = Writer { tables, index: &mut editing.index };
-        let mut outcome = assign(updatable, from, nodes, &mut edit, &mut to, &mut editing.reshaped, &mut touched);
+        let assigned = assign(updatable, from, nodes, &mut edit, &mut to, &mut editing.reshaped, &mut touched);
+        let may_come_again = from.is_list && matches!(assigned, Ok(true));
+        let mut outcome = assigned.map(|_| ());
         let moves = touched.iter().any(|one| one.changed.memory);
         if outcome.is_ok() && moves {
             outcome = touched.iter().filter(|one| one.changed.memory).try_for_each(|one| {
@@ -310,16 +314,14 @@ impl Lane {
             self.restore(exec, &mut dropped._old);
         }
         dropped._old.extend(replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
-        match from.reshaped {
-            Some(theirs) if outcome.is_ok() && touched.iter().all(|one| one.changed.only_values) => {
-                if from.is_list {
-                    let tables = (&*self.values.tables, from.tables);
-                    editing.prepared.came(updatable, nodes, tables, theirs, &editing.reshaped);
-                }
+        dropped._lists = match (from.reshaped, &outcome) {
+            (Some(reshaped), Ok(())) if may_come_again => {
+                let tables = (&*self.values.tables, from.tables);
+                editing.prepared.came(updatable, nodes, tables, reshaped.len())
             }
-            // The executable may differ in more from the graph than in what parameters say.
-            _ => editing.prepared.forget(),
-        }
+            (Some(_), _) => Vec::new(),
+            (None, _) => editing.prepared.forget(),
+        };
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
         if outcome.is_ok() && moves {
@@ -398,7 +400,7 @@ impl Lane {
     }
 }
 
-/// Gives planned nodes the values of nodes of a graph.
+/// Gives planned nodes the values of nodes of a graph. Whether all of them are kernels of which nothing else has ever changed.
 fn assign(
     updatable: &Updatable,
     from: &Source<'_>,
@@ -407,8 +409,8 @@ fn assign(
     to: &mut Writer<'_>,
     reshaped: &mut FxHashSet<NodeId>,
     touched: &mut Vec<Touched>,
-) -> Result<()> {
-    let mut near = 0;
+) -> Result<bool> {
+    let (mut near, mut only_values) = (0, true);
     for &origin in nodes {
         // Most updates are of values alone.
         let is_plain = from.reshaped.is_some_and(|reshaped| !reshaped.contains(&origin))
@@ -422,6 +424,7 @@ fn assign(
             }
             continue;
         }
+        only_values = false;
         let differs =
             |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
         let planned = updatable.planned(origin);
@@ -444,7 +447,7 @@ fn assign(
             }
         }
     }
-    Ok(())
+    Ok(only_values)
 }
 
 fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit, tables: &Tables) -> Result<()> {

@@ -352,6 +352,19 @@ impl State {
         self.refresh_nodes(target, &fed)
     }
 
+    /// Brings what by-value parameters are into all nodes but those of command groups, which cannot fail.
+    pub(super) fn refresh_values(&mut self) {
+        let fed: Vec<NodeId> = self.fed.iter().copied().collect();
+        if fed.is_empty() {
+            return;
+        }
+        let tables = Arc::make_mut(&mut self.tables);
+        let mut near = 0;
+        fed.iter().for_each(|node| {
+            tables.refresh_values(*node, &mut near);
+        });
+    }
+
     /// What changes have let go.
     pub(crate) fn dropped(&mut self) -> Dropped {
         Dropped { _objects: self.index.released_of(&mut self.tables), ..Dropped::default() }

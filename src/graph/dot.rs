@@ -41,7 +41,9 @@ impl Graph {
     /// ```
     #[must_use]
     pub fn to_dot(&self, detail: Detail) -> String {
-        self.lock().to_dot(detail)
+        let mut state = self.lock();
+        state.refresh_values();
+        state.to_dot(detail)
     }
 
     /// The graph as SVG, for browsers: a box each node, coloured by kind, with all details where one points at it. Long and thin
@@ -51,7 +53,10 @@ impl Graph {
     /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes.
     pub fn to_svg(&self, detail: Detail) -> Result<String> {
         // Laying out takes a while: not under the lock.
-        let tables = Arc::clone(&self.lock().tables);
+        let mut state = self.lock();
+        state.refresh_values();
+        let tables = Arc::clone(&state.tables);
+        drop(state);
         let edges = tables.ir.topology.petgraph().raw_edges();
         let edges = edges.iter().map(|edge| (edge.source().index(), edge.target().index())).collect();
         let boxes = tables.ir.ids().map(|id| tables.picture_of(id, id.index().to_string(), detail)).collect();

@@ -11,8 +11,7 @@ use crate::known;
 /// Commands in one command buffer, at most, if the program does not say.
 pub(crate) const CHUNK: usize = 64;
 
-/// The same for what can be updated in place: a call for each command buffer of 64 takes Intel's CPU runtime (2026.2) 0.06 us more
-/// a command than one for 128, and such ones are enqueued in about the same time.
+/// The same for what is updated, on drivers that change few long ones faster than many short ones.
 const UPDATED_CHUNK: usize = 128;
 
 /// The same for drivers that like long ones.
@@ -60,8 +59,7 @@ pub(super) fn ways(
     options: &Options<'_>,
 ) -> Vec<Way> {
     let longest = segments.iter().filter(|part| part.path == Path::Native).map(|part| part.steps.len()).max();
-    let mutable = caps.command_buffers.as_ref().and_then(|caps| caps.mutable);
-    let usual = if options.updatable && mutable.is_some_and(|fields| fields.arguments) { UPDATED_CHUNK } else { CHUNK };
+    let usual = if options.updatable && known::updates_long_buffers_faster(caps) { UPDATED_CHUNK } else { CHUNK };
     let base = match longest {
         Some(_) => Way { chunk: options.chunk.unwrap_or(usual).max(1), ..Way::by(Path::Native) },
         None => Way::by(Path::Replay),

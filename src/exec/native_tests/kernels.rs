@@ -182,6 +182,50 @@ fn an_update_that_comes_again_is_refused_as_any_other() {
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }
 
+/// How many lists of an executable have a short way.
+fn prepared(executable: &Executable) -> usize {
+    executable.0.lane().editing.as_ref().unwrap().prepared.count()
+}
+
+/// Rule U6: a list is prepared when it comes the second time, and as long as its nodes differ in nothing but values.
+#[test]
+fn a_list_that_comes_again_is_prepared_while_nothing_else_changes() {
+    for path in [Path::Replay, Path::Native] {
+        let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+        let chain = Chain::new(&setting, [16, 8, 4]);
+        let executable = chain.graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        let update = |nodes: &[Node]| executable.update(nodes).map(|()| prepared(&executable)).unwrap();
+        assert_eq!((update(&chain.nodes), update(&chain.nodes[..1])), (0, 0), "{path}: they came once");
+        assert_eq!((update(&chain.nodes), update(&chain.nodes[..1])), (1, 2), "{path}: and again");
+        chain.numbers[0].set(3).unwrap();
+        assert_eq!(update(&chain.nodes), 2, "{path}");
+        chain.assert_runs(&executable, &setting, [16, 8, 4], [3, 1, 1]);
+        // Another range of one: lists with it never come back, and the other has to come twice again.
+        chain.graph.set_nd_range(chain.nodes[2], 2).unwrap();
+        chain.numbers[1].set(4).unwrap();
+        assert_eq!(update(&chain.nodes), 2, "{path}: they are of no use, and nobody has looked for room");
+        chain.assert_runs(&executable, &setting, [16, 8, 2], [3, 4, 1]);
+        assert_eq!((update(&chain.nodes[..1]), update(&chain.nodes)), (1, 1), "{path}");
+    }
+}
+
+/// Rule U6: a command buffer that is not there, as a launch of no work-items has none, leaves the others alone.
+#[test]
+fn a_list_with_a_launch_of_nothing_records_nothing_again() {
+    let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+    let chain = Chain::new(&setting, [16, 8, 0]);
+    let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(1);
+    let executable = chain.graph.finalize(options).unwrap();
+    let mut made = Vec::new();
+    for round in 2..20 {
+        chain.numbers.iter().for_each(|number| number.set(round).unwrap());
+        executable.update(&chain.nodes).unwrap();
+        made.push(executable.command_buffers());
+        chain.assert_runs(&executable, &setting, [16, 8, 0], [round; 3]);
+    }
+    assert!(made.iter().all(|buffers| buffers[..2] == made[0][..2]), "the others stay what they are");
+}
+
 /// Rule U6: only what the device says that it can change is changed in place.
 #[test]
 fn fields_that_the_device_does_not_change_are_recorded_again() {
