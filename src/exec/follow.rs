@@ -16,7 +16,6 @@ use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::cl::kernel_object::SetArg;
 use crate::error::{DriverError, Error, Fault, Result, UpdateError};
-use crate::graph::Tables;
 use crate::ir::{Arg, Op};
 use crate::known;
 use crate::plan::can_hold;
@@ -28,6 +27,13 @@ struct Behind<'a> {
     at: usize,
     steps: Range<usize>,
     touched: &'a [(usize, &'a Touched)],
+}
+
+/// Values of a command buffer: which set of command buffers, and which of the set.
+struct Part<'a> {
+    set: usize,
+    at: usize,
+    places: &'a [&'a Place],
 }
 
 /// How far values were followed.
@@ -95,11 +101,20 @@ impl Lane {
     /// Changes values in place, which are in the order of steps. `half_changed` names the command buffers that may have changed.
     pub(super) fn change_values(&mut self, places: &[&Place]) -> Followed {
         let Self { values, recorded, half_changed, .. } = self;
+        let tables = &*values.tables;
         // All are looked at before one is changed.
-        let Some(all) = changes_of(&values.tables, recorded, places) else { return Followed::Nothing };
-        for (set, at, mut changes) in all {
+        let Some(parts) = parts_of(recorded, places) else { return Followed::Nothing };
+        for Part { set, at, places } in parts {
             let of = recorded[set].recorded.as_mut().and_then(Arc::get_mut).and_then(|recorded| recorded.chunk_mut(at));
-            let Some(buffer) = of.and_then(|chunk| chunk.buffer.as_mut()) else { return Followed::Partly };
+            let Some(Chunk { buffer: Some(buffer), handles, steps, .. }) = of else { return Followed::Partly };
+            let mut changes = Changes::with_capacity(places.len());
+            for of_one in places.chunk_by(|one, other| one.step == other.step) {
+                let handle = handles.get(of_one[0].step as usize - steps.start).copied().flatten();
+                let value = |place: &&Place| (u32::from(place.arg), SetArg::Value(tables.ir.bytes(place.bytes)));
+                handle.into_iter().for_each(|handle| {
+                    changes.add(handle, of_one.iter().map(value), ChangedSizes::default());
+                });
+            }
             half_changed.push((set, at));
             if let Err(error) = buffer.update(&mut changes) {
                 log::debug!("{error}: values are brought to a command buffer in the usual way");
@@ -225,10 +240,9 @@ impl Lane {
     }
 }
 
-/// What values in the order of steps are to the command buffers that hold them: which set, which of it, and what to change. None if
-/// one cannot be changed in place now.
-fn changes_of<'a>(tables: &'a Tables, sets: &mut [Set], places: &[&Place]) -> Option<Vec<(usize, usize, Changes<'a>)>> {
-    let mut all = Vec::new();
+/// Which of some values, in the order of steps, each command buffer holds. None if one cannot be changed in place now.
+fn parts_of<'a>(sets: &mut [Set], places: &'a [&'a Place]) -> Option<Vec<Part<'a>>> {
+    let mut parts = Vec::new();
     for (set, of) in sets.iter_mut().enumerate() {
         let Some(recorded) = &mut of.recorded else { continue };
         // A submission that is not enqueued yet has them too.
@@ -237,8 +251,7 @@ fn changes_of<'a>(tables: &'a Tables, sets: &mut [Set], places: &[&Place]) -> Op
         while let Some(first) = rest.first() {
             // What is replayed lies between command buffers.
             let at = recorded.chunks().partition_point(|chunk| chunk.steps.end <= first.step as usize);
-            let Some(chunk) = recorded.chunks().get(at) else { break };
-            let Range { start, end } = chunk.steps;
+            let Some(Range { start, end }) = recorded.chunks().get(at).map(|chunk| chunk.steps.clone()) else { break };
             let until = |step| rest.iter().take_while(|place| (place.step as usize) < step).count();
             let mine = &rest[until(start)..until(end)];
             rest = &rest[until(end)..];
@@ -246,16 +259,15 @@ fn changes_of<'a>(tables: &'a Tables, sets: &mut [Set], places: &[&Place]) -> Op
                 continue;
             }
             let chunk = recorded.chunk_mut(at).filter(|chunk| chunk.buffer.is_some())?;
-            let mut changes = Changes::with_capacity(mine.len());
-            for of_one in mine.chunk_by(|one, other| one.step == other.step) {
-                let handle = chunk.handles.get(of_one[0].step as usize - start).copied().flatten()?;
-                let value = |place: &&Place| (u32::from(place.arg), SetArg::Value(tables.ir.bytes(place.bytes)));
-                changes.add(handle, of_one.iter().map(value), ChangedSizes::default());
+            let can_change =
+                |place: &&Place| chunk.handles.get(place.step as usize - start).is_some_and(Option::is_some);
+            if !mine.iter().all(can_change) {
+                return None;
             }
-            all.push((set, at, changes));
+            parts.push(Part { set, at, places: mine });
         }
     }
-    Some(all)
+    Some(parts)
 }
 
 /// Whether the device can change in a recorded kernel what an update has changed.
