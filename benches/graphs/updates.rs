@@ -11,7 +11,7 @@ use crate::rounds::{Times, Way, timed};
 pub const REPEATED: usize = 1_000;
 
 /// Kernels in each command buffer of `raw_parts`, which is what clgraph takes for executables that are updated in place.
-const PART: usize = 128;
+const PART: usize = 256;
 
 /// A chain of kernels of two buffers and a number, which is a parameter of each.
 pub struct Chain<'a> {

@@ -118,7 +118,7 @@ impl Finalize {
         self
     }
 
-    /// Sets how many commands a native command buffer holds at most, at least 1; if not given, 64, or on Intel's CPU runtime 128
+    /// Sets how many commands a native command buffer holds at most, at least 1; if not given, 64, or on Intel's CPU runtime 256
     /// for an executable that is [`updatable`](Self::updatable), or what the automatic path finds to be faster.
     /// A part that is longer gets several. PoCL needs time that grows with the square of it, and stack for each; a driver that
     /// hands a command buffer to its hardware as a whole may like more.

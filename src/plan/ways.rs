@@ -12,7 +12,7 @@ use crate::known;
 pub(crate) const CHUNK: usize = 64;
 
 /// The same for what is updated, on drivers that change few long ones faster than many short ones.
-const UPDATED_CHUNK: usize = 128;
+const UPDATED_CHUNK: usize = 256;
 
 /// The same for drivers that like long ones.
 const LONG_CHUNK: usize = 1024;
