@@ -1,6 +1,8 @@
 //! Kernel objects: `cl_kernel`s with arguments, which are state of the object.
 
 use std::ffi::c_void;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use opencl_sys::{CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_kernel};
 
@@ -39,16 +41,27 @@ pub(crate) enum KernelObjectError {
 
 /// A `cl_kernel` with its arguments.
 #[derive(Debug)]
-pub(crate) struct KernelObject(Handle<KernelKind>);
+pub(crate) struct KernelObject {
+    handle: Handle<KernelKind>,
+    made: u64,
+}
+
+/// How many have been made.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl KernelObject {
     /// Of a kernel that nobody else has.
     pub(super) fn of(handle: Handle<KernelKind>) -> Self {
-        Self(handle)
+        Self { handle, made: MADE.fetch_add(1, Relaxed) }
+    }
+
+    /// A number that is greater than that of any made before.
+    pub(crate) fn made(&self) -> u64 {
+        self.made
     }
 
     pub(super) fn handle(&self) -> &Handle<KernelKind> {
-        &self.0
+        &self.handle
     }
 
     /// Sets all arguments. An error tells which it was.
@@ -86,7 +99,7 @@ impl KernelObject {
         let lacks = DriverError::faulty(call, Fault::Missing);
         let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
         // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the size given.
-        check(call, unsafe { set(self.0.raw(), name, size_of_val(value), value.as_ptr().cast()) })
+        check(call, unsafe { set(self.handle.raw(), name, size_of_val(value), value.as_ptr().cast()) })
     }
 
     /// Sets an argument. Launches that are enqueued have taken theirs with them.
@@ -117,7 +130,7 @@ impl KernelObject {
         };
         // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the size given, or is the
         // size of local memory.
-        check(call, unsafe { (core.clSetKernelArg)(self.0.raw(), index as u32, size, value) })
+        check(call, unsafe { (core.clSetKernelArg)(self.handle.raw(), index as u32, size, value) })
     }
 
     fn set_pointer(&mut self, core: &Core, index: usize, pointer: *mut c_void, api: Api) -> Result<(), DriverError> {
@@ -127,18 +140,18 @@ impl KernelObject {
                 let set = core.clSetKernelArgSVMPointer;
                 let set = set.ok_or(DriverError::faulty(call, Fault::Missing))?;
                 // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
-                check(call, unsafe { set(self.0.raw(), index as u32, pointer) })
+                check(call, unsafe { set(self.handle.raw(), index as u32, pointer) })
             }
             Api::Usm(fns) => {
                 // SAFETY: as above.
-                let status = unsafe { (fns.set_arg)(self.0.raw(), index as u32, pointer) };
+                let status = unsafe { (fns.set_arg)(self.handle.raw(), index as u32, pointer) };
                 check("clSetKernelArgMemPointerINTEL", status)
             }
         }
     }
 
     pub(super) fn raw(&self) -> cl_kernel {
-        self.0.raw()
+        self.handle.raw()
     }
 }
 

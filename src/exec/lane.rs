@@ -17,7 +17,7 @@ use super::spread;
 use super::submission::{self, Keep, Results, Stage, State, Submission};
 use super::turns::{Taken, TurnsOf, Uses, may_run};
 use super::update::Editing;
-use super::values::Values;
+use super::values::{Objects, Values};
 use super::walk::{self, Ends, Hands, Stopped, Want};
 use crate::cl::allocation::{Allocation, User};
 use crate::cl::enqueue::{self, Waits};
@@ -41,6 +41,9 @@ pub(super) struct Lane {
     pub(super) changed: bool,
     /// Command buffers that an update has changed in part: which set, and which of it.
     pub(super) half_changed: Vec<(usize, usize)>,
+    /// Kernel objects of recorded steps that others have replaced, for the update after: releasing all of them takes PoCL time
+    /// that grows with the square of their number.
+    pub(super) spare: Objects,
     /// Memory that the host may have meanwhile.
     shared: Vec<Arc<Allocation>>,
     /// Memory that was shared, and that commands under way may use still.
@@ -143,6 +146,7 @@ impl Lane {
             editing,
             changed,
             half_changed: Vec::new(),
+            spare: Objects::default(),
             shared: Vec::new(),
             leaving: Vec::new(),
             own_queue: None,
@@ -523,6 +527,10 @@ impl Lane {
     /// and what command buffers name.
     pub(super) fn kept(&mut self, user: Arc<dyn User>) -> Option<impl Send + Sync + 'static + use<>> {
         let recorded = std::mem::take(&mut self.recorded);
+        let mut spare = std::mem::take(&mut self.spare);
+        if let Some(values) = Arc::get_mut(&mut self.values) {
+            values.objects.0.append(&mut spare.0);
+        }
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
         // Some drivers do not keep samplers even while a launch with one runs, nor images that are made of buffers.
@@ -536,7 +544,7 @@ impl Lane {
         }
         // Command buffers go first: kernels that they hold are then not released by them, oldest first.
         // The memory that the host may have asks its users.
-        Some((recorded, Arc::clone(&self.values), host, user))
+        Some((recorded, spare, Arc::clone(&self.values), host, user))
     }
 }
 

@@ -313,7 +313,17 @@ impl Lane {
             self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
             self.restore(exec, &mut dropped._old);
         }
-        dropped._old.extend(replaced.into_iter().filter_map(|(_, old)| Some(old? as Old)));
+        let switches = touched.iter().any(|one| one.changed.switched);
+        if switches {
+            // They may be of other kernels.
+            dropped._old.push(Arc::new(std::mem::take(&mut self.spare)));
+        }
+        let keeps = outcome.is_ok() && !switches && !updatable.mutable().is_some_and(|fields| fields.arguments);
+        for (step, old) in replaced {
+            let Some(old) = old else { continue };
+            let over = if keeps && updatable.is_native(step) { self.spare.keep(step, old) } else { Some(old) };
+            dropped._old.extend(over.map(|old| old as Old));
+        }
         dropped._lists = match (from.reshaped, &outcome) {
             (Some(reshaped), Ok(())) if may_come_again => {
                 let tables = (&*self.values.tables, from.tables);

@@ -1,5 +1,6 @@
 //! Kernels on that driver, recorded and changed.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use opencl_sys::CL_OUT_OF_RESOURCES;
@@ -9,7 +10,7 @@ use crate::caps::{ExtensionVersion, MutableCaps, UpdateAbi};
 use crate::cl::buffer::Buffer;
 use crate::cl::fake::{Fake, KERNELS, all_inside, inside};
 use crate::cl::program::Program;
-use crate::exec::{Executable, Finalize};
+use crate::exec::{Executable, Finalize, UserEvent};
 use crate::graph::{Graph, HostRead, KernelNode, Node, Parameter};
 use crate::plan::{Path, Why};
 
@@ -244,6 +245,42 @@ fn fields_that_the_device_does_not_change_are_recorded_again() {
         assert_eq!(updated(), usize::from(arguments) + usize::from(global_size));
         chain.assert_runs(&executable, &setting, [16, 16, 4], [1, 9, 1]);
     }
+}
+
+/// Rule U6: kernels that are recorded again take the objects of the time before the last, of which nothing runs any more.
+#[test]
+fn kernel_objects_that_were_replaced_come_again() {
+    let setting = that_updates(MutableCaps::default());
+    let chain = Chain::new(&setting, [16; 3]);
+    let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
+    let objects = || -> Vec<usize> {
+        let lane = executable.0.lane();
+        lane.values.objects.0.iter().flatten().map(|object| Arc::as_ptr(object).addr()).collect()
+    };
+    let update = |values: [u32; 3]| {
+        chain.numbers.iter().zip(values).for_each(|(number, value)| number.set(value).unwrap());
+        executable.update(&chain.nodes).unwrap();
+        objects()
+    };
+    // Launches that were alike had one object, which none of them gets back.
+    update([2, 3, 4]);
+    let before = update([3, 4, 5]);
+    let after = update([4, 5, 6]);
+    assert!(before.iter().all(|object| !after.contains(object)));
+    for round in 5..9 {
+        let numbers = [round, round + 1, 2 * round];
+        assert_eq!(update(numbers), *if round % 2 == 1 { &before } else { &after }, "{round}");
+        chain.assert_runs(&executable, &setting, [16; 3], numbers);
+    }
+    // What a submission is going to run stays as it is.
+    let go = UserEvent::new(&setting.queue).unwrap();
+    let run = executable.submit_to(&setting.queue).after(&go).submit().unwrap();
+    let meanwhile = [update([10, 11, 12]), update([20, 21, 22])];
+    assert!(meanwhile[1].iter().all(|object| !meanwhile[0].contains(object) && !after.contains(object)));
+    go.complete().unwrap();
+    run.wait().unwrap();
+    assert_eq!(run.get(&chain.read).unwrap()[0], ((2 * 3 + 8) * 3 + 9) * 3 + 16, "with the values that it was given");
+    chain.assert_runs(&executable, &setting, [16; 3], [20, 21, 22]);
 }
 
 /// Rules C3, U6: the other launch of a group takes its place in its command buffer, and the others stay.
