@@ -292,6 +292,12 @@ fn a_range_changes_within_its_bound() {
         assert!(matches!(cause(graph.set_nd_range(node, NdRange::new(8).work_group(0))), BuildCause::WorkGroup(_)));
         assert!(matches!(cause(bench.graph().set_nd_range(node, 4)), BuildCause::OtherGraph { .. }));
         stirred(0..40);
+        // Nor by another launch in its place.
+        let said =
+            "its range is 1-dimensional, and a 2-dimensional one was given: a node keeps its number of dimensions";
+        // SAFETY: as above.
+        let wrong = unsafe { graph.kernel(&stir).read_write(&free).range([8, 8]).replace(fixed) };
+        assert!(text(wrong).contains(said));
         // Without a bound, by a promise.
         // SAFETY: as above.
         unsafe { graph.kernel(&stir).read_write(&free).range(16).replace(fixed) }.unwrap();
@@ -704,6 +710,24 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
         }
         kernel.read(&field.c).add().unwrap();
         differs(&kernel, "node 1: its kernel is `stir`, and `add` was given: a node keeps its kernel");
+        let plane = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            plane.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).range([8, 8]).add().unwrap();
+            plane.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
+        }
+        plane.read(&field.c).add().unwrap();
+        let dimensions =
+            "its range is 1-dimensional, and a 2-dimensional one was given: a node keeps its number of dimensions";
+        differs(&plane, &format!("node 0: {dimensions}"));
+        let null = bench.graph();
+        // SAFETY: as above.
+        unsafe {
+            null.kernel(&scale).null().write(&field.c).arg(1_u32).range(LEN).add().unwrap();
+            null.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
+        }
+        null.read(&field.c).add().unwrap();
+        differs(&null, "node 0: argument 0 is a buffer or an image, and a null buffer was given");
         let other = Bench {
             program: clgraph::Program::from_source(queue, "kernel void stir(global uint *a) {}").unwrap(),
             queue: queue.clone(),
@@ -719,7 +743,6 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
             &program,
             "node 1: its kernel `stir` is of another program than the one given: use a kernel of the same program",
         );
-        let (size, _) = same(&field.a, 1, LEN);
         let short = bench.graph();
         // SAFETY: as above.
         unsafe {
@@ -728,7 +751,48 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
         }
         short.read(&field.c.slice(..4).unwrap()).add().unwrap();
         differs(&short, "node 2: it transfers 256 bytes, and 16 were given: results and inputs keep their size");
-        drop(size);
+    }
+}
+
+/// Rules U5, U8: edges are a set, whichever was named first; and barriers and rectangles come with the rest.
+#[test]
+fn a_whole_graph_with_joins_barriers_and_rectangles_is_taken_over() {
+    let field = Field::new();
+    let (bench, d) = (&field.bench, field.bench.buffer(&[0; LEN]));
+    let build = |by: u32, is_turned: bool| {
+        let graph = bench.graph();
+        let mut before = [field.scale(&graph, &Parameter::any(by)), graph.fill(&d, by).add().unwrap()];
+        if is_turned {
+            before.reverse();
+        }
+        let join = graph.empty().after(before).add().unwrap();
+        graph.copy_rect(&field.c, &d).region([by as usize, 2, 1]).src_pitch(8, 0).after(join).add().unwrap();
+        let result = graph.read(&d).add().unwrap();
+        (graph, result)
+    };
+    let recorded = |by: u32| {
+        let graph = bench.graph();
+        let recorded = graph.record(&bench.queue, || {
+            bench.queue.enqueue_fill_buffer(&field.b, &[by], 0, LEN * 4, &[])?;
+            bench.queue.enqueue_barrier_with_wait_list(&[])?;
+            bench.queue.enqueue_copy_buffer(&field.b, &d, 0, 0, LEN * 4, &[])
+        });
+        recorded.unwrap();
+        graph
+    };
+    for path in PATHS {
+        let (graph, result) = build(3, false);
+        let executable = graph.finalize(updatable(path)).unwrap();
+        for (by, is_turned) in [(3, false), (4, true), (2, true), (1, false)] {
+            executable.update_from(&build(by, is_turned).0).unwrap();
+            // Rows of as many elements, one behind the other.
+            let of = |i: u32| if i < 2 * by { (i / by * 8 + i % by) * 3 + by } else { by };
+            assert_eq!(field.run(&executable, &result), each(of), "{path:?} {by}");
+        }
+        let executable = recorded(1).finalize(updatable(path)).unwrap();
+        executable.update_from(&recorded(5)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(bench.content(&d), [5; LEN], "{path:?}");
     }
 }
 

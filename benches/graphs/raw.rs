@@ -48,6 +48,7 @@ library! {
     fn clEnqueueCopyBuffer(cl_command_queue, *mut c_void, *mut c_void, usize, usize, usize, u32, *const cl_event, *mut cl_event) -> i32;
     fn clEnqueueWriteBuffer(cl_command_queue, *mut c_void, u32, usize, usize, *const c_void, u32, *const cl_event, *mut cl_event) -> i32;
     fn clEnqueueReadBuffer(cl_command_queue, *mut c_void, u32, usize, usize, *mut c_void, u32, *const cl_event, *mut cl_event) -> i32;
+    fn clEnqueueBarrierWithWaitList(cl_command_queue, u32, *const cl_event, *mut cl_event) -> i32;
     fn clWaitForEvents(u32, *const cl_event) -> i32;
     fn clCreateUserEvent(cl_context, *mut i32) -> cl_event;
     fn clSetUserEventStatus(cl_event, i32) -> i32;
@@ -205,6 +206,36 @@ fn set_numbers(
         check("clSetKernelArg", unsafe { (functions.clSetKernelArg)(kernel, index, size, value) })?;
     }
     Ok(())
+}
+
+/// A queue that is held: what is enqueued from then on does not run until it is let go.
+pub struct Held(cl_event);
+
+impl Held {
+    pub fn new(queue: &Queue) -> Result<Self, Failure> {
+        let functions = functions()?;
+        let mut status = 0;
+        // SAFETY: a live context.
+        let gate = unsafe { (functions.clCreateUserEvent)(queue.context().raw(), &raw mut status) };
+        check("clCreateUserEvent", status)?;
+        let held = Self(gate);
+        // SAFETY: live objects, one event.
+        let status =
+            unsafe { (functions.clEnqueueBarrierWithWaitList)(queue.raw(), 1, &raw const held.0, ptr::null_mut()) };
+        check("clEnqueueBarrierWithWaitList", status)?;
+        Ok(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Ok(functions) = functions() else { return };
+        // SAFETY: a live event, set once and given back once.
+        unsafe {
+            (functions.clSetUserEventStatus)(self.0, 0);
+            (functions.clReleaseEvent)(self.0);
+        }
+    }
 }
 
 /// The same, held back by a user event until the last is enqueued.

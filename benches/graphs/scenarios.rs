@@ -356,7 +356,10 @@ impl Setting {
             let run = move || {
                 let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
                 let ((), wait) = timed(|| Ok(run.wait()?))?;
-                trying = trying && is_trying(&executable);
+                if trying && !is_trying(&executable) {
+                    trying = false;
+                    log::info!("{variant}, {n} nodes: {}", executable.report());
+                }
                 Ok(Times { submit: Some(submit), total: submit + wait, trying, ..Times::default() })
             };
             let once = Times { record: Some(record), finalize: Some(finalize), ..Times::default() };

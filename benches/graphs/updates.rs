@@ -4,7 +4,7 @@ use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path
 
 use crate::Failure;
 use crate::cuda;
-use crate::raw::{Arg, Kernels, MutableBuffer};
+use crate::raw::{Arg, Held, Kernels, MutableBuffer};
 use crate::rounds::{Times, Way, timed};
 
 /// Updates of one node in a round: a single one is too short to be timed.
@@ -134,6 +134,26 @@ impl Chain<'_> {
                     What::Some(_) => made.update(&chosen, &nodes, number),
                 }),
             ));
+        }
+        if let What::One = what {
+            for (variant, path) in [("replay_in_flight", Path::Replay), ("native_in_flight", Path::Native)] {
+                let (made, place) = (self.make(path)?, self.len / 2);
+                let mut number = 0;
+                let run = move || {
+                    number += 1;
+                    let held = Held::new(self.queue)?;
+                    let flight = made.executable.submit(self.queue)?;
+                    let ((), update) = timed(|| made.update_one(place, number))?;
+                    let is_held = !flight.is_done()?;
+                    drop(held);
+                    flight.wait()?;
+                    if !is_held {
+                        return Err(format!("{variant}: the submission ended meanwhile").into());
+                    }
+                    Ok(Times { update: Some(update), total: update, ..Times::default() })
+                };
+                ways.push(Way { variant, run: Box::new(run) });
+            }
         }
         if let What::Some(count) = what
             && count == self.len

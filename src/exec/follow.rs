@@ -9,7 +9,6 @@ use super::frozen::Set;
 use super::lane::Lane;
 use super::native::{self, Chunk, Recorded, Refusal};
 use super::prepared::Place;
-use super::turns::Running;
 use super::updatable::Updatable;
 use super::update::Touched;
 use super::values::{Replaced, Values, set_arg};
@@ -95,7 +94,8 @@ impl Lane {
 
     /// Whether command buffers may be changed in place now. A driver that keeps what it has enqueued lets them be at any time.
     pub(super) fn may_change(&self, exec: &Inner) -> bool {
-        known::keeps_enqueued(exec.device.caps()) || !may_run(exec)
+        let may_run = || exec.turns.running().iter().any(super::turns::Running::may_run);
+        known::keeps_enqueued(exec.device.caps()) || !may_run()
     }
 
     /// Changes values in place, which are in the order of steps. `half_changed` names the command buffers that may have changed.
@@ -223,8 +223,8 @@ impl Lane {
         let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
         let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
         let gone = || fail(DriverError::faulty("clCreateCommandBufferKHR", Fault::Defect));
-        let spare = if may_run(exec) { None } else { Some(&mut self.spare) };
-        Arc::make_mut(&mut self.values).renew(&exec.plan, one.steps.clone(), spare, replaced).map_err(fail)?;
+        let values = Arc::make_mut(&mut self.values);
+        values.renew(&exec.plan, one.steps.clone(), &mut self.spare, replaced).map_err(fail)?;
         let recorded = self.recorded(one).ok_or_else(gone)?;
         match native::chunk(&exec.plan, &self.values, recorded.queue(), one.steps.clone()) {
             Ok(chunk) => Ok(Arc::new(chunk)),
@@ -239,11 +239,6 @@ impl Lane {
             Err(Refusal::All(error)) => Err(error),
         }
     }
-}
-
-/// Whether something of an executable may be under way.
-fn may_run(exec: &Inner) -> bool {
-    exec.turns.running().iter().any(Running::may_run)
 }
 
 /// Which of some values, in the order of steps, each command buffer holds. None if one cannot be changed in place now.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::inside::Inside;
-use super::values::Values;
+use super::values::{Objects, Values};
 use crate::cl::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::queue::DriverQueue;
 use crate::error::{DriverError, Error, Fault};
@@ -32,6 +32,8 @@ pub(super) struct Recorded {
 pub(super) struct Chunk {
     pub(super) steps: Range<usize>,
     pub(super) buffer: Option<CommandBuffer>,
+    /// The kernel objects that it names, whose arguments nobody changes meanwhile: some drivers read them when it is enqueued.
+    pub(super) _objects: Objects,
     /// By step of the chunk: what the driver can change. Empty where it can change nothing.
     pub(super) handles: Vec<Option<Handle>>,
     /// Whether the steps are replayed.
@@ -131,7 +133,7 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
     }
     let mut refused = Vec::new();
     let mut recording = None;
-    let mut handles = Vec::new();
+    let (mut objects, mut handles) = (Objects::default(), Vec::new());
     for (index, step) in steps.clone().zip(&plan.steps[steps.clone()]) {
         if values.op(step).is_noop() {
             continue;
@@ -148,7 +150,7 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
             said.map_err(|text| Refusal::Function(step.node, text))?;
             continue;
         }
-        let handle = match command(recording, values, index, values.op(step)) {
+        let handle = match command(recording, values, index, values.op(step), &mut objects) {
             Ok(handle) => handle,
             Err(error) => {
                 refused.push((step.node, error));
@@ -168,15 +170,23 @@ pub(super) fn chunk(plan: &Plan, values: &Values, queue: &DriverQueue, steps: Ra
     let buffer = recording.map(Recording::finalize).transpose();
     let buffer = buffer
         .map_err(|error| Refusal::Nodes(plan.steps[steps.clone()].iter().map(|step| (step.node, error)).collect()))?;
-    Ok(Chunk { steps, buffer, handles, replayed: false })
+    Ok(Chunk { steps, buffer, _objects: objects, handles, replayed: false })
 }
 
-/// Records a command; gives what the driver can change in it.
-fn command(recording: &mut Recording, values: &Values, index: usize, op: &Op) -> Result<Option<Handle>, DriverError> {
+/// Records a command; gives what the driver can change in it. Adds the kernel object that it names.
+fn command(
+    recording: &mut Recording,
+    values: &Values,
+    index: usize,
+    op: &Op,
+    objects: &mut Objects,
+) -> Result<Option<Handle>, DriverError> {
     match op {
         Op::Kernel { kernel, args, grid, .. } => {
-            let object = values.object(index, *kernel, *args)?;
-            return recording.kernel(&object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
+            let object = values.object(index, *kernel, *args)?.shared();
+            let handle = recording.kernel(&object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
+            objects.0.push(Some(object));
+            return handle;
         }
         Op::Copy { src, dst, size } => recording.copy(values.at(src)?, values.at(dst)?, *size)?,
         Op::CopyRect(rect) => recording.copy_rect(

@@ -22,7 +22,7 @@ use crate::graph::request::Target;
 use crate::graph::undo::{Edit, Owned};
 use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Released, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
-use crate::ir::{Arg, NodeId, Op};
+use crate::ir::{Arg, NodeId, Op, Span};
 
 /// What updates of one executable use in turn.
 pub(super) struct Editing {
@@ -313,17 +313,7 @@ impl Lane {
             self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
             self.restore(exec, &mut dropped._old);
         }
-        let switches = touched.iter().any(|one| one.changed.switched);
-        if switches {
-            // They may be of other kernels.
-            dropped._old.push(Arc::new(std::mem::take(&mut self.spare)));
-        }
-        let keeps = outcome.is_ok() && !switches && !updatable.mutable().is_some_and(|fields| fields.arguments);
-        for (step, old) in replaced {
-            let Some(old) = old else { continue };
-            let over = if keeps && updatable.is_native(step) { self.spare.keep(step, old) } else { Some(old) };
-            dropped._old.extend(over.map(|old| old as Old));
-        }
+        self.keep_spare(exec, updatable, &touched, replaced, outcome.is_ok(), &mut dropped._old);
         dropped._lists = match (from.reshaped, &outcome) {
             (Some(reshaped), Ok(())) if may_come_again => {
                 let tables = (&*self.values.tables, from.tables);
@@ -375,6 +365,39 @@ impl Lane {
         self.follow(exec, &native, replaced, &mut dropped._old)
     }
 
+    /// Keeps kernel objects of recorded steps that were replaced for the update after, where it will need others again. The rest
+    /// goes to `old`.
+    fn keep_spare(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        replaced: Vec<Replaced>,
+        is_done: bool,
+        old: &mut Vec<Old>,
+    ) {
+        let step_of = |one: &Touched| updatable.step_of[one.node.index()].map(|step| step as usize);
+        let mut switched: Vec<usize> = touched.iter().filter(|one| one.changed.switched).filter_map(step_of).collect();
+        switched.sort_unstable();
+        // They are of another kernel, perhaps.
+        for step in &switched {
+            old.extend(self.spare.0.get_mut(*step).and_then(Option::take).map(|object| object as Old));
+        }
+        let ir = &self.values.tables.ir;
+        let keeps = |step: usize| {
+            // Nobody can take from an object what it reaches indirectly.
+            let reaches = |args: Span| ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
+            let reaches = matches!(*ir.op(exec.plan.steps[step].node), Op::Kernel { args, .. } if reaches(args));
+            updatable.is_native(step) && !reaches && switched.binary_search(&step).is_err()
+        };
+        let in_place = updatable.mutable().is_some_and(|fields| fields.arguments);
+        for (step, object) in replaced {
+            let Some(object) = object else { continue };
+            let over = if is_done && !in_place && keeps(step) { self.spare.keep(step, object) } else { Some(object) };
+            old.extend(over.map(|object| object as Old));
+        }
+    }
+
     /// Makes the kernel objects what they were; the tables already are.
     pub(super) fn take_back(
         &mut self,
@@ -389,6 +412,8 @@ impl Lane {
             if let Some(object) = values.objects.0.get_mut(*step) {
                 std::mem::swap(object, before);
             }
+            // It may have been before.
+            values.stale.add(*step);
         }
         let mut slower = None;
         for one in touched {

@@ -35,8 +35,18 @@ pub(super) type Replaced = (usize, Option<Arc<KernelObject>>);
 
 /// The kernel object of a launch: the one that is kept, or another where that is stale.
 pub(super) enum Object<'a> {
-    Kept(&'a KernelObject),
+    Kept(&'a Arc<KernelObject>),
     Made(KernelObject),
+}
+
+impl Object<'_> {
+    /// To be kept by who names it.
+    pub(super) fn shared(self) -> Arc<KernelObject> {
+        match self {
+            Self::Kept(object) => Arc::clone(object),
+            Self::Made(object) => Arc::new(object),
+        }
+    }
 }
 
 /// Kernel objects, by step.
@@ -100,8 +110,8 @@ impl Values {
 
     /// The kernel object of a launch, if it has the arguments of the tables.
     #[inline(always)]
-    pub(super) fn kept(&self, step: usize) -> Option<&KernelObject> {
-        self.objects.0.get(step)?.as_deref().filter(|_| !self.stale.has(step))
+    pub(super) fn kept(&self, step: usize) -> Option<&Arc<KernelObject>> {
+        self.objects.0.get(step)?.as_ref().filter(|_| !self.stale.has(step))
     }
 
     /// Makes a kernel object with arguments of the tables.
@@ -128,39 +138,32 @@ impl Values {
         Ok(self.objects.0.get_mut(step).and_then(|object| object.replace(made)))
     }
 
-    /// Gives some steps other objects with the arguments of the tables: spare ones, of which nothing runs any more, or new ones.
-    /// Those before stay as they are: PoCL 3.1 reads the arguments of recorded kernels when it runs them.
+    /// Gives some steps other objects with the arguments of the tables: those of `spare` that nobody else has, or new ones. Those
+    /// before stay as they are: PoCL 3.1 reads the arguments of recorded kernels when command buffers are enqueued.
     pub(super) fn renew(
         &mut self,
         plan: &Plan,
         steps: Range<usize>,
-        mut spare: Option<&mut Objects>,
+        spare: &mut Objects,
         replaced: &mut Vec<Replaced>,
     ) -> Result<(), DriverError> {
         let mut from = steps.start;
         while let Some(step) = self.stale.next(from..steps.end) {
             from = step + 1;
             let Op::Kernel { kernel, args, .. } = *self.tables.ir.op(plan.steps[step].node) else { continue };
-            let spare = spare.as_mut().and_then(|spare| spare.0.get_mut(step)?.take());
-            let before = match spare.and_then(|object| self.with_arguments(object, args)) {
-                Some(object) => {
-                    self.stale.remove(step);
-                    self.objects.0.get_mut(step).and_then(|place| place.replace(object))
-                }
-                None => self.replace(step, kernel, args)?,
+            let takes = |object: &mut KernelObject| object.set_all(set_args(&self.tables, args)).is_ok();
+            let mut place = spare.0.get_mut(step);
+            let own = place.as_mut().and_then(|place| Arc::get_mut(place.as_mut()?));
+            let before = if own.is_some_and(takes) {
+                self.stale.remove(step);
+                let object = place.and_then(Option::take);
+                self.objects.0.get_mut(step).and_then(|own| std::mem::replace(own, object))
+            } else {
+                self.replace(step, kernel, args)?
             };
             replaced.push((step, before));
         }
         Ok(())
-    }
-
-    /// An object of the same kernel with arguments of the tables, if nobody else has it and the driver takes them.
-    fn with_arguments(&self, mut object: Arc<KernelObject>, args: Span) -> Option<Arc<KernelObject>> {
-        // Nobody can take from an object what it reaches indirectly.
-        let reaches = self.tables.ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
-        let own = Arc::get_mut(&mut object).filter(|_| !reaches)?;
-        own.set_all(set_args(&self.tables, args)).ok()?;
-        Some(object)
     }
 
     /// Makes the objects of some steps have the arguments of the tables. Adds to `old` what was replaced.

@@ -151,6 +151,12 @@ impl Edit {
                     });
                 }
                 let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
+                if grid.dims != grid2.dims {
+                    return Err(format!(
+                        "its range is {}-dimensional, and a {}-dimensional one was given: a node keeps its number of dimensions",
+                        grid.dims, grid2.dims
+                    ));
+                }
                 changed.grid = (grid != grid2).then(|| Box::new(*grid));
                 if bound != bound2 || prints != prints2 {
                     let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };

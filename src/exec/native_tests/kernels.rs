@@ -10,9 +10,11 @@ use crate::caps::{ExtensionVersion, MutableCaps, UpdateAbi};
 use crate::cl::buffer::Buffer;
 use crate::cl::fake::{Fake, KERNELS, all_inside, inside};
 use crate::cl::program::Program;
+use crate::cl::queue::QueueProperties;
 use crate::exec::{Executable, Finalize, UserEvent};
 use crate::graph::{Graph, HostRead, KernelNode, Node, Parameter};
 use crate::plan::{Path, Why};
+use crate::record::Queue;
 
 /// Three launches, each of the values of the one before and a number of its own, and a read of the last.
 struct Chain {
@@ -250,7 +252,8 @@ fn fields_that_the_device_does_not_change_are_recorded_again() {
 /// Rule U6: kernels that are recorded again take the objects of the time before the last, of which nothing runs any more.
 #[test]
 fn kernel_objects_that_were_replaced_come_again() {
-    let setting = that_updates(MutableCaps::default());
+    // It reads the arguments of recorded kernels when they are enqueued.
+    let setting = Setting::new(WithProperties);
     let chain = Chain::new(&setting, [16; 3]);
     let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
     let objects = || -> Vec<usize> {
@@ -262,8 +265,6 @@ fn kernel_objects_that_were_replaced_come_again() {
         executable.update(&chain.nodes).unwrap();
         objects()
     };
-    // Launches that were alike had one object, which none of them gets back.
-    update([2, 3, 4]);
     let before = update([3, 4, 5]);
     let after = update([4, 5, 6]);
     assert!(before.iter().all(|object| !after.contains(object)));
@@ -281,6 +282,70 @@ fn kernel_objects_that_were_replaced_come_again() {
     run.wait().unwrap();
     assert_eq!(run.get(&chain.read).unwrap()[0], ((2 * 3 + 8) * 3 + 9) * 3 + 16, "with the values that it was given");
     chain.assert_runs(&executable, &setting, [16; 3], [20, 21, 22]);
+}
+
+/// Rules U3, U6: an object whose arguments change is named by no command buffer, even where others that had it were renewed for
+/// another one, and an update had failed.
+#[test]
+fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
+    let setting = Setting::new(WithProperties);
+    let kernel = Program::from_source(&setting.queue, KERNELS).unwrap().kernel("scale").unwrap();
+    let graph = Graph::new(&setting.queue).unwrap();
+    let [from, to] = [(); 2].map(|()| Buffer::<u32>::new(&setting.queue, 16).unwrap());
+    graph.fill(&from, 2).add().unwrap();
+    let numbers = [(); 2].map(|()| Parameter::any(1_u32));
+    // Alike, so that they have one object.
+    let [first, second] = [0, 1].map(|at| {
+        let launch = graph.kernel(&kernel).read(&from).write(&to).arg(&numbers[at]).range(16);
+        inside(KernelNode::add, launch).unwrap()
+    });
+    let read = graph.read(&to).add().unwrap();
+    let executable = graph.finalize(Finalize::new().path(Path::Native).updatable().commands_per_buffer(1)).unwrap();
+    assert_eq!(executable.report().kernel_objects, 1);
+    let assert_gives = |queue: &Queue, number: u32| {
+        let run = executable.submit(queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&read).unwrap(), [6 + number; 16]);
+    };
+    numbers[1].set(9).unwrap();
+    setting.fake.refused_kernel.store(16, SeqCst);
+    executable.update(&second).unwrap_err();
+    setting.fake.refused_kernel.store(0, SeqCst);
+    let profiling =
+        Queue::with_properties(&setting.queue, &setting.device, QueueProperties::new().profiling(true)).unwrap();
+    assert_gives(&profiling, 1);
+    for number in 5..8 {
+        numbers[0].set(number).unwrap();
+        executable.update(&first).unwrap();
+        assert_gives(&setting.queue, 1);
+        assert_gives(&profiling, 1);
+    }
+    executable.update(&second).unwrap();
+    assert_gives(&setting.queue, 9);
+    assert_gives(&profiling, 9);
+}
+
+/// Rule U4: an update that fails leaves what came by one before, which was made in place, to command buffers that are made later.
+#[test]
+fn what_was_changed_in_place_stays_when_another_update_fails() {
+    let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+    let chain = Chain::new(&setting, [16; 3]);
+    let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
+    let before = executable.command_buffers();
+    chain.numbers[0].set(5).unwrap();
+    executable.update(&chain.nodes[0]).unwrap();
+    assert_eq!(executable.command_buffers(), before, "in place");
+    chain.graph.set_nd_range(chain.nodes[2], 8).unwrap();
+    setting.fake.refused_kernel.store(8, SeqCst);
+    let error = executable.update(&chain.nodes[2]).unwrap_err().to_string();
+    assert!(error.contains("clCommandNDRangeKernelKHR failed"), "{error}");
+    setting.fake.refused_kernel.store(0, SeqCst);
+    chain.assert_runs(&executable, &setting, [16; 3], [5, 1, 1]);
+    let profiling =
+        Queue::with_properties(&setting.queue, &setting.device, QueueProperties::new().profiling(true)).unwrap();
+    let run = executable.submit(&profiling).unwrap();
+    run.wait().unwrap();
+    assert_eq!(run.get(&chain.read).unwrap()[0], ((2 * 3 + 5) * 3 + 1) * 3 + 1);
 }
 
 /// Rules C3, U6: the other launch of a group takes its place in its command buffer, and the others stay.
