@@ -16,7 +16,7 @@ const ROW: Duration = Duration::from_secs(2);
 /// A way is stopped when the process has grown by this many bytes.
 const GROWTH: usize = 1 << 30;
 /// How long ways may take to settle, all of them together.
-const SETTLE: Duration = Duration::from_secs(5);
+const SETTLE: Duration = Duration::from_secs(10);
 /// Rounds without which there is no median to speak of, however long they take.
 const FEW: usize = 3;
 
@@ -74,9 +74,17 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
     let mut order: Vec<usize> = (0..ways.len()).collect();
     let begin = Instant::now();
     let mut trying = true;
+    let mut warm = vec![(Duration::ZERO, true); ways.len()];
     while trying && begin.elapsed() < SETTLE {
         fastrand::shuffle(&mut order);
-        trying = order.iter().try_fold(false, |trying, at| Ok::<_, Failure>(ways[*at].0()?.trying || trying))?;
+        for &at in &order {
+            let (spent, trying) = &mut warm[at];
+            if *trying || *spent < ROW {
+                let (times, took) = timed(&mut ways[at].0)?;
+                (*spent, *trying) = (*spent + took, times.trying);
+            }
+        }
+        trying = warm.iter().any(|(_, trying)| *trying);
     }
     for round in 0..=effort.rounds(nodes) {
         // Another order each round, so that none always comes behind the same other.

@@ -3,7 +3,10 @@
 //! There are no submissions but the program's, and nobody waits here. The first is not timed, because drivers compile kernels when
 //! they first run. Then the ways take turns, a round after the other, of which the first does not count. A way that is clearly slower
 //! is left out of the rounds that follow. When all rounds are over the fastest stays, until a look shows that its time is no longer
-//! what it was, or until it is time to try again, which comes ever less often.
+//! what it was, or until it is time to try again, which comes ever less often: soon after the first trial only with the ways that were
+//! about as fast, as a driver is at first not what it is later.
+//!
+//! Ways are compared round by round: times change from one moment to the next, and those of all ways together.
 //!
 //! The time of a submission is from its begin, or from the end of the one before if that was later, to its end: also for who always
 //! has several under way it is what a submission takes.
@@ -24,7 +27,9 @@ const LEFT_OUT: [(usize, f64); 3] = [(3, 1.5), (6, 1.2), (9, 1.05)];
 /// Submissions that are shorter, in nanoseconds, are as long as the threads of the driver take to wake up, now this and now that: so
 /// many times the rounds tell them apart.
 const SHORT: (f64, usize) = (1e6, 4);
-/// Times that differ by less are alike, and the host's decides: of short submissions, and of others.
+/// By so much a way has to be faster than one that is simpler: of short submissions, and of others.
+const FASTER: (f64, f64) = (1.04, 1.01);
+/// Times that differ by less are alike, and the host's decides.
 const ALIKE: (f64, f64) = (1.02, 1.01);
 /// So much less of the host's time makes a difference.
 const LESS: f64 = 0.9;
@@ -35,8 +40,10 @@ const LOOK: u32 = 64;
 const STRIKES: (u8, u8) = (3, 96);
 /// It is another time from this factor on.
 const CHANGED: f64 = 1.5;
-/// Submissions until everything is tried again: the first time, and the most.
-const AGAIN: (u32, u32) = (1 << 10, 1 << 16);
+/// Submissions until ways are tried again: the first time, and the most.
+const AGAIN: (u32, u32) = (1 << 7, 1 << 16);
+/// Before so many submissions only ways that took at most so many times what the fastest did are tried again.
+const SOON: (u32, f64) = (1 << 10, 1.3);
 /// A time that has not come after so many submissions is given up.
 const PATIENCE: u32 = 256;
 
@@ -61,7 +68,7 @@ pub(super) struct Choice {
     linked: bool,
     /// When the last one ended that was timed.
     last_end: Option<Instant>,
-    /// Submissions until everything is tried again, the next time.
+    /// Submissions until ways are tried again, the next time.
     again: u32,
     /// How often it has settled.
     settled: usize,
@@ -78,8 +85,8 @@ struct Tried {
     way: Way,
     /// The driver could not do it.
     barred: bool,
-    /// Of the rounds of the last trial that count.
-    times: Vec<Times>,
+    /// Of the rounds of the last trial that count, with their numbers.
+    times: Vec<(usize, Times)>,
 }
 
 #[derive(Debug)]
@@ -118,7 +125,7 @@ enum For {
     Link,
     Round {
         way: usize,
-        counts: bool,
+        round: usize,
     },
     Look,
 }
@@ -147,7 +154,7 @@ impl Choice {
         let Some(at) = self.ways.iter().position(|tried| tried.way == way) else { return false };
         if self.ways.len() > 1 {
             self.now = at;
-            self.ways[at].times = vec![times];
+            self.ways[at].times = vec![(0, times)];
             self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
         }
         true
@@ -171,15 +178,11 @@ impl Choice {
                 self.begin_trial();
                 None
             }
-            Phase::Trying { rest, round, .. } => rest.last().map(|way| For::Round { way: *way, counts: *round > 1 }),
+            Phase::Trying { rest, round, .. } => rest.last().map(|way| For::Round { way: *way, round: *round }),
             Phase::Settled { look, again, .. } => {
                 (*look, *again) = (look.saturating_sub(1), again.saturating_sub(1));
-                if *again == 0 {
-                    self.begin_trial();
-                    None
-                } else {
-                    (*look == 0).then_some(For::Look)
-                }
+                let looks = *look == 0;
+                if *again == 0 && self.begin_trial() { None } else { looks.then_some(For::Look) }
             }
         };
         let what = match wanted {
@@ -249,7 +252,7 @@ impl Choice {
     fn took(&mut self, what: For, stamped: Option<Stamped>) {
         let times = stamped.map(|stamped| self.times(stamped));
         match (what, times) {
-            (For::Round { way, counts: true }, Some(times)) => self.ways[way].times.push(times),
+            (For::Round { way, round }, Some(times)) if round > 1 => self.ways[way].times.push((round, times)),
             (For::Look, Some(times)) => self.looked(times),
             _ => {}
         }
@@ -291,10 +294,26 @@ impl Choice {
         }
     }
 
-    fn begin_trial(&mut self) {
-        let left: Vec<usize> = (0..self.ways.len()).filter(|way| !self.ways[*way].barred).collect();
-        self.ways.iter_mut().for_each(|tried| tried.times.clear());
+    /// Whether there is anything to try now.
+    fn begin_trial(&mut self) -> bool {
+        let usual = self.ways[self.now].total().filter(|_| self.struck.is_none() && self.again <= SOON.0);
+        let is_near = |tried: &Tried| usual.is_none_or(|usual| tried.total().is_some_and(|is| is <= usual * SOON.1));
+        let left = (0..self.ways.len()).filter(|way| !self.ways[*way].barred && is_near(&self.ways[*way]));
+        let left: Vec<usize> = left.collect();
+        if left.len() == 1 && usual.is_some() {
+            self.settle(self.now);
+            return false;
+        }
+        left.iter().for_each(|way| self.ways[*way].times.clear());
         self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
+        true
+    }
+
+    /// Takes one from now on, for as long as it is not tried again.
+    fn settle(&mut self, way: usize) {
+        self.now = way;
+        self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
+        self.again = (self.again * 2).min(AGAIN.1);
     }
 
     fn end_round(&mut self) {
@@ -312,9 +331,7 @@ impl Choice {
                 Some(before) if before == fastest => (self.strikes * 2).min(STRIKES.1),
                 _ => STRIKES.0,
             };
-            self.now = fastest;
-            self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
-            self.again = (self.again * 2).min(AGAIN.1);
+            self.settle(fastest);
             self.settled += 1;
             return;
         }
@@ -324,25 +341,28 @@ impl Choice {
         *round += 1;
     }
 
-    /// The fastest way of those that were timed: the one that is taken now, unless another is better.
+    /// The fastest way of those that were timed: the first, which is the simplest, unless another is better.
     ///
     /// What was left out of the trial was timed before the others were, and does not come back.
     fn fastest(&self) -> usize {
         let Phase::Trying { left, .. } = &self.phase else { return self.now };
-        let first = if left.contains(&self.now) { self.now } else { left.first().copied().unwrap_or(self.now) };
-        left.iter().fold(first, |best, way| if self.is_better(*way, best) { *way } else { best })
+        left.iter().fold(left.first().copied().unwrap_or(self.now), |best, way| {
+            if self.is_better(*way, best) { *way } else { best }
+        })
     }
 
     fn is_better(&self, way: usize, than: usize) -> bool {
         let (way, than) = (&self.ways[way], &self.ways[than]);
-        match (way.total().zip(way.host()), than.total().zip(than.host())) {
-            (Some((total, host)), Some((other, others_host))) => {
-                let alike = if other < SHORT.0 { ALIKE.0 } else { ALIKE.1 };
-                total * alike < other || (total <= other * alike && host < others_host * LESS)
-            }
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
+        let Some(other) = than.total() else { return way.total().is_some() };
+        let (faster, alike) = if other < SHORT.0 { (FASTER.0, ALIKE.0) } else { (FASTER.1, ALIKE.1) };
+        let ratio = |of: fn(&Times) -> u64| way.ratio_to(than, of);
+        let is_better = |(total, host): (f64, f64)| total * faster < 1.0 || (total <= alike && host < LESS);
+        ratio(|times| times.total).zip(ratio(|times| times.host)).is_some_and(is_better)
+    }
+
+    /// How often it has settled.
+    pub(super) fn settled(&self) -> usize {
+        self.settled
     }
 
     pub(super) fn state(&self) -> ChoiceState {
@@ -366,8 +386,17 @@ impl Choice {
 
 impl Tried {
     fn median(&self, of: fn(&Times) -> u64) -> Option<u64> {
-        let mut all: Vec<u64> = self.times.iter().map(of).collect();
+        let mut all: Vec<u64> = self.times.iter().map(|(_, times)| of(times)).collect();
         all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+
+    /// The median of its times divided by another's of the same round.
+    fn ratio_to(&self, other: &Self, of: fn(&Times) -> u64) -> Option<f64> {
+        let same = |round: &usize| other.times.binary_search_by_key(round, |(round, _)| *round).ok();
+        let pairs = self.times.iter().filter_map(|(round, times)| Some((times, &other.times[same(round)?].1)));
+        let mut all: Vec<f64> = pairs.map(|(mine, theirs)| of(mine) as f64 / of(theirs).max(1) as f64).collect();
+        all.sort_unstable_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     }
 
@@ -379,12 +408,8 @@ impl Tried {
         self.median(|times| times.total).map(|total| total as f64)
     }
 
-    fn host(&self) -> Option<f64> {
-        self.median(|times| times.host).map(|host| host as f64)
-    }
-
     fn best(&self) -> Option<f64> {
-        self.times.iter().map(|times| times.total).min().map(|total| total as f64)
+        self.times.iter().map(|(_, times)| times.total).min().map(|total| total as f64)
     }
 }
 

@@ -77,6 +77,8 @@ pub struct ChoiceReport {
     pub state: ChoiceState,
     /// The ways that there are; the first is what was taken before anything was timed.
     pub ways: Vec<WayReport>,
+    /// How often all rounds of timing have ended: the second time is soon, as a driver is at first not what it is later.
+    pub trials: usize,
 }
 
 /// How it stands with the choice of a path.
@@ -133,7 +135,7 @@ impl ChoiceReport {
             host_nanos: times.map(|times| times.host),
             total_nanos: times.map(|times| times.total),
         };
-        Self { state: choice.state(), ways: choice.ways().map(way).collect() }
+        Self { state: choice.state(), ways: choice.ways().map(way).collect(), trials: choice.settled() }
     }
 }
 

@@ -121,7 +121,7 @@ fn what_was_left_out_does_not_win_by_what_it_took_before() {
         };
         (10, slower * takes)
     });
-    driver.submit(200);
+    driver.submit(100);
     assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, REPLAY));
 }
 
@@ -163,6 +163,50 @@ fn times_that_change_have_everything_tried_again() {
 }
 
 #[test]
+fn ways_that_were_about_as_fast_are_tried_again_soon_and_the_others_later() {
+    let mut driver = Driver::new(&ALL, |way, at| match way {
+        // The driver is not yet what it will be.
+        REPLAY if at < 70 => (10, 9_700),
+        REPLAY => (10, 13_000),
+        GATED => (10, 10_000),
+        _ => (10, 15_000),
+    });
+    driver.submit(70);
+    assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, REPLAY));
+    let trials = driver.choice.settled;
+    driver.submit(170);
+    assert_eq!((driver.choice.way(), driver.choice.settled), (GATED, trials + 1));
+    let before = driver.taken.len();
+    driver.submit(750);
+    assert!(driver.taken[70..].iter().all(|(way, _)| *way != LONG), "the slow one is not tried again soon");
+    assert!(driver.choice.ways().all(|(_, _, timed, _)| timed > 0), "its times are known");
+    driver.submit(1_200);
+    assert!(driver.taken[before..].iter().any(|(way, _)| *way == LONG));
+    // Nothing was near.
+    let mut alone = Driver::new(&ALL, |way, _| if way == GATED { (10, 10_000) } else { (10, 30_000) });
+    alone.submit(100);
+    let timed = alone.timed();
+    alone.submit(128);
+    assert_eq!((alone.choice.settled, alone.timed()), (1, timed + 2), "two looks");
+}
+
+#[test]
+fn ways_are_compared_round_by_round() {
+    // The machine is now fast and now slow, and the way that is slower in one round of five is so when it is in the middle.
+    let mut driver = Driver::new(&ALL[..2], |way, at| {
+        let machine = [2, 3, 4, 5, 6][at.div_ceil(2) % 5];
+        let way = match (way, machine) {
+            (GATED, 4) => 1_050,
+            (GATED, _) => 900,
+            _ => 1_000,
+        };
+        (10, machine * way)
+    });
+    driver.submit(40);
+    assert_eq!((driver.choice.state(), driver.choice.way()), (ChoiceState::Settled, GATED));
+}
+
+#[test]
 fn timing_becomes_rare() {
     let mut driver = Driver::new(&ALL, |way, _| if way == GATED { (10, 8_000) } else { (20, 12_000) });
     driver.submit(200_000);
@@ -194,12 +238,12 @@ fn what_runs_behind_others_is_timed_behind_one_that_is() {
     assert_eq!((way, stamp.is_some()), (REPLAY, true), "something runs, and nobody knows until when");
     assert_eq!(choice.running.back().unwrap().what, For::Link);
     choice.next(false, true);
-    assert_eq!(choice.running.back().unwrap().what, For::Round { way: 0, counts: false });
+    assert_eq!(choice.running.back().unwrap().what, For::Round { way: 0, round: 1 });
     assert!(choice.next(false, false).1.is_none(), "it waits for something else");
     choice.next(false, true);
     assert_eq!(choice.running.back().unwrap().what, For::Link);
     choice.next(false, true);
-    assert_eq!(choice.running.back().unwrap().what, For::Round { way: 1, counts: false });
+    assert_eq!(choice.running.back().unwrap().what, For::Round { way: 1, round: 1 });
 }
 
 #[test]
