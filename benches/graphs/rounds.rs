@@ -64,8 +64,8 @@ pub struct Measured {
     pub rounds: Vec<Times>,
 }
 
-/// Runs the ways in turn, round by round, in an order that changes. The first round is not counted, nor are those in which a way has
-/// not settled.
+/// Runs the ways in turn, round by round, in an order that changes. The first round is not counted, nor are those before, until all
+/// ways have settled or have had time to.
 pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
     let mut ways: Vec<_> = ways
         .into_iter()

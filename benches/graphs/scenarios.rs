@@ -291,13 +291,13 @@ pub fn is_trying(executable: &Executable) -> bool {
 /// Whether ways were about as fast as the one that is taken: they are tried again soon.
 fn has_rival(choice: &ChoiceReport) -> bool {
     let taken = choice.ways.iter().find(|way| way.taken).and_then(|way| way.total_nanos);
-    let near = |nanos: u64| taken.is_some_and(|taken| nanos <= taken + taken / 4);
+    let near = |nanos: u64| taken.is_some_and(|taken| nanos <= taken + taken * 3 / 10);
     choice.ways.iter().any(|way| !way.taken && way.total_nanos.is_some_and(near))
 }
 
 /// Submits until an automatic path is found: what is measured is how it goes from then on.
 pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
-    for _ in 0..600 {
+    for _ in 0..1_000 {
         if !is_trying(executable) {
             break;
         }

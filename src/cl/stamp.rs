@@ -35,30 +35,15 @@ impl Stamp {
         Self { begin: Instant::now(), enqueued: AtomicU64::new(0), complete: AtomicU64::new(0) }
     }
 
-    /// As a hand shows it.
-    fn now(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX).saturating_add(1)
-    }
-
     fn stop(&self, hand: &AtomicU64) {
+        let nanos = u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX - 1);
         // The first one counts.
-        let _ = hand.compare_exchange(0, self.now(), Ordering::Release, Ordering::Relaxed);
+        let _ = hand.compare_exchange(0, nanos + 1, Ordering::Release, Ordering::Relaxed);
     }
 
     /// The command is seen to be complete.
     pub(crate) fn complete(&self) {
         self.stop(&self.complete);
-    }
-
-    /// Whether it is known to be complete.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.complete.load(Ordering::Acquire) > 0
-    }
-
-    /// Who has waited for the command since before it was complete is awake: to the program that is when it was, and waking takes
-    /// longer behind one way of enqueuing than behind another.
-    pub(crate) fn awaited(&self) {
-        self.complete.store(self.now(), Ordering::Release);
     }
 
     /// The host is through with it.

@@ -27,7 +27,7 @@ const LEFT_OUT: [(usize, f64); 3] = [(3, 1.5), (6, 1.2), (9, 1.05)];
 /// Submissions that are shorter, in nanoseconds, are as long as the threads of the driver take to wake up, now this and now that: so
 /// many times the rounds tell them apart.
 const SHORT: (f64, usize) = (1e6, 4);
-/// By so much a way has to be faster than one that is simpler: of short submissions, and of others.
+/// By so much a way has to be faster than one that comes before it: of short submissions, and of others.
 const FASTER: (f64, f64) = (1.04, 1.01);
 /// Times that differ by less are alike, and the host's decides.
 const ALIKE: (f64, f64) = (1.02, 1.01);
@@ -42,7 +42,7 @@ const STRIKES: (u8, u8) = (3, 96);
 const CHANGED: f64 = 1.5;
 /// Submissions until ways are tried again: the first time, and the most.
 const AGAIN: (u32, u32) = (1 << 7, 1 << 16);
-/// Before so many submissions only ways that took at most so many times what the fastest did are tried again.
+/// Until submissions are so many between two trials, only ways that took at most so many times what the fastest did are tried again.
 const SOON: (u32, f64) = (1 << 10, 1.3);
 /// A time that has not come after so many submissions is given up.
 const PATIENCE: u32 = 256;
@@ -155,7 +155,9 @@ impl Choice {
         if self.ways.len() > 1 {
             self.now = at;
             self.ways[at].times = vec![(0, times)];
-            self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
+            // Nobody knows which of the others are near.
+            self.again = 2 * SOON.0;
+            self.phase = Phase::Settled { look: LOOK, again: SOON.0, strikes: 0 };
         }
         true
     }
@@ -301,19 +303,16 @@ impl Choice {
         let left = (0..self.ways.len()).filter(|way| !self.ways[*way].barred && is_near(&self.ways[*way]));
         let left: Vec<usize> = left.collect();
         if left.len() == 1 && usual.is_some() {
-            self.settle(self.now);
+            // Nothing to try.
+            if let Phase::Settled { again, .. } = &mut self.phase {
+                *again = self.again;
+            }
+            self.again = (self.again * 2).min(AGAIN.1);
             return false;
         }
         left.iter().for_each(|way| self.ways[*way].times.clear());
         self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
         true
-    }
-
-    /// Takes one from now on, for as long as it is not tried again.
-    fn settle(&mut self, way: usize) {
-        self.now = way;
-        self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
-        self.again = (self.again * 2).min(AGAIN.1);
     }
 
     fn end_round(&mut self) {
@@ -331,7 +330,9 @@ impl Choice {
                 Some(before) if before == fastest => (self.strikes * 2).min(STRIKES.1),
                 _ => STRIKES.0,
             };
-            self.settle(fastest);
+            self.now = fastest;
+            self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
+            self.again = (self.again * 2).min(AGAIN.1);
             self.settled += 1;
             return;
         }
@@ -341,7 +342,7 @@ impl Choice {
         *round += 1;
     }
 
-    /// The fastest way of those that were timed: the first, which is the simplest, unless another is better.
+    /// The fastest way of those that were timed: the first, unless another is better.
     ///
     /// What was left out of the trial was timed before the others were, and does not come back.
     fn fastest(&self) -> usize {

@@ -11,7 +11,7 @@ use super::native::{self, Chunk, Recorded, Refusal};
 use super::prepared::Place;
 use super::updatable::Updatable;
 use super::update::Touched;
-use super::values::{Replaced, Values, set_arg};
+use super::values::{Objects, Replaced, Values, set_arg};
 use crate::caps::MutableCaps;
 use crate::cl::command_buffer::{ChangedSizes, Changes};
 use crate::cl::kernel_object::SetArg;
@@ -133,7 +133,7 @@ impl Lane {
             let one = Behind { set, at, steps, touched: &[] };
             let mut replaced = Vec::new();
             let again = self.record(exec, &one, &mut replaced).or_else(|_| self.record(exec, &one, &mut replaced));
-            old.extend(replaced.into_iter().filter_map(|(_, object)| Some(object? as Old)));
+            old.push(Arc::new(Objects(replaced.into_iter().map(|(_, object)| object).collect())));
             match again {
                 Ok(chunk) => {
                     if let Some(recorded) = self.recorded.get_mut(set).and_then(|set| set.recorded.as_mut()) {

@@ -77,7 +77,7 @@ pub struct ChoiceReport {
     pub state: ChoiceState,
     /// The ways that there are; the first is what was taken before anything was timed.
     pub ways: Vec<WayReport>,
-    /// How often all rounds of timing have ended: the second time is soon, as a driver is at first not what it is later.
+    /// How often all rounds of timing have ended: where others were about as fast as the one that is taken, these are timed again soon.
     pub trials: usize,
 }
 

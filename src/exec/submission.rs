@@ -380,7 +380,6 @@ impl Submission {
                 Stage::Enqueued { last, beside, .. } => {
                     let (last, beside) = (last.clone(), beside.clone());
                     drop(phase);
-                    let stamp = state.stamp.as_ref().filter(|stamp| !stamp.is_complete());
                     // The last event tells how all ended. But on Intel's CPU runtime a thread that waits helps the queue of
                     // the event that it waits for, and no other: on two cores kernels take twice the time without it.
                     for end in beside {
@@ -389,10 +388,7 @@ impl Submission {
                     match last.wait() {
                         // The wait failed, and not the commands: they may run still.
                         Err(error) if !watch::is_over(&Err(error)) => return Err(SubmitError::Driver(error).into()),
-                        outcome => {
-                            stamp.filter(|_| outcome.is_ok()).inspect(|stamp| stamp.awaited());
-                            state.settle(ended(outcome));
-                        }
+                        outcome => state.settle(ended(outcome)),
                     }
                     phase = state.lock();
                 }

@@ -12,7 +12,7 @@ use super::follow::Old;
 use super::lane::Lane;
 use super::prepared::{List, Prepared};
 use super::updatable::Updatable;
-use super::values::{NotMade, Replaced, Values, set_arg};
+use super::values::{NotMade, Objects, Replaced, Values, set_arg};
 use super::{Executable, Inner, inside};
 use crate::cl::context::InContext;
 use crate::cl::mem::Mem;
@@ -380,9 +380,8 @@ impl Lane {
         let mut switched: Vec<usize> = touched.iter().filter(|one| one.changed.switched).filter_map(step_of).collect();
         switched.sort_unstable();
         // They are of another kernel, perhaps.
-        for step in &switched {
-            old.extend(self.spare.0.get_mut(*step).and_then(Option::take).map(|object| object as Old));
-        }
+        let spare = |step: &usize| self.spare.0.get_mut(*step).map(Option::take);
+        let mut over: Vec<_> = switched.iter().filter_map(spare).collect();
         let ir = &self.values.tables.ir;
         let keeps = |step: usize| {
             // Nobody can take from an object what it reaches indirectly.
@@ -393,8 +392,10 @@ impl Lane {
         let in_place = updatable.mutable().is_some_and(|fields| fields.arguments);
         for (step, object) in replaced {
             let Some(object) = object else { continue };
-            let over = if is_done && !in_place && keeps(step) { self.spare.keep(step, object) } else { Some(object) };
-            old.extend(over.map(|object| object as Old));
+            over.push(if is_done && !in_place && keeps(step) { self.spare.keep(step, object) } else { Some(object) });
+        }
+        if over.iter().any(Option::is_some) {
+            old.push(Arc::new(Objects(over)));
         }
     }
 

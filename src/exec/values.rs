@@ -182,7 +182,7 @@ impl Values {
                     object.set_all(set_args(tables, args)).map_err(|(_, source)| source)?;
                     self.stale.remove(step);
                 }
-                // Others have it too: steps with the same values, or a submission that is not enqueued yet.
+                // Others have it too: steps with the same values, a command buffer, or a submission that is not enqueued yet.
                 None => old.extend(self.replace(step, kernel, args)?.map(|old| old as Old)),
             }
         }

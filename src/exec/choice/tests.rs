@@ -264,6 +264,12 @@ fn what_was_found_before_is_started_with() {
     assert!(choice.start_with(LONG, times));
     assert_eq!(choice.found(), Some((LONG, times)));
     assert!(!Choice::new(&ALL[..2]).start_with(LONG, times), "there is no such way");
+    let mut driver = Driver::new(&ALL, |way, _| if way == GATED { (10, 8_000) } else { (10, 10_000) });
+    assert!(driver.choice.start_with(REPLAY, Times { host: 10_000, total: 10_000_000 }));
+    driver.submit(1_000);
+    assert_eq!((driver.choice.way(), driver.choice.settled), (REPLAY, 0), "it counts as having been tried for long");
+    driver.submit(100);
+    assert_eq!((driver.choice.way(), driver.choice.settled), (GATED, 1));
     let mut fixed = Choice::new(&ALL[..1]);
     assert!(fixed.start_with(REPLAY, times));
     assert_eq!(fixed.state(), ChoiceState::Fixed, "with one way there is nothing to find");
