@@ -29,6 +29,7 @@ mod tables;
 mod updates;
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -50,6 +51,9 @@ struct Arguments {
     /// Fewer rounds and smaller graphs: to see that it works
     #[arg(long)]
     quick: bool,
+    /// Goes over everything so many times, with new graphs, and tells of the rounds of all: what one executable meets does not decide
+    #[arg(long, default_value = "1")]
+    passes: NonZeroUsize,
     /// Fail if clgraph is slower than it may be: replay 1.05 of the loop; native 1.05 of one command buffer up to 100
     /// commands, and faster beyond; automatic 1.05 of the best row; all for `submit` on PoCL, and plus the noise of the row
     /// `loop_again`
@@ -93,8 +97,13 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     for device in devices {
         let driver = driver_name(device.caps());
         println!("\n{driver}: {} ({} {})", device.name(), device.caps().platform, device.caps().driver_version);
-        for scenario in Scenario::all().filter(|one| arguments.scenario.is_none_or(|wanted| wanted == *one)) {
-            scenario.run(device, &driver, effort, &mut results)?;
+        for pass in 1..=arguments.passes.get() {
+            if arguments.passes.get() > 1 {
+                println!("\npass {pass} of {}", arguments.passes);
+            }
+            for scenario in Scenario::all().filter(|one| arguments.scenario.is_none_or(|wanted| wanted == *one)) {
+                scenario.run(device, &driver, effort, &mut results)?;
+            }
         }
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");

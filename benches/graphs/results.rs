@@ -14,11 +14,28 @@ use crate::rounds::Measured;
 use crate::tables;
 
 /// Everything that a run has measured.
-#[derive(Serialize)]
 pub struct Results {
     date: String,
     machine: String,
     commit: Option<String>,
+    comparisons: Vec<Comparison>,
+}
+
+/// Ways of doing one thing, measured beside each other.
+struct Comparison {
+    driver: String,
+    scenario: &'static str,
+    n: usize,
+    queue: &'static str,
+    ways: Vec<Measured>,
+}
+
+/// What is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    date: &'a str,
+    machine: &'a str,
+    commit: Option<&'a str>,
     rows: Vec<Row>,
 }
 
@@ -77,57 +94,22 @@ impl Row {
     }
 }
 
-impl Results {
-    pub fn new() -> Self {
-        Self {
-            date: jiff::Zoned::now().strftime("%FT%T%:z").to_string(),
-            machine: machine(),
-            commit: commit(),
-            rows: Vec::new(),
-        }
+impl Comparison {
+    /// Whether it is of the same thing, maybe at another size.
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.driver, self.scenario, self.queue) == (&other.driver, other.scenario, other.queue)
     }
 
-    /// Adds and shows what was measured of one scenario at one size.
-    pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, measured: &[Measured]) {
-        self.add_on("in-order", driver, scenario, n, measured);
-    }
-
-    /// The same for a kind of queue.
-    pub fn add_on(
-        &mut self,
-        queue: &'static str,
-        driver: &str,
-        scenario: &'static str,
-        n: usize,
-        measured: &[Measured],
-    ) {
-        let baseline = measured.iter().find(|way| way.variant == "loop");
-        if self.rows.last().is_none_or(|row| (&*row.scenario, &*row.queue, &*row.driver) != (scenario, queue, driver)) {
-            let on = if queue == "in-order" { String::new() } else { format!(", on a queue that is {queue}") };
-            println!("\n{scenario}{on} (us for the whole graph: medians; ratios: medians over rounds)");
-            println!(
-                "{:>7} {:<13} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7} {:>7}",
-                "nodes",
-                "variant",
-                "record",
-                "finalize",
-                "update",
-                "submit",
-                "total",
-                "p10",
-                "p90",
-                "to loop",
-                "rounds",
-                "B/node"
-            );
-        }
-        for way in measured {
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        let baseline = self.ways.iter().find(|way| way.variant == "loop");
+        let has_bounds = bounds::apply(&self.driver, self.scenario) && self.queue == "in-order";
+        self.ways.iter().map(move |way| {
             let total = |percent| way.phase(percent, |times| Some(times.total));
-            let row = Row {
-                driver: driver.to_owned(),
-                scenario: scenario.into(),
-                n,
-                queue: queue.into(),
+            Row {
+                driver: self.driver.clone(),
+                scenario: self.scenario.into(),
+                n: self.n,
+                queue: self.queue.into(),
                 variant: way.variant.into(),
                 record_us: way.phase(50, |times| times.record),
                 finalize_us: way.phase(50, |times| times.finalize),
@@ -136,15 +118,51 @@ impl Results {
                 update_us: way.phase(50, |times| times.update),
                 total_p10_us: total(10),
                 total_p90_us: total(90),
-                resident_bytes_a_node: way.resident().map(|bytes| bytes / n as f64),
+                resident_bytes_a_node: way.resident().map(|bytes| bytes / self.n as f64),
                 ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),
-                rounds: way.rounds.len(),
-                verdict: bounds::verdict(way, n, measured)
-                    .filter(|_| bounds::apply(driver, scenario) && queue == "in-order"),
-            };
-            let us = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+                rounds: way.rounds().count(),
+                verdict: if has_bounds { bounds::verdict(way, self.n, &self.ways) } else { None },
+            }
+        })
+    }
+
+    /// Adds the rounds of another pass over the same.
+    fn append(&mut self, other: Self) {
+        for way in other.ways {
+            match self.ways.iter_mut().find(|known| known.variant == way.variant) {
+                Some(known) => known.append(way),
+                None => self.ways.push(way),
+            }
+        }
+    }
+
+    fn show_head(&self) {
+        let Self { scenario, queue, .. } = self;
+        let on = if *queue == "in-order" { String::new() } else { format!(", on a queue that is {queue}") };
+        println!("\n{scenario}{on} (us for the whole graph: medians; ratios: medians over rounds)");
+        println!(
+            "{:>7} {:<13} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7} {:>7}",
+            "nodes",
+            "variant",
+            "record",
+            "finalize",
+            "update",
+            "submit",
+            "total",
+            "p10",
+            "p90",
+            "to loop",
+            "rounds",
+            "B/node"
+        );
+    }
+
+    fn show(&self) {
+        let us = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+        for row in self.rows() {
             println!(
-                "{n:>7} {:<13} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7} {:>7}  {}",
+                "{:>7} {:<13} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>7} {:>7}  {}",
+                row.n,
                 row.variant,
                 us(row.record_us),
                 us(row.finalize_us),
@@ -158,17 +176,52 @@ impl Results {
                 row.resident_bytes_a_node.map_or("-".to_owned(), |bytes| format!("{bytes:.0}")),
                 row.verdict.as_ref().map_or(String::new(), ToString::to_string)
             );
-            self.rows.push(row);
         }
+    }
+}
+
+impl Results {
+    pub fn new() -> Self {
+        Self {
+            date: jiff::Zoned::now().strftime("%FT%T%:z").to_string(),
+            machine: machine(),
+            commit: commit(),
+            comparisons: Vec::new(),
+        }
+    }
+
+    /// Adds and shows what was measured of one scenario at one size.
+    pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
+        self.add_on("in-order", driver, scenario, n, ways);
+    }
+
+    /// The same for a kind of queue. What was measured in an earlier pass is part of what is shown.
+    pub fn add_on(&mut self, queue: &'static str, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
+        let new = Comparison { driver: driver.to_owned(), scenario, n, queue, ways };
+        let known = self.comparisons.iter().position(|old| old.is_like(&new) && old.n == n);
+        let at = known.unwrap_or(self.comparisons.len());
+        if at.checked_sub(1).is_none_or(|before| !self.comparisons[before].is_like(&new)) {
+            new.show_head();
+        }
+        match known {
+            Some(at) => self.comparisons[at].append(new),
+            None => self.comparisons.push(new),
+        }
+        self.comparisons[at].show();
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        self.comparisons.iter().flat_map(Comparison::rows)
     }
 
     /// Says no if a row is beyond its bound, or if there was none to look at.
     pub fn check(&self) -> Result<(), Failure> {
-        let judged = self.rows.iter().filter_map(|row| Some((row, row.verdict.as_ref()?)));
-        let slow = judged.clone().filter(|(_, verdict)| !verdict.good);
+        let judged: Vec<(Row, Verdict)> =
+            self.rows().filter_map(|row| row.verdict.clone().map(|is| (row, is))).collect();
+        let slow = judged.iter().filter(|(_, verdict)| !verdict.good);
         let slow = slow.map(|(row, verdict)| format!("{} {} {}: {verdict}", row.driver, row.n, row.variant));
         let slow: Vec<String> = slow.collect();
-        match judged.count() {
+        match judged.len() {
             0 => Err("no row has a bound: they are for the scenario `submit` on PoCL".into()),
             all if !slow.is_empty() => {
                 Err(format!("{} of {all} rows are too slow:\n    {}", slow.len(), slow.join("\n    ")).into())
@@ -184,11 +237,11 @@ impl Results {
     pub fn keep(&self, folder: &Path) -> Result<(), Failure> {
         let file = folder.join("latest.json");
         let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Vec<Kept>>(&text).ok());
-        let is_new =
-            |row: &Row| self.rows.iter().any(|new| (&new.driver, &new.scenario) == (&row.driver, &row.scenario));
+        let is_new = |row: &Row| {
+            self.comparisons.iter().any(|new| (new.driver.as_str(), new.scenario) == (&row.driver, &row.scenario))
+        };
         let mut kept: Vec<Kept> = known.unwrap_or_default().into_iter().filter(|kept| !is_new(&kept.row)).collect();
-        let new = |row: &Row| Kept { date: self.date.clone(), machine: self.machine.clone(), row: row.clone() };
-        kept.extend(self.rows.iter().map(new));
+        kept.extend(self.rows().map(|row| Kept { date: self.date.clone(), machine: self.machine.clone(), row }));
         fs::write(&file, serde_json::to_string_pretty(&kept)?)?;
         let rows: Vec<Row> = kept.into_iter().map(|kept| kept.row).collect();
         tables::write(&rows, &folder.join("latest.md"))?;
@@ -203,7 +256,9 @@ impl Results {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::write(path, serde_json::to_string_pretty(self)?)?;
+        let Self { date, machine, commit, .. } = self;
+        let written = Written { date, machine, commit: commit.as_deref(), rows: self.rows().collect() };
+        fs::write(path, serde_json::to_string_pretty(&written)?)?;
         println!("\nwritten: {}", path.display());
         Ok(())
     }

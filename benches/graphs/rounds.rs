@@ -58,19 +58,17 @@ pub struct Way<'a> {
     pub run: Box<dyn FnMut() -> Result<Times, Failure> + 'a>,
 }
 
-/// The rounds of one way, in order. All begin with the same round.
+/// The rounds of one way.
 pub struct Measured {
     pub variant: &'static str,
-    pub rounds: Vec<Times>,
+    /// Of each pass, in order. All ways begin with the same round, and one may end before others.
+    passes: Vec<Vec<Times>>,
 }
 
 /// Runs the ways in turn, round by round, in an order that changes. The first round is not counted, nor are those before, until all
 /// ways have settled or have had time to.
 pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
-    let mut ways: Vec<_> = ways
-        .into_iter()
-        .map(|way| (way.run, Measured { variant: way.variant, rounds: Vec::new() }, Duration::ZERO, 0))
-        .collect();
+    let mut ways: Vec<_> = ways.into_iter().map(|way| (way, Vec::new(), Duration::ZERO, 0)).collect();
     let mut order: Vec<usize> = (0..ways.len()).collect();
     let begin = Instant::now();
     let mut trying = true;
@@ -80,7 +78,7 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
         for &at in &order {
             let (spent, trying) = &mut warm[at];
             if *trying || *spent < ROW {
-                let (times, took) = timed(&mut ways[at].0)?;
+                let (times, took) = timed(&mut ways[at].0.run)?;
                 (*spent, *trying) = (*spent + took, times.trying);
             }
         }
@@ -90,20 +88,20 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
         // Another order each round, so that none always comes behind the same other.
         fastrand::shuffle(&mut order);
         for &at in &order {
-            let (run, measured, spent, grown) = &mut ways[at];
-            if measured.rounds.len() >= FEW && (*spent > ROW || *grown > GROWTH) {
+            let (way, rounds, spent, grown) = &mut ways[at];
+            if rounds.len() >= FEW && (*spent > ROW || *grown > GROWTH) {
                 continue;
             }
             let (before, begin) = (resident(), Instant::now());
-            let times = run()?;
+            let times = (way.run)()?;
             *spent += begin.elapsed();
             *grown += resident().saturating_sub(before);
             if round > 0 {
-                measured.rounds.push(times);
+                rounds.push(times);
             }
         }
     }
-    Ok(ways.into_iter().map(|(_, measured, ..)| measured).collect())
+    Ok(ways.into_iter().map(|(way, rounds, ..)| Measured { variant: way.variant, passes: vec![rounds] }).collect())
 }
 
 /// Bytes of memory that the process has, where the system tells.
@@ -125,19 +123,29 @@ fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
 }
 
 impl Measured {
+    /// Those of all passes.
+    pub fn rounds(&self) -> impl Iterator<Item = &Times> {
+        self.passes.iter().flatten()
+    }
+
+    /// Takes the rounds of another pass of the same way.
+    pub fn append(&mut self, other: Self) {
+        self.passes.extend(other.passes);
+    }
+
     /// A percentile of a phase in microseconds, if the way has the phase.
     pub fn phase(&self, percent: usize, phase: impl Fn(&Times) -> Option<Duration>) -> Option<f64> {
-        percentile(self.rounds.iter().filter_map(phase).map(us).collect(), percent)
+        percentile(self.rounds().filter_map(phase).map(us).collect(), percent)
     }
 
     /// The median of the bytes by which the process grew.
     pub fn resident(&self) -> Option<f64> {
-        percentile(self.rounds.iter().filter_map(|round| round.resident).map(|bytes| bytes as f64).collect(), 50)
+        percentile(self.rounds().filter_map(|round| round.resident).map(|bytes| bytes as f64).collect(), 50)
     }
 
     /// The median of the ratios of this way's rounds to the same rounds of another.
     pub fn ratio_to(&self, other: &Self) -> Option<f64> {
-        let pairs = self.rounds.iter().zip(&other.rounds);
+        let pairs = self.passes.iter().zip(&other.passes).flat_map(|(mine, theirs)| mine.iter().zip(theirs));
         percentile(pairs.map(|(mine, theirs)| us(mine.total) / us(theirs.total)).collect(), 50)
     }
 }

@@ -129,7 +129,7 @@ impl Scenario {
                     let cuda = cuda::chain(&setting.queue, NOTHING, c"nothing", 0, n)?;
                     // Not in turn with the others: a GPU takes its time to go from OpenCL's context to CUDA's.
                     measured.extend(interleave(cuda, effort, n)?);
-                    results.add(driver, "submit", n, &measured);
+                    results.add(driver, "submit", n, measured);
                 }
                 let (out_of_order, profiling) = (device.caps().out_of_order, device.caps().profiling);
                 let kinds = [
@@ -139,7 +139,7 @@ impl Scenario {
                 for (kind, _, properties) in kinds.into_iter().filter(|(_, is_there, _)| *is_there) {
                     let setting = Setting::new(device, properties)?;
                     for n in [1, 10, 100, 929].into_iter().filter(|n| *n <= largest) {
-                        results.add_on(kind, driver, "submit", n, &interleave(setting.submit(n)?, effort, n)?);
+                        results.add_on(kind, driver, "submit", n, interleave(setting.submit(n)?, effort, n)?);
                     }
                 }
             }
@@ -148,7 +148,7 @@ impl Scenario {
                 let shapes = [Shape::Joins, Shape::Independent(100)].into_iter().chain(chains);
                 for shape in shapes.filter(|shape| shape.len() <= largest) {
                     let ways = setting.finalize(shape, false);
-                    results.add(driver, "finalize", shape.len(), &interleave(ways, effort, shape.len())?);
+                    results.add(driver, "finalize", shape.len(), interleave(ways, effort, shape.len())?);
                 }
             }
             Self::Execute | Self::ExecuteEvents | Self::ExecuteArguments => {
@@ -157,28 +157,28 @@ impl Scenario {
                     Self::ExecuteEvents => ("execute with events", setting.execute(1_000, true)?),
                     _ => ("execute with arguments", setting.execute_with_arguments(1_000)?),
                 };
-                results.add(driver, name, 1_000, &interleave(ways, effort, 1_000)?);
+                results.add(driver, name, 1_000, interleave(ways, effort, 1_000)?);
             }
             Self::SubGraphs => {
                 for n in [100, 1_000] {
-                    results.add(driver, "sub-graphs", n, &interleave(setting.sub_graphs(n)?, effort, n)?);
+                    results.add(driver, "sub-graphs", n, interleave(setting.sub_graphs(n)?, effort, n)?);
                 }
             }
             Self::Record => {
                 for n in [929, 10_000].into_iter().filter(|n| *n <= largest) {
-                    results.add(driver, "record", n, &interleave(setting.record(n), effort, n)?);
+                    results.add(driver, "record", n, interleave(setting.record(n), effort, n)?);
                 }
             }
             Self::UpdateOne => {
                 for n in [100, 1_000, 10_000].into_iter().filter(|n| *n <= largest) {
                     let chain = setting.chain(n);
-                    results.add(driver, "update one (1000 x)", n, &interleave(chain.ways(What::One)?, effort, n)?);
+                    results.add(driver, "update one (1000 x)", n, interleave(chain.ways(What::One)?, effort, n)?);
                 }
             }
             Self::UpdateMany => {
                 for n in [100, 1_000, 10_000].into_iter().filter(|n| *n <= largest) {
                     let chain = setting.chain(n);
-                    results.add(driver, "update all", n, &interleave(chain.ways(What::Some(n))?, effort, n)?);
+                    results.add(driver, "update all", n, interleave(chain.ways(What::Some(n))?, effort, n)?);
                 }
                 let chain = setting.chain(500);
                 for (name, count) in [
@@ -188,20 +188,20 @@ impl Scenario {
                     ("update 100 % of 500", 500),
                 ] {
                     let ways = interleave(chain.ways(What::Some(count))?, effort, count)?;
-                    results.add(driver, name, count, &ways);
+                    results.add(driver, name, count, ways);
                 }
             }
             Self::Mutate => {
                 for (name, every) in [("mutate each", 1), ("mutate each fifth", 5), ("mutate each tenth", 10)] {
                     for n in [100, 200, 500] {
                         let ways = mutate::ways(&setting.queue, n, every)?;
-                        results.add(driver, name, n, &interleave(ways, effort, n)?);
+                        results.add(driver, name, n, interleave(ways, effort, n)?);
                     }
                 }
             }
             Self::Globals => {
                 for n in [100, 1_000] {
-                    results.add(driver, "globals", n, &interleave(globals::ways(&setting.queue, n)?, effort, n)?);
+                    results.add(driver, "globals", n, interleave(globals::ways(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::HostTasks => {
@@ -212,12 +212,12 @@ impl Scenario {
                     ("host tasks of 59", 95, 59),
                 ] {
                     let ways = host_tasks::ways(&setting.queue, tasks, width)?;
-                    results.add(driver, name, tasks, &interleave(ways, effort, tasks)?);
+                    results.add(driver, name, tasks, interleave(ways, effort, tasks)?);
                 }
             }
             Self::Sine => {
                 for n in [3, 10, 50, 100] {
-                    results.add(driver, "sine", n, &interleave(loads::sine(&setting.queue, n)?, effort, n)?);
+                    results.add(driver, "sine", n, interleave(loads::sine(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::Large => {
@@ -225,24 +225,24 @@ impl Scenario {
                     driver,
                     "large",
                     100,
-                    &interleave(loads::chains(&setting.queue, 1, 100, 100)?, effort, 100)?,
+                    interleave(loads::chains(&setting.queue, 1, 100, 100)?, effort, 100)?,
                 );
             }
             Self::Wide => {
                 for chains in [2, 8, 64] {
                     let ways = loads::chains(&setting.queue, chains, 16, 100)?;
-                    results.add(driver, "wide", chains, &interleave(ways, effort, chains)?);
+                    results.add(driver, "wide", chains, interleave(ways, effort, chains)?);
                 }
             }
             Self::Frames => {
                 for depth in [1, 3] {
                     let ways = loads::frames(&setting.queue, depth)?;
-                    results.add(driver, "frames at a time", depth, &interleave(ways, effort, depth)?);
+                    results.add(driver, "frames at a time", depth, interleave(ways, effort, depth)?);
                 }
             }
             Self::Threads => {
                 for n in [10, 100] {
-                    results.add(driver, "threads", n, &interleave(loads::threads(&setting.queue, n)?, effort, n)?);
+                    results.add(driver, "threads", n, interleave(loads::threads(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::Decoder => {
@@ -250,30 +250,30 @@ impl Scenario {
                 let len = layers * 59;
                 let mut measured = interleave(loads::decoder(&setting.queue, len)?, effort, len)?;
                 measured.extend(interleave(cuda::chain(&setting.queue, loads::TICK, c"tick", 1, len)?, effort, len)?);
-                results.add(driver, "decoder", len, &measured);
+                results.add(driver, "decoder", len, measured);
             }
-            Self::Cold => results.add(driver, "cold", 1, &interleave(children::cold_starts(driver), Effort::Quick, 1)?),
+            Self::Cold => results.add(driver, "cold", 1, interleave(children::cold_starts(driver), Effort::Quick, 1)?),
             Self::Life => {
                 for n in [1_000, 10_000, 100_000].into_iter().filter(|n| *n <= largest) {
-                    results.add(driver, "life", n, &interleave(children::lives(driver, n), Effort::Quick, n)?);
+                    results.add(driver, "life", n, interleave(children::lives(driver, n), Effort::Quick, n)?);
                 }
             }
             Self::Profiled => {
                 for n in [100, 1_000] {
-                    results.add(driver, "profiled", n, &interleave(profiles::ways(&setting.queue, n)?, effort, n)?);
+                    results.add(driver, "profiled", n, interleave(profiles::ways(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::Packing => {
                 for pattern in patterns(largest) {
                     let n = pattern.len();
-                    results.add(driver, pattern.name, n, &interleave(pattern.ways(&setting.queue)?, effort, n)?);
+                    results.add(driver, pattern.name, n, interleave(pattern.ways(&setting.queue)?, effort, n)?);
                 }
             }
             Self::Drop => {
                 for shape in [929, 10_000, 100_000].map(Shape::Chain).into_iter().filter(|shape| shape.len() <= largest)
                 {
                     let ways = setting.finalize(shape, true);
-                    results.add(driver, "drop", shape.len(), &interleave(ways, effort, shape.len())?);
+                    results.add(driver, "drop", shape.len(), interleave(ways, effort, shape.len())?);
                 }
             }
         }
