@@ -750,6 +750,56 @@ fn wrapped_addresses_that_overlap_are_not_mixed_up() {
     }
 }
 
+/// Rule C2: launches of a group may differ in memory of others, in its number too.
+#[test]
+fn launches_of_a_group_use_as_much_memory_of_others_as_they_like() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let (stir, add) = (bench.kernel("stir"), bench.kernel("add"));
+    for kind in kinds(queue).filter(|kind| kind.is_pointer()) {
+        let numbers = bench.buffer(&[1; LEN]);
+        let owner = memory(&bench, kind, &[5; LEN]);
+        // SAFETY: `owner` outlives everything here, and a submission runs one command.
+        let foreign = unsafe { Memory::from_raw(queue, kind, owner.as_ptr().unwrap(), LEN) }.unwrap();
+        for few_first in [true, false] {
+            for path in [Path::Replay, Path::Native] {
+                queue.enqueue_write_buffer(&numbers, 0, &[1; LEN], &[]).unwrap();
+                let graph = bench.graph();
+                let few = || graph.kernel(&stir).read_write(&numbers).range(LEN);
+                let more = || graph.kernel(&add).read_write(&numbers).read(&foreign).range(LEN);
+                let launches = if few_first { [few(), more()] } else { [more(), few()] };
+                // SAFETY: a work-item of either kernel touches its own elements.
+                let group = unsafe { graph.command_group(launches) }.unwrap();
+                let node = graph.group(&group).add().unwrap();
+                let after = graph.fill(&numbers.slice(0..1).unwrap(), 7).add().unwrap();
+                let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+                let mut expected = vec![1_u32; LEN];
+                for active in [0, 1, 0, 1, 1, 0] {
+                    group.set_active_index(active).unwrap();
+                    assert_eq!(graph.predecessors(after).unwrap(), [node]);
+                    executable.update(&node).unwrap();
+                    let now = graph.finalize(Finalize::new().path(path)).unwrap();
+                    let parent = bench.graph();
+                    parent.sub_graph(&now).add().unwrap();
+                    let within = parent.finalize(Finalize::new().path(path)).unwrap();
+                    for run in [&executable, &now, &within] {
+                        run.submit(queue).unwrap().wait().unwrap();
+                        expected.iter_mut().zip(0..).for_each(|(number, at)| {
+                            *number = if (active == 0) == few_first {
+                                number.wrapping_mul(5).wrapping_add(at)
+                            } else {
+                                number.wrapping_add(5)
+                            };
+                        });
+                        expected[0] = 7;
+                        assert_eq!(bench.content(&numbers), expected, "{kind} {path} {active}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Rule F1: what commands use outlives them, whoever lets go first.
 #[test]
 fn memory_outlives_the_commands_that_use_it() {

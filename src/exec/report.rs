@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::choice::{Choice, Times};
-use crate::caps::Caps;
+use crate::caps::{Caps, MutableCaps};
 use crate::cl::device::Device;
 use crate::cl::program_globals::GlobalBinding;
 use crate::graph::{Flat, NodeKind, Tables};
@@ -236,9 +236,9 @@ pub struct UpdateReport {
     pub replayed: usize,
     /// Commands in command buffers.
     pub recorded: usize,
-    /// What of a recorded kernel the driver changes in place (`clUpdateMutableCommandsKHR`). For everything else the command
-    /// buffer that holds the command is recorded again, and so it is while it may run, where the driver is not known to keep
-    /// what it has enqueued.
+    /// What of a recorded kernel is changed in place (`clUpdateMutableCommandsKHR`), which is what the driver can change but for
+    /// the memory that a kernel reaches indirectly. For everything else the command buffer that holds the command is recorded
+    /// again, and so it is while it may run, where the driver is not known to keep what it has enqueued.
     pub in_place: Vec<&'static str>,
 }
 
@@ -246,7 +246,8 @@ impl UpdateReport {
     fn new(device: &Device, plan: &Plan) -> Self {
         let native = |segment: &&Segment| segment.path == Path::Native;
         let recorded = plan.segments.iter().filter(native).map(|segment| segment.steps.len()).sum();
-        let fields = device.mutable().map(|fields| fields.fields());
+        // Lists of what is reached indirectly are set before a kernel is recorded, and then stay.
+        let fields = device.mutable().map(|fields| MutableCaps { exec_info: false, ..fields }.fields());
         let in_place = if recorded == 0 { Vec::new() } else { fields.unwrap_or_default() };
         Self { replayed: plan.steps.len() - recorded, recorded, in_place }
     }

@@ -68,7 +68,7 @@ pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
         Arg::Sampler(id) => tables.sampler_of(*id).map_or(SetArg::Null, SetArg::Sampler),
         Arg::Local(size) => SetArg::Local(*size),
         Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),
-        Arg::Global(_) => SetArg::Kept,
+        Arg::Global(_) | Arg::Unused(_) => SetArg::Kept,
         // Without its memory it names no byte: null would be an argument behind the kernel's.
         Arg::Indirect(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Indirect),
     }

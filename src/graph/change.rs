@@ -246,7 +246,9 @@ impl State {
         if !self.ir.args(args).iter().any(is_image) {
             return Ok(());
         }
-        let memory = self.ir.args(args).iter().enumerate().filter_map(|(index, arg)| Some((index, arg.view()?)));
+        let used = |(_, arg): &(usize, &Arg)| !matches!(arg, Arg::Unused(_));
+        let used = self.ir.args(args).iter().enumerate().filter(used);
+        let memory = used.filter_map(|(index, arg)| Some((index, arg.view()?)));
         let uses = memory.zip(modes).filter_map(|((index, view), mode)| {
             let whole = |mem: &Mem| Region { mem: mem.clone(), offset: 0, size: mem.size() };
             let region = late(index).or_else(|| self.mem(view).map(whole))?;

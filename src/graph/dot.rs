@@ -200,6 +200,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             let mut uses = state.ir.accesses(id).iter();
             for (index, arg) in state.ir.args(*args).iter().enumerate() {
                 let text = match arg {
+                    Arg::Unused(_) => continue,
                     Arg::Buffer(of) | Arg::Indirect(of) | Arg::Global(of) => {
                         let mode = uses.next().map_or("", mode);
                         let way = match arg {

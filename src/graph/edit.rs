@@ -38,10 +38,9 @@ impl ArgSet {
         self.0 == 0
     }
 
-    /// Those of some arguments that are in it and that can be set by their index: device globals and what is reached indirectly
-    /// stand behind the kernel's own.
+    /// Those of some arguments that are in it and that can be set by their index: others stand behind the kernel's own.
     pub(crate) fn settable(self, args: &[Arg]) -> impl Iterator<Item = usize> {
-        self.of(args.len()).filter(|at| !matches!(args[*at], Arg::Global(_) | Arg::Indirect(_)))
+        self.of(args.len()).filter(|at| !matches!(args[*at], Arg::Global(_) | Arg::Indirect(_) | Arg::Unused(_)))
     }
 
     /// Those of so many arguments that are in it.
@@ -368,7 +367,7 @@ impl Edit {
                     }
                     old != new
                 }
-                (Arg::Null, Arg::Null) => false,
+                (Arg::Null, Arg::Null) | (Arg::Unused(_), Arg::Unused(_)) => false,
                 (Arg::Sampler(old), Arg::Sampler(new)) => {
                     let (old, new) = (to.sampler_of(old), from.sampler_of(new));
                     let new = new.ok_or("its sampler is gone")?;
@@ -447,6 +446,7 @@ fn kind(arg: Arg) -> &'static str {
         Arg::Local(_) => "local memory",
         Arg::Global(_) => "a device global",
         Arg::Indirect(_) => "memory that is reached indirectly",
+        Arg::Unused(_) => "memory that is not used",
     }
 }
 

@@ -386,6 +386,7 @@ impl Ids {
                 Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
                 Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
                 Arg::Global(of) => Arg::Global(self.view(source, *of, to)?),
+                Arg::Unused(of) => Arg::Unused(self.view(source, *of, to)?),
                 Arg::Null => Arg::Null,
                 Arg::Sampler(of) => Arg::Sampler(to.sampler(source.sampler_of(*of)?)?),
                 Arg::Local(size) => Arg::Local(*size),

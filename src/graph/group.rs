@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::edit;
 use super::kernel::KernelNode;
-use super::launch::Launch;
+use super::launch::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::{Tables, Writer};
 use super::task_group::TaskGroup;
 use super::{After, Graph, GraphRef, Node, State, after_methods};
+use crate::cl::buffer::Region;
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
@@ -125,7 +126,7 @@ impl Graph {
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn command_group<'g>(&self, launches: impl IntoIterator<Item = KernelNode<'g>>) -> Result<CommandGroup> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let launches: Vec<(Launch, After)> = launches
+        let mut launches: Vec<(Launch, After)> = launches
             .into_iter()
             .map(|node| {
                 let (mut launch, after) = node.into_parts();
@@ -149,6 +150,7 @@ impl Graph {
             }
             checked.push(launch.check(&self.target()).map_err(|cause| fail(at, cause))?);
         }
+        as_many_uses(&mut launches, &checked);
         let mut state = self.lock();
         let State { tables, index, .. } = &mut *state;
         let tables = Arc::make_mut(tables);
@@ -197,6 +199,18 @@ impl Graph {
     /// Starts a node of a command group. The group may have several nodes: they share what is active.
     pub fn group(&self, group: &CommandGroup) -> GroupNode<'_> {
         GroupNode { graph: self, after: After::default(), group: group.clone() }
+    }
+}
+
+/// Gives all launches as many uses of memory, because a node keeps the number of its uses: those of the memory of others may differ.
+fn as_many_uses(launches: &mut [(Launch, After)], checked: &[Checked]) {
+    let both = || launches.iter().zip(checked);
+    let uses: Vec<usize> = both().map(|((launch, _), checked)| launch.memory(checked).count()).collect();
+    let is_foreign = |mem: &&Mem| mem.allocation().is_some_and(|allocation| allocation.is_foreign());
+    let foreign = both().flat_map(|((launch, _), checked)| launch.memory(checked)).find(is_foreign).cloned();
+    let (Some(mem), Some(most)) = (foreign, uses.iter().max()) else { return };
+    for ((launch, _), uses) in launches.iter_mut().zip(&uses) {
+        launch.unused = vec![Region { mem: mem.clone(), offset: 0, size: 0 }; most - uses];
     }
 }
 

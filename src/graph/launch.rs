@@ -14,6 +14,7 @@ use super::tables::{Binding, Cells, Writer};
 use crate::cl::buffer::Region;
 use crate::cl::context::InContext;
 use crate::cl::kernel::{ImageUse, Kernel, Number};
+use crate::cl::mem::Mem;
 use crate::cl::sampler::Sampler;
 use crate::device_global::Declared;
 use crate::error::{BuildCause, GlobalError};
@@ -38,6 +39,8 @@ pub(crate) struct Launch {
     pub(crate) fed: Vec<Fed>,
     /// How it uses the device globals of its program, where that was said: those that are not here it does not.
     pub(crate) globals: Option<Vec<(Declared, Mode)>>,
+    /// Memory of which it uses nothing. See [`Arg::Unused`].
+    pub(crate) unused: Vec<Region>,
 }
 
 /// An argument and its parameters.
@@ -63,6 +66,7 @@ impl Launch {
             indirect: Vec::new(),
             fed: Vec::new(),
             globals: None,
+            unused: Vec::new(),
         }
     }
 
@@ -175,6 +179,21 @@ impl Launch {
     }
 
     /// How it uses a device global of its program.
+    /// The memory that it uses, once for each use.
+    pub(crate) fn memory<'l>(&'l self, checked: &Checked) -> impl Iterator<Item = &'l Mem> {
+        let args = self.args.iter().filter_map(|arg| match arg {
+            Given::Buffer(region, _) => Some(&region.mem),
+            Given::Null | Given::Sampler(_) | Given::Local(_) | Given::Value(..) => None,
+        });
+        let indirect = self.indirect.iter().map(|(region, _)| &region.mem);
+        args.chain(indirect).chain(self.globals(checked).map(|(mem, _)| mem))
+    }
+
+    /// The device globals that it uses, of the device that it was checked for.
+    fn globals<'l>(&'l self, checked: &Checked) -> impl Iterator<Item = (&'l Mem, Mode)> {
+        self.kernel.globals_at(checked.built).filter_map(|(global, mem)| Some((mem, self.mode_of(global)?)))
+    }
+
     fn mode_of(&self, global: &Declared) -> Option<Mode> {
         let Some(said) = &self.globals else { return Some(Mode::ReadWrite) };
         let modes = said.iter().filter(|(of, _)| of.is(global)).map(|(_, mode)| *mode);
@@ -346,10 +365,8 @@ impl Request for Launch {
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
         let grid = self.sizes(checked.built).grid();
-        let globals = self.kernel.globals_at(checked.built);
-        let globals = globals.filter_map(|(global, mem)| Some((mem.clone(), self.mode_of(global)?)));
-        let globals: SmallVec<[_; 4]> = globals.collect();
-        let Self { kernel, args, bytes, prints, fed, bound, indirect, .. } = self;
+        let globals: SmallVec<[_; 4]> = self.globals(&checked).map(|(mem, mode)| (mem.clone(), mode)).collect();
+        let Self { kernel, args, bytes, prints, fed, bound, indirect, unused, .. } = self;
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
         let node = NodeId(state.ir.len() as u32);
@@ -383,6 +400,12 @@ impl Request for Launch {
             let access = state.access(&Region { mem, offset: 0, size }, mode);
             state.keep(access.view);
             lowered.push(Arg::Global(access.view));
+            accesses.push(access);
+        }
+        for region in unused {
+            let access = state.access(&region, Mode::Read);
+            state.keep(access.view);
+            lowered.push(Arg::Unused(access.view));
             accesses.push(access);
         }
         let args = state.ir.push_args(lowered.into_iter())?;

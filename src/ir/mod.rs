@@ -267,15 +267,18 @@ pub(crate) enum Arg {
     /// Memory that the kernel reaches by what it finds in memory. These stand behind the kernel's own arguments.
     Indirect(ViewId),
     Sampler(SamplerId),
-    /// Memory of a device global of the kernel's program. These stand behind all others, and nobody has to set them.
+    /// Memory of a device global of the kernel's program. These stand behind those, and nobody has to set them.
     Global(ViewId),
+    /// Memory of others, of which the kernel uses no byte: it makes the launches of a command group have as many uses. These stand
+    /// behind all others.
+    Unused(ViewId),
 }
 
 impl Arg {
     /// The memory that it names, of which the node has a use.
     pub(crate) fn view(self) -> Option<ViewId> {
         match self {
-            Self::Buffer(view) | Self::Indirect(view) | Self::Global(view) => Some(view),
+            Self::Buffer(view) | Self::Indirect(view) | Self::Global(view) | Self::Unused(view) => Some(view),
             Self::Null | Self::Local(_) | Self::Value(_) | Self::Sampler(_) => None,
         }
     }

@@ -29,6 +29,10 @@ pub(crate) const KERNELS: &str = "
 __kernel void scale(__global const uint *in, __global uint *out, uint by) {
     size_t i = get_global_id(0);
     out[i] = in[i] * 3u + by;
+}
+__kernel void tell(__global uint *out, uint number) {
+    out[get_global_id(0)] = number * 1000000u + (uint)get_global_offset(0) * 10000u + (uint)get_global_size(0) * 100u
+                          + (uint)get_local_size(0);
 }";
 
 /// A recorded kernel.
