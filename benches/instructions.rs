@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Program, Queue};
+use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Memory, Node, Parameter, Path, Program, Queue};
 
 type Failure = Box<dyn Error>;
 
@@ -175,9 +175,36 @@ fn main() -> Result<(), Failure> {
                 update(None, nodes)?;
                 update(Some(format!("update a number again, {count}")), nodes)?;
             }
+            // Values of another graph are looked at node by node, and so are those that come after them.
+            executable.update_from(&setting.parameters(1_000, chains)?.graph)?;
+            (0..2).try_for_each(|_| update(None, &list).map(drop))?;
+            update(Some(format!("update a number again, after another graph's, {} nodes", list.len())), &list)?;
         }
     }
-    Ok(())
+    shared_memory(&setting, 1_000)
+}
+
+/// One of many nodes, all of which have memory of their own that is the host's, too.
+fn shared_memory(setting: &Setting, len: usize) -> Result<(), Failure> {
+    let graph = Graph::new(&setting.queue)?;
+    let memory = || Memory::<u32>::host_accessible(&setting.queue, 64);
+    let others = [memory()?, memory()?];
+    let changing = Parameter::memory(&others[0]);
+    for _ in 0..len {
+        let launch = graph.kernel(&setting.scale).read(&memory()?).read_write(&memory()?).arg(1_u32).range(1);
+        // SAFETY: its one work-item touches the first elements.
+        unsafe { launch.add()? };
+    }
+    let launch = graph.kernel(&setting.scale).read(&changing).read_write(&memory()?).arg(1_u32).range(1);
+    // SAFETY: as above.
+    let node = unsafe { launch.add()? };
+    let executable = graph.finalize(Finalize::new().path(Path::Replay).updatable())?;
+    for turn in [1, 0] {
+        changing.set(&others[turn])?;
+        executable.update(&node)?;
+    }
+    changing.set(&others[1])?;
+    counted(&format!("update memory of the host, 1 of {len} nodes"), || executable.update(&node))
 }
 
 fn change_memory(setting: &Setting, made: &Made, executable: &Executable, turn: usize) -> clgraph::Result<()> {

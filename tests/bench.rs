@@ -30,7 +30,7 @@ fn way(variant: &'static str, rounds: [u64; 3]) -> Measured {
         let (submit, total) = (Some(Duration::from_micros(us / 2)), Duration::from_micros(us));
         Times { submit, total, ..Times::default() }
     };
-    Measured { variant, rounds: rounds.map(times).into() }
+    Measured::new(variant, rounds.map(times).into())
 }
 
 /// The rows of the file.
@@ -51,7 +51,7 @@ fn written(results: &Results) -> Vec<Value> {
 #[test]
 fn the_file_has_every_field_of_every_row() {
     let mut results = Results::new();
-    results.add("intel", "submit", 4, &[way("loop", [100, 200, 400]), way("native", [110, 240, 400])]);
+    results.add("intel", "submit", 4, vec![way("loop", [100, 200, 400]), way("native", [110, 240, 400])]);
     let rows = written(&results);
     let expected = json!({
         "driver": "intel", "scenario": "submit", "n": 4, "queue": "in-order", "variant": "native",
@@ -62,16 +62,33 @@ fn the_file_has_every_field_of_every_row() {
     assert_eq!(rows[0]["ratio_to_loop"], 1.0);
     let update = Some(Duration::from_micros(3));
     let updated = Times { update, total: Duration::from_micros(3), ..Times::default() };
-    results.add("intel", "update all", 4, &[Measured { variant: "native", rounds: vec![updated] }]);
+    results.add("intel", "update all", 4, vec![Measured::new("native", vec![updated])]);
     assert_eq!(written(&results)[2]["update_us"], 3.0);
     assert!(results.check().unwrap_err().to_string().contains("no row has a bound"));
+}
+
+/// What comes of several passes: rounds are compared with those of the same pass, of which some ways have fewer.
+#[test]
+fn passes_are_told_together() {
+    let mut results = Results::new();
+    let short = |us| Measured::new("native", vec![Times { total: Duration::from_micros(us), ..Times::default() }]);
+    for (pass, us) in [(1, 100), (2, 200), (3, 1_000)] {
+        results.add("pocl31", "submit", 10, vec![way("loop", [us; 3]), way("replay", [pass * us; 3]), short(us / 2)]);
+        results.add("pocl31", "submit", 100, vec![way("loop", [7; 3])]);
+    }
+    let rows = written(&results);
+    let told = |row: &Value| (row["n"].as_u64(), row["rounds"].as_u64(), row["total_us"].as_f64());
+    let expected = [(10, 9, 200.0), (10, 9, 400.0), (10, 3, 100.0), (100, 9, 7.0)];
+    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), expected.map(|(n, of, us)| (Some(n), Some(of), Some(us))));
+    let ratios: Vec<_> = rows[..3].iter().map(|row| row["ratio_to_loop"].as_f64()).collect();
+    assert_eq!(ratios, [Some(1.0), Some(2.0), Some(0.5)]);
 }
 
 /// The ratio of a row, to which other it is, and whether that is good enough.
 fn judged(n: usize, ways: &[(&'static str, u64)]) -> Vec<(String, String, bool)> {
     let ways: Vec<_> = ways.iter().map(|(variant, us)| way(variant, [*us, 2 * us, 3 * us])).collect();
     let mut results = Results::new();
-    results.add("pocl31", "submit", n, &ways);
+    results.add("pocl31", "submit", n, ways);
     let verdict = |row: &Value| {
         let verdict = row["verdict"].as_object()?;
         let of = verdict["of"].as_str().unwrap().to_owned();
@@ -121,10 +138,10 @@ fn the_last_rows_of_each_scenario_and_driver_are_kept_and_drawn() {
     let run = |driver: &str, sizes: &[usize], us: u64| {
         let mut results = Results::new();
         for n in sizes {
-            results.add(driver, "submit", *n, &[way("loop", [us; 3]), way("auto", [us / 2; 3])]);
-            results.add_on("profiling", driver, "submit", *n, &[way("loop", [1; 3])]);
+            results.add(driver, "submit", *n, vec![way("loop", [us; 3]), way("auto", [us / 2; 3])]);
+            results.add_on("profiling", driver, "submit", *n, vec![way("loop", [1; 3])]);
         }
-        results.add(driver, "large", 100, &[way("loop", [us; 3])]);
+        results.add(driver, "large", 100, vec![way("loop", [us; 3])]);
         results.keep(&folder).unwrap();
     };
     run("first", &[1, 10, 100], 1_000);

@@ -101,7 +101,7 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
             }
         }
     }
-    Ok(ways.into_iter().map(|(way, rounds, ..)| Measured { variant: way.variant, passes: vec![rounds] }).collect())
+    Ok(ways.into_iter().map(|(way, rounds, ..)| Measured::new(way.variant, rounds)).collect())
 }
 
 /// Bytes of memory that the process has, where the system tells.
@@ -123,6 +123,11 @@ fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
 }
 
 impl Measured {
+    /// The rounds of one pass.
+    pub fn new(variant: &'static str, rounds: Vec<Times>) -> Self {
+        Self { variant, passes: vec![rounds] }
+    }
+
     /// Those of all passes.
     pub fn rounds(&self) -> impl Iterator<Item = &Times> {
         self.passes.iter().flatten()

@@ -325,7 +325,8 @@ impl Graph {
         let choices = options.choices.or_else(env::choices).filter(|_| plan.ways.len() > 1);
         let remembered = choices.map(|file| Remembered::new(file, self.device().caps(), &flat.tables.ir, &plan));
         let mut lane = Lane::new(values, editing, moved, rings, recorded, &plan, remembered);
-        lane.share(&turns);
+        let views = Arc::clone(&lane.values);
+        lane.share(&turns, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
         let is_event = |node: &NodeId| matches!(flat.tables.ir.op(*node), Op::Event { .. });
         let events_at = flat.tables.ir.ids().filter(is_event).collect();

@@ -1,6 +1,7 @@
 //! How the submissions of one executable follow each other, and the memory that they use in turn.
 
 use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use super::Inner;
@@ -44,10 +45,10 @@ pub(super) struct Lane {
     /// Kernel objects of recorded steps that others have replaced, for the update after: releasing all of them takes PoCL time
     /// that grows with the square of their number.
     pub(super) spare: Objects,
-    /// Memory that the host may have meanwhile.
-    shared: Vec<Arc<Allocation>>,
+    /// Memory that the host may have meanwhile, by where it is kept.
+    shared: BTreeMap<usize, Arc<Allocation>>,
     /// Memory that was shared, and that commands under way may use still.
-    leaving: Vec<Arc<Allocation>>,
+    leaving: BTreeMap<usize, Arc<Allocation>>,
     /// For submissions that cannot go to the caller's queue.
     own_queue: Option<DriverQueue>,
     /// For submissions that go over several queues.
@@ -147,8 +148,8 @@ impl Lane {
             changed,
             half_changed: Vec::new(),
             spare: Objects::default(),
-            shared: Vec::new(),
-            leaving: Vec::new(),
+            shared: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             own_queue: None,
             others: Arc::default(),
             recorded: Vec::new(),
@@ -169,34 +170,37 @@ impl Lane {
         lane
     }
 
-    /// Finds the memory that the host may have meanwhile, and has it know who uses it.
-    pub(super) fn share(&mut self, turns: &TurnsOf) {
-        let mems = self.values.tables.views.iter().flatten();
-        let shared = mems.filter_map(|mem| mem.allocation().filter(|its| its.may_have_guards()));
-        let mut shared: Vec<_> = shared.cloned().collect();
-        shared.sort_unstable_by_key(|allocation| Arc::as_ptr(allocation).addr());
-        shared.dedup_by_key(|allocation| Arc::as_ptr(allocation).addr());
-        let is_new = |of: &Arc<Allocation>| !self.shared.iter().any(|known| Arc::ptr_eq(known, of));
-        if shared.iter().any(is_new)
-            && let Err(error) = turns.mark()
-        {
-            log::warn!("{error}: `Memory::host` may refuse memory of an executable for longer than it is in use");
+    /// Has memory that the host may have meanwhile know who uses it.
+    pub(super) fn share<'m>(&mut self, turns: &TurnsOf, mems: impl Iterator<Item = &'m Mem>) {
+        let mut is_first = true;
+        for allocation in mems.filter_map(Mem::allocation).filter(|its| its.may_have_guards()) {
+            let Entry::Vacant(place) = self.shared.entry(Arc::as_ptr(allocation).addr()) else { continue };
+            if std::mem::take(&mut is_first)
+                && let Err(error) = turns.mark()
+            {
+                log::warn!("{error}: `Memory::host` may refuse memory of an executable for longer than it is in use");
+            }
+            self.leaving.remove(place.key());
+            allocation.add_user(turns.as_user());
+            place.insert(Arc::clone(allocation));
         }
-        shared.iter().for_each(|allocation| allocation.add_user(turns.as_user()));
-        let gone = std::mem::replace(&mut self.shared, shared).into_iter();
-        let is_here = |of: &Arc<Allocation>| self.shared.iter().any(|known| Arc::ptr_eq(known, of));
-        self.leaving.extend(gone.filter(|of| !is_here(of)));
-        self.leaving.retain(|of| !self.shared.iter().any(|known| Arc::ptr_eq(known, of)));
+    }
+
+    /// Memory that nothing names any more. Commands under way may use it still.
+    pub(super) fn unshare<'m>(&mut self, mems: impl Iterator<Item = &'m Mem>) {
+        for allocation in mems.filter_map(Mem::allocation) {
+            self.leaving.extend(self.shared.remove_entry(&Arc::as_ptr(allocation).addr()));
+        }
     }
 
     /// Lets go of memory that the executable no longer uses.
     fn leave(&mut self, turns: &TurnsOf) {
         let user = turns.as_user();
-        self.leaving.drain(..).for_each(|allocation| allocation.remove_user(&user));
+        std::mem::take(&mut self.leaving).values().for_each(|allocation| allocation.remove_user(&user));
     }
 
     /// Whether some memory may be the host's meanwhile.
-    pub(super) fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         !self.shared.is_empty() || !self.leaving.is_empty()
     }
 
@@ -258,7 +262,8 @@ impl Lane {
             }
         }
         // A guard that is made from now on finds this submission, or was there before.
-        let guarded = self.shared.iter().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
+        let guarded =
+            self.shared.values().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
         if let Some(kind) = guarded {
             self.leftovers.hands.push(hands);
             return Err(MemoryError::HostHasIt { kind }.into());

@@ -15,7 +15,6 @@ use super::updatable::Updatable;
 use super::values::{NotMade, Objects, Replaced, Values, set_arg};
 use super::{Executable, Inner, inside};
 use crate::cl::context::InContext;
-use crate::cl::mem::Mem;
 use crate::error::{Error, Result, UpdateError};
 use crate::graph::edit::Changed;
 use crate::graph::request::Target;
@@ -310,6 +309,7 @@ impl Lane {
         dropped.objects = to.index.released(to.tables);
         if outcome.is_err() {
             // The values are the old ones again.
+            editing.reshaped.extend(touched.iter().map(|one| one.node));
             self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
             self.restore(exec, &mut dropped._old);
         }
@@ -322,18 +322,15 @@ impl Lane {
             (Some(_), _) => Vec::new(),
             (None, _) => editing.prepared.forget(),
         };
+        if outcome.is_ok() && moves {
+            self.unshare(dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
+            let values = Arc::clone(&self.values);
+            let moved = touched.iter().filter(|one| one.changed.memory);
+            let accesses = moved.flat_map(|one| values.tables.ir.accesses(one.node));
+            self.share(&exec.turns, accesses.filter_map(|access| values.tables.mem(access.view)));
+        }
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
-        if outcome.is_ok() && moves {
-            let tables = &self.values.tables;
-            let guards = |node: NodeId| {
-                let mut views = tables.ir.accesses(node).iter().map(|access| access.view);
-                views.any(|view| tables.mem(view).and_then(Mem::allocation).is_some_and(|its| its.may_have_guards()))
-            };
-            if self.is_shared() || touched.iter().any(|one| one.changed.memory && guards(one.node)) {
-                self.share(&exec.turns);
-            }
-        }
         (outcome, dropped)
     }
 
@@ -475,7 +472,10 @@ fn assign(
         for (at, node) in planned.enumerate() {
             let node = NodeId(node);
             let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
-            if matches!(to.ir.op(node), Op::Kernel { .. }) {
+            if is_plain && child.is_none() {
+                // It is as the graph has it, whatever another graph had made of it.
+                reshaped.remove(&node);
+            } else if matches!(to.ir.op(node), Op::Kernel { .. }) {
                 reshaped.insert(node);
             }
             if !changed.is_nothing() {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::edit;
 use super::fits::{ArgUse, Place, check_shared_images};
+use super::group::Launched;
 use super::parameter::{Snapshot, Value};
 use super::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use super::request::{Request, Target};
@@ -204,14 +205,14 @@ impl State {
             return Ok(());
         }
         let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
-        self.refresh_args(target, Some(node), *kernel, *args)
+        self.refresh_args(target, Launched::ByNode(node), *kernel, *args)
     }
 
-    /// Brings them into the arguments of a launch: of a node, or of a group, whose nodes follow it.
+    /// Brings them into the arguments of a launch.
     pub(super) fn refresh_args(
         &mut self,
         target: &Target<'_>,
-        node: Option<NodeId>,
+        by: Launched,
         kernel: KernelId,
         args: Span,
     ) -> Result<(), BuildCause> {
@@ -226,7 +227,7 @@ impl State {
             }
         }
         if !late.is_empty() {
-            self.refresh_late(target, node, (kernel, args), late)?;
+            self.refresh_late(target, by, (kernel, args), late)?;
         }
         Arc::make_mut(&mut self.tables).refresh_values_of(args, bindings);
         Ok(())
@@ -261,7 +262,7 @@ impl State {
     fn refresh_late(
         &mut self,
         target: &Target<'_>,
-        node: Option<NodeId>,
+        by: Launched,
         (kernel, args): (KernelId, Span),
         late: Late,
     ) -> Result<(), BuildCause> {
@@ -270,9 +271,9 @@ impl State {
         let slot_of = |tables: &Tables, index: usize| {
             tables.ir.args(args)[..index].iter().filter(|arg| arg.view().is_some()).count()
         };
-        let modes: SmallVec<[Mode; 8]> = match node {
-            Some(node) => self.ir.accesses(node).iter().map(|access| access.mode).collect(),
-            None => self.modes_of(args).into(),
+        let modes: SmallVec<[Mode; 8]> = match by {
+            Launched::ByNode(node) => self.ir.accesses(node).iter().map(|access| access.mode).collect(),
+            Launched::ByGroup(group) => self.groups[group].modes().collect(),
         };
         let mut locals: SmallVec<[(usize, usize); 2]> = SmallVec::new();
         for (at, now) in &late {
@@ -311,7 +312,9 @@ impl State {
             let sum = sizes.fold(0, |sum: u64, size| sum.saturating_add(size as u64));
             check_local(sum, facts, target.device.caps())?;
         }
-        self.reshaped.extend(node);
+        if let Launched::ByNode(node) = by {
+            self.reshaped.insert(node);
+        }
         let Self { tables, index: known, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index: known };
         for (at, now) in late {
@@ -324,13 +327,16 @@ impl State {
                 if let Arg::Buffer(view) = old {
                     to.release(view);
                 }
-                if let Some(node) = node {
-                    to.keep(access.view);
-                    let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
-                    to.release(old.view);
-                    to.tables.moved.insert(node);
-                } else {
-                    to.tables.set_use(args, slot, region.offset..region.offset + region.size);
+                match by {
+                    Launched::ByNode(node) => {
+                        to.keep(access.view);
+                        let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
+                        to.release(old.view);
+                        to.tables.moved.insert(node);
+                    }
+                    Launched::ByGroup(group) => {
+                        to.tables.groups[group].set_use(slot, region.offset..region.offset + region.size);
+                    }
                 }
             }
             match &now.value {

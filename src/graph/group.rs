@@ -102,6 +102,18 @@ impl Group {
     pub(super) fn is(&self, other: &Self) -> bool {
         self.id == other.id && self.alternatives.len() == other.alternatives.len()
     }
+
+    /// How the active launch uses its memory.
+    pub(super) fn modes(&self) -> impl Iterator<Item = Mode> {
+        self.alternatives.get(self.active).into_iter().flat_map(|active| active.uses.iter().map(|of| of.mode))
+    }
+
+    /// The active launch uses other bytes of some of its memory.
+    pub(super) fn set_use(&mut self, slot: usize, range: Range<usize>) {
+        if let Some(of) = self.alternatives.get_mut(self.active).and_then(|active| active.uses.get_mut(slot)) {
+            of.range = range;
+        }
+    }
 }
 
 /// A node of a command group to be added. See [`Graph::group`].
@@ -212,6 +224,14 @@ fn as_many_uses(launches: &mut [(Launch, After)], checked: &[Checked]) {
     for ((launch, _), uses) in launches.iter_mut().zip(&uses) {
         launch.unused = vec![Region { mem: mem.clone(), offset: 0, size: 0 }; most - uses];
     }
+}
+
+/// Whose launch it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Launched {
+    ByNode(NodeId),
+    /// The active one of a group, which its nodes follow.
+    ByGroup(usize),
 }
 
 /// Whether both use the same bytes in the same way, in any order.
@@ -345,10 +365,10 @@ impl Eq for CommandGroup {}
 impl State {
     /// Brings the values of parameters into the active launch of a group.
     pub(super) fn refresh_group(&mut self, target: &Target<'_>, group: usize) -> Result<(), BuildCause> {
-        let group = self.groups.get(group);
-        let active = group.and_then(|group| group.alternatives.get(group.active)).map(|active| &active.op);
+        let of = self.groups.get(group);
+        let active = of.and_then(|of| of.alternatives.get(of.active)).map(|active| &active.op);
         let Some(Op::Kernel { kernel, args, .. }) = active else { return Ok(()) };
-        self.refresh_args(target, None, *kernel, *args)
+        self.refresh_args(target, Launched::ByGroup(group), *kernel, *args)
     }
 
     fn activate(&mut self, group: usize, active: usize) {
@@ -466,21 +486,5 @@ impl Tables {
             Access { view, range: start + of.range.start..start + of.range.end, mode: of.mode }
         };
         alternative.uses.iter().zip(views).map(access).collect()
-    }
-
-    /// The launch of a group with these arguments uses other bytes of one of its buffers.
-    pub(super) fn set_use(&mut self, args: Span, slot: usize, range: Range<usize>) {
-        let is = |of: &&mut Alternative| matches!(&of.op, Op::Kernel { args: its, .. } if *its == args);
-        let found = self.groups.iter_mut().flat_map(|group| &mut group.alternatives).find(is);
-        if let Some(of) = found.and_then(|found| found.uses.get_mut(slot)) {
-            of.range = range;
-        }
-    }
-
-    /// How the launch of a group with these arguments uses its buffers.
-    pub(super) fn modes_of(&self, args: Span) -> Vec<Mode> {
-        let is = |of: &&Alternative| matches!(&of.op, Op::Kernel { args: its, .. } if *its == args);
-        let found = self.groups.iter().flat_map(|group| &group.alternatives).find(is);
-        found.map_or_else(Vec::new, |found| found.uses.iter().map(|of| of.mode).collect())
     }
 }

@@ -383,6 +383,11 @@ impl Index {
         index
     }
 
+    /// Whether some part of the same memory is named.
+    pub(crate) fn has(&self, mem: &Mem) -> bool {
+        self.root_of.get(&mem.root()).is_some_and(|root| root.views > 0)
+    }
+
     /// What nothing names any more. To be called between changes: those under way may have samplers that no argument names yet.
     pub(crate) fn released(&mut self, tables: &mut Tables) -> Released {
         if self.sampler_of.len() > self.many_samplers.max(16) {

@@ -258,20 +258,20 @@ pub(crate) struct Grid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arg {
     Buffer(ViewId),
+    /// Memory that the kernel reaches by what it finds in memory. These stand behind the kernel's own arguments.
+    Indirect(ViewId),
+    /// Memory of a device global of the kernel's program. These stand behind those, and nobody has to set them.
+    Global(ViewId),
+    /// Memory of others, of which the kernel uses no byte: it makes the launches of a command group have as many uses. These stand
+    /// behind all others.
+    Unused(ViewId),
     /// A null pointer where a buffer belongs.
     Null,
     /// Bytes of local memory.
     Local(usize),
     /// Bytes in [`Ir::bytes`].
     Value(Span),
-    /// Memory that the kernel reaches by what it finds in memory. These stand behind the kernel's own arguments.
-    Indirect(ViewId),
     Sampler(SamplerId),
-    /// Memory of a device global of the kernel's program. These stand behind those, and nobody has to set them.
-    Global(ViewId),
-    /// Memory of others, of which the kernel uses no byte: it makes the launches of a command group have as many uses. These stand
-    /// behind all others.
-    Unused(ViewId),
 }
 
 impl Arg {
