@@ -533,15 +533,74 @@ fn an_executable_in_its_own_graph_does_not_keep_it() {
 #[test]
 fn nodes_that_only_order_others_may_stand_in_a_list() {
     let field = Field::new();
-    let graph = field.bench.graph();
+    let (graph, queue) = (field.bench.graph(), &field.bench.queue);
     let by = Parameter::any(1_u32);
     let empty = graph.empty().add().unwrap();
+    let barrier = graph.record(queue, || queue.enqueue_barrier_with_wait_list(&[])).unwrap();
     let node = field.scale(&graph, &by);
     let result = graph.read(&field.c).add().unwrap();
     let executable = graph.finalize(updatable(Path::Auto)).unwrap();
     by.set(4).unwrap();
-    executable.update(&[empty, node, empty, node]).unwrap();
+    executable.update(&[empty, barrier.node().unwrap(), node, empty, node]).unwrap();
     assert_eq!(field.run(&executable, &result), each(|i| i * 3 + 4));
+}
+
+/// Rules P1, P3, P5, C2, U4, U9
+#[test]
+fn what_is_refused_leaves_graph_and_executable_as_they_were() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let (scale, stir) = (bench.kernel("scale"), bench.kernel("stir"));
+    let far = elsewhere().buffer(&[0; LEN]);
+    let small = bench.buffer(&[0; LEN - 1]);
+    for path in PATHS {
+        let graph = bench.graph();
+        let by = Parameter::within(2_u32, 1..9).unwrap();
+        let input = Parameter::buffer(&field.a);
+        let launch =
+            |input: &Parameter<Buffer<u32>>| graph.kernel(&scale).read(input).write(&field.c).arg(&by).range(LEN);
+        // SAFETY: a work-item touches its own element, and there are as many as the bound says.
+        let node = unsafe { launch(&input).range_up_to(LEN).add() }.unwrap();
+        let launches = [8, LEN].map(|range| graph.kernel(&stir).read_write(&field.c).range(range));
+        // SAFETY: as above.
+        let group = unsafe { graph.command_group(launches) }.unwrap();
+        let member = graph.group(&group).add().unwrap();
+        let result = graph.read(&field.c).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        let fixed = graph.finalize(Finalize::new().path(path)).unwrap();
+        let (nodes, foreign) = ([node, member, result.node()], Parameter::buffer(&far));
+        let ordinary = || {
+            let mut launch = ExecuteKernel::new(&scale);
+            launch.set_arg_read(&input).set_arg_write(&field.c).set_arg(&by).set_global_work_size(LEN);
+            // SAFETY: a work-item touches its own element.
+            unsafe { launch.enqueue_nd_range(&bench.queue) }.map(drop)
+        };
+        let copy = || graph.copy(&field.a, &field.b).replace(result.node());
+        let wrong: [(&str, &dyn Fn() -> clgraph::Result<()>); 12] = [
+            ("10 is not within", &|| by.set(10)),
+            ("the buffer has 252", &|| input.set(&small)),
+            ("another OpenCL context", &|| input.set(&far)),
+            // SAFETY: as above.
+            ("another OpenCL context", &|| unsafe { launch(&foreign).replace(node) }),
+            ("it is a host read, and a copy", &copy),
+            ("beyond the node's bound", &|| graph.set_nd_range(node, LEN + 1)),
+            ("dimension", &|| graph.set_nd_range(node, [8, 8])),
+            ("a host read", &|| graph.set_nd_range(result.node(), 8)),
+            ("there is no launch 2", &|| group.set_active_index(2)),
+            ("queue", &ordinary),
+            ("updatable", &|| fixed.update(&node)),
+            ("updatable", &|| fixed.update_from(&graph)),
+        ];
+        let expected = each(|i| if i < 8 { (i * 3 + 2) * 5 + i } else { i * 3 + 2 });
+        for (why, refused) in wrong {
+            let shown = text(refused());
+            assert!(shown.contains(why), "{why}: {shown}");
+            executable.update(&nodes).unwrap();
+            for run in [&executable, &fixed, &graph.finalize(Finalize::new().path(path)).unwrap()] {
+                assert_eq!(field.run(run, &result), expected, "{path:?}, after: {shown}");
+            }
+        }
+    }
 }
 
 /// Rule U3: with work in flight, held by a user event on the queue, or waiting for one itself.
