@@ -18,7 +18,7 @@ use crate::cl::context::InContext;
 use crate::error::{Error, Result, UpdateError};
 use crate::graph::edit::Changed;
 use crate::graph::request::Target;
-use crate::graph::undo::{Edit, Owned};
+use crate::graph::undo::{Edit, Owned, empty};
 use crate::graph::{Flat, Graph, Index, Node, NodeKind, Nodes, Released, Tables, Writer};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::{Arg, NodeId, Op, Span};
@@ -31,6 +31,11 @@ pub(super) struct Editing {
     /// Planned kernels that may differ in more from what they were at finalize than the bytes of values.
     reshaped: FxHashSet<NodeId>,
     pub(super) prepared: Prepared,
+    // Empty between updates, and there for their room: a driver may have freed much that is small, which glibc puts together when it is
+    // next asked for something large, in time that grows with the graph.
+    edit: Edit,
+    touched: Vec<Touched>,
+    ids: Vec<NodeId>,
 }
 
 impl Editing {
@@ -40,6 +45,9 @@ impl Editing {
             conflicts: None,
             reshaped: FxHashSet::default(),
             prepared: Prepared::default(),
+            edit: Edit::default(),
+            touched: Vec::new(),
+            ids: Vec::new(),
         }
     }
 }
@@ -102,45 +110,13 @@ impl Executable {
         if inner.update_prepared(updatable, nodes) {
             return Ok(());
         }
-        let mut list = Vec::new();
-        let mut wrong = None;
-        nodes.for_each_node(&mut |node| {
-            let index = list.len();
-            match node {
-                Some(node) => list.push(node),
-                None => wrong = wrong.take().or(Some(index)),
-            }
-        });
-        if let Some(index) = wrong {
-            return Err(UpdateError::NotANode { index }.into());
+        let mut ids = inner.lane().editing.as_mut().map(|editing| std::mem::take(&mut editing.ids)).unwrap_or_default();
+        let outcome = inner.list(updatable, nodes, &mut ids).and_then(|()| inner.update_nodes(updatable, &ids));
+        if let Some(editing) = &mut inner.lane().editing {
+            empty(&mut ids);
+            editing.ids = ids;
         }
-        let mut ids = Vec::with_capacity(list.len());
-        for node in list {
-            let why = if node.graph() != inner.graph {
-                "it is of another graph: name nodes of the graph that was finalized"
-            } else if node.index() >= updatable.len() {
-                "it was added to the graph after this was finalized: finalize the graph again"
-            } else {
-                ids.push(node.id());
-                continue;
-            };
-            return Err(UpdateError::NotInExecutable { node, why }.into());
-        }
-        let target = Target { context: &inner.context, device: &inner.device, graph: Some(inner.graph) };
-        let mut state = updatable.state.lock();
-        if !state.ir.allocs.is_empty()
-            && let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_)))
-        {
-            let kind = NodeKind::of(state.ir.op(id));
-            return Err(UpdateError::Fixed { node: inner.node(id), kind }.into());
-        }
-        let refreshed = state.refresh_nodes(&target, &ids);
-        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: inner.node(id), cause });
-        let dropped = state.dropped();
-        let outcome = refreshed.map(|()| inner.take_over(updatable, &state.tables, Some(&state.reshaped), &ids, true));
-        drop(state);
-        drop(dropped);
-        inner.settle(outcome?)
+        outcome
     }
 
     /// Brings what all nodes of a graph are now into the executable. The graph may be the one that it was made of, or
@@ -195,6 +171,47 @@ impl Executable {
 }
 
 impl Inner {
+    /// Lists nodes of the graph that was finalized.
+    fn list(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized), ids: &mut Vec<NodeId>) -> Result<()> {
+        let mut outcome = Ok(());
+        nodes.for_each_node(&mut |node| {
+            let wrong = match node {
+                None => UpdateError::NotANode { index: ids.len() },
+                Some(node) if node.graph() != self.graph => {
+                    let why = "it is of another graph: name nodes of the graph that was finalized";
+                    UpdateError::NotInExecutable { node, why }
+                }
+                Some(node) if node.index() >= updatable.len() => {
+                    let why = "it was added to the graph after this was finalized: finalize the graph again";
+                    UpdateError::NotInExecutable { node, why }
+                }
+                Some(node) => return ids.push(node.id()),
+            };
+            if outcome.is_ok() {
+                outcome = Err(wrong.into());
+            }
+        });
+        outcome
+    }
+
+    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<()> {
+        let target = Target { context: &self.context, device: &self.device, graph: Some(self.graph) };
+        let mut state = updatable.state.lock();
+        if !state.ir.allocs.is_empty()
+            && let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_)))
+        {
+            let kind = NodeKind::of(state.ir.op(id));
+            return Err(UpdateError::Fixed { node: self.node(id), kind }.into());
+        }
+        let refreshed = state.refresh_nodes(&target, ids);
+        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.node(id), cause });
+        let dropped = state.dropped();
+        let outcome = refreshed.map(|()| self.take_over(updatable, &state.tables, Some(&state.reshaped), ids, true));
+        drop(state);
+        drop(dropped);
+        self.settle(outcome?)
+    }
+
     /// Takes over the values of nodes of a graph's tables.
     fn take_over(
         &self,
@@ -270,8 +287,7 @@ impl Lane {
         let Some(mut editing) = self.editing.take() else {
             return (Err(UpdateError::NotUpdatable.into()), dropped);
         };
-        let mut edit = Edit::default();
-        let mut touched = Vec::with_capacity(nodes.len());
+        let (mut edit, mut touched) = (std::mem::take(&mut editing.edit), std::mem::take(&mut editing.touched));
         // A deferred submission that has these values keeps them: they are copied then.
         let values = Arc::make_mut(&mut self.values);
         let tables = Arc::make_mut(&mut values.tables);
@@ -329,6 +345,8 @@ impl Lane {
             let accesses = moved.flat_map(|one| values.tables.ir.accesses(one.node));
             self.share(&exec.turns, accesses.filter_map(|access| values.tables.mem(access.view)));
         }
+        empty(&mut touched);
+        (editing.edit, editing.touched) = (edit, touched);
         self.editing = Some(editing);
         self.changed |= outcome.is_ok();
         (outcome, dropped)

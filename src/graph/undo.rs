@@ -6,7 +6,16 @@ use super::tables::Writer;
 use crate::cl::host::HostBytes;
 use crate::ir::{Access, Arg, DataId, Grid, NativeId, NodeId, Op, Span, TaskId, ViewId};
 
-/// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back).
+/// Entries for which room is kept.
+const ROOM: usize = 4096;
+
+/// Empties what is kept for its room, if that is not large.
+pub(crate) fn empty<T>(room: &mut Vec<T>) {
+    room.clear();
+    room.shrink_to(ROOM);
+}
+
+/// What was written over, in order. It ends by [`commit`](Self::commit) or by [`roll_back`](Self::roll_back), and may begin anew.
 #[derive(Debug, Default)]
 pub(crate) struct Edit {
     log: Vec<Undo>,
@@ -110,9 +119,9 @@ impl Edit {
     }
 
     /// Lets go of what was written over. Host data is given back, to be dropped where no lock is held.
-    pub(crate) fn commit(self, to: &mut Writer<'_>) -> Vec<Owned> {
+    pub(crate) fn commit(&mut self, to: &mut Writer<'_>) -> Vec<Owned> {
         let mut dropped = Vec::new();
-        for undo in self.log {
+        for undo in self.log.drain(..) {
             match undo {
                 Undo::Arg(_, _, arg) => arg.view().into_iter().for_each(|view| to.release(view)),
                 Undo::Access(_, _, access) => to.release(access.view),
@@ -122,13 +131,14 @@ impl Edit {
                 Undo::Op(..) | Undo::Grid(..) | Undo::Active(..) => {}
             }
         }
+        self.empty();
         dropped
     }
 
     /// Writes everything back.
-    pub(crate) fn roll_back(self, to: &mut Writer<'_>) -> Vec<Owned> {
+    pub(crate) fn roll_back(&mut self, to: &mut Writer<'_>) -> Vec<Owned> {
         let mut dropped = Vec::new();
-        for undo in self.log.into_iter().rev() {
+        for undo in self.log.drain(..).rev() {
             match undo {
                 Undo::Op(node, old) => *to.tables.ir.op_mut(node) = *old,
                 Undo::Grid(node, at) => {
@@ -156,10 +166,20 @@ impl Edit {
                 }
             }
         }
-        for (span, start) in self.values.into_iter().rev() {
+        for (span, start) in self.values.drain(..).rev() {
             to.tables.ir.bytes_mut(span).copy_from_slice(&self.bytes[start..start + span.len()]);
         }
-        self.views.into_iter().for_each(|view| to.release_unused(view));
+        self.views.drain(..).for_each(|view| to.release_unused(view));
+        self.empty();
         dropped
+    }
+
+    fn empty(&mut self) {
+        let Self { log, values, bytes, grids, views } = self;
+        empty(log);
+        empty(values);
+        empty(bytes);
+        empty(grids);
+        empty(views);
     }
 }
