@@ -82,6 +82,11 @@ fn passes_are_told_together() {
     assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), expected.map(|(n, of, us)| (Some(n), Some(of), Some(us))));
     let ratios: Vec<_> = rows[..3].iter().map(|row| row["ratio_to_loop"].as_f64()).collect();
     assert_eq!(ratios, [Some(1.0), Some(2.0), Some(0.5)]);
+    // Another device of the same driver has rows of its own.
+    results.next_device();
+    results.add("pocl31", "submit", 100, vec![way("loop", [9; 3])]);
+    let rows = written(&results);
+    assert_eq!((rows.len(), &rows[4]["rounds"], &rows[4]["total_us"]), (5, &json!(3), &json!(9.0)));
 }
 
 /// The ratio of a row, to which other it is, and whether that is good enough.

@@ -800,6 +800,37 @@ fn launches_of_a_group_use_as_much_memory_of_others_as_they_like() {
     }
 }
 
+/// Memory that only a launch which is not active has named is let go when that one changes.
+#[test]
+fn a_group_lets_go_of_memory_that_no_launch_has_any_more() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let (Some(first), Some(second)) = (shared(&bench), shared(&bench)) else { return };
+    let (graph, out, scale) = (bench.graph(), bench.buffer(&[0; LEN]), bench.kernel("scale"));
+    let input = Parameter::memory(&first);
+    let launches = [1_u32, 2].map(|by| graph.kernel(&scale).read(&input).write(&out).arg(by).range(LEN));
+    // SAFETY: a work-item touches its own element.
+    let group = unsafe { graph.command_group(launches) }.unwrap();
+    let node = graph.group(&group).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let is_used = |memory: &Memory<u32>| {
+        queue.finish().unwrap();
+        let _guard = memory.host().unwrap();
+        executable.submit(queue).map(|run| run.wait().unwrap()).is_err()
+    };
+    assert!(is_used(&first) && !is_used(&second));
+    input.set(&second).unwrap();
+    executable.update(&node).unwrap();
+    assert!(is_used(&first) && is_used(&second), "the other launch has the first");
+    group.set_active_index(1).unwrap();
+    executable.update(&node).unwrap();
+    assert!(!is_used(&first) && is_used(&second));
+    input.set(&first).unwrap();
+    group.set_active_index(0).unwrap();
+    executable.update(&node).unwrap();
+    assert!(is_used(&first) && is_used(&second));
+}
+
 /// Rule F1: what commands use outlives them, whoever lets go first.
 #[test]
 fn memory_outlives_the_commands_that_use_it() {

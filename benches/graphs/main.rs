@@ -95,6 +95,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
     let mut results = Results::new();
     for device in devices {
+        results.next_device();
         let driver = driver_name(device.caps());
         println!("\n{driver}: {} ({} {})", device.name(), device.caps().platform, device.caps().driver_version);
         for pass in 1..=arguments.passes.get() {

@@ -18,11 +18,14 @@ pub struct Results {
     date: String,
     machine: String,
     commit: Option<String>,
+    /// Which device is measured: one driver may have several.
+    device: usize,
     comparisons: Vec<Comparison>,
 }
 
 /// Ways of doing one thing, measured beside each other.
 struct Comparison {
+    device: usize,
     driver: String,
     scenario: &'static str,
     n: usize,
@@ -97,7 +100,7 @@ impl Row {
 impl Comparison {
     /// Whether it is of the same thing, maybe at another size.
     fn is_like(&self, other: &Self) -> bool {
-        (&self.driver, self.scenario, self.queue) == (&other.driver, other.scenario, other.queue)
+        (self.device, self.scenario, self.queue) == (other.device, other.scenario, other.queue)
     }
 
     fn rows(&self) -> impl Iterator<Item = Row> {
@@ -126,14 +129,9 @@ impl Comparison {
         })
     }
 
-    /// Adds the rounds of another pass over the same.
+    /// Adds the rounds of another pass over the same ways.
     fn append(&mut self, other: Self) {
-        for way in other.ways {
-            match self.ways.iter_mut().find(|known| known.variant == way.variant) {
-                Some(known) => known.append(way),
-                None => self.ways.push(way),
-            }
-        }
+        self.ways.iter_mut().zip(other.ways).for_each(|(known, way)| known.append(way));
     }
 
     fn show_head(&self) {
@@ -186,8 +184,14 @@ impl Results {
             date: jiff::Zoned::now().strftime("%FT%T%:z").to_string(),
             machine: machine(),
             commit: commit(),
+            device: 0,
             comparisons: Vec::new(),
         }
+    }
+
+    /// What is added from now on is of another device.
+    pub fn next_device(&mut self) {
+        self.device += 1;
     }
 
     /// Adds and shows what was measured of one scenario at one size.
@@ -197,7 +201,7 @@ impl Results {
 
     /// The same for a kind of queue. What was measured in an earlier pass is part of what is shown.
     pub fn add_on(&mut self, queue: &'static str, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
-        let new = Comparison { driver: driver.to_owned(), scenario, n, queue, ways };
+        let new = Comparison { device: self.device, driver: driver.to_owned(), scenario, n, queue, ways };
         let known = self.comparisons.iter().position(|old| old.is_like(&new) && old.n == n);
         let at = known.unwrap_or(self.comparisons.len());
         if at.checked_sub(1).is_none_or(|before| !self.comparisons[before].is_like(&new)) {

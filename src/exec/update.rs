@@ -292,7 +292,9 @@ impl Lane {
         let values = Arc::make_mut(&mut self.values);
         let tables = Arc::make_mut(&mut values.tables);
         let mut to = Writer { tables, index: &mut editing.index };
-        let assigned = assign(updatable, from, nodes, &mut edit, &mut to, &mut editing.reshaped, &mut touched);
+        let mut settled = Vec::new();
+        let reshaped = (&mut editing.reshaped, &mut settled);
+        let assigned = assign(updatable, from, nodes, &mut edit, &mut to, reshaped, &mut touched);
         let may_come_again = from.is_list && matches!(assigned, Ok(true));
         let mut outcome = assigned.map(|_| ());
         let moves = touched.iter().any(|one| one.changed.memory);
@@ -325,7 +327,7 @@ impl Lane {
         dropped.objects = to.index.released(to.tables);
         if outcome.is_err() {
             // The values are the old ones again.
-            editing.reshaped.extend(touched.iter().map(|one| one.node));
+            editing.reshaped.extend(settled);
             self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
             self.restore(exec, &mut dropped._old);
         }
@@ -338,8 +340,8 @@ impl Lane {
             (Some(_), _) => Vec::new(),
             (None, _) => editing.prepared.forget(),
         };
+        self.unshare(dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
         if outcome.is_ok() && moves {
-            self.unshare(dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
             let values = Arc::clone(&self.values);
             let moved = touched.iter().filter(|one| one.changed.memory);
             let accesses = moved.flat_map(|one| values.tables.ir.accesses(one.node));
@@ -458,7 +460,7 @@ fn assign(
     nodes: &[NodeId],
     edit: &mut Edit,
     to: &mut Writer<'_>,
-    reshaped: &mut FxHashSet<NodeId>,
+    (reshaped, settled): (&mut FxHashSet<NodeId>, &mut Vec<NodeId>),
     touched: &mut Vec<Touched>,
 ) -> Result<bool> {
     let (mut near, mut only_values) = (0, true);
@@ -492,7 +494,9 @@ fn assign(
             let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
             if is_plain && child.is_none() {
                 // It is as the graph has it, whatever another graph had made of it.
-                reshaped.remove(&node);
+                if reshaped.remove(&node) {
+                    settled.push(node);
+                }
             } else if matches!(to.ir.op(node), Op::Kernel { .. }) {
                 reshaped.insert(node);
             }

@@ -178,7 +178,6 @@ impl Launch {
         self.globals.get_or_insert_default().extend(global);
     }
 
-    /// How it uses a device global of its program.
     /// The memory that it uses, once for each use.
     pub(crate) fn memory<'l>(&'l self, checked: &Checked) -> impl Iterator<Item = &'l Mem> {
         let args = self.args.iter().filter_map(|arg| match arg {
@@ -194,6 +193,7 @@ impl Launch {
         self.kernel.globals_at(checked.built).filter_map(|(global, mem)| Some((mem, self.mode_of(global)?)))
     }
 
+    /// How it uses a device global of its program.
     fn mode_of(&self, global: &Declared) -> Option<Mode> {
         let Some(said) = &self.globals else { return Some(Mode::ReadWrite) };
         let modes = said.iter().filter(|(of, _)| of.is(global)).map(|(_, mode)| *mode);
