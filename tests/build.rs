@@ -235,12 +235,12 @@ fn wrong_arguments_are_refused_with_the_parameter_named() {
     let a = bench.buffer(&[0; 8]);
     assert_eq!(
         refused!(bench, "scale", read(&a).write(&a).range(8)),
-        "kernel `scale` (to be node 0): it takes 3 arguments and 2 were given: it is `scale(uint* in, uint* out, uint by)`; \
+        "kernel `scale` (to be node 0): arguments given: 2, expected: 3: it is `scale(uint* in, uint* out, uint by)`; \
          give one for each parameter, in their order"
     );
     assert_eq!(
         refused!(bench, "scale", read(&a).write(&a).arg(1_u64).range(8)),
-        "kernel `scale` (to be node 0): argument 2 `by` is `uint` of 4 bytes, and 8 bytes were given: give a value of that \
+        "kernel `scale` (to be node 0): argument 2 `by` is `uint` of 4 bytes, and what was given has 8: give a value of that \
          size"
     );
     assert_eq!(

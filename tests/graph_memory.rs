@@ -402,7 +402,7 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
     for (to, from, why) in [
         (&empty, &plain, "it is an empty node, and an allocation was given"),
         (&plain, &zeroed, "its allocation is undefined when it is finalized, and one that is filled with zeros"),
-        (&plain, &longer, "its allocation has 4096 bytes, and 8192 were given"),
+        (&plain, &longer, "its allocation has 4096 bytes, and the one given has 8192"),
     ] {
         let error = text(to.0.update_from(&from.1));
         assert!(error.contains(why), "{error}");

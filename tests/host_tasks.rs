@@ -460,7 +460,7 @@ fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
     assert!(said[2].contains("is no host read of this submission"), "{}", said[2]);
     assert!(said[3].contains("make the host write wait"), "{}", said[3]);
     assert!(said[4].contains("is no host write of this executable"), "{}", said[4]);
-    assert!(said[5].contains("writes 256 bytes, and 252 were given"), "{}", said[5]);
+    assert!(said[5].contains("writes 256 bytes, and what was given has 252"), "{}", said[5]);
     drop(said);
 
     let foreign = elsewhere_buffer();

@@ -493,7 +493,7 @@ fn input_for_one_submission_is_checked_and_does_not_stay() {
     );
     assert_eq!(values(executable.submit(&bench.queue).unwrap()), [1; 4]);
     let short = text(executable.submit_to(&bench.queue).with(&write, [8; 3]).submit());
-    assert_eq!(short, "node 0 writes 16 bytes, and 12 were given");
+    assert_eq!(short, "node 0 writes 16 bytes, and what was given has 12");
     let other = bench.graph();
     let foreign = other.write(&buffer, [2_u32; 4]).add().unwrap();
     let message = text(executable.submit_to(&bench.queue).with(&foreign, [2; 4]).submit());

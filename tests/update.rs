@@ -368,9 +368,9 @@ fn transfers_take_the_place_of_transfers() {
         ];
         let expected = [
             "it is a fill, and a copy was given",
-            "its pattern has 4 bytes, and 1 were given",
-            "it transfers 256 bytes, and 16 were given",
-            "it transfers 256 bytes, and 16 were given",
+            "its pattern has 4 bytes, and the one given has 1",
+            "it transfers 256 bytes, and the one given 16",
+            "it transfers 256 bytes, and the one given 16",
             "edges stay as they are",
         ];
         for (wrong, expected) in wrong.into_iter().zip(expected) {
@@ -809,7 +809,7 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
             short.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
         }
         short.read(&field.c.slice(..4).unwrap()).add().unwrap();
-        differs(&short, "node 2: it transfers 256 bytes, and 16 were given: results and inputs keep their size");
+        differs(&short, "node 2: it transfers 256 bytes, and the one given 16: results and inputs keep their size");
     }
 }
 
@@ -979,7 +979,7 @@ fn a_group_that_cannot_be_is_refused() {
         let wrong = text(graph.command_group([launch(&field.a), graph.kernel(&stir).read(&field.a).range(LEN)]));
         assert!(wrong.contains("or in another way"), "{wrong}");
         let wrong = text(graph.command_group([launch(&field.a), graph.kernel(&stir).range(1)]));
-        assert!(wrong.contains("takes 1 arguments"), "{wrong}");
+        assert!(wrong.contains("arguments given: 0, expected: 1"), "{wrong}");
         let empty = graph.empty().add().unwrap();
         assert!(
             text(graph.command_group([launch(&field.a).after(empty)])).contains("give `after` and `label` to the node")
@@ -1116,9 +1116,12 @@ fn the_report_says_how_updates_are_made_and_command_buffers_stay_where_the_drive
     let graph = field.bench.graph();
     let by = Parameter::any(1_u32);
     let node = field.scale(&graph, &by);
-    assert!(graph.finalize(Finalize::new()).unwrap().report().updates.is_none());
+    let fixed = graph.finalize(Finalize::new()).unwrap().report();
+    assert_eq!((fixed.updates.is_none(), fixed.fixed_parameters), (true, 1));
+    assert!(fixed.to_string().contains("note     1 argument of parameters will not follow them"), "{fixed}");
     let replayed = graph.finalize(updatable(Path::Replay)).unwrap();
     assert!(replayed.report().to_string().contains("updates  through kernel objects"), "{}", replayed.report());
+    assert_eq!(replayed.report().fixed_parameters, 0);
     let executable = graph.finalize(updatable(Path::Native)).unwrap();
     let updates = executable.report().updates.clone().unwrap();
     let before = executable.command_buffers();

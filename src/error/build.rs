@@ -50,7 +50,7 @@ impl BuildCause {
 #[non_exhaustive]
 pub enum BuildCause {
     /// More or fewer arguments than the kernel has.
-    #[error("it takes {expected} arguments and {given} were given{names}; give one for each parameter, in their order")]
+    #[error("arguments given: {given}, expected: {expected}{names}; give one for each parameter, in their order")]
     ArgumentCount {
         /// Arguments of the kernel.
         expected: u32,
@@ -133,7 +133,7 @@ pub enum BuildCause {
     },
     /// A by-value argument of another size than the kernel's parameter.
     #[error(
-        "argument {index}{name} is {type_name} of {expected} bytes, and {given} bytes were given: give a value of that size"
+        "argument {index}{name} is {type_name} of {expected} bytes, and what was given has {given}: give a value of that size"
     )]
     ArgumentSize {
         /// Which argument, from 0.

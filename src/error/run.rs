@@ -232,7 +232,7 @@ pub enum SubmitError {
         node: Node,
     },
     /// Data of another size than the node writes.
-    #[error("{node} writes {expected} bytes, and {given} were given")]
+    #[error("{node} writes {expected} bytes, and what was given has {given}")]
     InputSize {
         /// The write node.
         node: Node,

@@ -23,7 +23,9 @@ pub enum ParameterError {
     )]
     Unbounded,
     /// By-value parameters keep their size.
-    #[error("the parameter has {size} bytes and {given} were given: its size is that of the kernel's argument")]
+    #[error(
+        "the parameter has {size} bytes, and what was given has {given}: its size is that of the kernel's argument"
+    )]
     Size {
         /// Bytes that it has.
         size: usize,

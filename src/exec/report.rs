@@ -57,6 +57,8 @@ pub struct Report {
     pub choice: ChoiceReport,
     /// How updates reach the commands. None where nothing can be updated.
     pub updates: Option<UpdateReport>,
+    /// Arguments that have parameters and keep the values that they had at finalize, because nothing can be updated.
+    pub fixed_parameters: usize,
     /// Kernel objects that were made: one for each kernel and set of argument values.
     pub kernel_objects: usize,
     /// Kernels whose arguments could not be checked, because their program does not tell their types.
@@ -374,6 +376,7 @@ impl Report {
                 .collect(),
             choice: ChoiceReport::default(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
+            fixed_parameters: if plan.updatable { 0 } else { flat.tables.bindings.len() },
             kernel_objects: plan.objects.len(),
             unchecked_kernels: unchecked.collect(),
             memory: MemoryReport::default(),
@@ -506,6 +509,10 @@ impl fmt::Display for Report {
         self.choice.fmt(f)?;
         if let Some(updates) = &self.updates {
             writeln!(f, "updates  {updates}")?;
+        }
+        if self.fixed_parameters > 0 {
+            let stay = count(self.fixed_parameters, "argument");
+            writeln!(f, "note     {stay} of parameters will not follow them: give `Finalize::updatable` for that")?;
         }
         for kernel in &self.unchecked_kernels {
             writeln!(

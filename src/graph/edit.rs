@@ -109,7 +109,7 @@ impl Edit {
                 };
                 if old != new {
                     return Err(format!(
-                        "its allocation has {old} bytes, and {new} were given: an allocation keeps its size"
+                        "its allocation has {old} bytes, and the one given has {new}: an allocation keeps its size"
                     ));
                 }
                 if was_zero != zero {
@@ -198,7 +198,7 @@ impl Edit {
                 let (pattern, new) = (*pattern, from.ir.bytes(*pattern2));
                 if pattern.len() != new.len() {
                     return Err(format!(
-                        "its pattern has {} bytes, and {} were given: a fill keeps the size of its pattern",
+                        "its pattern has {} bytes, and the one given has {}: a fill keeps the size of its pattern",
                         pattern.len(),
                         new.len()
                     ));
@@ -318,7 +318,7 @@ impl Edit {
     ) -> Result<(), Mismatch> {
         if args.len() != args2.len() {
             return Err(format!(
-                "its arguments, device globals and allocations that it reaches indirectly are {} together, and {} were given",
+                "its arguments, device globals and allocations that it reaches indirectly are {} together, and {} of what was given",
                 args.len(),
                 args2.len()
             ));
@@ -330,7 +330,7 @@ impl Edit {
                     if span.len() != span2.len() {
                         let (old, new) = (span.len(), span2.len());
                         return Err(format!(
-                            "argument {index} has {old} bytes, and {new} were given: a value keeps its size"
+                            "argument {index} has {old} bytes, and the one given has {new}: a value keeps its size"
                         ));
                     }
                     let differs = to.ir.bytes(span) != from.ir.bytes(span2);
@@ -477,5 +477,5 @@ fn same_size(old: usize, new: usize) -> Result<(), Mismatch> {
     if old == new {
         return Ok(());
     }
-    Err(format!("it transfers {old} bytes, and {new} were given: results and inputs keep their size"))
+    Err(format!("it transfers {old} bytes, and the one given {new}: results and inputs keep their size"))
 }
