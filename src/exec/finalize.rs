@@ -228,7 +228,7 @@ impl Graph {
         drop(state);
         drop(dropped);
         refreshed.map_err(|(node, cause)| FinalizeError::Node { node: Node::new(self.id(), node), cause })?;
-        let moved = !tables.moved.is_empty() || tables.children.iter().any(|child| child.of.has_changed());
+        let moved = tables.moved || tables.children.iter().any(|child| child.of.has_changed());
         Ok((tables, moved))
     }
 

@@ -159,7 +159,7 @@ impl State {
             Err(why) => return (Err(why), dropped),
         };
         if changed.memory {
-            tables.moved.insert(node);
+            tables.moved = true;
         }
         self.reshaped.insert(node);
         if let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (tables.ir.op(node), from.ir.op(source)) {
@@ -332,7 +332,7 @@ impl State {
                         to.keep(access.view);
                         let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
                         to.release(old.view);
-                        to.tables.moved.insert(node);
+                        to.tables.moved = true;
                     }
                     Launched::ByGroup(group) => {
                         to.tables.groups[group].set_use(slot, region.offset..region.offset + region.size);

@@ -405,7 +405,7 @@ impl State {
             let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access);
             to.release(old.view);
         }
-        to.tables.moved.insert(node);
+        to.tables.moved = true;
     }
 
     /// Gives a kernel another range: if its node has a group, the active launch of that, and its nodes.

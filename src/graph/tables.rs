@@ -50,8 +50,8 @@ pub(crate) struct Tables {
     pub(crate) labels: FxHashMap<NodeId, Arc<str>>,
     /// Nodes with arguments that parameters feed.
     pub(crate) fed: BTreeSet<NodeId>,
-    /// Nodes that use other memory than when their edges were made.
-    pub(crate) moved: BTreeSet<NodeId>,
+    /// Whether nodes may use other memory than when their edges were made.
+    pub(crate) moved: bool,
     /// Of an executable that can be updated, or whose graph owns memory: what it has put in the place of that, by allocation
     /// and byte. None of a graph.
     pub(crate) placed: Option<Arc<FxHashMap<(AllocId, usize), ViewId>>>,
