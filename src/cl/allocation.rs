@@ -13,7 +13,7 @@ use super::check;
 use super::context::Context;
 use super::device::Device;
 use super::enqueue;
-use super::event::{DriverEvent, Progress};
+use super::event::DriverEvent;
 use super::freed::Memory;
 use super::handle::{Handle, ProgramKind};
 use super::mem::Mem;
@@ -86,10 +86,17 @@ struct Use {
     trying: bool,
     /// Commands that are being enqueued.
     entering: usize,
-    /// Commands that were enqueued, by the address of their queue. Of a queue in order the last one.
-    commands: Vec<(usize, DriverEvent)>,
+    /// Commands that were enqueued. Of each segment of a queue in order the last one.
+    commands: Vec<Command>,
     /// When to look which of them are complete, because there are so many.
     many: usize,
+}
+
+/// A command that uses an allocation.
+struct Command {
+    /// Its queue, by the C handle, and the segment of that. None where no order puts it behind others.
+    place: Option<(usize, u64)>,
+    event: DriverEvent,
 }
 
 impl Allocation {
@@ -214,19 +221,24 @@ impl Allocation {
         Ok(())
     }
 
-    /// It was enqueued, or not.
-    fn entered(&self, queue: Option<&DriverQueue>, event: Option<&DriverEvent>) {
+    /// It was not enqueued after all.
+    fn left(&self) {
+        self.uses().entering -= 1;
+    }
+
+    /// It was enqueued.
+    fn entered(&self, place: Option<(usize, u64)>, event: &DriverEvent) {
         let mut uses = self.uses();
         uses.entering -= 1;
-        let (Some(queue), Some(event)) = (queue, event) else { return };
-        let address = queue.raw().addr();
-        if !queue.properties().out_of_order {
-            uses.commands.retain(|(of, _)| *of != address);
-        } else if uses.commands.len() >= uses.many {
-            uses.commands.retain(|(_, event)| may_run(event));
+        if place.is_some() {
+            // What was there in the same segment is before it.
+            uses.commands.retain(|command| command.place != place);
+        }
+        if uses.commands.len() >= uses.many {
+            uses.commands.retain(|command| command.event.may_run());
             uses.many = (2 * uses.commands.len()).max(64);
         }
-        uses.commands.push((address, event.clone()));
+        uses.commands.push(Command { place, event: event.clone() });
     }
 
     /// Takes a guard, if nothing uses it. Waits for nobody.
@@ -236,7 +248,7 @@ impl Allocation {
         if uses.guards < 0 || (exclusive && uses.guards > 0) {
             return Err(busy("another guard of it lives: drop that first"));
         }
-        uses.commands.retain(|(_, event)| may_run(event));
+        uses.commands.retain(|command| command.event.may_run());
         if uses.entering > 0 || !uses.commands.is_empty() {
             return Err(busy("a command of a queue uses it: wait for the command first"));
         }
@@ -279,14 +291,25 @@ impl Entering {
         self.0.is_empty()
     }
 
-    /// The command was enqueued on a queue, and this event is complete when it is.
-    pub(crate) fn entered(mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
+    /// The command was enqueued on a queue, and this event is complete when it is. The caller holds [`DriverQueue::whole`] from
+    /// before the command was enqueued, so that it is in the segment that the queue has now.
+    pub(crate) fn entered(self, queue: &DriverQueue, event: Option<&DriverEvent>) {
+        let place = (!queue.properties().out_of_order).then(|| (queue.raw().addr(), queue.segment()));
+        self.entered_at(place, queue, event);
+    }
+
+    /// The same for who does not hold it: the command may be in any segment.
+    pub(crate) fn entered_somewhere(self, queue: &DriverQueue, event: Option<&DriverEvent>) {
+        self.entered_at(None, queue, event);
+    }
+
+    fn entered_at(mut self, place: Option<(usize, u64)>, queue: &DriverQueue, event: Option<&DriverEvent>) {
         if self.is_empty() {
             return;
         }
         // A driver that owes an event: a marker tells, or nobody does, and then the memory is in use for good.
         match event.cloned().map_or_else(|| enqueue::last_marker(queue), Ok) {
-            Ok(event) => self.0.drain(..).for_each(|allocation| allocation.entered(Some(queue), Some(&event))),
+            Ok(event) => self.0.drain(..).for_each(|allocation| allocation.entered(place, &event)),
             Err(error) => watch::lose(error, std::mem::take(&mut self.0)),
         }
     }
@@ -295,12 +318,8 @@ impl Entering {
 impl Drop for Entering {
     /// It was not enqueued.
     fn drop(&mut self) {
-        self.0.drain(..).for_each(|allocation| allocation.entered(None, None));
+        self.0.drain(..).for_each(|allocation| allocation.left());
     }
-}
-
-fn may_run(event: &DriverEvent) -> bool {
-    !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
 }
 
 impl Drop for Allocation {
@@ -314,8 +333,8 @@ impl Drop for Allocation {
             Owner::Program(program) => Arc::new((Arc::clone(program), context)),
         };
         let mut uses = std::mem::take(&mut *self.uses());
-        uses.commands.retain(|(_, event)| may_run(event));
-        for (_, event) in uses.commands {
+        uses.commands.retain(|command| command.event.may_run());
+        for Command { event, .. } in uses.commands {
             // Commands of an executing queue. (Executables keep what they use.)
             watch::keep_until(event, Arc::clone(&kept));
         }

@@ -31,7 +31,9 @@ pub(crate) struct To<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     raw: Vec<RawEvent>,
-    _keep: Vec<DriverEvent>,
+    events: Vec<DriverEvent>,
+    /// See [`Waits::may_fail`].
+    unsure: bool,
 }
 
 /// A `cl_event` kept alive by the list that it is in.
@@ -46,15 +48,31 @@ unsafe impl Sync for RawEvent {}
 
 impl Waits {
     /// Nothing to wait for.
-    pub(crate) const NONE: Self = Self { raw: Vec::new(), _keep: Vec::new() };
+    pub(crate) const NONE: Self = Self { raw: Vec::new(), events: Vec::new(), unsure: false };
 
     pub(crate) fn push(&mut self, event: DriverEvent) {
-        self.raw.push(RawEvent(event.raw()));
-        self._keep.push(event);
+        self.unsure |= !event.is_sure();
+        self.push_complete(event);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.raw.is_empty()
+    }
+
+    /// One that is complete, for a list that must not be empty.
+    pub(crate) fn push_complete(&mut self, event: DriverEvent) {
+        self.raw.push(RawEvent(event.raw()));
+        self.events.push(event);
+    }
+
+    /// Whether an event of the list may fail, and the command with it. Such a command breaks the order of its queue: who enqueues
+    /// it holds [`DriverQueue::whole`].
+    pub(crate) fn may_fail(&self) -> bool {
+        self.unsure
+    }
+
+    pub(super) fn events(&self) -> &[DriverEvent] {
+        &self.events
     }
 
     /// Count and address, by the invariant **lists**.
@@ -76,6 +94,9 @@ pub(super) fn enqueue(
     let core = Core::get().map_err(|_| DriverError::faulty(name, Fault::Missing))?;
     let (count, list) = to.waits.as_c();
     let mut event: cl_event = std::ptr::null_mut();
+    if to.waits.may_fail() || !to.queue.is_sure() {
+        return unsure(name, to, |place| call(core, count, list, place));
+    }
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
     check(name, call(core, count, list, place))?;
     if to.event && event.is_null() {
@@ -86,7 +107,29 @@ pub(super) fn enqueue(
         return Ok(None);
     }
     // SAFETY: the call succeeded and gives the event's reference away.
-    unsafe { DriverEvent::from_enqueue(name, event) }.map(Some)
+    unsafe { DriverEvent::from_enqueue(name, event, true) }.map(Some)
+}
+
+/// The same for a command that may fail because of its wait list, or because of what is before it.
+#[cold]
+fn unsure(
+    name: &'static str,
+    to: &To<'_>,
+    call: impl FnOnce(*mut cl_event) -> i32,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let mut event: cl_event = std::ptr::null_mut();
+    if to.waits.may_fail() {
+        to.queue.end_segment()?;
+    }
+    check(name, call(&raw mut event))?;
+    if event.is_null() {
+        no_event(name);
+        return Ok(None);
+    }
+    // SAFETY: the call succeeded and gives the event's reference away.
+    let event = unsafe { DriverEvent::from_enqueue(name, event, false) }?;
+    to.queue.took(&event, to.waits);
+    Ok(to.event.then_some(event))
 }
 
 /// Told once: a driver that owes one event owes many.

@@ -29,6 +29,8 @@ use crate::ffi::core::Core;
 pub(crate) struct DriverEvent {
     raw: NonNull<c_void>,
     owner: Owner,
+    /// See [`DriverEvent::is_sure`].
+    sure: bool,
 }
 
 /// Who owns the reference of an event.
@@ -54,8 +56,8 @@ unsafe impl Sync for DriverEvent {}
 
 impl DriverEvent {
     /// Takes over a reference.
-    fn owning(handle: Handle<EventKind>) -> Self {
-        Self { raw: handle.into_raw(), owner: Owner::Itself(OnceLock::new()) }
+    fn owning(handle: Handle<EventKind>, sure: bool) -> Self {
+        Self { raw: handle.into_raw(), owner: Owner::Itself(OnceLock::new()), sure }
     }
 
     fn shared(&self) -> Option<&Shared> {
@@ -76,7 +78,7 @@ impl Clone for DriverEvent {
                 Arc::new(Shared { _reference: reference, complete: AtomicBool::new(false) })
             }),
         };
-        Self { raw: self.raw, owner: Owner::Shared(Arc::clone(shared)) }
+        Self { raw: self.raw, owner: Owner::Shared(Arc::clone(shared)), sure: self.sure }
     }
 }
 
@@ -122,16 +124,32 @@ impl DriverEvent {
     /// `raw` is null or a live event.
     pub(crate) unsafe fn from_raw(raw: cl_event) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::owning(unsafe { Handle::from_borrowed(raw) }?))
+        Ok(Self::owning(unsafe { Handle::from_borrowed(raw) }?, false))
     }
 
-    /// Takes over the event that an enqueue gave.
+    /// Takes over the event that an enqueue gave, and notes whether it [`is_sure`](Self::is_sure).
     ///
     /// # Safety
     /// `raw` is an event of which the caller owns a reference and gives it away.
-    pub(super) unsafe fn from_enqueue(call: &'static str, raw: cl_event) -> Result<Self, DriverError> {
+    pub(super) unsafe fn from_enqueue(call: &'static str, raw: cl_event, sure: bool) -> Result<Self, DriverError> {
         // SAFETY: the caller's promise.
-        Ok(Self::owning(unsafe { Handle::from_owned(call, raw) }?))
+        Ok(Self::owning(unsafe { Handle::from_owned(call, raw) }?, sure))
+    }
+
+    /// Whether nothing that it waits for can fail: it is of clgraph's own making, and so is all that was before it on its queue or
+    /// in its wait list. Events of others, and what is behind them, can fail until they are over.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.sure
+    }
+
+    /// Whether its command may be under way. A driver that does not tell counts as one that says yes.
+    pub(crate) fn may_run(&self) -> bool {
+        !matches!(self.progress(), Ok(Progress::Complete | Progress::Failed(_)))
+    }
+
+    /// How its command failed.
+    pub(super) fn failure(&self) -> Option<DriverError> {
+        if let Ok(Progress::Failed(status)) = self.progress() { Some(DriverError::new(COMMAND, status)) } else { None }
     }
 
     /// The same event for `opencl3`, with a reference of its own.
@@ -178,8 +196,7 @@ impl DriverEvent {
     /// looked at instead: Intel's CPU runtime can come to a deadlock in `clWaitForEvents` then.
     pub(crate) fn wait_wherever(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
-        let queue =
-            info::value::<usize>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_QUEUE))?;
+        let queue = self.queue()?;
         // A user event has none.
         if queue != 0 {
             let raw = std::ptr::with_exposed_provenance_mut(queue);
@@ -191,6 +208,12 @@ impl DriverEvent {
             check("clFlush", unsafe { (core.clFlush)(raw) })?;
         }
         watch::wait(self.clone())
+    }
+
+    /// The C handle of its queue. A user event has none: 0.
+    pub(crate) fn queue(&self) -> Result<usize, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(0) };
+        info::value::<usize>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_QUEUE))
     }
 
     /// Where the command has got to.
@@ -278,7 +301,7 @@ impl Gate {
         let raw = unsafe { (core.clCreateUserEvent)(context.raw(), &raw mut status) };
         check("clCreateUserEvent", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let event = unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?;
+        let event = unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw, true) }?;
         Ok(Self { event, closed: None })
     }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::user_code::Given;
+
 /// A type whose values may go to a device as bytes: plain data ([`bytemuck::Pod`]) that threads may share.
 ///
 /// Integers, floats, arrays of them, and `#[repr(C)]` structs that derive `Pod`. It is implemented for all that
@@ -28,11 +30,20 @@ impl<T: Pod + Send + Sync> Element for T {}
 /// ```
 pub struct HostData<T>(Arc<dyn AsRef<[T]> + Send + Sync>);
 
+/// Data with an owner of the program's.
+struct Shared<A: Send + Sync + 'static>(Given<Arc<A>>);
+
+impl<T, A: AsRef<[T]> + Send + Sync> AsRef<[T]> for Shared<A> {
+    fn as_ref(&self) -> &[T] {
+        (**self.0).as_ref()
+    }
+}
+
 impl<T> HostData<T> {
     /// Shares data that several graphs or threads use.
     #[must_use]
     pub fn shared(data: Arc<impl AsRef<[T]> + Send + Sync + 'static>) -> Self {
-        Self(data)
+        Self(Arc::new(Shared(Given::new(data))))
     }
 
     /// Number of elements.

@@ -52,14 +52,17 @@ pub(crate) mod map_image;
 mod map_queue;
 pub(crate) mod mem;
 pub(crate) mod memory;
+mod order;
 pub(crate) mod places;
 pub(crate) mod program;
 pub(crate) mod program_builder;
 pub(crate) mod program_globals;
 pub(crate) mod queue;
 mod raw;
+pub(crate) mod reentrancy;
 pub(crate) mod sampler;
 pub(crate) mod stamp;
+pub(crate) mod user_code;
 pub(crate) mod watch;
 
 use opencl_sys::{CL_SUCCESS, cl_int};

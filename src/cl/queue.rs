@@ -1,6 +1,7 @@
 //! Command queues.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
@@ -12,12 +13,13 @@ use super::check;
 use super::context::{Context, InContext};
 use super::device::Device;
 use super::enqueue;
-use super::event::DriverEvent;
+use super::event::{DriverEvent, Progress};
 use super::handle::{Handle, QueueKind};
 use super::info::{self, ask};
 use super::mem::Mem;
+use super::order::QueueOrder;
 use super::watch;
-use crate::error::{DriverError, Result, SetupError};
+use crate::error::{DriverError, Fault, Result, SetupError};
 use crate::ffi::core::Core;
 
 /// How a queue is to behave. The default is in order, without profiling.
@@ -69,7 +71,11 @@ struct Inner {
     door: OnceLock<Mem>,
     /// Held while a submission is enqueued.
     whole: Mutex<()>,
+    order: QueueOrder,
 }
+
+/// The wrappers that live, by C handle: all of one queue share what is known of its order.
+static WRAPPED: LazyLock<Mutex<HashMap<usize, Weak<Inner>>>> = LazyLock::new(Mutex::default);
 
 /// A queue that ends well.
 ///
@@ -116,7 +122,7 @@ impl Drop for Inner {
             return;
         }
         let ending = Ending(Some(Arc::clone(&self.handle)));
-        match self.mark().or_else(|_| self.mark()) {
+        match self.flushed_mark().or_else(|_| self.flushed_mark()) {
             Ok(event) => watch::keep_until(event, ending),
             Err(error) => log::warn!("{error}: an out-of-order queue is ended by `clFinish` alone, which may block"),
         }
@@ -130,23 +136,30 @@ impl Inner {
     }
 
     fn around(handle: Arc<Last>, context: Context, device: Device, properties: QueueProperties) -> Self {
-        Self { handle, context, device, properties, door: OnceLock::new(), whole: Mutex::new(()) }
+        let (door, whole, order) = (OnceLock::new(), Mutex::new(()), QueueOrder::default());
+        Self { handle, context, device, properties, door, whole, order }
     }
 
     fn raw(&self) -> cl_command_queue {
         self.handle.handle.raw()
     }
 
-    /// An event behind everything on the queue, which is flushed.
-    fn mark(&self) -> Result<DriverEvent> {
-        let core = Core::get()?;
-        let mut event = std::ptr::null_mut();
+    /// An event behind everything on the queue.
+    fn mark(&self, sure: bool) -> Result<DriverEvent, DriverError> {
         let call = "clEnqueueMarkerWithWaitList";
+        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        let mut event = std::ptr::null_mut();
         // SAFETY: **live**, **lists**.
         let status = unsafe { (core.clEnqueueMarkerWithWaitList)(self.raw(), 0, std::ptr::null(), &raw mut event) };
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let event = unsafe { DriverEvent::from_enqueue(call, event) }?;
+        unsafe { DriverEvent::from_enqueue(call, event, sure) }
+    }
+
+    /// An event behind everything on the queue, which is flushed.
+    fn flushed_mark(&self) -> Result<DriverEvent, DriverError> {
+        let event = self.mark(false)?;
+        let core = Core::get().map_err(|_| DriverError::faulty("clFlush", Fault::Missing))?;
         // SAFETY: **live**.
         check("clFlush", unsafe { (core.clFlush)(self.raw()) })?;
         Ok(event)
@@ -193,7 +206,29 @@ impl DriverQueue {
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(call, raw) }?;
-        Ok(Self(Arc::new(Inner::new(handle, context.clone(), device.clone(), properties))))
+        Ok(Self::wrapped(Inner::new(handle, context.clone(), device.clone(), properties)))
+    }
+
+    /// The wrapper that there is of a queue. Its own reference keeps the queue, so it is of no other at the same address.
+    fn known(raw: cl_command_queue) -> Option<Self> {
+        let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        wrapped.get(&raw.addr()).and_then(Weak::upgrade).map(Self)
+    }
+
+    /// A wrapper, which others of the queue share from now on.
+    fn wrapped(inner: Inner) -> Self {
+        let this = Arc::new(inner);
+        let mut wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = wrapped.get(&this.raw().addr()).and_then(Weak::upgrade) {
+            // Somebody else was faster. What is not needed goes when the lock has gone: its drop calls the driver.
+            drop(wrapped);
+            return Self(other);
+        }
+        if wrapped.len() >= 64 && wrapped.len().is_power_of_two() {
+            wrapped.retain(|_, inner| inner.strong_count() > 0);
+        }
+        wrapped.insert(this.raw().addr(), Arc::downgrade(&this));
+        Self(Arc::clone(&this))
     }
 
     /// The same in-order queue, of a context and one of its devices, once more.
@@ -232,6 +267,9 @@ impl DriverQueue {
     /// # Safety
     /// `raw` is null or a live queue.
     pub(crate) unsafe fn from_raw(raw: cl_command_queue) -> Result<Self> {
+        if let Some(known) = Self::known(raw) {
+            return Ok(known);
+        }
         // SAFETY: the caller's promise.
         let handle: Handle<QueueKind> = unsafe { Handle::from_borrowed(raw) }?;
         let core = Core::get()?;
@@ -253,7 +291,7 @@ impl DriverQueue {
             out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
             profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
         };
-        Ok(Self(Arc::new(Inner::new(handle, context, device, properties))))
+        Ok(Self::wrapped(Inner::new(handle, context, device, properties)))
     }
 
     /// The same queue for `opencl3`, with a reference of its own.
@@ -313,7 +351,67 @@ impl DriverQueue {
             self.flush()?;
             return Ok(watch::wait(marker)?);
         }
-        Ok(marker.wait()?)
+        let outcome = marker.wait();
+        let (fences, failed) = self.0.order.fences();
+        for fence in fences {
+            // How it ended says less than how the command did that failed.
+            if let Err(error) = fence.wait()
+                && !watch::is_over(&Err(error))
+            {
+                return Err(error.into());
+            }
+        }
+        Ok(failed.map_or(outcome, Err)?)
+    }
+
+    /// Whether everything enqueued so far is complete, as far as the driver tells at once.
+    pub(crate) fn is_empty(&self) -> Result<bool, DriverError> {
+        let mut all = vec![enqueue::marker(self, &enqueue::Waits::NONE)?];
+        self.flush()?;
+        all.extend(self.0.order.fences().0);
+        // A driver may complete the marker of an empty queue a moment later, on another thread.
+        for _ in 0..100 {
+            let mut under_way = false;
+            for event in &all {
+                under_way |= matches!(event.progress()?, Progress::Waiting | Progress::Running);
+            }
+            if !under_way {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+        }
+        Ok(false)
+    }
+
+    /// Whether everything on the queue comes in its order: see [`order`](super::order).
+    #[inline]
+    pub(crate) fn is_sure(&self) -> bool {
+        self.0.order.is_sure()
+    }
+
+    /// The segment that commands go to now. It stays while [`whole`](Self::whole) is held.
+    pub(crate) fn segment(&self) -> u64 {
+        self.0.order.segment()
+    }
+
+    /// An event that is over when everything is that a segment has got so far. None: it is over.
+    pub(crate) fn end_of(&self, segment: u64) -> Result<Option<DriverEvent>, DriverError> {
+        self.0.order.end_of(self, segment)
+    }
+
+    /// A command that may fail is going to be enqueued. The caller holds [`whole`](Self::whole).
+    pub(super) fn end_segment(&self) -> Result<(), DriverError> {
+        self.0.order.end_segment(self)
+    }
+
+    /// A command was enqueued that may fail, because of its wait list or of what is before it.
+    pub(super) fn took(&self, event: &DriverEvent, waits: &enqueue::Waits) {
+        self.0.order.took(event, waits);
+    }
+
+    /// A marker behind everything, whatever is known of the queue's order.
+    pub(super) fn mark(&self, sure: bool) -> Result<DriverEvent, DriverError> {
+        self.0.mark(sure)
     }
 }
 

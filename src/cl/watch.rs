@@ -8,13 +8,13 @@
 //! would enqueue it.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::event::{COMMAND, DriverEvent, Progress};
+use super::user_code::{guarded, this_thread_is_clgraphs};
 use crate::error::{DriverError, Fault};
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
@@ -80,14 +80,7 @@ pub(crate) fn call(callback: impl FnOnce() + Send + 'static) {
     }
 }
 
-const OF_USERS: &str =
-    "a callback, or the drop of what a program has given, panicked; the submission itself is unaffected";
-
-fn guarded(panicked: &str, callback: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
-        log::error!("{panicked}");
-    }
-}
+const OF_USERS: &str = "a callback, or the drop of what a program has given,";
 
 /// Keeps something until an event is complete or has failed.
 pub(crate) fn keep_until(event: DriverEvent, kept: impl Send + 'static) {
@@ -142,6 +135,7 @@ fn start(job: Job) {
 }
 
 fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
+    this_thread_is_clgraphs();
     let mut pending: Vec<Job> = Vec::new();
     let mut patience = PATIENCE.0;
     loop {
@@ -152,7 +146,7 @@ fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
             patience = PATIENCE.0;
         }
         for (then, outcome) in done {
-            guarded("clgraph panicked at the end of a submission: please report it", || then(outcome));
+            guarded("clgraph (please report it)", || then(outcome));
         }
         let posted = if pending.is_empty() {
             posts.recv().map_err(|_| RecvTimeoutError::Disconnected)

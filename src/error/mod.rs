@@ -84,6 +84,22 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
+    /// What came first: how something failed that others waited for, without those who passed it on. So a chain of submissions has
+    /// short errors, however long it is.
+    pub(crate) fn root(self) -> Self {
+        let mut error = self;
+        loop {
+            match error {
+                Self::Submit(
+                    SubmitError::DependencyFailed { cause }
+                    | SubmitError::ExternalEvent { cause, .. }
+                    | SubmitError::EventFailed { cause, .. },
+                ) => error = *cause,
+                root => return root,
+            }
+        }
+    }
+
     /// What sort of error this is, for code that has to choose what to do next.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

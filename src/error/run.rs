@@ -377,6 +377,12 @@ pub enum SubmitError {
     /// A host task waited for the submission that it is part of.
     #[error("a host task cannot wait for its own submission, which waits for the task: return first")]
     OwnSubmission,
+    /// A host task waited for work on the queue that its own submission holds until the task is over.
+    #[error(
+        "a host task cannot wait for work that was given to the queue of its own submission, because that work waits for the \
+         submission: wait after the task, or use another queue"
+    )]
+    OwnQueue,
     /// A host task gave data to a host write that may have begun.
     #[error(
         "the host task gives data to {node}, which does not wait for it: make the host write wait for the task, by `after`"

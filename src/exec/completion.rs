@@ -1,9 +1,11 @@
 //! Waiting for a submission as a future.
 
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context as TaskContext, Poll};
 
 use super::submission::Submission;
 use crate::error::Result;
@@ -13,7 +15,7 @@ impl IntoFuture for Submission {
     type IntoFuture = Completion;
 
     fn into_future(self) -> Completion {
-        Completion { submission: self, waker: None }
+        Completion { submission: self, number: None }
     }
 }
 
@@ -33,18 +35,18 @@ impl IntoFuture for &Submission {
 ///     executable.submit(queue)?.await
 /// }
 /// ```
-#[derive(Debug)]
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Completion {
     submission: Submission,
-    /// Whom to wake; another poll may bring another.
-    waker: Option<Arc<Mutex<Waker>>>,
+    /// Under which number the submission has its waker. None before the first poll.
+    number: Option<u64>,
 }
 
 impl Future for Completion {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<()>> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let state = match self.submission.state("waited for") {
             Ok(state) => Arc::clone(state),
             Err(error) => return Poll::Ready(Err(error.into())),
@@ -52,15 +54,23 @@ impl Future for Completion {
         if let Some(outcome) = state.outcome() {
             return Poll::Ready(outcome);
         }
-        match &self.waker {
-            Some(waker) => waker.lock().unwrap_or_else(PoisonError::into_inner).clone_from(task.waker()),
-            None => {
-                let waker = Arc::new(Mutex::new(task.waker().clone()));
-                self.waker = Some(Arc::clone(&waker));
-                state.when_over(move |_| waker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref());
-            }
-        }
+        let number = *self.number.get_or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
+        state.awaken(number, task.waker());
         // It may have ended between the look and the new waker.
         state.outcome().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let (Some(number), Ok(state)) = (self.number, self.submission.state("waited for")) {
+            state.forget_waker(number);
+        }
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Completion").field(&self.submission).finish()
     }
 }

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frozen::Frozen;
 use super::lane::Refused;
-use super::submission::{self, Keep, Results, State, Submission};
+use super::state::{self, Keep, State};
+use super::submission::{Results, Submission};
 use super::tour::Tour;
 use super::walk::{Hands, Want};
-use super::{Inner, external};
+use super::{Inner, external, workers};
 use crate::cl::enqueue::{self, Waits};
 use crate::cl::event::{DriverEvent, Gate, Progress};
 use crate::cl::watch;
@@ -77,6 +78,22 @@ pub(super) struct Waiting {
     pub(super) gate: Gate,
 }
 
+impl Waiting {
+    /// The submission has ended: what the caller enqueued behind it may run. Only then everything else goes, in which the program
+    /// may have a part.
+    pub(super) fn end(self, state: &State, outcome: Result<()>) {
+        let Self { frozen, entered, mut hands, keep, gate } = self;
+        let failure = outcome.as_ref().err().cloned();
+        // Whoever waits may submit again at once, and wants the memory for results.
+        hands.slots.clear();
+        state.finish(outcome, Some(gate));
+        if let Some(failure) = failure {
+            external::fail(&mut hands.events, &failure);
+        }
+        drop((frozen, entered, hands, keep));
+    }
+}
+
 impl Deferred {
     pub(super) fn new(state: Arc<State>, exec: Arc<Inner>, waiting: Waiting) -> Arc<Self> {
         let count = Countdown { left: 0, failure: None, waiting: Some((exec, waiting)) };
@@ -92,7 +109,7 @@ impl Deferred {
     }
 
     /// One blocker less. The last one launches.
-    fn unblocked(&self, outcome: Result<()>) {
+    fn unblocked(self: &Arc<Self>, outcome: Result<()>) {
         let mut count = self.lock();
         count.left -= 1;
         if let Err(error) = outcome {
@@ -106,8 +123,17 @@ impl Deferred {
         let Some((exec, waiting)) = waiting else { return };
         match failure {
             Some(cause) => self.fail(cause, waiting),
-            None => self.launch(&exec, waiting),
+            None => self.launch_anywhere(exec, waiting),
         }
+    }
+
+    /// Launches it, elsewhere if functions of the program's are called for it: others wait for this thread.
+    fn launch_anywhere(self: &Arc<Self>, exec: Arc<Inner>, waiting: Waiting) {
+        if waiting.frozen.values.tables.natives.is_empty() {
+            return self.launch(&exec, waiting);
+        }
+        let this = Arc::clone(self);
+        workers::run(move || this.launch(&exec, waiting));
     }
 
     /// Something that the submission waited for failed.
@@ -174,7 +200,7 @@ impl Deferred {
         match enqueued {
             Ok((own, mut ends)) => {
                 let Some(last) = ends.last.take() else { return self.end(Ok(()), waiting) };
-                submission::flush(&own);
+                state::flush(&own);
                 self.state.enqueued(own, last.clone(), ends);
                 let state = Arc::clone(&self.state);
                 watch::when_done(last, move |outcome| {
@@ -183,9 +209,7 @@ impl Deferred {
                     {
                         waiting.keep.lose(error);
                     }
-                    state.finish(outcome.map_err(|error| SubmitError::Failed(error).into()));
-                    // Opens the gate: what the caller enqueued behind may run.
-                    drop(waiting);
+                    waiting.end(&state, outcome.map_err(|error| SubmitError::Failed(error).into()));
                 });
             }
             Err(Refused { error, rest: None }) => self.end(Err(*error), waiting),
@@ -193,19 +217,14 @@ impl Deferred {
                 // The commands that were enqueued belong to the submission: it ends, and its gate opens, behind them.
                 let state = Arc::clone(&self.state);
                 watch::when_done(rest, move |_| {
-                    state.finish(Err(*error));
-                    drop(waiting);
+                    waiting.end(&state, Err(*error));
                 });
             }
         }
     }
 
-    fn end(&self, outcome: Result<()>, mut waiting: Waiting) {
-        if let Err(error) = &outcome {
-            external::fail(&mut waiting.hands.events, error);
-        }
-        self.state.finish(outcome);
-        drop(waiting);
+    fn end(&self, outcome: Result<()>, waiting: Waiting) {
+        waiting.end(&self.state, outcome);
     }
 }
 

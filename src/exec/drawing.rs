@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use super::{Executable, Inner, NodeProfile, Profile, inside};
+use super::{Executable, Inner, NodeProfile, Profile};
+use crate::cl::reentrancy;
 use crate::drawing::{Box, Picture};
 use crate::error::{BuildCause, BuildError, Result};
 use crate::graph::{self, Detail, Node, NodeKind, Tables};
@@ -36,7 +37,7 @@ impl Executable {
     /// # Ok(()) }
     /// ```
     pub fn to_svg(&self, profile: Option<&Profile>) -> Result<String> {
-        inside::check_call()?;
+        reentrancy::check_call()?;
         let exec = &*self.0;
         // Laying out takes a while: not under the lock.
         let tables = Arc::clone(&exec.lane().values.tables);

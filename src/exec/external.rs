@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::deferred::Blocker;
-use super::submission::State;
+use super::state::State;
 use super::submit::{self, Dependency, Standing};
 use super::user_event::{Promised, UserEvent};
 use super::{Inner, Submit, WaitFor};
@@ -60,7 +60,7 @@ pub(super) fn take(exec: &Inner, given: GivenEvents) -> Result<Vec<External>> {
             Given::Wait(dependency) => External::Wait(match submit::look(exec, dependency)? {
                 Standing::Complete => None,
                 Standing::Failed(cause) => {
-                    return Err(SubmitError::ExternalEvent { node, cause: Box::new(cause) }.into());
+                    return Err(SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
                 }
                 Standing::Elsewhere => return Err(SubmitError::EventContext { node }.into()),
                 Standing::Enqueued { queue, state, .. } => {

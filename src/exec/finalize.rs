@@ -17,12 +17,13 @@ use super::turns::TurnsOf;
 use super::updatable::Updatable;
 use super::update::Editing;
 use super::values::{Objects, Stale, Values, set_args};
-use super::{Executable, Inner, dump, inside};
+use super::{Executable, Inner, dump};
 use crate::caps::Caps;
 use crate::cl::context::InContext;
 use crate::cl::device::Device;
 use crate::cl::kernel_object::KernelObjectError;
 use crate::cl::queue::{DriverQueue, QueueProperties};
+use crate::cl::reentrancy;
 use crate::env;
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::SubmitError;
@@ -263,7 +264,7 @@ impl Graph {
     /// ```
     #[doc(alias("cudaGraphInstantiate", "clFinalizeCommandBufferKHR"))]
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
-        inside::check_call()?;
+        reentrancy::check_call()?;
         let numbers =
             [("result_slots", options.result_slots), ("commands_per_buffer", options.commands_per_buffer.unwrap_or(1))];
         if let Some((option, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {

@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::cl::user_code::guarded;
 
 type Call = Box<dyn FnOnce()>;
 
@@ -20,7 +21,7 @@ pub(super) fn in_turn(call: Call) {
         none => *none = Some(VecDeque::new()),
     });
     let Some(first) = call else { return };
-    guarded(first);
+    guarded(WHAT, first);
     // A thread that is about to end has nowhere to queue.
     while queued.is_ok() {
         let next = CALLS.try_with(|calls| {
@@ -32,13 +33,9 @@ pub(super) fn in_turn(call: Call) {
             next
         });
         let Ok(Some(next)) = next else { return };
-        guarded(next);
+        guarded(WHAT, next);
     }
 }
 
-/// Those that wait must be called, whatever one of them does: a waker is users' code.
-fn guarded(call: Call) {
-    if catch_unwind(AssertUnwindSafe(call)).is_err() {
-        log::error!("a waker panicked at the end of a submission; the submission itself is unaffected");
-    }
-}
+/// Those that wait must be called, whatever one of them does.
+const WHAT: &str = "clgraph (please report it)";

@@ -15,8 +15,9 @@ use super::remember::Remembered;
 use super::report::ChoiceReport;
 use super::ring::Ring;
 use super::spread;
-use super::submission::{self, Keep, Results, Stage, State, Submission};
-use super::turns::{Taken, TurnsOf, Uses, may_run};
+use super::state::{self, Keep, Stage, State};
+use super::submission::{Results, Submission};
+use super::turns::{Taken, TurnsOf, Uses};
 use super::update::Editing;
 use super::values::{Objects, Values};
 use super::walk::{self, Ends, Hands, Stopped, Want};
@@ -85,7 +86,7 @@ impl Leftovers {
     pub(super) fn settle(self, exec: &Inner) {
         drop((self.gates, self.hands));
         for queue in self.flush {
-            submission::flush(&queue);
+            state::flush(&queue);
         }
         self.let_go.iter().for_each(|keep| keep.let_go());
         if !self.old.is_empty() {
@@ -246,19 +247,23 @@ impl Lane {
         self.forget_finished();
         self.collect_times();
         let mut turns = exec.turns.take();
+        let _whole = queue.whole();
         turns.each().for_each(Uses::set_finished_aside);
         if !self.leaving.is_empty() && turns.each().all(|uses| uses.is_idle()) {
             self.leave(&exec.turns);
         }
         turns.behind_deferred(&mut blockers);
-        if exec.plan.only_recorded && !may_overlap(exec) {
+        let before = if exec.plan.only_recorded && !may_overlap(exec) {
             // A command buffer that runs cannot be enqueued again, and its commands cannot be replayed.
-            match turns.through() {
-                Ok(through) => blockers.extend(through),
-                Err(error) => {
-                    self.leftovers.hands.push(hands);
-                    return Err(error.into());
-                }
+            turns.through()
+        } else {
+            turns.out_of_reach(queue)
+        };
+        match before {
+            Ok(before) => blockers.extend(before),
+            Err(error) => {
+                self.leftovers.hands.push(hands);
+                return Err(error.into());
             }
         }
         // A guard that is made from now on finds this submission, or was there before.
@@ -275,11 +280,11 @@ impl Lane {
                 return Err(error.into());
             }
         }
-        if blockers.is_empty() && exec.plan.tasks.is_empty() {
+        if blockers.is_empty() && exec.plan.tasks.is_empty() && queue.is_sure() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut turns, queue, waits, hands, observed)?));
         }
         let results = exec.held_results(&hands);
-        let deferred = self.defer(exec, &mut turns, queue, &waits, hands)?;
+        let deferred = self.defer(exec, &mut turns, queue, &waits, hands, &mut blockers)?;
         Ok(Accepted::Deferred { deferred, results, blockers })
     }
 
@@ -288,7 +293,7 @@ impl Lane {
     }
 
     fn forget_finished(&mut self) {
-        while self.in_flight.front().is_some_and(|(event, _)| !may_run(event)) {
+        while self.in_flight.front().is_some_and(|(event, _)| !event.may_run()) {
             self.leftovers.let_go.extend(self.in_flight.pop_front().map(|(_, keep)| keep));
         }
     }
@@ -312,15 +317,12 @@ impl Lane {
         waits: &mut Waits,
     ) -> Result<(), DriverError> {
         for uses in turns.each() {
-            for running in uses.running.iter_mut().filter(|running| running.queue != *queue) {
+            for running in uses.running.iter_mut().filter(|running| !running.is_before_all_on(queue)) {
                 uses.several_queues = true;
-                let event = match &running.event {
-                    Some(event) => event.clone(),
-                    // They were enqueued without one. The queue is in order, so a marker now is behind them.
-                    None => running.event.insert(enqueue::marker(&running.queue, &Waits::NONE)?).clone(),
-                };
-                self.leftovers.flush.push(running.queue.clone());
-                waits.push(event);
+                if let Some(event) = running.end()? {
+                    self.leftovers.flush.push(running.queue.clone());
+                    waits.push(event);
+                }
             }
         }
         Ok(())
@@ -346,7 +348,6 @@ impl Lane {
         let keeps = !hands.inputs.is_empty();
         let others = keeps || self.is_shared() || turns.on_several_queues() || frozen.stamp.is_some();
         let want = Want { last: want.last || others, ..want };
-        let ordered = waits.is_empty();
         if frozen.way.path == Path::Gated {
             match Gate::closed(&exec.context) {
                 Ok(gate) => {
@@ -375,11 +376,9 @@ impl Lane {
                     last.stamp(stamp);
                     self.leftovers.stamp = Some(Arc::clone(stamp));
                 }
-                // In order behind what is on the queue already. With events to wait for it may still fail and be over
-                // before them, so then they stay.
                 for uses in turns.each() {
-                    if ordered && !uses.running.is_empty() {
-                        uses.running.retain(|running| running.queue != *queue);
+                    if !uses.running.is_empty() {
+                        uses.running.retain(|running| !running.is_before_all_on(queue));
                     }
                     uses.runs(queue, ends.last.as_ref());
                 }
@@ -431,7 +430,6 @@ impl Lane {
         let way = self.choice.next(idle, waits.is_empty());
         let stamp = way.1.clone();
         let (keep, log) = (Keep::place_for(&hands.inputs), hands.log.clone());
-        let _whole = queue.whole();
         let properties = queue.properties();
         let wants_own = properties.out_of_order
             || (hands.log.is_some() && !properties.profiling)
@@ -485,7 +483,7 @@ impl Lane {
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
-        let state = State::new(exec.context.clone(), keep, stage, last, log, stamp);
+        let state = State::new(exec.context.clone(), Some(queue), keep, stage, last, log, stamp);
         Ok(Some(Submission::new(Arc::new(state), results)))
     }
 
@@ -497,6 +495,7 @@ impl Lane {
         queue: &DriverQueue,
         waits: &Waits,
         hands: Hands,
+        blockers: &mut Vec<Blocker>,
     ) -> Result<Arc<Deferred>> {
         let keep = Keep::place_for(&hands.inputs);
         let held = self.own_queue(exec).and_then(|own| self.freeze(exec, &own, (self.choice.way(), None)));
@@ -509,8 +508,12 @@ impl Lane {
             }
         };
         self.leftovers.flush.push(queue.clone());
+        if !entered.is_sure() {
+            // What it would wait for in a wait list may fail.
+            blockers.push(Blocker::Event(entered.clone()));
+        }
         let (context, log) = (exec.context.clone(), hands.log.clone());
-        let state = Arc::new(State::new(context, keep.clone(), Stage::Deferred, left, log, None));
+        let state = Arc::new(State::new(context, Some(queue), keep.clone(), Stage::Deferred, left, log, None));
         turns.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { frozen, entered, hands, keep, gate }))
     }

@@ -12,7 +12,6 @@ mod follow;
 mod frozen;
 mod host_task;
 mod in_turn;
-mod inside;
 mod lane;
 mod memory_map;
 mod native;
@@ -27,6 +26,7 @@ mod report;
 pub(crate) mod ring;
 mod shown;
 mod spread;
+mod state;
 mod sub_graph;
 mod submission;
 mod submit;
@@ -60,6 +60,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cl::context::{Context, InContext};
 use crate::cl::device::Device;
+use crate::cl::reentrancy;
 use crate::error::Result;
 use crate::graph::{GraphId, Node, Origins, Ports};
 use crate::ir::NodeId;
@@ -177,7 +178,7 @@ impl Executable {
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = self.0.report.clone();
-        if inside::check_call().is_ok() {
+        if reentrancy::check_call().is_ok() {
             let mut lane = self.0.lane();
             report.choice = lane.choice();
             let leftovers = lane.leftovers();
@@ -198,7 +199,7 @@ impl Executable {
     #[must_use]
     #[doc(alias = "clEnqueueCommandBufferKHR")]
     pub fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
-        if inside::check_call().is_err() { Vec::new() } else { self.0.lane().command_buffers() }
+        if reentrancy::check_call().is_err() { Vec::new() } else { self.0.lane().command_buffers() }
     }
 
     /// The device that it is for.

@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::inside::Inside;
 use super::values::{Objects, Values};
 use crate::cl::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::queue::DriverQueue;
+use crate::cl::reentrancy::Inside;
 use crate::error::{DriverError, Error, Fault};
 use crate::graph::{NativeRecording, Node};
 use crate::ir::{NodeId, Op};

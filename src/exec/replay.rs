@@ -3,13 +3,13 @@
 //! A command costs its own OpenCL call and nothing else: no allocation, no argument to set, and no event that nobody asks
 //! for.
 
-use super::inside::Inside;
 use super::values::Values;
 use super::walk::Hands;
 use crate::cl::enqueue::{self, To};
 use crate::cl::event::DriverEvent;
 use crate::cl::image_commands;
 use crate::cl::queue::DriverQueue;
+use crate::cl::reentrancy::Inside;
 use crate::error::DriverError;
 use crate::graph::NativeQueue;
 use crate::ir::{Hint, NativeId, Op};

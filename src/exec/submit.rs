@@ -9,14 +9,16 @@ use super::deferred::{self, Blocker};
 use super::external::{self, GivenEvents};
 use super::lane::Accepted;
 use super::profile::Log;
-use super::submission::{Stage, State, Submission};
+use super::state::{Stage, State};
+use super::submission::Submission;
 use super::walk::{Hands, Inputs};
-use super::{Executable, Finalize, Inner, inside};
+use super::{Executable, Finalize, Inner};
 use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};
 use crate::cl::queue::DriverQueue;
+use crate::cl::reentrancy;
 use crate::error::{BuildError, DriverError, Error, Fault, RecordError, Result, SubmitError};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
@@ -243,7 +245,7 @@ impl<'a> Submit<'a> {
     }
 
     fn go(self, observed: bool) -> Result<Option<Submission>> {
-        inside::check_call()?;
+        reentrancy::check_call()?;
         let log = self.exec.0.names.as_ref().filter(|_| observed).map(|names| Arc::new(Log::new(names)));
         let exec = &self.exec.0;
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
@@ -338,7 +340,8 @@ pub(super) fn look(exec: &Inner, dependency: Dependency) -> Result<Standing> {
         Kind::Submission(state) => match state.stage()? {
             Stage::Done(Ok(())) => Standing::Complete,
             Stage::Done(Err(cause)) => Standing::Failed(cause),
-            Stage::Enqueued { queue, last, .. } => Standing::Enqueued { queue, last, state },
+            Stage::Enqueued { queue, last, .. } if last.is_sure() => Standing::Enqueued { queue, last, state },
+            Stage::Enqueued { .. } => Standing::Pending(Blocker::Success(state)),
             Stage::Deferred | Stage::Staged(_) => Standing::Pending(Blocker::Success(state)),
         },
     })

@@ -15,9 +15,8 @@ use rustc_hash::FxHashMap;
 
 use super::deferred::Blocker;
 use super::deferred::Waiting;
-use super::external::{self, External};
-use super::inside::Inside;
-use super::submission::{self, State};
+use super::external::External;
+use super::state::{self, State};
 use super::user_event::Promised;
 use super::walk::{self, Ends, Hands, Stopped, Want};
 use super::{Inner, workers};
@@ -183,7 +182,7 @@ impl Tour {
 
     /// What was enqueued is to run. Not under the lock: a driver may call users' code here.
     fn flush(&self) {
-        submission::flush(&self.own);
+        state::flush(&self.own);
     }
 
     /// Follows what the news bring: parts that can be enqueued are, in their order. Gives the tasks that can run next, with those
@@ -321,7 +320,8 @@ impl Tour {
     fn resume(self: Arc<Self>, task: usize, outcome: Result<()>) {
         self.state.staged(None);
         let node = self.node(task);
-        let outcome = outcome.map_err(|cause| SubmitError::ExternalEvent { node, cause: Box::new(cause) }.into());
+        let outcome =
+            outcome.map_err(|cause| SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
         if let Some(next) = self.ended(task, outcome) {
             self.run(next);
         }
@@ -369,7 +369,7 @@ impl Tour {
             None => Some(Ok(())),
             Some(What::Function(function)) => {
                 self.state.staged(None);
-                let _inside = Inside::task(&self.state);
+                let _inside = self.state.enter_task();
                 let (node, begin) = (self.node(task), Instant::now());
                 let calling = Calling { tour: self, node: self.exec.plan.tasks[task].node, lost: OnceCell::new() };
                 let outcome = function.call(&calling);
@@ -478,24 +478,16 @@ impl Tour {
         let mut going = self.lock();
         let (waiting, failure) = (going.waiting.take(), going.failure.take());
         drop(going);
-        let Some(Waiting { frozen, mut hands, gate, .. }) = waiting else { return };
-        if let Some(error) = &failure {
-            external::fail(&mut hands.events, error);
+        let Some(mut waiting) = waiting else { return };
+        let is_over = watch::is_over(&outcome);
+        if let (Err(error), false) = (&outcome, is_over) {
+            // Nobody can tell when the driver is done with what it runs.
+            let (values, recorded) = (Arc::clone(&waiting.frozen.values), waiting.frozen.recorded.clone());
+            let hands = (waiting.hands.slots.clone(), std::mem::take(&mut waiting.hands.inputs));
+            watch::lose(error, (values, recorded, hands, Arc::clone(&self.exec)));
         }
-        let wrong = match &outcome {
-            Err(error) if !watch::is_over(&outcome) => {
-                watch::lose(error, (frozen, hands, Arc::clone(&self.exec)));
-                SubmitError::Driver
-            }
-            _ => {
-                drop((frozen, hands));
-                SubmitError::Failed
-            }
-        };
-        let outcome = outcome.map_err(|error| wrong(error).into());
-        self.state.finish(failure.map_or(outcome, Err));
-        // What the caller enqueued behind may run.
-        drop(gate);
+        let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+        waiting.end(&self.state, failure.map_or(outcome.map_err(Error::from), Err));
     }
 }
 

@@ -6,12 +6,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use super::deferred::Blocker;
-use super::inside;
-use super::submission::{self, State};
+use super::state::{self, State};
 use crate::cl::allocation::User;
-use crate::cl::enqueue;
-use crate::cl::event::{DriverEvent, Progress};
+use crate::cl::event::DriverEvent;
 use crate::cl::queue::DriverQueue;
+use crate::cl::reentrancy;
 use crate::cl::watch;
 use crate::error::DriverError;
 use crate::graph::Turns;
@@ -29,35 +28,47 @@ pub(super) struct Uses {
     pub(super) deferred: Option<Arc<State>>,
 }
 
-/// Commands on a queue, and an event that is complete when they are. Without one, everything on the queue counts.
+/// Commands on a queue, and an event that is complete when they are. Without one, all that is in their segment of the queue counts.
 #[derive(Clone)]
 pub(super) struct Running {
     pub(super) queue: DriverQueue,
-    pub(super) event: Option<DriverEvent>,
+    event: Option<DriverEvent>,
+    segment: u64,
 }
 
 impl Running {
     pub(super) fn may_run(&self) -> bool {
-        self.event.as_ref().is_none_or(may_run)
+        match &self.event {
+            Some(event) => event.may_run(),
+            None if self.segment == self.queue.segment() => true,
+            None => !matches!(self.queue.end_of(self.segment), Ok(None)),
+        }
+    }
+
+    /// Whether commands that are enqueued there now are behind these, because of the queue's order.
+    pub(super) fn is_before_all_on(&self, queue: &DriverQueue) -> bool {
+        self.queue == *queue && self.segment == queue.segment()
+    }
+
+    /// An event that is over when they are. None: they are.
+    pub(super) fn end(&mut self) -> Result<Option<DriverEvent>, DriverError> {
+        if self.event.is_none() {
+            self.event = self.queue.end_of(self.segment)?;
+        }
+        Ok(self.event.clone().filter(DriverEvent::may_run))
     }
 
     /// Keeps something until it is over.
-    pub(super) fn keep<T: Send + Sync + 'static>(self, kept: Arc<T>) {
-        match self.event.map_or_else(|| enqueue::last_marker(&self.queue), Ok) {
-            Ok(event) => {
-                if may_run(&event) {
-                    submission::flush(&self.queue);
-                    watch::keep_until(event, kept);
-                }
+    pub(super) fn keep<T: Send + Sync + 'static>(mut self, kept: Arc<T>) {
+        match self.end() {
+            Ok(None) => {}
+            Ok(Some(event)) => {
+                state::flush(&self.queue);
+                watch::keep_until(event, kept);
             }
             Err(error) => watch::lose(error, kept),
         }
     }
-}
-
-/// Whether commands may be under way. A driver that does not tell counts as one that says yes.
-pub(super) fn may_run(event: &DriverEvent) -> bool {
-    !matches!(event.progress(), Ok(Progress::Complete | Progress::Failed(_)))
 }
 
 impl User for Mutex<Uses> {
@@ -88,11 +99,13 @@ impl Uses {
         }
     }
 
-    /// Commands were enqueued, and this event is complete when they are.
+    /// Commands were enqueued, and this event is complete when they are. The caller holds [`DriverQueue::whole`] since before, or
+    /// nobody else has the queue.
     pub(super) fn runs(&mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
-        let known = event.is_none() && self.running.iter().any(|one| one.event.is_none() && one.queue == *queue);
+        let is_it = |one: &Running| one.event.is_none() && one.is_before_all_on(queue);
+        let known = event.is_none() && self.running.iter().any(is_it);
         if !known {
-            self.running.push(Running { queue: queue.clone(), event: event.cloned() });
+            self.running.push(Running { queue: queue.clone(), event: event.cloned(), segment: queue.segment() });
         }
         self.over.clear();
     }
@@ -166,7 +179,7 @@ impl TurnsOf {
             running.into_iter().for_each(|one| one.keep(Arc::clone(&kept)));
         };
         // The function of a native command, of a graph that it is in, may have dropped the last handle: its turns are taken.
-        if inside::check_call().is_ok() { keep() } else { watch::call(keep) }
+        if reentrancy::check_call().is_ok() { keep() } else { watch::call(keep) }
     }
 
     /// As memory knows who uses it.
@@ -182,9 +195,8 @@ impl TurnsOf {
     /// Gives everything that runs an event, for who has to know when it is over.
     pub(super) fn mark(&self) -> Result<(), DriverError> {
         for running in lock(&self.own).running.iter_mut().filter(|running| running.event.is_none()) {
-            let event = enqueue::last_marker(&running.queue)?;
+            running.end()?;
             running.queue.flush()?;
-            running.event = Some(event);
         }
         Ok(())
     }
@@ -212,14 +224,31 @@ impl Taken<'_> {
     pub(super) fn through(&mut self) -> Result<Vec<Blocker>, DriverError> {
         let mut all = Vec::new();
         for running in self.each().flat_map(|uses| &mut uses.running) {
-            let event = match &running.event {
-                Some(event) => event.clone(),
-                None => running.event.insert(enqueue::last_marker(&running.queue)?).clone(),
-            };
-            running.queue.flush()?;
-            all.push(Blocker::Through(event));
+            Self::push_end(running, &mut all)?;
         }
         Ok(all)
+    }
+
+    /// The ends of what runs that neither the order of this queue nor a wait list puts before what is enqueued there now: events
+    /// that may fail are no good in a wait list, and the order of the queue may be broken.
+    pub(super) fn out_of_reach(&mut self, queue: &DriverQueue) -> Result<Vec<Blocker>, DriverError> {
+        let mut all = Vec::new();
+        for running in self.each().flat_map(|uses| &mut uses.running) {
+            let is_sure = running.event.as_ref().map_or_else(|| running.queue.is_sure(), DriverEvent::is_sure);
+            let in_reach = if running.queue == *queue { running.is_before_all_on(queue) } else { is_sure };
+            if !in_reach {
+                Self::push_end(running, &mut all)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn push_end(running: &mut Running, to: &mut Vec<Blocker>) -> Result<(), DriverError> {
+        if let Some(event) = running.end()? {
+            running.queue.flush()?;
+            to.push(Blocker::Through(event));
+        }
+        Ok(())
     }
 
     /// Adds the deferred uses that a new one has to wait for.

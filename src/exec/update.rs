@@ -13,8 +13,9 @@ use super::lane::Lane;
 use super::prepared::{List, Prepared};
 use super::updatable::Updatable;
 use super::values::{NotMade, Objects, Replaced, Values, set_arg};
-use super::{Executable, Inner, inside};
+use super::{Executable, Inner};
 use crate::cl::context::InContext;
+use crate::cl::reentrancy;
 use crate::error::{Error, Result, UpdateError};
 use crate::graph::edit::Changed;
 use crate::graph::request::Target;
@@ -104,7 +105,7 @@ impl Executable {
     #[doc(alias = "clUpdateMutableCommandsKHR")]
     #[doc(alias("cudaGraphExecKernelNodeSetParams", "cudaGraphExecMemcpyNodeSetParams"))]
     pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
-        inside::check_call()?;
+        reentrancy::check_call()?;
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         if inner.update_prepared(updatable, nodes) {
@@ -145,7 +146,7 @@ impl Executable {
     /// ```
     #[doc(alias = "cudaGraphExecUpdate")]
     pub fn update_from(&self, graph: &Graph) -> Result<()> {
-        inside::check_call()?;
+        reentrancy::check_call()?;
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         let differs = |difference: String| UpdateError::Differs { difference };

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::inside;
-use super::submission::{Keep, Stage, State, Submission};
+use super::state::{Keep, Stage, State};
+use super::submission::Submission;
 use super::submit::{Dependency, WaitFor};
 use crate::cl::context::{Context, InContext};
 use crate::cl::event::Gate;
+use crate::cl::reentrancy;
 use crate::error::{Error, Result, SubmitError};
 use crate::record::Event;
 
@@ -60,7 +61,7 @@ impl UserEvent {
         let context = context.context();
         let gate = Gate::unseen(context)?;
         let event = gate.event().clone();
-        let state = Arc::new(State::new(context.clone(), Keep::default(), Stage::Deferred, event, None, None));
+        let state = Arc::new(State::new(context.clone(), None, Keep::default(), Stage::Deferred, event, None, None));
         let pending = Mutex::new(Pending { gate: Some(gate), promised: false });
         Ok(Self(Arc::new(Inner { state, pending })))
     }
@@ -96,7 +97,7 @@ impl UserEvent {
     }
 
     fn end(&self, outcome: Result<()>) -> Result<()> {
-        inside::check_call()?;
+        reentrancy::check_call()?;
         Ok(self.0.end(outcome, false)?)
     }
 

@@ -1,15 +1,16 @@
-//! Threads for host tasks: as many as tasks run at once, up to a limit, and none when nothing has run for a while.
+//! Threads for host tasks: as many as tasks run at once, and none when nothing has run for a while.
+//!
+//! There is no limit but the system's: tasks may wait for submissions with tasks of their own, so one that had to wait for a
+//! thread could be what all of them wait for.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::cl::user_code::{guarded, this_thread_is_clgraphs};
 use crate::cl::watch;
 
-/// More tasks than this at once wait for each other.
-const MOST: usize = 512;
 /// How long a thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -33,7 +34,7 @@ fn lock() -> MutexGuard<'static, Pool> {
 pub(super) fn run(job: impl FnOnce() + Send + 'static) {
     let mut pool = lock();
     pool.jobs.push_back(Box::new(job));
-    if pool.idle >= pool.jobs.len() || pool.threads >= MOST {
+    if pool.idle >= pool.jobs.len() {
         CAME.notify_one();
         return;
     }
@@ -43,7 +44,7 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
         let mut pool = lock();
         pool.threads -= 1;
         if pool.threads > 0 {
-            log::debug!("{error}: no new thread for a host task, so it waits for one that is busy");
+            log::warn!("{error}: no new thread for a host task, so it waits for one that is busy");
             CAME.notify_one();
             return;
         }
@@ -55,14 +56,13 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
 }
 
 fn work() {
+    this_thread_is_clgraphs();
     let mut pool = lock();
     loop {
         if let Some(job) = pool.jobs.pop_front() {
             drop(pool);
             // Host tasks catch their panics themselves.
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                log::error!("a host task's thread panicked: please report it");
-            }
+            guarded("a host task's thread (please report it)", job);
             pool = lock();
             continue;
         }

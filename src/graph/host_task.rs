@@ -1,11 +1,9 @@
 //! Host tasks: functions of the host's between commands of the device.
 
-use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::map::Map;
@@ -18,6 +16,7 @@ use crate::cl::host::{Completed, Element, HostBytes, HostData, Slot};
 use crate::cl::image::{Image, ImageLayers};
 use crate::cl::map::Lost;
 use crate::cl::queue::DriverQueue;
+use crate::cl::user_code::{Given, catch};
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, Mode, Op, TaskId};
 
@@ -313,19 +312,7 @@ impl TaskFn {
 
 /// Calls a user's function. An error is its text, and so is a panic.
 pub(super) fn outcome_of(function: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
-        let text = format!("it panicked: {}", text_of(&*panic));
-        // What it panicked with may panic too.
-        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-            std::mem::forget(again);
-        }
-        Err(text)
-    })
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("with something that is no text")
+    catch(function).unwrap_or_else(|text| Err(format!("it panicked: {text}")))
 }
 
 impl fmt::Debug for TaskFn {
@@ -344,7 +331,8 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new<R: TaskOutcome>(mut function: impl FnMut(&HostTask<'_>) -> R + Send + 'static) -> Self {
+    pub(crate) fn new<R: TaskOutcome>(function: impl FnMut(&HostTask<'_>) -> R + Send + 'static) -> Self {
+        let mut function = Given::new(function);
         let function = Arc::new(Mutex::new(move |task: &HostTask<'_>| function(task).into_outcome()));
         Self { function: TaskFn { function, scope: Scope::default(), label: None }, uses: Vec::new(), map: None }
     }

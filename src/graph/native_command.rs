@@ -14,6 +14,7 @@ use crate::cl::buffer::Region;
 use crate::cl::context::{Context, InContext, OnDevice};
 use crate::cl::device::Device;
 use crate::cl::queue::DriverQueue;
+use crate::cl::user_code::Given;
 use crate::error::{BuildCause, Result};
 use crate::ir::{Access, Form, Mode, NativeId, NodeId, Op};
 
@@ -72,7 +73,8 @@ pub struct NativeCommand {
 
 impl NativeCommand {
     /// One whose function enqueues, at each submission.
-    pub fn enqueued<R: TaskOutcome>(mut function: impl FnMut(&NativeQueue<'_>) -> R + Send + 'static) -> Self {
+    pub fn enqueued<R: TaskOutcome>(function: impl FnMut(&NativeQueue<'_>) -> R + Send + 'static) -> Self {
+        let mut function = Given::new(function);
         let function = Arc::new(Mutex::new(move |to: &NativeQueue<'_>| function(to).into_outcome()));
         Self { functions: NativeFn { enqueue: Some(function), record: None }, uses: Vec::new() }
     }
@@ -85,8 +87,9 @@ impl NativeCommand {
     /// Gives it the other form too.
     pub fn or_recorded<R: TaskOutcome>(
         mut self,
-        mut function: impl FnMut(&NativeRecording<'_>) -> R + Send + 'static,
+        function: impl FnMut(&NativeRecording<'_>) -> R + Send + 'static,
     ) -> Self {
+        let mut function = Given::new(function);
         let function = move |to: &NativeRecording<'_>| function(to).into_outcome();
         self.functions.record = Some(Arc::new(Mutex::new(function)));
         self

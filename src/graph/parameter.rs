@@ -16,6 +16,7 @@ use crate::cl::buffer::Region;
 use crate::cl::kernel::Number;
 use crate::cl::mem::Mem;
 use crate::cl::sampler::Sampler;
+use crate::cl::user_code::Given;
 use crate::error::{ParameterError, Result};
 
 /// A kernel argument that can be changed after its node was added, known from SYCL graphs as a dynamic parameter.
@@ -290,6 +291,7 @@ impl<T: Pod> Parameter<T> {
         if !condition(&value) {
             return Err(ParameterError::OutOfBound { given: shown(&value), bound }.into());
         }
+        let condition = Given::new(condition);
         let outside = move |value: &Value| {
             let Value::Bytes(bytes) = value else { return Some("what is no plain value".to_owned()) };
             let value = bytemuck::pod_read_unaligned(bytes);
@@ -399,6 +401,7 @@ impl Parameter<LocalMemory> {
         if !range.contains(&bytes) {
             return Err(ParameterError::OutOfBound { given: shown(&bytes), bound }.into());
         }
+        let range = Given::new(range);
         let outside = move |value: &Value| {
             let Value::Local(bytes) = value else { return Some("what is no local memory".to_owned()) };
             (!range.contains(bytes)).then(|| shown(bytes))

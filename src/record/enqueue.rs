@@ -132,7 +132,7 @@ impl Queue {
         let mut entering = Entering::default();
         entering.add(&dst.mem)?;
         let event = enqueue::write_blocking(&To { event: true, ..to }, (&dst.mem, dst.offset), bytes)?;
-        entering.entered(self.driver(), event.as_ref());
+        entering.entered_somewhere(self.driver(), event.as_ref());
         through(event.as_ref())?;
         Ok(event.map(Event::from))
     }
@@ -174,7 +174,7 @@ impl Queue {
         } else {
             enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?
         };
-        entering.entered(self.driver(), event.as_ref());
+        entering.entered_somewhere(self.driver(), event.as_ref());
         through(event.as_ref())?;
         Ok(event.ok_or(no_event("clEnqueueReadBuffer"))?.into())
     }
@@ -215,9 +215,11 @@ impl Queue {
         let to = To { queue: self.driver(), waits: &waits, event: true };
         let mut entering = Entering::default();
         entering.add(&read.src.mem)?;
+        let whole = self.whole(&waits, !entering.is_empty())?;
         let event =
             if size == 0 { nothing(&to)? } else { enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)? };
         entering.entered(self.driver(), event.as_ref());
+        drop(whole);
         let Some(event) = event else {
             // Nobody can tell when the driver is done with the memory.
             std::mem::forget(slot);
@@ -344,6 +346,7 @@ impl Queue {
             return Ok(event);
         }
         let waits = self.listed(event_wait_list, true)?;
+        let _whole = self.whole(&waits, false)?;
         Ok(enqueue::marker(self.driver(), &waits)?.into())
     }
 
@@ -359,6 +362,7 @@ impl Queue {
             return Ok(event);
         }
         let waits = self.listed(event_wait_list, true)?;
+        let _whole = self.whole(&waits, false)?;
         Ok(enqueue::barrier(self.driver(), &waits)?.into())
     }
 

@@ -8,6 +8,7 @@ use opencl_sys::{
 };
 
 use crate::cl::event::{DriverEvent, Progress};
+use crate::cl::reentrancy;
 use crate::error::{RecordError, Result, Status};
 use crate::graph::{GraphRef, Node, Nodes};
 
@@ -112,10 +113,21 @@ impl Event {
     /// Blocks until the command is complete. Its queue is flushed.
     ///
     /// # Errors
-    /// [`RecordError::Recorded`]; [`crate::DriverError`] when the command failed, or the driver does not tell.
+    /// [`RecordError::Recorded`]; [`SubmitError::OwnQueue`](crate::SubmitError::OwnQueue) from a host task whose submission it is
+    /// behind; [`crate::DriverError`] when the command failed, or the driver does not tell.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
+        self.check_wait()?;
         Ok(self.driver("waited for")?.wait_wherever()?)
+    }
+
+    /// Says no to a host task that would wait for what is behind its own submission.
+    pub(super) fn check_wait(&self) -> Result<()> {
+        let event = self.driver("waited for")?;
+        if reentrancy::holds_a_queue() && event.may_run() {
+            reentrancy::check_queue(event.queue()?)?;
+        }
+        Ok(())
     }
 
     /// Where the command has got to. It does not flush the queue: [`Queue::flush`](crate::Queue::flush) once before

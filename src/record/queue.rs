@@ -1,6 +1,7 @@
 //! Command queues, as users see them: executing or recording.
 
 use std::fmt;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -15,6 +16,7 @@ use crate::cl::device::Device;
 use crate::cl::enqueue::{NOTHING, To, Waits};
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::queue::{DriverQueue, QueueProperties};
+use crate::cl::reentrancy;
 use crate::error::{BuildCause, BuildError, DriverError, Error, RecordError, Result, SubmitError};
 use crate::graph::request::{Request, Target};
 use crate::graph::tape::{Order, Recorder, RecorderId};
@@ -220,6 +222,7 @@ impl Queue {
     #[doc(alias = "clFinish")]
     pub fn finish(&self) -> Result<()> {
         self.check_executing("finishing a queue", "end the recording, and wait for the submission of the executable")?;
+        self.check_block()?;
         self.0.driver.finish()
     }
 
@@ -230,16 +233,7 @@ impl Queue {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses.
     pub fn is_empty(&self) -> Result<bool> {
-        let marker = crate::cl::enqueue::marker(&self.0.driver, &Waits::NONE)?;
-        self.flush()?;
-        // A driver may complete the marker of an empty queue a moment later, on another thread.
-        for _ in 0..100 {
-            match marker.progress()? {
-                Progress::Complete | Progress::Failed(_) => return Ok(true),
-                Progress::Waiting | Progress::Running => std::thread::yield_now(),
-            }
-        }
-        Ok(false)
+        Ok(self.0.driver.is_empty()?)
     }
 
     pub(crate) fn driver(&self) -> &DriverQueue {
@@ -365,14 +359,17 @@ impl Queue {
             unfinished = self.waits(waits)?;
             &unfinished
         };
+        let is_followed = request.is_followed(&checked);
+        let _whole = self.whole(waits, is_followed)?;
         let to = To { queue: &self.0.driver, waits, event: want };
-        if request.is_followed(&checked) {
+        if is_followed {
             return self.follow(request, &checked, to);
         }
         Ok(request.run(&checked, &to)?.map(Event::from))
     }
 
-    /// Runs a request that uses memory with an address, which is to be kept until the command is complete, and from the host.
+    /// Runs a request that uses memory with an address, which is to be kept until the command is complete, and from the host. The
+    /// caller holds the queue's lock for that.
     #[cold]
     fn follow<R: Run>(&self, request: &R, checked: &R::Checked, to: To<'_>) -> Result<Option<Event>> {
         let mut entering = Entering::default();
@@ -386,6 +383,23 @@ impl Queue {
         let event = request.run(checked, &To { event: true, ..to })?;
         entering.entered(&self.0.driver, event.as_ref());
         Ok(event.filter(|_| to.event).map(Event::from))
+    }
+
+    /// What is to be held while a command is enqueued that has a place to keep in the queue's order: one that may fail because of its
+    /// wait list, and one of which somebody has to know the end.
+    #[inline(always)]
+    pub(super) fn whole(&self, waits: &Waits, is_followed: bool) -> Result<Option<MutexGuard<'_, ()>>> {
+        if !is_followed && !waits.may_fail() {
+            return Ok(None);
+        }
+        // It is held where a native command is enqueued.
+        reentrancy::check_call()?;
+        Ok(Some(self.0.driver.whole()))
+    }
+
+    /// Says no to a host task that would block for what is behind its own submission.
+    fn check_block(&self) -> Result<()> {
+        Ok(reentrancy::check_queue(self.0.driver.raw().addr())?)
     }
 
     /// Ordinary events as a driver takes them, without those that are complete.
@@ -407,6 +421,7 @@ impl Queue {
                     let cause = Box::new(DriverError::new(COMMAND, status).into());
                     return Err(SubmitError::EventFailed { index, cause }.into());
                 }
+                Progress::Complete => waits.push_complete(event.clone()),
                 _ => waits.push(event.clone()),
             }
         }
@@ -416,10 +431,12 @@ impl Queue {
     /// Waits on the host for ordinary events, for a command that blocks anyway: drivers call a blocking transfer behind an
     /// event that fails a success, and transfer nothing.
     pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<()> {
+        self.check_block()?;
         if self.waits(events)?.is_empty() {
             return Ok(());
         }
         for (index, event) in events.iter().enumerate() {
+            event.check_wait()?;
             let outcome = event.driver("waited for by work that runs")?.wait_wherever();
             outcome.map_err(|error| SubmitError::EventFailed { index, cause: Box::new(error.into()) })?;
         }

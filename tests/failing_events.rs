@@ -1,0 +1,236 @@
+//! Events that fail in the wait list of a plain command: the command is over at once, while earlier ones of its queue still run.
+
+mod common;
+
+use clgraph::{
+    Event, Executable, ExecuteKernel, ExecutionStatus, Finalize, HostRead, MapMode, Memory, MemoryError, Path, Queue,
+};
+use common::{Bench, Reason, UserEvent, skip};
+
+const LEN: usize = 64;
+/// Long enough on any CPU that the calls of a test come meanwhile.
+const ROUNDS: u32 = 100_000_000;
+
+/// What the kernel makes of a number: its rounds are a step of a linear recurrence, and so are any number of them together.
+fn spun(x: u32, mut rounds: u32) -> u32 {
+    let (mut factor, mut plus) = (1_u32, 0_u32);
+    let (mut step, mut more) = (1_664_525_u32, 1_013_904_223_u32);
+    while rounds > 0 {
+        if rounds % 2 == 1 {
+            (factor, plus) = (factor.wrapping_mul(step), plus.wrapping_mul(step).wrapping_add(more));
+        }
+        (step, more) = (step.wrapping_mul(step), more.wrapping_mul(step).wrapping_add(more));
+        rounds /= 2;
+    }
+    x.wrapping_mul(factor).wrapping_add(plus)
+}
+
+fn is_over(event: &Event) -> bool {
+    matches!(event.command_execution_status().unwrap(), ExecutionStatus::Complete | ExecutionStatus::Failed(_))
+}
+
+/// Launches a kernel that takes its time over memory.
+fn slow<T: clgraph::KernelArg>(bench: &Bench, memory: &T) -> Event {
+    let kernel = bench.kernel("spin");
+    let mut launch = ExecuteKernel::new(&kernel);
+    launch.set_arg(memory).set_arg(&ROUNDS).set_global_work_size(1);
+    // SAFETY: the work-item touches the first element.
+    let event = unsafe { launch.enqueue_nd_range(&bench.queue) }.unwrap();
+    bench.queue.flush().unwrap();
+    event
+}
+
+/// A fill whose wait list fails while what is before it runs.
+fn failing_fill<T>(bench: &Bench, memory: &T)
+where
+    T: clgraph::AsDestination<u32>,
+{
+    let user = UserEvent::new(&bench.queue);
+    let event = Event::from_opencl3(&user.0).unwrap();
+    bench.queue.enqueue_fill_buffer(memory, &[9], 128, 4, &[&event]).unwrap();
+    bench.queue.flush().unwrap();
+    user.set(-5);
+}
+
+fn shared(bench: &Bench) -> Option<Memory<u32>> {
+    let memory = Memory::host_accessible(&bench.queue, LEN).ok();
+    if memory.is_none() {
+        skip(Reason::NoSharedMemory);
+    }
+    memory
+}
+
+/// Takes a guard as soon as there is one to be had, which is not before the kernel is over. (rusticl runs nothing on a queue
+/// any more on which something failed.)
+#[track_caller]
+fn first_guard(bench: &Bench, memory: &Memory<u32>, event: &Event, before: u32) -> u32 {
+    loop {
+        bench.queue.flush().unwrap();
+        match memory.host_mut() {
+            Ok(mut guard) => {
+                assert!(is_over(event), "the host has the memory while a kernel writes it");
+                let ran = matches!(event.command_execution_status().unwrap(), ExecutionStatus::Complete);
+                assert_eq!(guard[0], if ran { spun(before, ROUNDS) } else { before });
+                guard[1] = 1;
+                return guard[0];
+            }
+            Err(error) => assert!(matches!(error, clgraph::Error::Memory(MemoryError::Busy { .. })), "{error}"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The host gets no memory that a command before the one that failed still uses.
+#[test]
+fn memory_is_not_the_hosts_while_a_command_before_one_that_failed_uses_it() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    bench.queue.enqueue_fill_buffer(&memory, &[1], 0, LEN * 4, &[]).unwrap();
+    // Compiled, so that it is running soon.
+    bench.queue.finish().unwrap();
+    let mut value = 1;
+    for again in 0..3 {
+        value = first_guard(&bench, &memory, &slow(&bench, &memory), value);
+        let kernel = slow(&bench, &memory);
+        for _ in 0..again {
+            failing_fill(&bench, &memory);
+        }
+        // Behind one that has failed it fails too, or runs at once, beside the kernel.
+        let after = bench.queue.enqueue_fill_buffer(&memory, &[4], 8, 4, &[]);
+        assert!(after.is_ok());
+        value = first_guard(&bench, &memory, &kernel, value);
+    }
+}
+
+/// Memory that is dropped stays until the command before the one that failed is through.
+#[test]
+fn memory_is_not_freed_while_a_command_before_one_that_failed_uses_it() {
+    let bench = Bench::new();
+    for _ in 0..3 {
+        let Some(memory) = shared(&bench) else { return };
+        bench.queue.enqueue_fill_buffer(&memory, &[1], 0, LEN * 4, &[]).unwrap();
+        let kernel = slow(&bench, &memory);
+        failing_fill(&bench, &memory);
+        drop(memory);
+        // What is freed is given to somebody else soon.
+        let others: Vec<_> = (0..16).map(|_| Memory::<u32>::host_accessible(&bench.queue, LEN).unwrap()).collect();
+        others.iter().for_each(|memory| memory.host_mut().unwrap().fill(3));
+        let _ = kernel.wait();
+        for memory in others {
+            assert_eq!(*memory.host_mut().unwrap(), [3; LEN]);
+        }
+    }
+}
+
+/// An executable that spins over memory and reads it.
+fn spinner(bench: &Bench, memory: &Memory<u32>, path: Path) -> (Executable, HostRead<u32>) {
+    let graph = bench.graph();
+    let part = memory.slice(..1).unwrap();
+    // SAFETY: the work-item touches the first element.
+    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&part).arg(ROUNDS).range(1).add() }.unwrap();
+    let read = graph.read(&part).add().unwrap();
+    (graph.finalize(Finalize::new().path(path)).unwrap(), read)
+}
+
+fn start(bench: &Bench, memory: &Memory<u32>) {
+    bench.queue.enqueue_fill_buffer(memory, &[1], 0, LEN * 4, &[]).unwrap();
+    bench.queue.finish().unwrap();
+}
+
+/// Rule S3: submissions of one executable follow each other, whatever a plain command between them comes to; and the memory of all
+/// of them stays.
+#[test]
+fn submissions_follow_each_other_over_a_command_that_failed() {
+    for path in [Path::Replay, Path::Gated, Path::Native] {
+        for detached in [false, true] {
+            let bench = Bench::new();
+            let other = bench.another_queue(false);
+            let Some(memory) = shared(&bench) else { return };
+            start(&bench, &memory);
+            let (executable, read) = spinner(&bench, &memory, path);
+            let first = if detached {
+                executable.submit_to(&bench.queue).submit_detached().unwrap();
+                None
+            } else {
+                Some(executable.submit(&bench.queue).unwrap())
+            };
+            failing_fill(&bench, &memory);
+            // Whether it runs is the driver's affair.
+            let second = executable.submit(&bench.queue).unwrap();
+            let third = executable.submit(&other).unwrap();
+            assert!(memory.host_mut().is_err(), "submissions run, and the host gets their memory");
+            third.wait().unwrap();
+            let runs = 2 + u32::from(second.wait().is_ok());
+            let expected = (0..runs).fold(1, |x, _| spun(x, ROUNDS));
+            assert_eq!(third.get(&read).unwrap()[0], expected, "{path} {runs} runs");
+            if let Some(first) = first {
+                first.wait().unwrap();
+                assert_eq!(first.get(&read).unwrap()[0], spun(1, ROUNDS));
+            }
+            drop(executable);
+            loop {
+                if let Ok(guard) = memory.host_mut() {
+                    assert_eq!(guard[0], expected);
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// An executable that is dropped leaves everything to what runs of it.
+#[test]
+fn what_an_executable_leaves_behind_outlives_a_submission_before_a_command_that_failed() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    start(&bench, &memory);
+    let (executable, _) = spinner(&bench, &memory, Path::Auto);
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    drop(executable.submit(&bench.queue).unwrap());
+    failing_fill(&bench, &memory);
+    let second = executable.submit(&bench.queue).unwrap();
+    let _ = second.wait();
+    drop((second, executable, memory));
+    let others: Vec<Vec<u8>> = (0..64).map(|_| vec![7; 4 * LEN]).collect();
+    let _ = bench.queue.finish();
+    assert!(others.iter().flatten().all(|byte| *byte == 7));
+}
+
+/// The order of a queue is broken for good on some drivers: its end is the end of everything all the same.
+#[test]
+fn finishing_and_mapping_wait_for_what_is_before_a_command_that_failed() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[1; LEN]);
+    let queue: &Queue = &bench.queue;
+    let ends: [&dyn Fn(); 3] = [
+        &|| drop(queue.finish()),
+        &|| while !queue.is_empty().unwrap() {},
+        // SAFETY: nothing else uses the buffer.
+        &|| drop(unsafe { queue.map(&buffer, MapMode::Read, &[]) }),
+    ];
+    for end in ends {
+        let kernel = slow(&bench, &buffer);
+        failing_fill(&bench, &buffer);
+        end();
+        assert!(is_over(&kernel));
+    }
+}
+
+/// Two wrappers of one queue know the same of its order.
+#[test]
+fn wrappers_of_one_queue_share_its_order() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    start(&bench, &memory);
+    let wrapper = Queue::from_opencl3(&common::plain_queue(&bench.queue)).unwrap();
+    let kernel = slow(&bench, &memory);
+    let user = UserEvent::new(&bench.queue);
+    let event = Event::from_opencl3(&user.0).unwrap();
+    wrapper.enqueue_fill_buffer(&memory, &[9], 128, 4, &[&event]).unwrap();
+    wrapper.flush().unwrap();
+    user.set(-5);
+    let after = bench.queue.enqueue_fill_buffer(&memory, &[4], 8, 4, &[]);
+    assert!(after.is_ok());
+    first_guard(&bench, &memory, &kernel, 1);
+}

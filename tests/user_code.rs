@@ -1,0 +1,382 @@
+//! Code of the program's that clgraph calls: the `Drop` of what it was given, wakers, callbacks and host tasks. Whatever they do,
+//! unrelated submissions go on, and their own ends.
+
+mod common;
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use clgraph::{
+    Error, Event, Executable, ExecuteKernel, Finalize, HostData, HostWrite, NativeCommand, Path, Queue, Submission,
+    SubmitError, UserEvent,
+};
+use common::Bench;
+
+const LEN: usize = 64;
+const LONG: Duration = Duration::from_secs(60);
+
+/// A graph that takes input: it writes, and does something with it.
+fn taker(bench: &Bench, path: Path) -> (Executable, HostWrite<u32>) {
+    let graph = bench.graph();
+    let buffer = bench.buffer(&[0; LEN]);
+    let input = graph.write(&buffer, [0; LEN]).add().unwrap();
+    graph.fill(&buffer, 1).add().unwrap();
+    (graph.finalize(Finalize::new().path(path)).unwrap(), input)
+}
+
+/// Data whose owner does something at its end.
+struct Owner<F: FnMut() + Send + Sync>([u32; LEN], F);
+
+impl<F: FnMut() + Send + Sync> AsRef<[u32]> for Owner<F> {
+    fn as_ref(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+impl<F: FnMut() + Send + Sync> Drop for Owner<F> {
+    fn drop(&mut self) {
+        (self.1)();
+    }
+}
+
+fn owned(at_the_end: impl FnMut() + Send + Sync + 'static) -> HostData<u32> {
+    HostData::shared(Arc::new(Owner([3; LEN], at_the_end)))
+}
+
+/// Something to wait for that others open.
+#[derive(Clone, Default)]
+struct Flag(Arc<(Mutex<bool>, Condvar)>);
+
+impl Flag {
+    fn set(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    #[track_caller]
+    fn wait(&self) {
+        let (is_set, changed) = &*self.0;
+        let (_set, timeout) = changed.wait_timeout_while(is_set.lock().unwrap(), LONG, |set| !*set).unwrap();
+        assert!(!timeout.timed_out(), "it never came");
+    }
+}
+
+/// Input whose owner waits, in its `Drop`, for what is behind its own submission; submits; or panics. Its submission ends, and so
+/// does every other.
+#[test]
+fn the_drop_of_an_inputs_owner_may_do_anything() {
+    let bench = Bench::new();
+    for path in [Path::Auto, Path::Native, Path::Replay, Path::Gated] {
+        for deferred in [false, true] {
+            for what in 0..5 {
+                let (executable, input) = taker(&bench, path);
+                let (other, _) = taker(&bench, path);
+                let (queue, flag) = (bench.queue.clone(), Flag::default());
+                let (done, last) = (flag.clone(), Arc::new(OnceLock::<Event>::new()));
+                let behind = Arc::clone(&last);
+                let at_the_end = move || {
+                    match what {
+                        0 => queue.finish().unwrap(),
+                        1 => drop(behind.get().map(|event| event.wait().unwrap())),
+                        2 => other.submit(&queue).unwrap().wait().unwrap(),
+                        3 => drop(other.submit(&queue).unwrap()),
+                        _ => {}
+                    }
+                    done.set();
+                    if what == 4 {
+                        panic!("as a drop should not");
+                    }
+                };
+                let go = UserEvent::new(&bench.queue).unwrap();
+                let submit = executable.submit_to(&bench.queue).with(&input, owned(at_the_end));
+                let run = if deferred { submit.after(&go) } else { submit }.submit().unwrap();
+                let plain = bench.buffer(&[0; LEN]);
+                last.set(bench.queue.enqueue_fill_buffer(&plain, &[1], 0, 4 * LEN, &[]).unwrap()).unwrap();
+                let unrelated = taker(&bench, path).0.submit(&bench.another_queue(false)).unwrap();
+                go.complete().unwrap();
+                let told = Flag::default();
+                let tell = told.clone();
+                run.on_complete(move |_| tell.set());
+                drop(executable);
+                unrelated.wait_for(LONG).unwrap();
+                told.wait();
+                run.wait_for(LONG).unwrap();
+                drop(run);
+                flag.wait();
+                bench.queue.finish().unwrap();
+            }
+        }
+    }
+}
+
+/// The same for what the closures of a graph own, which ends when the last of its submissions does.
+#[test]
+fn the_drop_of_what_closures_own_may_do_anything() {
+    struct Last<F: FnMut() + Send>(F);
+    impl<F: FnMut() + Send> Drop for Last<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+    let bench = Bench::new();
+    for native in [false, true] {
+        let graph = bench.graph();
+        let (queue, flag) = (bench.queue.clone(), Flag::default());
+        let done = flag.clone();
+        let owned = Last(move || {
+            queue.finish().unwrap();
+            done.set();
+            panic!("as a drop should not");
+        });
+        let buffer = bench.buffer(&[0; LEN]);
+        if native {
+            let command = NativeCommand::enqueued(move |_| {
+                let _ = &owned;
+                Ok::<_, clgraph::Error>(())
+            });
+            // SAFETY: it enqueues nothing.
+            unsafe { graph.native_command(command.writes(&buffer)).add() }.unwrap();
+        } else {
+            let task = graph.host_task(move |_| {
+                let _ = &owned;
+            });
+            task.writes(&buffer).add().unwrap();
+        }
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let go = UserEvent::new(&bench.queue).unwrap();
+        let run = executable.submit_to(&bench.queue).after(&go).submit().unwrap();
+        drop((graph, executable));
+        go.complete().unwrap();
+        run.wait_for(LONG).unwrap();
+        drop(run);
+        flag.wait();
+        taker(&bench, Path::Auto).0.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    }
+}
+
+/// A function of a native command that takes its time, in a submission that had to wait, holds up no other submission.
+#[test]
+fn the_function_of_a_native_command_holds_up_its_own_submission_only() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let (begun, go_on) = (Flag::default(), Flag::default());
+    let (tell, wait) = (begun.clone(), go_on.clone());
+    let command = NativeCommand::enqueued(move |_| {
+        tell.set();
+        wait.wait();
+    });
+    // SAFETY: it enqueues nothing.
+    unsafe { graph.native_command(command).add() }.unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let go = UserEvent::new(&bench.queue).unwrap();
+    let run = executable.submit_to(&bench.queue).after(&go).submit().unwrap();
+    go.complete().unwrap();
+    begun.wait();
+    // One that needs the thread that sees events, on another queue.
+    let also = UserEvent::new(&bench.queue).unwrap();
+    let other = taker(&bench, Path::Auto).0.submit_to(&bench.another_queue(false)).after(&also).submit().unwrap();
+    also.complete().unwrap();
+    other.wait_for(LONG).unwrap();
+    go_on.set();
+    run.wait_for(LONG).unwrap();
+}
+
+struct Calls<F: Fn() + Send + Sync>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+fn poll(future: &mut (impl Future<Output = clgraph::Result<()>> + Unpin), waker: &Waker) -> Poll<clgraph::Result<()>> {
+    Pin::new(future).poll(&mut Context::from_waker(waker))
+}
+
+fn pending(bench: &Bench) -> (Submission, UserEvent) {
+    let go = UserEvent::new(&bench.queue).unwrap();
+    (taker(bench, Path::Auto).0.submit_to(&bench.queue).after(&go).submit().unwrap(), go)
+}
+
+/// A waker may submit, wait, poll, and panic.
+#[test]
+fn a_waker_may_do_anything() {
+    let bench = Bench::new();
+    for what in 0..4 {
+        let (run, go) = pending(&bench);
+        let (queue, flag) = (bench.queue.clone(), Flag::default());
+        let (other, done) = (taker(&bench, Path::Auto).0, flag.clone());
+        let future = Arc::new(Mutex::new(run.clone().into_future()));
+        let polled = Arc::downgrade(&future);
+        let waker = Waker::from(Arc::new(Calls(move || {
+            match what {
+                0 => queue.finish().unwrap(),
+                1 => other.submit(&queue).unwrap().wait().unwrap(),
+                2 => {
+                    let future = polled.upgrade().unwrap();
+                    assert!(poll(&mut *future.lock().unwrap(), Waker::noop()).is_ready());
+                }
+                _ => {}
+            }
+            done.set();
+            if what == 3 {
+                std::panic::panic_any(Owner([0; LEN], || panic!("and its payload too")));
+            }
+        })));
+        assert!(poll(&mut *future.lock().unwrap(), &waker).is_pending());
+        let unrelated = pending(&bench);
+        go.complete().unwrap();
+        unrelated.1.complete().unwrap();
+        flag.wait();
+        run.wait_for(LONG).unwrap();
+        unrelated.0.wait_for(LONG).unwrap();
+    }
+}
+
+/// What a future gives the submission goes with it.
+#[test]
+fn futures_that_are_dropped_leave_nothing_behind() {
+    let bench = Bench::new();
+    let (run, go) = pending(&bench);
+    let woken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&woken);
+    let calls = Arc::new(Calls(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    }));
+    let waker = Waker::from(Arc::clone(&calls));
+    for _ in 0..1000 {
+        let mut future = run.clone().into_future();
+        assert!(poll(&mut future, &waker).is_pending());
+        assert!(poll(&mut future, &waker).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&calls), 2, "ours, and our waker's");
+    let mut last = run.clone().into_future();
+    assert!(poll(&mut last, &waker).is_pending());
+    go.complete().unwrap();
+    run.wait_for(LONG).unwrap();
+    let told = Flag::default();
+    let tell = told.clone();
+    // Callbacks come one after the other, and those of a submission behind its wakers.
+    run.on_complete(move |_| tell.set());
+    told.wait();
+    assert!(poll(&mut last, &waker).is_ready());
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+}
+
+/// A callback that panics with something whose `Drop` panics: later callbacks come.
+#[test]
+fn a_panic_whose_payload_panics_too_takes_no_later_callback() {
+    let bench = Bench::new();
+    let (run, go) = pending(&bench);
+    run.on_complete(|_| std::panic::panic_any(Owner([0; LEN], || panic!("at the end of the payload"))));
+    let told = Flag::default();
+    let tell = told.clone();
+    run.on_complete(move |_| tell.set());
+    go.complete().unwrap();
+    told.wait();
+}
+
+/// Rule E3: the first of many submissions that wait for each other fails. Each says what came first.
+#[test]
+fn a_long_chain_of_failures_has_short_errors() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let wait = graph.wait_event().add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let first = UserEvent::new(&bench.queue).unwrap();
+    let queue = bench.another_queue(true);
+    let mut runs = vec![executable.submit_to(&queue).with_event(&wait, &first).submit().unwrap()];
+    for _ in 0..3000 {
+        let last = &runs[runs.len() - 1];
+        runs.push(executable.submit_to(&queue).with_event(&wait, last).submit().unwrap());
+    }
+    first.fail("no input").unwrap();
+    for run in &runs {
+        let error = run.wait_for(LONG).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("no input") && text.len() < 400, "{text}");
+        assert!(matches!(
+            error,
+            Error::Submit(SubmitError::ExternalEvent { .. } | SubmitError::DependencyFailed { .. })
+        ));
+    }
+}
+
+/// As many host tasks wait for submissions with host tasks of their own as the program likes.
+#[test]
+fn host_tasks_that_wait_for_host_tasks_have_no_limit() {
+    const MANY: usize = 700;
+    let bench = Bench::new();
+    let (begun, all) = (Arc::new(AtomicUsize::new(0)), Flag::default());
+    let runs: Vec<_> = (0..MANY)
+        .map(|_| {
+            let inner = bench.graph();
+            inner.host_task(|_| ()).add().unwrap();
+            let inner = inner.finalize(Finalize::new()).unwrap();
+            let graph = bench.graph();
+            let (queue, begun, all) = (bench.another_queue(true), Arc::clone(&begun), all.clone());
+            let own = queue.clone();
+            let task = graph.host_task(move |_| -> clgraph::Result<()> {
+                if begun.fetch_add(1, Ordering::SeqCst) + 1 == MANY {
+                    all.set();
+                }
+                all.wait();
+                inner.submit(&queue)?.wait()
+            });
+            task.add().unwrap();
+            graph.finalize(Finalize::new()).unwrap().submit(&own).unwrap()
+        })
+        .collect();
+    for run in runs {
+        run.wait_for(LONG).unwrap();
+    }
+}
+
+/// A host task that waits for what is behind its own submission is told so, and the submission ends.
+#[test]
+fn a_host_task_cannot_wait_for_what_is_behind_its_submission() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    let (sent, came) = mpsc::channel();
+    let (queue, inner) = (bench.queue.clone(), taker(&bench, Path::Auto).0);
+    let also = Queue::from_opencl3(&common::plain_queue(&bench.queue)).unwrap();
+    let before = inner.submit(&queue).unwrap();
+    let graph = bench.graph();
+    let (kernel, plain, elsewhere) = (bench.kernel("stir"), buffer.clone(), bench.another_queue(false));
+    let task = graph.host_task(move |_| -> clgraph::Result<()> {
+        // What came before is over.
+        before.wait()?;
+        inner.submit(&elsewhere)?.wait()?;
+        let behind = inner.submit(&queue)?;
+        let mut launch = ExecuteKernel::new(&kernel);
+        launch.set_arg(&plain).set_global_work_size(LEN);
+        // SAFETY: each work-item touches its own element.
+        let event = unsafe { launch.enqueue_nd_range(&queue) }?;
+        let mut place = [0_u32; LEN];
+        let outcomes = [
+            behind.wait(),
+            behind.wait_for(LONG),
+            event.wait(),
+            queue.finish(),
+            also.finish(),
+            queue.enqueue_read_buffer(&plain, 0, &mut place, &[]).map(drop),
+            queue.enqueue_write_buffer(&plain, 0, &place, &[]).map(drop),
+            elsewhere.enqueue_read_buffer(&plain, 0, &mut place, &[&event]).map(drop),
+        ];
+        let _ = sent.send((outcomes, behind));
+        Ok(())
+    });
+    task.add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    let (outcomes, behind) = came.recv().unwrap();
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        assert_eq!(outcome, Err(SubmitError::OwnQueue.into()), "{index}");
+    }
+    behind.wait_for(LONG).unwrap();
+    bench.queue.finish().unwrap();
+}
