@@ -96,6 +96,43 @@ fn ranges_and_sub_buffers_give_the_bytes_of_an_eager_run() {
     assert_eq!(bench.content(&whole), expected);
 }
 
+/// Rules D1, D2: a node that reads through a sub-buffer, writes the buffer elsewhere, and reads again has read still: whoever writes
+/// the buffer waits for it. So for a host task, a kernel, and a sub-graph, which has the uses of all its nodes.
+#[test]
+fn a_node_that_reads_twice_around_a_write_of_its_own_is_waited_for() {
+    let bench = Bench::new();
+    let whole = bench.buffer(&[0; 512]);
+    let low = whole.sub_buffer(..256).unwrap();
+    let later = whole.slice(50..60).unwrap();
+
+    let graph = bench.graph();
+    let task = graph.host_task(|_| ()).reads(&low).writes(&whole.slice(300..310).unwrap());
+    let task = task.reads(&low.slice(..100).unwrap()).add().unwrap();
+    let fill = graph.fill(&later, 1).add().unwrap();
+    assert_eq!(graph.predecessors(fill).unwrap(), [task]);
+
+    let source =
+        "kernel void three(global const uint *a, global uint *b, global const uint *c) { b[0] = a[0] + c[1]; }";
+    let three = clgraph::Program::from_source(&bench.queue, source).unwrap().kernel("three").unwrap();
+    let inner = bench.graph();
+    let written = whole.slice(300..301).unwrap();
+    // SAFETY: the kernel reads two elements of the sub-buffer. (It is not run: its pointer is to the start of the buffer.)
+    unsafe { inner.kernel(&three).read(&low).write(&written).read(&low).range(1).add() }.unwrap();
+    let kernel = inner.nodes()[0];
+    let fill = inner.fill(&later, 1).add().unwrap();
+    assert_eq!(inner.predecessors(fill).unwrap(), [kernel]);
+
+    let child = bench.graph();
+    child.copy(&low.slice(..100).unwrap(), &bench.buffer(&[0; 100])).add().unwrap();
+    child.fill(&whole.slice(300..310).unwrap(), 2).add().unwrap();
+    child.copy(&low.slice(..100).unwrap(), &bench.buffer(&[0; 100])).add().unwrap();
+    let child = child.finalize(Finalize::new()).unwrap();
+    let parent = bench.graph();
+    let sub = parent.sub_graph(&child).add().unwrap();
+    let fill = parent.fill(&later, 1).add().unwrap();
+    assert_eq!(parent.predecessors(fill).unwrap(), [sub.node()]);
+}
+
 /// A null argument is no memory, and neither are values: what clgraph does not know makes no edge.
 #[test]
 fn arguments_without_memory_make_no_edges() {

@@ -2,11 +2,12 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::user_code::Given;
+use super::user_code::discard;
 
 /// A type whose values may go to a device as bytes: plain data ([`bytemuck::Pod`]) that threads may share.
 ///
@@ -31,7 +32,7 @@ impl<T: Pod + Send + Sync> Element for T {}
 pub struct HostData<T>(Arc<dyn AsRef<[T]> + Send + Sync>);
 
 /// Data with an owner of the program's.
-struct Shared<A: Send + Sync + 'static>(Given<Arc<A>>);
+struct Shared<A: Send + Sync + 'static>(ManuallyDrop<Arc<A>>);
 
 impl<T, A: AsRef<[T]> + Send + Sync> AsRef<[T]> for Shared<A> {
     fn as_ref(&self) -> &[T] {
@@ -39,11 +40,22 @@ impl<T, A: AsRef<[T]> + Send + Sync> AsRef<[T]> for Shared<A> {
     }
 }
 
+impl<A: Send + Sync> Drop for Shared<A> {
+    fn drop(&mut self) {
+        // SAFETY: this is the only place that takes it, and the last use of it.
+        let owner = unsafe { ManuallyDrop::take(&mut self.0) };
+        // The end of the owner is the program's affair, unless somebody else has it still.
+        if let Some(owner) = Arc::into_inner(owner) {
+            discard(owner);
+        }
+    }
+}
+
 impl<T> HostData<T> {
     /// Shares data that several graphs or threads use.
     #[must_use]
     pub fn shared(data: Arc<impl AsRef<[T]> + Send + Sync + 'static>) -> Self {
-        Self(Arc::new(Shared(Given::new(data))))
+        Self(Arc::new(Shared(ManuallyDrop::new(data))))
     }
 
     /// Number of elements.

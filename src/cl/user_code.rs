@@ -1,22 +1,13 @@
-//! Code of the program's that runs on a thread of clgraph's own, or at an end that clgraph decides: closures, and the `Drop` of
-//! what a program has handed over. It may do anything, so it never runs on a thread that others wait for, and no panic of it
-//! gets out.
+//! Code of the program's that clgraph calls, or whose end clgraph decides: closures, wakers, and the `Drop` of what a program has
+//! handed over. It may do anything, wait for anybody, and panic. So it runs on the thread for callbacks, where nobody waits for
+//! it and no lock is held, and no panic of it gets out.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::watch;
-
-thread_local!(static IS_OWN: Cell<bool> = const { Cell::new(false) });
-
-/// From now on this thread is one on which no `Drop` of the program's runs: submissions of everybody wait for it.
-pub(crate) fn this_thread_is_clgraphs() {
-    // A thread that is about to end does not wait for anybody.
-    let _ = IS_OWN.try_with(|own| own.set(true));
-}
 
 /// Calls a function that may panic, and gives the text of a panic. What it panicked with may panic too when it is dropped.
 pub(crate) fn catch<R>(function: impl FnOnce() -> R) -> Result<R, String> {
@@ -42,10 +33,9 @@ pub(crate) fn guarded(what: &str, function: impl FnOnce()) {
     }
 }
 
-/// Drops what the program has given: here, or on the thread for callbacks where others wait for this one.
-fn discard<T: Send + 'static>(given: T) {
-    let discard = move || guarded("the drop of what a program has given", || drop(given));
-    if IS_OWN.try_with(Cell::get).unwrap_or(false) { watch::call(discard) } else { discard() }
+/// Drops what the program has given, on the thread for callbacks.
+pub(super) fn discard<T: Send + 'static>(given: T) {
+    watch::call(move || guarded("the drop of what a program has given", || drop(given)));
 }
 
 /// Something that the program has given and whose `Drop` is the program's.
@@ -95,20 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_dropped_on_another_thread_where_others_wait_for_this_one() {
+    fn what_is_given_is_dropped_on_the_thread_for_callbacks_and_may_panic() {
         let (tell, told) = channel();
-        let here = Given::new(Tells(tell));
-        let there = Given::new(Tells(here.0.0.clone()));
-        drop(here);
-        assert_eq!(told.recv(), Ok(thread::current().id()));
-        let own = thread::spawn(move || {
-            this_thread_is_clgraphs();
-            drop(there);
-        });
-        let id = own.thread().id();
-        own.join().unwrap();
-        let dropped = told.recv().unwrap();
-        assert!(dropped != id && dropped != thread::current().id());
+        let (one, other) = (Given::new(Tells(tell.clone())), Given::new(Tells(tell)));
+        drop(one);
+        drop(other);
+        let threads = [told.recv().unwrap(), told.recv().unwrap()];
+        assert!(threads[0] == threads[1] && threads[0] != thread::current().id());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::event::{COMMAND, DriverEvent, Progress};
-use super::user_code::{guarded, this_thread_is_clgraphs};
+use super::user_code::guarded;
 use crate::error::{DriverError, Fault};
 
 /// How long the thread sleeps between looks when no post comes: from the first to the second, doubling.
@@ -135,7 +135,6 @@ fn start(job: Job) {
 }
 
 fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
-    this_thread_is_clgraphs();
     let mut pending: Vec<Job> = Vec::new();
     let mut patience = PATIENCE.0;
     loop {

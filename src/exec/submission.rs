@@ -115,7 +115,7 @@ impl Submission {
     /// Where the submission has got to, without waiting.
     ///
     /// # Errors
-    /// [`RecordError::Recorded`] of a submission to a queue that records; [`DriverError`] when the driver refuses to
+    /// [`RecordError::Recorded`] of a submission to a queue that records; [`crate::DriverError`] when the driver refuses to
     /// tell.
     pub fn progress(&self) -> Result<Progress> {
         Ok(match self.state("asked for its progress")?.stage()? {
@@ -141,7 +141,7 @@ impl Submission {
     /// Whether the submission has ended, well or not.
     ///
     /// # Errors
-    /// [`RecordError::Recorded`] of a submission to a queue that records; [`DriverError`] when the driver refuses to
+    /// [`RecordError::Recorded`] of a submission to a queue that records; [`crate::DriverError`] when the driver refuses to
     /// tell.
     pub fn is_done(&self) -> Result<bool> {
         Ok(matches!(self.progress()?, Progress::Complete | Progress::Failed))
@@ -180,7 +180,7 @@ impl Submission {
     ///
     /// # Errors
     /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; how the submission failed; [`RecordError::Recorded`];
-    /// [`DriverError`] when the driver refuses to tell.
+    /// [`crate::DriverError`] when the driver refuses to tell.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let node = read.node();
         let part = Part { node, index: read.part() };
@@ -201,7 +201,7 @@ impl Submission {
     ///
     /// # Errors
     /// [`SubmitError::NotProfiled`] where the executable was finalized without [`Finalize::profiling`](crate::Finalize::profiling);
-    /// [`SubmitError::NotComplete`]; how the submission failed; [`RecordError::Recorded`]; [`DriverError`] when the
+    /// [`SubmitError::NotComplete`]; how the submission failed; [`RecordError::Recorded`]; [`crate::DriverError`] when the
     /// driver does not tell.
     #[doc(alias = "clGetEventProfilingInfo")]
     pub fn profile(&self) -> Result<Profile> {
@@ -221,7 +221,7 @@ impl Submission {
     /// complete event. Nobody flushes for it but its taker.
     ///
     /// # Errors
-    /// [`DriverError`] when the driver refuses to flush the queue.
+    /// [`crate::DriverError`] when the driver refuses to flush the queue.
     pub fn event(&self) -> Result<Event> {
         let state = match self.parts() {
             Ok(state) => state,

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::cl::user_code::{guarded, this_thread_is_clgraphs};
+use crate::cl::user_code::guarded;
 use crate::cl::watch;
 
 /// How long a thread waits for the next job.
@@ -56,7 +56,6 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
 }
 
 fn work() {
-    this_thread_is_clgraphs();
     let mut pool = lock();
     loop {
         if let Some(job) = pool.jobs.pop_front() {
