@@ -351,6 +351,39 @@ fn a_barrier_orders_later_work_of_its_queue_and_a_marker_does_not() {
     graph.finalize(Finalize::new()).unwrap();
 }
 
+/// Rule R11: an earlier barrier is named only where it is a leaf itself.
+#[test]
+fn a_second_barrier_waits_for_leaves_and_not_for_the_barrier_before_it() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let (loose, strict) = (field.bench.another_queue(true), field.bench.another_queue(false));
+    graph.begin_recording(&[&loose, &strict]).unwrap();
+    let read = |queue: &Queue| queue.enqueue_read_buffer_owned(&field.a, 0, 64, &[]).unwrap().event().clone();
+    let preds = |event: &Event| graph.predecessors(event.node().unwrap()).unwrap();
+    let node = |event: &Event| event.node().unwrap();
+
+    let before = read(&loose);
+    let first = loose.enqueue_barrier_with_wait_list(&[]).unwrap();
+    assert_eq!(preds(&first), [node(&before)]);
+    let (one, two) = (read(&loose), read(&loose));
+    let marker = loose.enqueue_marker_with_wait_list(&[]).unwrap();
+    assert_eq!(preds(&marker), [node(&one), node(&two)], "the barrier is before both of them");
+    let second = loose.enqueue_barrier_with_wait_list(&[]).unwrap();
+    assert_eq!(preds(&second), [node(&marker)]);
+    let third = loose.enqueue_barrier_with_wait_list(&[]).unwrap();
+    assert_eq!(preds(&third), [node(&second)], "here the earlier barrier is the leaf");
+    assert_eq!(preds(&read(&loose)), [node(&third)]);
+
+    // In order, everything is before the last node.
+    let begin = strict.enqueue_barrier_with_wait_list(&[]).unwrap();
+    assert_eq!(preds(&begin), []);
+    let (next, behind) = (read(&strict), read(&strict));
+    assert_eq!((preds(&next), preds(&behind)), (vec![node(&begin)], vec![node(&next)]));
+    assert_eq!(preds(&strict.enqueue_barrier_with_wait_list(&[]).unwrap()), [node(&behind)]);
+    graph.end_all_recording();
+    graph.finalize(Finalize::new()).unwrap();
+}
+
 /// Rules R15, R16
 #[test]
 fn what_cannot_be_recorded_names_the_form_that_can_and_wrong_arguments_are_the_same_error() {

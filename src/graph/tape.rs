@@ -100,11 +100,13 @@ impl Tape {
     pub(super) fn before(&self, queue: &dyn Recorder, order: Order, waits: &mut Vec<NodeId>) {
         let Some(chain) = self.chains.get(&queue.id()) else { return };
         if order != Order::Plain && waits.is_empty() {
+            // Whatever else the queue recorded is before one of them: its last node, and its last barrier.
             waits.extend(chain.leaves.iter().copied());
-        }
-        waits.extend(chain.barrier);
-        if queue.in_order() {
+        } else if queue.in_order() {
+            // The last barrier is before it.
             waits.extend(chain.last);
+        } else {
+            waits.extend(chain.barrier);
         }
     }
 
