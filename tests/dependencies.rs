@@ -51,6 +51,40 @@ fn a_declared_write_to_a_const_argument_is_reported() {
     );
 }
 
+/// Rule D1: what is reported is what the nodes are now, and no node stands for another.
+#[test]
+fn a_write_to_a_const_argument_is_reported_of_replaced_nodes_and_groups_too() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 8]), bench.buffer(&[0; 8]));
+    let kernel = bench.kernel("add");
+    let graph = bench.graph();
+    let told = || {
+        let report = graph.finalize(Finalize::new()).unwrap().report();
+        let of_nodes = report.warnings.iter().filter(|warning| warning.starts_with("node"));
+        of_nodes.map(|warning| warning.split(" is given").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let right = || graph.kernel(&kernel).read_write(&a).read(&b).range(8);
+    let wrong = || graph.kernel(&kernel).read_write(&a).write(&b).range(8);
+    graph.empty().add().unwrap();
+    // SAFETY: each work-item touches its own element; what is declared beyond that makes edges only.
+    let node = unsafe { right().add() }.unwrap();
+    assert!(told().is_empty());
+    // SAFETY: as above.
+    unsafe { wrong().replace(node) }.unwrap();
+    assert_eq!(told(), ["node 1 (kernel `add`): argument 1"]);
+    // SAFETY: as above.
+    unsafe { right().replace(node) }.unwrap();
+    assert!(told().is_empty(), "it is mended");
+
+    // SAFETY: as above.
+    let group = unsafe { graph.command_group([wrong(), wrong()]) }.unwrap();
+    assert!(told().is_empty(), "the group has no node yet");
+    graph.empty().add().unwrap();
+    graph.group(&group).add().unwrap();
+    let both = ["node 3 (kernel `add`): argument 1", "node 3 (launch 1 of its group, kernel `add`): argument 1"];
+    assert_eq!(told(), both);
+}
+
 /// Rule D2
 #[test]
 fn byte_ranges_decide_and_sub_buffers_are_ranges_of_their_buffer() {

@@ -466,7 +466,8 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
                 Ok(CL_KERNEL_ARG_ACCESS_READ_WRITE) => Some(ImageUse::ReadWrite),
                 _ => None,
             };
-            let space = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)? {
+            let address = number(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?;
+            let space = match address {
                 _ if qualifier & u64::from(CL_KERNEL_ARG_TYPE_PIPE) != 0 => Space::Pipe,
                 // Only images have an access qualifier, and some have a type of a name of the program's own.
                 _ if is_image(&type_name) || access.is_some() => Space::Image,
@@ -479,7 +480,9 @@ fn read_params(core: &'static Core, kernel: &Handle<KernelKind>, num_args: u32) 
                 access,
                 space,
                 name: text(CL_KERNEL_ARG_NAME)?,
-                is_const: qualifier & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0,
+                // Not every driver calls constant memory const.
+                is_const: qualifier & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0
+                    || address == CL_KERNEL_ARG_ADDRESS_CONSTANT,
                 value_size: if space == Space::Value { size_of_type(&type_name) } else { None },
                 class: if space == Space::Value { Class::of_type(&type_name) } else { Class::Unknown },
                 type_name,

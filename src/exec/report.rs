@@ -7,8 +7,8 @@ use super::choice::{Choice, Times};
 use crate::caps::{Caps, MutableCaps};
 use crate::cl::device::Device;
 use crate::cl::program_globals::GlobalBinding;
-use crate::graph::{Flat, NodeKind, Tables};
-use crate::ir::{NodeId, Op, Warning};
+use crate::graph::{Flat, NodeKind, Tables, WritesConst};
+use crate::ir::{NodeId, Op};
 use crate::known::{self, Driver};
 use crate::plan::{Path, Plan, Segment, Way, Why};
 
@@ -348,12 +348,15 @@ impl Report {
         let ir = &flat.tables.ir;
         let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());
         // Those of sub-graphs were told when they were finalized.
-        let warnings = tables.ir.warnings.iter().map(|warning| match warning {
-            Warning::WritesConst { node, index } => format!(
-                "node {} ({}): argument {index} is given as written, and is const in the kernel: `read` would make fewer edges",
-                node.0,
-                tables.told(*node)
-            ),
+        let warnings = tables.writes_to_const().into_iter().map(|WritesConst { node, launch, kernel, arg }| {
+            let what = match launch {
+                Some(launch) => {
+                    format!("launch {launch} of its group, kernel `{}`", tables.ir.kernels[kernel.index()].name)
+                }
+                None => tables.told(node),
+            };
+            let said = "is given as written, and is const in the kernel: `read` would make fewer edges";
+            format!("node {} ({what}): argument {arg} {said}", node.0)
         });
         Self {
             device: format!("{} ({})", caps.name, caps.platform),

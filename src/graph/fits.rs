@@ -6,6 +6,7 @@ use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use super::launch::Given;
 use super::request::Target;
+use super::tables::Tables;
 use super::transfer::forbid;
 use crate::caps::Caps;
 use crate::cl::buffer::Region;
@@ -14,7 +15,7 @@ use crate::cl::image::{ImageAccess, formats, limits, names};
 use crate::cl::kernel::{ImageUse, Kernel, Number, Param, Space, is_image};
 use crate::error::BuildCause;
 use crate::images::{ImageInfo, ImageKind, ImageShape};
-use crate::ir::Mode;
+use crate::ir::{KernelId, Mode, NodeId, Op};
 use crate::known;
 
 /// What there is among arguments, so that they are looked through once.
@@ -282,6 +283,52 @@ pub(super) fn check_shared_images(uses: &[ArgUse]) -> Result<(), BuildCause> {
         }
     }
     Ok(())
+}
+
+/// A launch that is said to write an argument which its kernel declares `const`.
+pub(crate) struct WritesConst {
+    pub(crate) node: NodeId,
+    /// Of a command group, which launch it is where that is not the active one.
+    pub(crate) launch: Option<usize>,
+    pub(crate) kernel: KernelId,
+    pub(crate) arg: usize,
+}
+
+impl Tables {
+    /// Where launches contradict their kernels' `const`. Asked of the nodes as they are, whatever brought them there: building,
+    /// recording, replacing, parameters, or a group.
+    pub(crate) fn writes_to_const(&self) -> Vec<WritesConst> {
+        let mut found = Vec::new();
+        let has_const =
+            |kernel: &Kernel| kernel.params().is_some_and(|params| params.iter().any(|param| param.is_const));
+        let looked_at: Vec<bool> = self.kernels.iter().map(has_const).collect();
+        if !looked_at.contains(&true) {
+            return found;
+        }
+        let mut look = |node, launch, op: &Op, modes: &mut dyn Iterator<Item = Mode>| {
+            let Op::Kernel { kernel, args, .. } = op else { return };
+            let Some(params) = self.kernels[kernel.index()].params().filter(|_| looked_at[kernel.index()]) else {
+                return;
+            };
+            // Other uses of memory come after those of the kernel's own parameters.
+            for (arg, (given, param)) in self.ir.args(*args).iter().zip(params).enumerate() {
+                let mode = if given.view().is_some() { modes.next() } else { None };
+                if param.is_const && mode.is_some_and(Mode::writes) {
+                    found.push(WritesConst { node, launch, kernel: *kernel, arg });
+                }
+            }
+        };
+        for id in self.ir.ids() {
+            look(id, None, self.ir.op(id), &mut self.ir.accesses(id).iter().map(|access| access.mode));
+        }
+        for group in &self.groups {
+            let Some(&node) = group.nodes.first() else { continue };
+            for (at, other) in group.alternatives.iter().enumerate().filter(|(at, _)| *at != group.active) {
+                look(node, Some(at), &other.op, &mut other.modes());
+            }
+        }
+        found
+    }
 }
 
 fn signature(name: &str, params: &[Param]) -> String {

@@ -94,6 +94,13 @@ pub(crate) struct Use {
     range: Range<usize>,
 }
 
+impl Alternative {
+    /// How it uses its memory.
+    pub(super) fn modes(&self) -> impl Iterator<Item = Mode> {
+        self.uses.iter().map(|of| of.mode)
+    }
+}
+
 impl Group {
     pub(super) fn like(other: &Self, alternatives: Vec<Alternative>) -> Self {
         Self { id: other.id, alternatives, active: other.active, nodes: Vec::new() }
@@ -105,7 +112,7 @@ impl Group {
 
     /// How the active launch uses its memory.
     pub(super) fn modes(&self) -> impl Iterator<Item = Mode> {
-        self.alternatives.get(self.active).into_iter().flat_map(|active| active.uses.iter().map(|of| of.mode))
+        self.alternatives.get(self.active).into_iter().flat_map(Alternative::modes)
     }
 
     /// The active launch uses other bytes of some of its memory.

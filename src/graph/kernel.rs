@@ -60,7 +60,8 @@ impl KernelNode<'_> {
         self.used(buffer, Mode::Read)
     }
 
-    /// Gives a buffer that the kernel writes without reading what was in it.
+    /// Gives a buffer that the kernel writes without reading what was in it. [`Report::warnings`](crate::Report::warnings) names
+    /// arguments that are given so, or as read and written, and are `const` in the kernel.
     pub fn write<T>(self, buffer: &impl BufferArg<T>) -> Self {
         self.used(buffer, Mode::Write)
     }

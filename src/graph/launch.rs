@@ -18,7 +18,7 @@ use crate::cl::mem::Mem;
 use crate::cl::sampler::Sampler;
 use crate::device_global::Declared;
 use crate::error::{BuildCause, GlobalError};
-use crate::ir::{Access, Arg, Mode, NodeId, Op, Warning};
+use crate::ir::{Access, Arg, Mode, Op};
 
 /// A kernel with its arguments and its range.
 #[derive(Clone, Debug)]
@@ -369,18 +369,14 @@ impl Request for Launch {
         let Self { kernel, args, bytes, prints, fed, bound, indirect, unused, .. } = self;
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
-        let node = NodeId(state.ir.len() as u32);
         let mut lowered = SmallVec::<[Arg; 8]>::with_capacity(args.len());
-        for (index, arg) in args.into_iter().enumerate() {
+        for arg in args {
             lowered.push(match arg {
                 Given::Buffer(region, mode) => {
                     let access = state.access(&region, mode);
                     let view = access.view;
                     state.keep(view);
                     accesses.push(access);
-                    if mode.writes() && kernel.params().is_some_and(|params| params[index].is_const) {
-                        state.ir.warnings.push(Warning::WritesConst { node, index });
-                    }
                     Arg::Buffer(view)
                 }
                 Given::Null => Arg::Null,

@@ -42,6 +42,7 @@ pub use argument::{BufferArg, Pixels, ValueArg};
 pub use dot::Detail;
 pub(crate) use dot::{not_written, to_svg, write};
 pub use external::{EventHandle, EventNode, EventSignal, EventWait};
+pub(crate) use fits::WritesConst;
 pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};
 pub use hint::HintNode;

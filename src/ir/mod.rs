@@ -388,13 +388,6 @@ pub(crate) struct KernelDecl {
     pub(crate) checked: bool,
 }
 
-/// Something that is allowed and worth telling.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Warning {
-    /// A node declares that it writes an argument that its kernel declares `const`.
-    WritesConst { node: NodeId, index: usize },
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct NodeData {
     pub(crate) op: Op,
@@ -409,7 +402,6 @@ pub(crate) struct Ir {
     pub(crate) topology: Arc<Topology>,
     pub(crate) views: Vec<View>,
     pub(crate) kernels: Vec<KernelDecl>,
-    pub(crate) warnings: Vec<Warning>,
     pub(crate) allocs: Vec<AllocDecl>,
     /// Whether sub-graphs have memory of their own: nodes without an edge may share bytes of it, because one comes after the other in
     /// the order of the steps.
@@ -429,7 +421,6 @@ pub(crate) struct Ir {
 pub(crate) struct Mark {
     args: usize,
     bytes: usize,
-    warnings: usize,
     allocs: usize,
 }
 
@@ -502,18 +493,12 @@ impl Ir {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            args: self.args.len(),
-            bytes: self.bytes.len(),
-            warnings: self.warnings.len(),
-            allocs: self.allocs.len(),
-        }
+        Mark { args: self.args.len(), bytes: self.bytes.len(), allocs: self.allocs.len() }
     }
 
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.args.truncate(mark.args);
         self.bytes.truncate(mark.bytes);
-        self.warnings.truncate(mark.warnings);
         self.allocs.truncate(mark.allocs);
     }
 
