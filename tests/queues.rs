@@ -2,8 +2,10 @@
 
 mod common;
 
-use clgraph::{Executable, Finalize, Graph, Path};
-use common::Bench;
+use std::time::Duration;
+
+use clgraph::{Event, Executable, Finalize, Graph, Path};
+use common::{Bench, UserEvent};
 
 const LEN: usize = 1 << 10;
 const BRANCHES: usize = 4;
@@ -97,6 +99,52 @@ fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
             for (value, out) in (1..).zip(&outs) {
                 assert_eq!(bench.content(out), [value; LEN]);
             }
+        }
+    }
+}
+
+/// Rules S3, S5: a submission waits for the one before of its executable, and for nothing else: not for what holds the queue that
+/// the one before went to, and was put there after it.
+#[test]
+fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
+    const LONG: Duration = Duration::from_secs(60);
+    let bench = Bench::new();
+    let data = bench.buffer(&[0; LEN]);
+    for path in [Path::Auto, Path::Replay, Path::Gated, Path::Native, Path::Queues] {
+        let graph = bench.graph();
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&bench.kernel("stir")).read_write(&data).range(LEN).add() }.unwrap();
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        let other = graph.finalize(Finalize::new().path(path)).unwrap();
+
+        // The same queue: the gate of a submission that has to wait for an event is behind the submission before.
+        let (queue, user) = (bench.another_queue(false), UserEvent::new(&bench.queue));
+        executable.submit_to(&queue).submit_detached().unwrap();
+        let behind = executable.submit_to(&queue).after(&user.0).submit().unwrap();
+        user.set(0);
+        behind.wait_for(LONG).unwrap();
+
+        // Another queue: what holds the first one is a command, a command behind one of a third queue, or a submission.
+        for holder in 0..3 {
+            let (queue, third) = (bench.another_queue(false), bench.another_queue(false));
+            let user = UserEvent::new(&bench.queue);
+            let event = Event::from_opencl3(&user.0).unwrap();
+            executable.submit_to(&queue).submit_detached().unwrap();
+            match holder {
+                0 => drop(queue.enqueue_marker_with_wait_list(&[&event]).unwrap()),
+                1 => {
+                    let marker = third.enqueue_marker_with_wait_list(&[&event]).unwrap();
+                    third.flush().unwrap();
+                    drop(queue.enqueue_marker_with_wait_list(&[&marker]).unwrap());
+                }
+                _ => other.submit_to(&queue).after(&user.0).submit_detached().unwrap(),
+            }
+            queue.flush().unwrap();
+            // Ends while the first queue is held.
+            let run = executable.submit(&bench.queue).unwrap();
+            run.wait_for(LONG).unwrap();
+            user.set(0);
+            queue.finish().unwrap();
         }
     }
 }

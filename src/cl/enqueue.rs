@@ -34,6 +34,8 @@ pub(crate) struct Waits {
     events: Vec<DriverEvent>,
     /// See [`Waits::may_fail`].
     unsure: bool,
+    /// See [`Waits::holds`].
+    holds: bool,
 }
 
 /// A `cl_event` kept alive by the list that it is in.
@@ -48,19 +50,20 @@ unsafe impl Sync for RawEvent {}
 
 impl Waits {
     /// Nothing to wait for.
-    pub(crate) const NONE: Self = Self { raw: Vec::new(), events: Vec::new(), unsure: false };
+    pub(crate) const NONE: Self = Self { raw: Vec::new(), events: Vec::new(), unsure: false, holds: false };
 
     pub(crate) fn push(&mut self, event: DriverEvent) {
         self.unsure |= !event.is_sure();
-        self.push_complete(event);
+        self.holds = true;
+        self.push_open(event);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// One that is complete, for a list that must not be empty.
-    pub(crate) fn push_complete(&mut self, event: DriverEvent) {
+    /// One that is complete, for a list that must not be empty, or that will be as soon as all is enqueued.
+    pub(crate) fn push_open(&mut self, event: DriverEvent) {
         self.raw.push(RawEvent(event.raw()));
         self.events.push(event);
     }
@@ -69,6 +72,12 @@ impl Waits {
     /// it holds [`DriverQueue::whole`].
     pub(crate) fn may_fail(&self) -> bool {
         self.unsure
+    }
+
+    /// Whether it may hold the command, and all behind it on an in-order queue, for as long as somebody likes. Who enqueues it holds
+    /// [`DriverQueue::whole`] where the queue is not his own.
+    pub(crate) fn holds(&self) -> bool {
+        self.holds
     }
 
     pub(super) fn events(&self) -> &[DriverEvent] {
@@ -94,7 +103,7 @@ pub(super) fn enqueue(
     let core = Core::get().map_err(|_| DriverError::faulty(name, Fault::Missing))?;
     let (count, list) = to.waits.as_c();
     let mut event: cl_event = std::ptr::null_mut();
-    if to.waits.may_fail() || !to.queue.is_sure() {
+    if to.waits.holds() || !to.queue.is_sure() {
         return unsure(name, to, |place| call(core, count, list, place));
     }
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
@@ -110,7 +119,7 @@ pub(super) fn enqueue(
     unsafe { DriverEvent::from_enqueue(name, event, true) }.map(Some)
 }
 
-/// The same for a command that may fail because of its wait list, or because of what is before it.
+/// The same for a command that may fail because of its wait list, or because of what is before it, or that may hold up the queue.
 #[cold]
 fn unsure(
     name: &'static str,
@@ -118,17 +127,25 @@ fn unsure(
     call: impl FnOnce(*mut cl_event) -> i32,
 ) -> Result<Option<DriverEvent>, DriverError> {
     let mut event: cl_event = std::ptr::null_mut();
-    if to.waits.may_fail() {
-        to.queue.end_segment()?;
+    let may_fail = to.waits.may_fail();
+    if may_fail || (to.waits.holds() && to.queue.is_end_wanted()) {
+        to.queue.end_segment(may_fail)?;
     }
-    check(name, call(&raw mut event))?;
+    let sure = !may_fail && to.queue.is_sure();
+    let place = if to.event || !sure { &raw mut event } else { std::ptr::null_mut() };
+    check(name, call(place))?;
     if event.is_null() {
-        no_event(name);
+        if !place.is_null() {
+            // As above.
+            no_event(name);
+        }
         return Ok(None);
     }
     // SAFETY: the call succeeded and gives the event's reference away.
-    let event = unsafe { DriverEvent::from_enqueue(name, event, false) }?;
-    to.queue.took(&event, to.waits);
+    let event = unsafe { DriverEvent::from_enqueue(name, event, sure) }?;
+    if !sure {
+        to.queue.took(&event, to.waits);
+    }
     Ok(to.event.then_some(event))
 }
 

@@ -47,6 +47,7 @@ pub(crate) mod image_commands;
 mod info;
 pub(crate) mod kernel;
 pub(crate) mod kernel_object;
+mod lingering;
 pub(crate) mod map;
 pub(crate) mod map_image;
 mod map_queue;

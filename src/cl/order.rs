@@ -1,4 +1,4 @@
-//! What may break the order of a queue.
+//! What may break the order of a queue, or hold it up.
 //!
 //! A command whose wait list fails is over at once, while earlier commands of its queue still run. On PoCL (3.1 to 7.1) the
 //! commands behind it fail at once too, or start at once, so that nothing on the queue is behind what came before any more; on
@@ -9,12 +9,17 @@
 //! there. Within a segment the order of the queue holds: whatever the command before the segment has come to, those in it were
 //! enqueued one behind the other. So what is behind a command in its own segment is behind it in fact, and a segment is over when
 //! its fence is.
+//!
+//! A segment also ends where a command may hold up all that is behind it, if somebody is to know of the end of what is before and has
+//! no event yet: one that is asked for later would be behind the hold.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::enqueue::Waits;
-use super::event::DriverEvent;
+use super::event::{COMMAND, DriverEvent, Progress};
+use super::lingering;
 use super::queue::DriverQueue;
 use crate::error::DriverError;
 
@@ -23,6 +28,10 @@ use crate::error::DriverError;
 pub(super) struct QueueOrder {
     /// The number of the segment that commands go to now.
     segment: AtomicU64,
+    /// The first segment since which the order holds.
+    ordered: AtomicU64,
+    /// Whether somebody may ask for the end of this segment: see [`QueueOrder::want_end`].
+    end_wanted: AtomicBool,
     /// Whether [`Breaks`] holds something.
     unsure: AtomicBool,
     breaks: Mutex<Breaks>,
@@ -31,48 +40,68 @@ pub(super) struct QueueOrder {
 #[derive(Default)]
 struct Breaks {
     /// Of segments that may not be over, oldest first.
-    fences: Vec<(u64, DriverEvent)>,
-    /// Commands that may still fail, and those that did as long as PoCL 3.1 may look at them: it tells an event that failed of
-    /// the end of all that it waited for, and keeps none for that.
-    commands: Vec<Command>,
+    fences: VecDeque<(u64, DriverEvent)>,
+    /// Commands that may still fail, oldest first, and those that did as long as PoCL 3.1 and 6.0 may look at them: they tell an event
+    /// that failed of the end of all that it waited for, and keep none for that.
+    commands: VecDeque<Command>,
+    /// How many of them have a wait list that may fail.
+    risky: usize,
     /// Some of them failed, and something from before may run.
     failed: Option<DriverError>,
-    /// The last of those that could fail. PoCL 3.1 puts the next command of the queue behind it without keeping it, and aborts
-    /// when it is gone, which only happens to those that failed.
-    last: Option<DriverEvent>,
 }
 
-/// A command with a wait list that may fail, and that list.
+/// A command that may fail because of its wait list, or of what is before it, and that list.
 struct Command {
     event: DriverEvent,
     waits: Vec<DriverEvent>,
+    risky: bool,
 }
 
 impl Breaks {
-    /// Forgets what is over. A command that was complete was in its place; one that failed matters as long as something from
-    /// before may run.
+    /// Forgets what is over, from the oldest on. A command that was complete was in its place; one that failed matters as long as
+    /// something from before may run.
     fn look(&mut self) {
-        self.fences.retain(|(_, fence)| fence.may_run());
-        let is_rest_over = self.fences.is_empty();
-        let failed = &mut self.failed;
-        self.commands.retain(|command| match command.event.failure() {
-            Some(failure) => {
-                failed.get_or_insert(failure);
-                !is_rest_over || command.waits.iter().any(DriverEvent::may_run)
+        while self.fences.front().is_some_and(|(_, fence)| !fence.may_run()) {
+            self.fences.pop_front().into_iter().for_each(|(_, fence)| lingering::release(fence));
+        }
+        while let Some(command) = self.commands.front() {
+            match command.event.progress() {
+                Ok(Progress::Complete) => {}
+                Ok(Progress::Failed(status)) => {
+                    self.failed.get_or_insert(DriverError::new(COMMAND, status));
+                    if !self.fences.is_empty() || command.waits.iter().any(DriverEvent::may_run) {
+                        break;
+                    }
+                }
+                Ok(Progress::Waiting | Progress::Running) | Err(_) => break,
             }
-            None => command.event.may_run(),
-        });
-        if self.commands.is_empty() && is_rest_over {
+            self.risky -= usize::from(command.risky);
+            self.commands.pop_front().into_iter().for_each(|command| lingering::release(command.event));
+        }
+        if self.commands.is_empty() && self.fences.is_empty() {
             self.failed = None;
         }
     }
 
+    fn push(&mut self, event: &DriverEvent, waits: &Waits) {
+        self.risky += usize::from(waits.may_fail());
+        let (waits, risky) = (waits.events().to_vec(), waits.may_fail());
+        self.commands.push_back(Command { event: event.clone(), waits, risky });
+    }
+
     fn is_sure(&self) -> bool {
-        self.commands.is_empty() && self.failed.is_none()
+        self.risky == 0 && self.failed.is_none()
     }
 
     fn is_empty(&self) -> bool {
-        self.is_sure() && self.fences.is_empty()
+        self.commands.is_empty() && self.fences.is_empty()
+    }
+}
+
+impl Drop for Breaks {
+    fn drop(&mut self) {
+        let commands = self.commands.drain(..).map(|command| command.event);
+        commands.chain(self.fences.drain(..).map(|(_, fence)| fence)).for_each(lingering::release);
     }
 }
 
@@ -100,24 +129,40 @@ impl QueueOrder {
         breaks.is_sure()
     }
 
-    /// Ends the segment: a command that may fail is going to be enqueued. The caller holds [`DriverQueue::whole`].
-    pub(super) fn end_segment(&self, queue: &DriverQueue) -> Result<(), DriverError> {
+    /// The first segment of which all commands are before those that are enqueued now.
+    pub(super) fn ordered(&self) -> u64 {
+        self.ordered.load(Ordering::Acquire)
+    }
+
+    /// Commands of this segment were enqueued without an event, and somebody will ask for [`end_of`](Self::end_of) it. The caller
+    /// holds [`DriverQueue::whole`], or nobody else has the queue.
+    pub(super) fn want_end(&self) {
+        self.end_wanted.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_end_wanted(&self) -> bool {
+        self.end_wanted.load(Ordering::Acquire)
+    }
+
+    /// Ends the segment: a command is going to be enqueued that may hold up the queue, or that may fail and break the order. The
+    /// caller holds [`DriverQueue::whole`], or nobody else has the queue.
+    pub(super) fn end_segment(&self, queue: &DriverQueue, may_fail: bool) -> Result<(), DriverError> {
         let mut breaks = self.lock();
         breaks.look();
         let fence = mark(queue, breaks.is_sure())?;
-        breaks.fences.push((self.segment(), fence));
+        breaks.fences.push_back((self.segment(), fence));
         self.unsure.store(true, Ordering::Release);
-        self.segment.fetch_add(1, Ordering::AcqRel);
+        let segment = self.segment.fetch_add(1, Ordering::AcqRel) + 1;
+        if may_fail {
+            self.ordered.store(segment, Ordering::Release);
+        }
+        self.end_wanted.store(false, Ordering::Release);
         Ok(())
     }
 
     /// A command was enqueued that may fail, because of its wait list or of what is before it.
     pub(super) fn took(&self, event: &DriverEvent, waits: &Waits) {
-        let mut breaks = self.lock();
-        if waits.may_fail() {
-            breaks.commands.push(Command { event: event.clone(), waits: waits.events().to_vec() });
-        }
-        breaks.last = Some(event.clone());
+        self.lock().push(event, waits);
     }
 
     /// An event that is over when everything is that a segment has got so far. None: it is over.
@@ -128,11 +173,12 @@ impl QueueOrder {
             // Under the lock, so that it is in the segment.
             let end = mark(queue, breaks.is_sure())?;
             if !breaks.is_sure() {
-                breaks.last = Some(end.clone());
+                breaks.push(&end, &Waits::NONE);
             }
             return Ok(Some(end));
         }
-        Ok(breaks.fences.iter().find(|(of, _)| *of == segment).map(|(_, fence)| fence.clone()))
+        let found = breaks.fences.binary_search_by_key(&segment, |(of, _)| *of);
+        Ok(found.ok().map(|at| breaks.fences[at].1.clone()))
     }
 
     /// The fences of segments that may not be over, and how a command failed that was to be between them.

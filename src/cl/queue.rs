@@ -399,9 +399,25 @@ impl DriverQueue {
         self.0.order.end_of(self, segment)
     }
 
-    /// A command that may fail is going to be enqueued. The caller holds [`whole`](Self::whole).
-    pub(super) fn end_segment(&self) -> Result<(), DriverError> {
-        self.0.order.end_segment(self)
+    /// Whether all commands of a segment are before those that are enqueued now. The caller holds [`whole`](Self::whole).
+    pub(crate) fn is_in_order_since(&self, segment: u64) -> bool {
+        segment >= self.0.order.ordered()
+    }
+
+    /// Somebody will ask for the end of the segment that commands go to now. The caller holds [`whole`](Self::whole), or nobody
+    /// else has the queue.
+    pub(crate) fn want_end(&self) {
+        self.0.order.want_end();
+    }
+
+    pub(super) fn is_end_wanted(&self) -> bool {
+        self.0.order.is_end_wanted()
+    }
+
+    /// A command is going to be enqueued that may hold up the queue, or fail. The caller holds [`whole`](Self::whole), or nobody
+    /// else has the queue.
+    pub(super) fn end_segment(&self, may_fail: bool) -> Result<(), DriverError> {
+        self.0.order.end_segment(self, may_fail)
     }
 
     /// A command was enqueued that may fail, because of its wait list or of what is before it.

@@ -351,7 +351,7 @@ impl Lane {
         if frozen.way.path == Path::Gated {
             match Gate::closed(&exec.context) {
                 Ok(gate) => {
-                    waits.push(gate.event().clone());
+                    waits.push_open(gate.event().clone());
                     self.leftovers.gates.push(gate);
                 }
                 Err(error) => log::debug!("{error}: a submission is replayed plainly, and not gated"),

@@ -47,7 +47,7 @@ impl Running {
 
     /// Whether commands that are enqueued there now are behind these, because of the queue's order.
     pub(super) fn is_before_all_on(&self, queue: &DriverQueue) -> bool {
-        self.queue == *queue && self.segment == queue.segment()
+        self.queue == *queue && queue.is_in_order_since(self.segment)
     }
 
     /// An event that is over when they are. None: they are.
@@ -102,10 +102,14 @@ impl Uses {
     /// Commands were enqueued, and this event is complete when they are. The caller holds [`DriverQueue::whole`] since before, or
     /// nobody else has the queue.
     pub(super) fn runs(&mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
-        let is_it = |one: &Running| one.event.is_none() && one.is_before_all_on(queue);
+        let segment = queue.segment();
+        let is_it = |one: &Running| one.event.is_none() && one.queue == *queue && one.segment == segment;
         let known = event.is_none() && self.running.iter().any(is_it);
         if !known {
-            self.running.push(Running { queue: queue.clone(), event: event.cloned(), segment: queue.segment() });
+            self.running.push(Running { queue: queue.clone(), event: event.cloned(), segment });
+        }
+        if event.is_none() {
+            queue.want_end();
         }
         self.over.clear();
     }

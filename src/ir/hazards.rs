@@ -355,6 +355,9 @@ mod tests {
             })
         }
         let count = std::env::var("CLGRAPH_TEST_RANDOM").ok().and_then(|count| count.parse().ok()).unwrap_or(2000);
-        quickcheck::QuickCheck::new().tests(count).quickcheck(property as fn(Vec<Vec<(u8, u8, u8, bool)>>) -> bool);
+        quickcheck::QuickCheck::new()
+            .tests(count)
+            .max_tests(count)
+            .quickcheck(property as fn(Vec<Vec<(u8, u8, u8, bool)>>) -> bool);
     }
 }

@@ -385,11 +385,11 @@ impl Queue {
         Ok(event.filter(|_| to.event).map(Event::from))
     }
 
-    /// What is to be held while a command is enqueued that has a place to keep in the queue's order: one that may fail because of its
-    /// wait list, and one of which somebody has to know the end.
+    /// What is to be held while a command is enqueued that has a place to keep in the queue's order: one that its wait
+    /// list may hold up or let fail, and one of which somebody has to know the end.
     #[inline(always)]
     pub(super) fn whole(&self, waits: &Waits, is_followed: bool) -> Result<Option<MutexGuard<'_, ()>>> {
-        if !is_followed && !waits.may_fail() {
+        if !is_followed && !waits.holds() {
             return Ok(None);
         }
         // It is held where a native command is enqueued.
@@ -421,7 +421,7 @@ impl Queue {
                     let cause = Box::new(DriverError::new(COMMAND, status).into());
                     return Err(SubmitError::EventFailed { index, cause }.into());
                 }
-                Progress::Complete => waits.push_complete(event.clone()),
+                Progress::Complete => waits.push_open(event.clone()),
                 _ => waits.push(event.clone()),
             }
         }
