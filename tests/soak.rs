@@ -6,8 +6,8 @@ mod common;
 use clgraph::{Command, Finalize, Parameter, Path};
 use common::Bench;
 
-const SUBMISSIONS: usize = 100_000;
-const UPDATES: usize = 10_000;
+const SUBMISSIONS: usize = 25_000;
+const UPDATES: usize = 5_000;
 /// Bytes below which nothing has leaked.
 const FLAT: usize = 2 << 20;
 

@@ -334,5 +334,5 @@ fn users_code_of_a_parameter_runs_where_no_lock_is_held() {
         plain.set(round).unwrap();
         executable.update(&node).unwrap();
     }
-    assert_eq!(gone.try_recv(), Ok(2), "no list has it");
+    assert_eq!(gone.recv_timeout(std::time::Duration::from_secs(60)), Ok(2), "no list has it");
 }

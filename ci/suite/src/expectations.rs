@@ -14,12 +14,18 @@ use crate::runs::Outcome;
 pub struct Expectations {
     driver: Vec<Driver>,
     skip: Vec<Skip>,
+    /// Test programs that run once, without variables.
+    #[serde(default)]
+    once: Vec<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Driver {
     pub name: String,
+    /// It is what the machine has, and not one of those that ci/drivers installs.
+    #[serde(skip)]
+    pub own: bool,
     /// What the platform is called.
     pub platform: String,
     /// How the driver's version begins.
@@ -32,6 +38,9 @@ pub struct Driver {
     #[serde(default)]
     runs: Vec<Run>,
 }
+
+/// What the machine's own driver is called if nobody has looked at it.
+const UNKNOWN: &str = "a driver that tests/drivers.toml does not know";
 
 /// Of a device, what decides how graphs run on it.
 pub type Said = BTreeMap<String, Value>;
@@ -56,7 +65,7 @@ impl Run {
 }
 
 /// How a driver ends the process now and then, whatever the test.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dies {
     /// What it says then: one of these.
@@ -66,10 +75,26 @@ struct Dies {
 }
 
 impl Driver {
+    /// One that nobody has looked at runs by command buffers too, if it has any, and then these must be in use.
+    fn unknown(platform: &str, version: &str, device: &Value) -> Self {
+        let says = said(device);
+        let mut natively = says.clone();
+        natively.insert("path".to_owned(), Value::from("native"));
+        let run = Run { with: vec!["CLGRAPH_PATH=native".to_owned()], says: natively };
+        let runs = if says.contains_key("record") { vec![run] } else { Vec::new() };
+        let (platform, version) = (platform.to_owned(), version.to_owned());
+        Self { name: UNKNOWN.to_owned(), own: true, platform, version, says, dies: None, runs }
+    }
+
     /// What is known of how a program ended that said this, if it is a fault of the driver's that is listed.
     pub fn died_of(&self, text: &str) -> Option<&str> {
         let dies = self.dies.as_ref()?;
         dies.says.iter().any(|said| text.contains(said)).then_some(&*dies.fact)
+    }
+
+    /// Whether a device is one of its.
+    pub fn is(&self, platform: &str, version: &str) -> bool {
+        platform == self.platform && version.starts_with(&self.version)
     }
 
     /// All runs: first the plain one.
@@ -81,6 +106,13 @@ impl Driver {
         };
         std::iter::once(&Run::default()).chain(&self.runs).map(whole).collect()
     }
+}
+
+/// The device that programs take which ask for none: the first GPU, or else the first one.
+pub fn best(platforms: &Value) -> Option<&Value> {
+    let devices =
+        platforms.as_array()?.iter().flat_map(|platform| platform["devices"].as_array().into_iter().flatten());
+    devices.clone().find(|device| device["caps"]["gpu"] == true).or_else(|| devices.into_iter().next())
 }
 
 /// What is said of a device by `clgraph devices --json`, without what it does not have.
@@ -149,6 +181,21 @@ impl Expectations {
         found.ok_or_else(|| format!("tests/drivers.toml has no driver `{name}`: it has {}", known()).into())
     }
 
+    /// The driver of the machine, as `clgraph devices --json` tells.
+    pub fn own(&self, platforms: &Value) -> Result<Driver, Failure> {
+        let device = best(platforms).ok_or("there is no OpenCL device")?;
+        let word = |name: &str| device["caps"][name].as_str().unwrap_or_default();
+        let (platform, version) = (word("platform"), word("driver_version"));
+        let found = self.driver.iter().find(|driver| driver.is(platform, version));
+        let unknown = || Driver::unknown(platform, version, device);
+        Ok(found.map_or_else(unknown, |found| Driver { own: true, ..found.clone() }))
+    }
+
+    /// Whether a program says the same on every path.
+    pub fn runs_once(&self, program: &str) -> bool {
+        self.once.iter().any(|name| name == program)
+    }
+
     /// What may be left out on a driver.
     pub fn skips<'a>(&'a self, driver: &'a str) -> impl Iterator<Item = &'a Skip> {
         self.skip.iter().filter(move |skip| skip.drivers.iter().any(|name| name == driver))
@@ -163,7 +210,9 @@ impl Expectations {
             .map(|seen| format!("{}{} was left out ({}) and is not listed", seen.test, seen.run, seen.reason));
         let ran = |skip: &Skip, run: &str| !outcome.skipped.iter().any(|seen| is(skip, seen) && seen.run == run);
         let missing = outcome.runs.iter().flat_map(|run| listed.iter().map(move |skip| (run, skip)));
-        let missing = missing.filter(|(run, skip)| !skip.sometimes && ran(skip, run));
+        let once = |skip: &Skip| skip.test.split_once("::").is_some_and(|(program, _)| self.runs_once(program));
+        let left = |run: &str, skip: &Skip| !run.is_empty() && once(skip);
+        let missing = missing.filter(|(run, skip)| !skip.sometimes && !left(run, skip) && ran(skip, run));
         let missing = missing.map(|(run, skip)| format!("{}{run} is listed ({}) and ran", skip.test, skip.reason));
         unexpected.chain(missing).collect()
     }
@@ -211,6 +260,23 @@ mod tests {
         assert!(expectations.chosen(&["c".to_owned()], &[]).is_err());
         assert_eq!(expectations.chosen(&["all".to_owned()], &["a".to_owned()]).unwrap(), ["a"]);
     }
+    #[test]
+    fn a_driver_that_nobody_has_looked_at_must_use_the_command_buffers_that_it_has() {
+        let expectations: Expectations = toml::from_str(FILE).unwrap();
+        let of = |platform: &str, version: &str, abi: Value| {
+            let caps = serde_json::json!({"platform": platform, "driver_version": version, "gpu": false});
+            let device = serde_json::json!({"caps": caps, "abi": abi, "path": "replay", "commands": []});
+            expectations.own(&serde_json::json!([{"devices": []}, {"devices": [device]}])).unwrap()
+        };
+        let known = of("A", "1.2", Value::Null);
+        assert_eq!((known.name.as_str(), known.own, known.runs().len()), ("a", true, 2));
+        let runs = of("A", "2", serde_json::json!({"record": "with-properties"})).runs();
+        assert_eq!(runs.iter().map(Run::name).collect::<Vec<_>>(), ["", " with CLGRAPH_PATH=native"]);
+        assert_eq!((&runs[0].says["path"], &runs[1].says["path"]), (&Value::from("replay"), &Value::from("native")));
+        assert_eq!(of("B", "1", Value::Null).runs().len(), 1);
+        assert!(expectations.own(&serde_json::json!([])).is_err());
+    }
+
     #[test]
     fn every_driver_that_can_be_installed_is_known() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

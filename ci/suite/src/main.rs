@@ -1,6 +1,6 @@
-//! Runs the whole test suite on several OpenCL drivers: `./ci/test --drivers all`.
+//! Runs the whole test suite on the machine's own OpenCL driver, `./ci/test`, or on several: `./ci/test --drivers all`.
 //!
-//! The tests are built once; each binary then runs under `ci/with DRIVER`, as often as `tests/drivers.toml` says. A test may
+//! The tests are built once; each binary then runs, under `ci/with DRIVER`, as often as `tests/drivers.toml` says. A test may
 //! leave itself out only where that file lists it, and what it lists must happen. At the end drivers share a process, two by
 //! two.
 
@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use binaries::Binaries;
 use clap::Parser;
 use expectations::Expectations;
 use runs::{Outcome, Skipped};
@@ -25,8 +26,7 @@ type Failure = Box<dyn Error>;
 /// Runs clgraph's tests on OpenCL drivers
 #[derive(Parser)]
 struct Arguments {
-    /// Names of drivers, or `all`
-    #[arg(required = true)]
+    /// Names of drivers, or `all`; the machine's own driver if there is none
     drivers: Vec<String>,
     /// Write docs/drivers.md anew from what was seen, if all drivers ran and all was well
     #[arg(long)]
@@ -50,12 +50,15 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let expectations = Expectations::read(&root.join("tests/drivers.toml"))?;
     let names = expectations.chosen(&arguments.drivers, &installable(&root)?)?;
     let binaries = binaries::build(&root)?;
+    if names.is_empty() {
+        return on_this_machine(&root, &expectations, &binaries);
+    }
     println!("{} test programs on {}", binaries.tests.len(), names.join(", "));
     let mut outcomes = Vec::new();
     for name in &names {
         let driver = expectations.driver(name)?;
         let begin = Instant::now();
-        let outcome = runs::of_driver(&root, driver, &binaries);
+        let outcome = runs::of_driver(&root, driver, &expectations, &binaries);
         println!("{name}: {} s", begin.elapsed().as_secs());
         outcomes.push(outcome);
     }
@@ -81,6 +84,21 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         }
         page::write(&root.join("docs/drivers.md"), &outcomes)?;
     }
+    Ok(good)
+}
+
+/// The same on the driver that programs find without further ado.
+fn on_this_machine(root: &Path, expectations: &Expectations, binaries: &Binaries) -> Result<bool, Failure> {
+    let output = command(root, &binaries.clgraph).args(["devices", "--json"]).output()?;
+    let driver = expectations.own(&serde_json::from_slice(&output.stdout).unwrap_or_default())?;
+    let runs: Vec<_> = driver.runs().iter().map(|run| run.name()).collect();
+    println!("{} test programs on {}{}", binaries.tests.len(), driver.name, runs.join(", then"));
+    if runs.len() == 1 {
+        println!("(once: it has no command buffers that clgraph can use)");
+    }
+    let outcome = runs::of_driver(root, &driver, expectations, binaries);
+    let (lines, good) = told(&outcome, expectations);
+    println!("\n{}", lines.join("\n"));
     Ok(good)
 }
 
@@ -112,7 +130,7 @@ fn told(outcome: &Outcome, expectations: &Expectations) -> (Vec<String>, bool) {
 }
 
 /// A command in the project's folder.
-fn command(root: &Path, program: &str) -> Command {
+fn command(root: &Path, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
     command

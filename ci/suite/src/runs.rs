@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::binaries::Binaries;
-use crate::expectations::{Driver, Run, said, unlike};
+use crate::expectations::{Driver, Expectations, Run, best, said, unlike};
 use crate::{Failure, command, with};
 
 /// A program that takes longer hangs.
@@ -45,6 +47,14 @@ pub struct Skipped {
 }
 
 impl Outcome {
+    /// What came of one program more.
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.skipped.extend(other.skipped);
+        self.notes.extend(other.notes);
+    }
+
     /// How many passed, failed and left themselves out. A test counts in each run.
     pub fn sum(&self) -> String {
         let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped.len());
@@ -52,118 +62,161 @@ impl Outcome {
     }
 }
 
-/// Runs everything: once as it is, and once for each set of variables. What cannot be run has failed.
-pub fn of_driver(root: &Path, driver: &Driver, binaries: &Binaries) -> Outcome {
+/// Runs everything: once as it is, and what is not to run `once` for each set of variables. What cannot be run has failed.
+pub fn of_driver(root: &Path, driver: &Driver, expectations: &Expectations, binaries: &Binaries) -> Outcome {
     let mut outcome = Outcome { driver: driver.name.clone(), ..Outcome::default() };
-    if let Err(error) = with::check(root, &driver.name) {
+    if !driver.own
+        && let Err(error) = with::check(root, &driver.name)
+    {
         outcome.failed.push(format!("ci/with {}: {error}", driver.name));
     }
-    for run in driver.runs() {
-        match devices(root, driver, &run, binaries) {
-            Ok(devices) => {
-                let wrong = unlike(&run.says, &said(&devices[0]["devices"][0]));
-                outcome.failed.extend(wrong.iter().map(|wrong| format!("clgraph devices{}: {wrong}", run.name())));
-                // The plain run's.
-                if outcome.devices.is_null() {
-                    outcome.devices = devices;
-                }
-            }
-            Err(error) => {
-                outcome.failed.push(error.to_string());
-                return outcome;
-            }
+    // A process that a driver ends while it compiles may leave a cache that ends all later ones.
+    let cache = root.join("target").join(format!("cache-{}-{}", driver.name.replace(' ', "-"), std::process::id()));
+    for (at, run) in driver.runs().into_iter().enumerate() {
+        if let Err(error) = fs::create_dir_all(&cache) {
+            outcome.failed.push(format!("{}: {error}", cache.display()));
+            break;
         }
-        outcome.runs.push(run.name());
-        for (at, (name, program)) in binaries.tests.iter().enumerate() {
-            println!("{}{}: {name} ({} of {})", driver.name, run.name(), at + 1, binaries.tests.len());
-            if let Err(error) = program_on(root, driver, &run, name, program, &mut outcome) {
-                outcome.failed.push(format!("{name}{}: {error}", run.name()));
-            }
+        let programs = |(name, _): &&(String, PathBuf)| at == 0 || !expectations.runs_once(name);
+        let programs: Vec<_> = binaries.tests.iter().filter(programs).collect();
+        let on = On { root, driver, run: &run, cache: &cache };
+        let done = on.programs(&programs, binaries, &mut outcome);
+        if let Err(error) = fs::remove_dir_all(&cache) {
+            println!("{}: {error}", cache.display());
+        }
+        if let Err(error) = done {
+            outcome.failed.push(error.to_string());
+            break;
         }
     }
     outcome
 }
 
-/// Runs one test program.
-fn program_on(
-    root: &Path,
-    driver: &Driver,
-    run: &Run,
-    name: &str,
-    program: &Path,
-    outcome: &mut Outcome,
-) -> Result<(), Failure> {
-    let skips = root.join("target").join(format!("skips-{}-{}", driver.name, std::process::id()));
-    let _ = fs::remove_file(&skips);
-    let mut with = within(root, driver, run, program);
-    with.arg("--color=never");
-    with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that what it starts ends with it.
-    with.process_group(0);
-    let (mut ended, mut text) = finish(with.spawn()?)?;
-    // A program that the driver ends in a way that is listed runs again, and that is told. One that fails does not.
-    for _ in 1..ATTEMPTS {
-        let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
-        outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));
-        let _ = fs::remove_file(&skips);
-        (ended, text) = finish(with.spawn()?)?;
-    }
-    let seen = read(&text);
-    let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default(), &run.name());
-    let _ = fs::remove_file(&skips);
-    let (failed_before, run) = (outcome.failed.len(), run.name());
-    outcome.passed += seen.passed - left_out.len().min(seen.passed);
-    outcome.skipped.extend(left_out);
-    outcome.notes.extend(seen.notes.iter().map(|note| format!("{name}{run}: {note}")));
-    outcome.failed.extend(seen.failed.iter().map(|test| format!("{name}::{test}{run}")));
-    if seen.ignored > 0 {
-        outcome.failed.push(format!("{name}{run}: {} tests are ignored: leave them out by `skip`", seen.ignored));
-    }
-    if let Err(how) = ended
-        && (seen.failed.is_empty() || !seen.ended)
-    {
-        outcome.failed.push(format!("{name}{run}: {how}"));
-    }
-    if outcome.failed.len() > failed_before {
-        println!("{text}");
-    }
-    Ok(())
+/// A run on a driver.
+struct On<'a> {
+    root: &'a Path,
+    driver: &'a Driver,
+    run: &'a Run,
+    /// For compiled kernels.
+    cache: &'a Path,
 }
 
-/// A program with a driver and the variables of a run.
-fn within(root: &Path, driver: &Driver, run: &Run, program: &Path) -> Command {
-    let mut with = command(root, "ci/with");
-    with.args([&driver.name, "--"]).arg(program);
-    without_variables(&mut with);
-    with.envs(run.with.iter().filter_map(|variable| variable.split_once('=')));
-    with
+impl On<'_> {
+    /// Runs test programs, as many at once as there are cores.
+    fn programs(
+        &self,
+        programs: &[&(String, PathBuf)],
+        binaries: &Binaries,
+        outcome: &mut Outcome,
+    ) -> Result<(), Failure> {
+        let devices = self.devices(&binaries.clgraph)?;
+        let wrong = unlike(&self.run.says, &said(best(&devices).unwrap_or(&serde_json::Value::Null)));
+        outcome.failed.extend(wrong.iter().map(|wrong| format!("clgraph devices{}: {wrong}", self.run.name())));
+        // The plain run's.
+        if outcome.devices.is_null() {
+            outcome.devices = devices;
+        }
+        outcome.runs.push(self.run.name());
+        let (next, outcome) = (AtomicUsize::new(0), Mutex::new(outcome));
+        let work = || {
+            while let Some((name, program)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let begin = Instant::now();
+                let done = self.program(name, program);
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                match done {
+                    Ok(done) => outcome.add(done),
+                    Err(error) => outcome.failed.push(format!("{name}{}: {error}", self.run.name())),
+                }
+                let (driver, run, time) = (&self.driver.name, self.run.name(), begin.elapsed().as_secs_f32());
+                println!("{driver}{run}: {name}, {time:.1} s");
+            }
+        };
+        let jobs = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+        Ok(())
+    }
+
+    /// Runs one test program, and tells what came of it.
+    fn program(&self, name: &str, program: &Path) -> Result<Outcome, Failure> {
+        let (driver, run, mut outcome) = (self.driver, self.run, Outcome::default());
+        let skips = self.cache.join(format!("skips-{name}"));
+        let mut with = self.within(program);
+        with.arg("--color=never");
+        with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own, so that what it starts ends with it.
+        with.process_group(0);
+        let (mut ended, mut text) = finish(with.spawn()?)?;
+        // A program that the driver ends in a way that is listed runs again, and that is told. One that fails does not.
+        for _ in 1..ATTEMPTS {
+            let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
+            outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));
+            let _ = fs::remove_file(&skips);
+            (ended, text) = finish(with.spawn()?)?;
+        }
+        let seen = read(&text);
+        let left_out = left_out(&fs::read_to_string(&skips).unwrap_or_default(), &run.name());
+        let run = run.name();
+        outcome.passed += seen.passed - left_out.len().min(seen.passed);
+        outcome.skipped.extend(left_out);
+        outcome.notes.extend(seen.notes.iter().map(|note| format!("{name}{run}: {note}")));
+        outcome.failed.extend(seen.failed.iter().map(|test| format!("{name}::{test}{run}")));
+        if seen.ignored > 0 {
+            outcome.failed.push(format!("{name}{run}: {} tests are ignored: leave them out by `skip`", seen.ignored));
+        }
+        if let Err(how) = ended
+            && (seen.failed.is_empty() || !seen.ended)
+        {
+            outcome.failed.push(format!("{name}{run}: {how}"));
+        }
+        if !outcome.failed.is_empty() {
+            println!("{text}");
+        }
+        Ok(outcome)
+    }
+
+    /// A program with the driver and the variables of the run.
+    fn within(&self, program: &Path) -> Command {
+        let mut with = if self.driver.own {
+            Command::new(program)
+        } else {
+            let mut with = command(self.root, "ci/with");
+            with.args([&self.driver.name, "--"]).arg(program);
+            with
+        };
+        with.current_dir(self.root);
+        without_variables(&mut with);
+        with.env("POCL_CACHE_DIR", self.cache);
+        with.envs(self.run.with.iter().filter_map(|variable| variable.split_once('=')));
+        with
+    }
+
+    fn devices(&self, clgraph: &Path) -> Result<serde_json::Value, Failure> {
+        let driver = self.driver;
+        let output = self.within(clgraph).args(["devices", "--json"]).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("{}: no device: {said} (./ci/drivers {} installs it)", driver.name, driver.name).into());
+        }
+        let devices: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let caps = &best(&devices).ok_or("there is no device")?["caps"];
+        let (platform, version) = (&caps["platform"], &caps["driver_version"]);
+        let fits = driver.is(platform.as_str().unwrap_or_default(), version.as_str().unwrap_or_default());
+        // The machine's own may have others beside it.
+        if fits && (driver.own || devices.as_array().is_some_and(|platforms| platforms.len() == 1)) {
+            Ok(devices)
+        } else {
+            Err(format!(
+                "{}: the device is of {platform} {version}, which tests/drivers.toml does not know",
+                driver.name
+            )
+            .into())
+        }
+    }
 }
 
 /// The caller's own are not part of a run.
 pub fn without_variables(command: &mut Command) {
     command.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
-}
-
-fn devices(root: &Path, driver: &Driver, run: &Run, binaries: &Binaries) -> Result<serde_json::Value, Failure> {
-    let output = within(root, driver, run, &binaries.clgraph).args(["devices", "--json"]).output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("{}: no device: {said} (./ci/drivers {} installs it)", driver.name, driver.name).into());
-    }
-    let devices: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let caps = &devices[0]["devices"][0]["caps"];
-    let (platform, version) = (caps["platform"].as_str(), caps["driver_version"].as_str());
-    let fits =
-        platform == Some(&driver.platform) && version.is_some_and(|version| version.starts_with(&driver.version));
-    if devices.as_array().is_some_and(|platforms| platforms.len() == 1) && fits {
-        Ok(devices)
-    } else {
-        Err(format!(
-            "{}: the device is of {platform:?} {version:?}, which tests/drivers.toml does not know",
-            driver.name
-        )
-        .into())
-    }
 }
 
 /// Waits for a program, and takes what it says. One that takes too long is killed.
