@@ -523,7 +523,7 @@ fn a_pending_user_event_holds_no_memory() {
     let seen = pending.event();
     let (buffer, tell) = bench.telling_buffer(&[1; LEN]);
     drop(buffer);
-    std::thread::sleep(SHORT);
+    bench.let_threads_run();
     assert!(!tell.is_gone());
     pending.complete().unwrap();
     tell.wait_until_gone();

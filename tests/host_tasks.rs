@@ -235,7 +235,8 @@ fn submitting_returns_at_once_and_what_follows_on_the_queue_waits() {
         let again = executable.submit(&bench.queue).unwrap();
         let _ = fill;
         let seen = bench.queue.enqueue_read_buffer_owned(&b, 0, LEN, &[]).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        eventually("running", || run.progress().unwrap() == Progress::Running);
+        bench.let_threads_run();
         assert_eq!(run.progress().unwrap(), Progress::Running);
         assert_eq!(again.progress().unwrap(), Progress::Waiting);
         assert!(matches!(failure(run.get(&first).map(drop)), SubmitError::NotComplete));
@@ -281,12 +282,12 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         unsafe { plain.enqueue_barrier_with_wait_list(&[user.0.get()]) }.unwrap();
         let behind_queue = executable.submit(&bench.queue).unwrap();
         let last = hollow.submit(&bench.queue).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        bench.let_threads_run();
         assert!(log.lock().unwrap().is_empty());
         door.open();
         run.wait().unwrap();
         same.wait().unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        bench.let_threads_run();
         assert_eq!(*log.lock().unwrap(), ["first", "task", "task"]);
         user.set(0);
         behind_queue.wait().unwrap();
@@ -305,7 +306,7 @@ fn a_failing_event_that_it_waits_for_ends_it_before_any_task_runs() {
     let executable = graph.finalize(Finalize::new()).unwrap();
     let event = UserEvent::new(&bench.queue);
     let run = executable.submit_to(&bench.queue).after(&event.0).submit().unwrap();
-    std::thread::sleep(Duration::from_millis(20));
+    bench.let_threads_run();
     assert_eq!((run.progress().unwrap(), count.load(Ordering::Relaxed)), (Progress::Waiting, 0));
     event.set(-1);
     assert!(matches!(failure(run.wait()), SubmitError::DependencyFailed { .. }));

@@ -142,6 +142,21 @@ impl Bench {
         content(&self.queue, buffer)
     }
 
+    /// Waits until clgraph's threads have had their turn: each has dealt with something that came later than all before. What did not
+    /// happen until then was not about to.
+    pub fn let_threads_run(&self) {
+        let graph = self.graph();
+        graph.fill(&self.buffer(&[0; 64]), 1).add().unwrap();
+        graph.host_task(|_| ()).add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        for _ in 0..3 {
+            let (tell, told) = std::sync::mpsc::channel();
+            let run = executable.submit(&self.another_queue(false)).unwrap();
+            run.on_complete(move |outcome| tell.send(outcome).unwrap());
+            told.recv_timeout(std::time::Duration::from_secs(60)).unwrap().unwrap();
+        }
+    }
+
     /// Finalizes, submits once and waits.
     pub fn run(&self, graph: &Graph) -> Executable {
         let executable = graph.finalize(Finalize::new()).unwrap();

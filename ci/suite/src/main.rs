@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use binaries::Binaries;
 use clap::Parser;
-use expectations::Expectations;
+use expectations::{Driver, Expectations};
 use runs::{Outcome, Skipped};
 
 type Failure = Box<dyn Error>;
@@ -28,6 +28,9 @@ type Failure = Box<dyn Error>;
 struct Arguments {
     /// Names of drivers, or `all`; the machine's own driver if there is none
     drivers: Vec<String>,
+    /// Say what the machine's own driver is called, and run nothing
+    #[arg(long, conflicts_with_all = ["drivers", "write"])]
+    own: bool,
     /// Write docs/drivers.md anew from what was seen, if all drivers ran and all was well
     #[arg(long)]
     write: bool,
@@ -50,6 +53,10 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let expectations = Expectations::read(&root.join("tests/drivers.toml"))?;
     let names = expectations.chosen(&arguments.drivers, &installable(&root)?)?;
     let binaries = binaries::build(&root)?;
+    if arguments.own {
+        println!("{}", own(&root, &expectations, &binaries)?.name);
+        return Ok(true);
+    }
     if names.is_empty() {
         return on_this_machine(&root, &expectations, &binaries);
     }
@@ -87,10 +94,15 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     Ok(good)
 }
 
+/// The driver that programs find without further ado.
+fn own(root: &Path, expectations: &Expectations, binaries: &Binaries) -> Result<Driver, Failure> {
+    let output = command(root, &binaries.clgraph).args(["devices", "--json"]).output()?;
+    expectations.own(&serde_json::from_slice(&output.stdout).unwrap_or_default())
+}
+
 /// The same on the driver that programs find without further ado.
 fn on_this_machine(root: &Path, expectations: &Expectations, binaries: &Binaries) -> Result<bool, Failure> {
-    let output = command(root, &binaries.clgraph).args(["devices", "--json"]).output()?;
-    let driver = expectations.own(&serde_json::from_slice(&output.stdout).unwrap_or_default())?;
+    let driver = own(root, expectations, binaries)?;
     let runs: Vec<_> = driver.runs().iter().map(|run| run.name()).collect();
     println!("{} test programs on {}{}", binaries.tests.len(), driver.name, runs.join(", then"));
     if runs.len() == 1 {
