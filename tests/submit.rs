@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Error, ErrorKind, Executable, Finalize, Graph, HostRead, Node, Progress, Queue, Submission, SubmitError,
+    Buffer, Error, ErrorKind, Executable, Finalize, Graph, HostRead, Node, Path, Progress, Queue, Submission,
+    SubmitError,
 };
 use common::{Bench, UserEvent, elsewhere, text};
 
@@ -27,12 +28,16 @@ struct Stirrer {
 
 impl Stirrer {
     fn new(bench: &Bench) -> Self {
+        Self::with(bench, Finalize::new())
+    }
+
+    fn with(bench: &Bench, options: Finalize) -> Self {
         let buffer = bench.buffer(&[0; 64]);
         let graph = bench.graph();
         // SAFETY: each work-item touches its own element.
         unsafe { graph.kernel(&bench.kernel("stir")).read_write(&buffer).range(64).add() }.unwrap();
         let result = graph.read(&buffer).add().unwrap();
-        let executable = graph.finalize(Finalize::new()).unwrap();
+        let executable = graph.finalize(options).unwrap();
         Self { buffer, executable, result }
     }
 
@@ -454,7 +459,7 @@ fn what_another_queue_waits_for_is_flushed() {
 #[test]
 fn results_belong_to_their_submission_and_a_held_one_is_not_overwritten() {
     let bench = Bench::new();
-    let stirrer = Stirrer::new(&bench);
+    let stirrer = Stirrer::with(&bench, Finalize::new().result_slots(4));
     let runs: Vec<_> = (0..4).map(|_| stirrer.executable.submit(&bench.queue).unwrap()).collect();
     let error = stirrer.executable.submit(&bench.queue).unwrap_err();
     assert!(error.to_string().starts_with("all 4 result slots of node 1 are held"), "{error}");
@@ -473,6 +478,20 @@ fn results_belong_to_their_submission_and_a_held_one_is_not_overwritten() {
     last.wait().unwrap();
     assert_eq!(last.get(&stirrer.result).unwrap()[1], Stirrer::expected(105));
     assert_eq!(format!("{:?}", &last.get(&stirrer.result).unwrap()[..1]), "[0]");
+}
+
+/// A bound is for those who want one.
+#[test]
+fn any_number_of_submissions_may_hold_results() {
+    let bench = Bench::new();
+    for path in [Path::Auto, Path::Native, Path::Gated, Path::Queues] {
+        let stirrer = Stirrer::with(&bench, Finalize::new().path(path));
+        let runs: Vec<_> = (0..200).map(|_| stirrer.executable.submit(&bench.queue).unwrap()).collect();
+        for (run, times) in runs.iter().zip(1..) {
+            run.wait().unwrap();
+            assert_eq!(run.get(&stirrer.result).unwrap()[1], Stirrer::expected(times), "{path}");
+        }
+    }
 }
 
 #[test]

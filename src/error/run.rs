@@ -206,10 +206,11 @@ pub enum SubmitError {
         /// How it failed.
         cause: Box<super::Error>,
     },
-    /// Every slot for the results of a read node is held.
+    /// Every slot for the results of a read node is held, of those that [`Finalize::result_slots`](crate::Finalize::result_slots)
+    /// allows.
     #[error(
         "all {slots} result slots of {node} are held by submissions or results still alive: drop one, or finalize with \
-         more `result_slots`"
+         more `result_slots`, or without a bound"
     )]
     NoSlot {
         /// The read node.

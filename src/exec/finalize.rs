@@ -42,7 +42,7 @@ use crate::plan::{self, Command, Conflicts, Options, Path, Plan, PlanError, Why}
 #[must_use]
 pub struct Finalize {
     path: Path,
-    result_slots: usize,
+    result_slots: Option<usize>,
     commands_per_buffer: Option<usize>,
     measured: bool,
     updatable: bool,
@@ -53,11 +53,11 @@ pub struct Finalize {
 }
 
 impl Finalize {
-    /// The usual options: the path is chosen automatically, and each host read has four slots for results.
+    /// The usual options: the path is chosen automatically, and results are held as long as the program likes.
     pub const fn new() -> Self {
         Self {
             path: Path::Auto,
-            result_slots: 4,
+            result_slots: None,
             commands_per_buffer: None,
             measured: true,
             updatable: false,
@@ -109,13 +109,13 @@ impl Finalize {
         self
     }
 
-    /// How many submissions may hold results of one host read at a time, at least 1; 4 if not given. A submission holds a slot
-    /// of each host read from when it is made until its last handle, and the last [`ResultGuard`](crate::ResultGuard) of it, is
-    /// dropped, whether or not anybody takes the result. When all are held, submitting does not wait: it fails with
-    /// [`SubmitError::NoSlot`]. A slot has as many bytes as the node reads, and its memory is taken
-    /// when it is first needed.
+    /// Bounds how many submissions may hold results of one host read at a time, at least 1; there is no bound if it is not given. A
+    /// submission holds a slot of each host read from when it is made until its last handle, and the last
+    /// [`ResultGuard`](crate::ResultGuard) of it, is dropped, whether or not anybody takes the result. When so many are held,
+    /// submitting does not wait: it fails with [`SubmitError::NoSlot`]. A slot has as many bytes as the node reads; its memory
+    /// is taken when no other slot is free, and given back little by little when many are.
     pub const fn result_slots(mut self, slots: usize) -> Self {
-        self.result_slots = slots;
+        self.result_slots = Some(slots);
         self
     }
 
@@ -265,8 +265,10 @@ impl Graph {
     #[doc(alias("cudaGraphInstantiate", "clFinalizeCommandBufferKHR"))]
     pub fn finalize(&self, options: Finalize) -> Result<Executable> {
         reentrancy::check_call()?;
-        let numbers =
-            [("result_slots", options.result_slots), ("commands_per_buffer", options.commands_per_buffer.unwrap_or(1))];
+        let numbers = [
+            ("result_slots", options.result_slots.unwrap_or(1)),
+            ("commands_per_buffer", options.commands_per_buffer.unwrap_or(1)),
+        ];
         if let Some((option, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
             let given = "0".to_owned();
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());

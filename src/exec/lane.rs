@@ -249,8 +249,12 @@ impl Lane {
         let mut turns = exec.turns.take();
         let _whole = queue.whole();
         turns.each().for_each(Uses::set_finished_aside);
-        if !self.leaving.is_empty() && turns.each().all(|uses| uses.is_idle()) {
+        let is_idle = turns.each().all(|uses| uses.is_idle());
+        if is_idle && !self.leaving.is_empty() {
             self.leave(&exec.turns);
+        }
+        if is_idle {
+            self.rings.iter_mut().for_each(Ring::trim);
         }
         turns.behind_deferred(&mut blockers);
         let before = if exec.plan.only_recorded && !may_overlap(exec) {

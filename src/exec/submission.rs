@@ -18,9 +18,9 @@ use crate::record::{self, Event, NodeEvent};
 ///
 /// Dropping it does not stop the run; its results are then gone.
 ///
-/// Until the last handle is dropped it keeps the memory for its results, of which an executable has as many as
-/// [`Finalize::result_slots`](crate::Finalize::result_slots) says: drop submissions that nobody asks any more. A
-/// [`ResultGuard`] may outlive it. [`Submit::submit_detached`](crate::Submit::submit_detached) holds none.
+/// Until the last handle is dropped it keeps the memory for its results: drop submissions that nobody asks any more.
+/// [`Finalize::result_slots`](crate::Finalize::result_slots) sets a bound. A [`ResultGuard`] may outlive it.
+/// [`Submit::submit_detached`](crate::Submit::submit_detached) holds none.
 ///
 /// It can be waited for ([`wait`](Self::wait), [`wait_for`](Self::wait_for)), asked ([`progress`](Self::progress)),
 /// awaited (it implements [`IntoFuture`]), and told to call back ([`on_complete`](Self::on_complete)). All of these look
