@@ -701,7 +701,8 @@ fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
         let binary = program(queue, way).binary(queue.device()).unwrap();
         // In another order.
         let list = ProgramBuilder::new(queue).global("table", &TABLE).global("total", &TOTAL).global("stats", &STATS);
-        let loaded = list.globals_by(way).binary(&binary).unwrap();
+        // SAFETY: this binary and those below are the driver's own.
+        let loaded = unsafe { list.globals_by(way).binary(&binary) }.unwrap();
         match loaded.kernel("count") {
             Ok(count) => {
                 assert_eq!(count.num_args(), 1);
@@ -722,13 +723,15 @@ fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
         // One that knows nothing of globals, and one with other globals.
         let plain = bench.program.binary(queue.device()).unwrap();
         let less = ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way);
-        for loaded in [listing(queue, way).binary(&plain), less.binary(&binary)] {
+        // SAFETY: as above.
+        for loaded in unsafe { [listing(queue, way).binary(&plain), less.binary(&binary)] } {
             assert_eq!(loaded.as_ref().unwrap_err().kind(), ErrorKind::KernelNotSupported);
             assert!(text(loaded).starts_with("the program was not made with the device globals `total`"));
         }
         // One for another way: a pointer that nobody sets would lead nowhere.
         for other in ways(queue).into_iter().filter(|other| *other != way) {
-            let loaded = listing(queue, other).binary(&binary);
+            // SAFETY: as above.
+            let loaded = unsafe { listing(queue, other).binary(&binary) };
             let alike = way != GlobalWay::Argument && other != GlobalWay::Argument;
             assert_eq!(loaded.is_ok(), alike, "{way}, {other}");
         }
@@ -796,7 +799,8 @@ fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
         let queue = &bench.queue;
         let list = || ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way);
         let (right, wrong) = if way == GlobalWay::Argument { (ARGUMENT, POINTER) } else { (POINTER, ARGUMENT) };
-        let loaded = list().il(right);
+        // SAFETY: all of these are valid modules.
+        let loaded = unsafe { list().il(right) };
         if !takes {
             assert_eq!(loaded.unwrap_err().kind(), ErrorKind::FeatureNotSupported);
             continue;
@@ -814,7 +818,9 @@ fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
                 // Another specialization constant is another program, with the same variable.
                 let device = queue.device().caps();
                 if way != GlobalWay::Argument && device.version >= clgraph::Version::new(2, 2) {
-                    let tick = list().specialize(7, 10_u32).il(right).unwrap().kernel("tick").unwrap();
+                    // SAFETY: as above.
+                    let program = unsafe { list().specialize(7, 10_u32).il(right) }.unwrap();
+                    let tick = program.kernel("tick").unwrap();
                     let mut launch = ExecuteKernel::new(&tick);
                     launch.set_arg(&out).set_arg(&3_u32).set_global_work_size(1);
                     // SAFETY: as above.
@@ -827,7 +833,8 @@ fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
             }
         }
         // What was made for another way. (A compiler may refuse variables altogether.)
-        match list().il(wrong) {
+        // SAFETY: as above.
+        match unsafe { list().il(wrong) } {
             Err(Error::Program(ProgramError::BuildFailed { .. })) => assert_eq!(way, GlobalWay::Argument),
             refused => assert_eq!(refused.unwrap_err().kind(), ErrorKind::KernelNotSupported, "{way}"),
         }

@@ -73,7 +73,8 @@ fn a_failure_in_the_middle_of_finalize_leaks_nothing_and_changes_nothing() {
     let context = clgraph::InContext::context(&bench.queue).to_opencl3().unwrap();
     let plain = opencl3::program::Program::create_and_build_from_source(&context, common::SOURCE, "").unwrap();
     let source = Program::from_opencl3(&bench.queue, &plain).unwrap().kernel("scale").unwrap();
-    let il = Program::from_il(&bench.queue, include_bytes!("../kernels-cl/specialize.spv"));
+    // SAFETY: a valid module.
+    let il = unsafe { Program::from_il(&bench.queue, include_bytes!("../kernels-cl/specialize.spv")) };
     let il = il.map(|program| program.kernel("step_up").unwrap()).ok();
     let silent = [(Some(source), 2), (il, 0)].into_iter().filter_map(|(kernel, argument)| Some((kernel?, argument)));
     let Some((kernel, argument)) = silent.into_iter().find(|(kernel, _)| !kernel.has_arg_info()) else {

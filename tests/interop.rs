@@ -113,7 +113,8 @@ fn a_sub_buffer_made_elsewhere_takes_part_in_dependencies() {
 fn a_program_from_its_own_binary_gives_the_same_bytes() {
     let bench = Bench::new();
     let binary = bench.program.binary(bench.queue.device()).unwrap();
-    let program = Program::from_binary(&bench.queue, &binary).unwrap();
+    // SAFETY: the driver has just given it.
+    let program = unsafe { Program::from_binary(&bench.queue, &binary) }.unwrap();
     let a = bench.buffer(&[1; 16]);
     let graph = bench.graph();
     // SAFETY: each work-item touches its own element.
@@ -121,9 +122,12 @@ fn a_program_from_its_own_binary_gives_the_same_bytes() {
     bench.run(&graph);
     assert_eq!(bench.content(&a)[15], 20);
 
-    let broken = Program::from_binary(&bench.queue, b"this is no binary of any driver").unwrap_err();
+    // SAFETY: bytes that no driver takes for a binary.
+    let broken = unsafe { Program::from_binary(&bench.queue, b"this is no binary of any driver") }.unwrap_err();
     assert!(matches!(broken.kind(), ErrorKind::KernelNotSupported | ErrorKind::Invalid), "{broken:?}");
-    assert!(text(Program::from_binary(&bench.queue, &[])).contains("the binary is empty"));
+    // SAFETY: no driver sees it.
+    let empty = unsafe { Program::from_binary(&bench.queue, &[]) };
+    assert!(text(empty).contains("the binary is empty"));
 }
 
 /// Rule I2
@@ -132,8 +136,9 @@ fn spir_v_and_specialization_constants_work_where_the_device_takes_them() {
     const MODULE: &[u8] = include_bytes!("../kernels-cl/specialize.spv");
     let bench = Bench::new();
     let caps: &Caps = bench.queue.device().caps();
-    assert!(text(Program::from_il(&bench.queue, &[])).contains("the intermediate language is empty"));
-    let plain = Program::from_il(&bench.queue, MODULE);
+    // SAFETY: no driver sees the empty one, and the other is valid.
+    let (empty, plain) = unsafe { (Program::from_il(&bench.queue, &[]), Program::from_il(&bench.queue, MODULE)) };
+    assert!(text(empty).contains("the intermediate language is empty"));
     if caps.il_versions.is_empty() {
         let error = plain.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
@@ -143,7 +148,9 @@ fn spir_v_and_specialization_constants_work_where_the_device_takes_them() {
     } else {
         let mut programs = vec![(plain.unwrap(), 1)];
         if caps.version >= Version::new(2, 2) {
-            programs.push((ProgramBuilder::new(&bench.queue).specialize(7, 40_u32).il(MODULE).unwrap(), 40));
+            // SAFETY: a valid module.
+            let with = unsafe { ProgramBuilder::new(&bench.queue).specialize(7, 40_u32).il(MODULE) };
+            programs.push((with.unwrap(), 40));
         }
         for (program, step) in programs {
             let a = bench.buffer(&[10; 8]);

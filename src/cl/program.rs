@@ -112,18 +112,38 @@ impl Program {
     ///
     /// # Errors
     /// As [`ProgramBuilder::il`].
+    ///
+    /// # Safety
+    /// As [`ProgramBuilder::il`]: `il` is a valid module.
     #[doc(alias = "clCreateProgramWithIL")]
-    pub fn from_il(context: &impl InContext, il: &[u8]) -> Result<Self> {
-        ProgramBuilder::new(context).il(il)
+    pub unsafe fn from_il(context: &impl InContext, il: &[u8]) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { ProgramBuilder::new(context).il(il) }
     }
 
     /// Builds a program of a binary made by [`Self::binary`], by the same driver, for the first device of a context.
     ///
     /// # Errors
     /// As [`ProgramBuilder::binary`].
+    ///
+    /// # Safety
+    /// As [`ProgramBuilder::binary`]: `binary` is one that [`Self::binary`] gave, whole and unchanged.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// use clgraph::{Program, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let program = Program::from_source(&queue, "kernel void one(global int *a) { a[0] = 1; }")?;
+    /// let binary = program.binary(queue.device())?;
+    /// // SAFETY: the driver has just given it.
+    /// let again = unsafe { Program::from_binary(&queue, &binary) }?;
+    /// assert_eq!(again.kernel_names()?, ["one"]);
+    /// # Ok(()) }
+    /// ```
     #[doc(alias = "clCreateProgramWithBinary")]
-    pub fn from_binary(context: &impl InContext, binary: &[u8]) -> Result<Self> {
-        ProgramBuilder::new(context).binary(binary)
+    pub unsafe fn from_binary(context: &impl InContext, binary: &[u8]) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { ProgramBuilder::new(context).binary(binary) }
     }
 
     /// A program of kernels that are built into the devices of a context.

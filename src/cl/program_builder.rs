@@ -215,7 +215,12 @@ impl ProgramBuilder {
     /// [`ProgramError::FormNotSupported`] on a device that takes none; [`ProgramError::BuildFailed`],
     /// [`ProgramError::Empty`]; [`crate::DriverError`]. With device globals [`crate::GlobalError::NotInProgram`] and others of
     /// [`crate::GlobalError`].
-    pub fn il(self, il: &[u8]) -> Result<Program> {
+    ///
+    /// # Safety
+    /// `il` is a valid module of one of [`Caps::il_versions`](crate::Caps::il_versions), as `spirv-val` of the SPIRV-Tools tells
+    /// for SPIR-V. Most drivers do not look: of 90 damaged modules 67 ended the process on Intel's CPU runtime, and 40 on
+    /// PoCL 7.1.
+    pub unsafe fn il(self, il: &[u8]) -> Result<Program> {
         let bound = self.globals.bind(&self.context, &self.options)?;
         loaded(bound, self.build_il(il)?)
     }
@@ -273,7 +278,13 @@ impl ProgramBuilder {
     /// [`ProgramError::BinaryRefused`], [`ProgramError::BuildFailed`], [`ProgramError::Empty`];
     /// [`ProgramError::FormNotSupported`] with specialization constants; [`crate::DriverError`]. With device globals
     /// [`crate::GlobalError::NotInProgram`] and others of [`crate::GlobalError`].
-    pub fn binary(self, binary: &[u8]) -> Result<Program> {
+    ///
+    /// # Safety
+    /// `binary` is one that [`Program::binary`] gave, whole and unchanged, for the same device; or bytes that this driver is known
+    /// to refuse, such as those of another version of it. It is code that the driver runs as it is: of 109 damaged ones
+    /// 95 ended the process on PoCL. So a program that keeps binaries in files keeps them where nobody else writes, and knows by
+    /// a checksum that they are whole.
+    pub unsafe fn binary(self, binary: &[u8]) -> Result<Program> {
         let bound = self.globals.bind(&self.context, &self.options)?;
         loaded(bound, self.build_binary(binary)?)
     }

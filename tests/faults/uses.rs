@@ -430,7 +430,8 @@ fn a_binary() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
     let binary = again(|| program.binary(queue.device()))?;
-    let program = again(|| Program::from_binary(&queue, &binary))?;
+    // SAFETY: the driver has just given it.
+    let program = again(|| unsafe { Program::from_binary(&queue, &binary) })?;
     let stir = again(|| program.kernel("stir"))?;
     let a = again(|| Buffer::<u32>::new(&queue, 64))?;
     let graph = Graph::new(&queue)?;

@@ -101,7 +101,8 @@ pub fn programs() -> Result<Vec<Vec<u32>>> {
     }
     let program = again(|| match caps.il_versions.as_slice() {
         [] => Program::from_source(&queue, SOURCE),
-        _ => Program::from_il(&queue, MODULE),
+        // SAFETY: a valid module.
+        _ => unsafe { Program::from_il(&queue, MODULE) },
     })?;
     Ok(vec![run(&queue, &again(|| program.kernel("step_up"))?)?])
 }
