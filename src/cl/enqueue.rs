@@ -100,10 +100,20 @@ pub(super) fn enqueue(
     to: &To<'_>,
     call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
 ) -> Result<Option<DriverEvent>, DriverError> {
+    enqueue_as::<false>(name, to, call)
+}
+
+/// The same. `SURE`: it waits for nothing, and the queue is known to be sure.
+#[inline(always)]
+fn enqueue_as<const SURE: bool>(
+    name: &'static str,
+    to: &To<'_>,
+    call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
+) -> Result<Option<DriverEvent>, DriverError> {
     let core = Core::get().map_err(|_| DriverError::faulty(name, Fault::Missing))?;
     let (count, list) = to.waits.as_c();
     let mut event: cl_event = std::ptr::null_mut();
-    if to.waits.holds() || !to.queue.is_sure() {
+    if !SURE && (to.waits.holds() || !to.queue.is_sure()) {
         return unsure(name, to, |place| call(core, count, list, place));
     }
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
@@ -168,8 +178,20 @@ pub(crate) fn kernel(
     global: &[usize; 3],
     local: Option<&[usize; 3]>,
 ) -> Result<Option<DriverEvent>, DriverError> {
+    kernel_as::<false>(to, kernel, dims, offset, global, local)
+}
+
+#[inline(always)]
+fn kernel_as<const SURE: bool>(
+    to: &To<'_>,
+    kernel: &KernelObject,
+    dims: u32,
+    offset: &[usize; 3],
+    global: &[usize; 3],
+    local: Option<&[usize; 3]>,
+) -> Result<Option<DriverEvent>, DriverError> {
     let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
-    enqueue("clEnqueueNDRangeKernel", to, |core, count, list, event| {
+    enqueue_as::<SURE>("clEnqueueNDRangeKernel", to, |core, count, list, event| {
         // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read.
         unsafe {
             (core.clEnqueueNDRangeKernel)(
@@ -187,7 +209,8 @@ pub(crate) fn kernel(
     })
 }
 
-/// The same for one that waits for nothing, and of which nobody wants an event.
+/// The same for one that waits for nothing, and of which nobody wants an event, on a queue that is sure: a submission's is, and
+/// stays so as long as it is enqueued.
 #[inline(always)]
 pub(crate) fn launch(
     queue: &DriverQueue,
@@ -197,7 +220,7 @@ pub(crate) fn launch(
     global: &[usize; 3],
     local: Option<&[usize; 3]>,
 ) -> Result<(), DriverError> {
-    kernel(&To { queue, waits: &NOTHING, event: false }, object, dims, offset, global, local).map(|_| ())
+    kernel_as::<true>(&To { queue, waits: &NOTHING, event: false }, object, dims, offset, global, local).map(|_| ())
 }
 
 /// `size` bytes from memory to memory: both are buffers, or neither is.
