@@ -490,12 +490,12 @@ fn rectangles_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn fill_patterns_that_opencl_does_not_take_are_refused() {
+fn bytes_are_filled_as_elements_of_any_type_that_divides_them() {
     let bench = Bench::new();
     let bytes = Buffer::<u8>::new(&bench.queue, 96).unwrap();
     let graph = bench.graph();
-    let three = bytes.cast::<[u8; 3]>().unwrap();
-    assert_eq!(cause(graph.fill(&three, [1, 2, 3]).add()), BuildCause::PatternSize { size: 3 });
+    let three = graph.fill(&bytes.cast::<[u8; 3]>().unwrap(), [1, 2, 3]).add().unwrap();
+    assert_eq!(graph.kind(three).unwrap(), clgraph::NodeKind::Kernel, "OpenCL has no command for it");
     assert!(text(bytes.cast::<[u8; 64]>()).contains("96 bytes are no whole number of elements of 64 bytes"));
     graph.fill(&bytes.cast::<u64>().unwrap().slice(1..5).unwrap(), 1).add().unwrap();
 }

@@ -277,17 +277,12 @@ pub enum BuildCause {
         /// What does not fit.
         why: String,
     },
-    /// A fill pattern of a size that OpenCL does not take.
-    #[error("a fill pattern of {size} bytes: OpenCL takes 1, 2, 4, 8, 16, 32, 64 or 128")]
-    PatternSize {
-        /// Bytes of the pattern.
-        size: usize,
-    },
+    /// A fill whose pattern has no bytes.
+    #[error("a fill pattern of no bytes: give it at least one element, of a type that has a size")]
+    EmptyPattern,
     /// A fill whose range is no whole number of patterns.
-    #[error("the range starts at {at} and has {len} bytes: both must be multiples of the pattern's {pattern} bytes")]
+    #[error("the range has {len} bytes, which is no multiple of the pattern's {pattern} bytes: fill less, or more")]
     PatternRange {
-        /// Its first byte, counted in the `cl_mem` object, or its address.
-        at: String,
         /// Bytes of the range.
         len: u64,
         /// Bytes of the pattern.

@@ -11,10 +11,10 @@ use super::launch::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, Nodes, after_methods};
-use crate::cl::buffer::{AsDestination, AsSource, Region};
+use crate::cl::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::map::MapMode;
-use crate::error::{BuildCause, BuildError, MemoryError, Result};
+use crate::error::{BuildCause, BuildError, Error, MemoryError, Result};
 use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 
 impl Graph {
@@ -49,8 +49,21 @@ impl Graph {
         CopyNode { graph: self, after: After::default(), copy: Copy { src: src.region(), dst: dst.region() } }
     }
 
-    /// Starts a fill: every element of the destination becomes `value`, whose size is 1, 2, 4, 8, 16, 32, 64 or 128
-    /// bytes; so one of `[f32; 3]` is refused. An empty destination is valid, of fills and of copies, and still orders.
+    /// Starts a fill: every element of the destination becomes `value`. An empty destination is valid, of fills and of copies, and
+    /// still orders.
+    ///
+    /// OpenCL has a command for values of 1, 2, 4, 8, 16, 32, 64 or 128 bytes that start at multiples of their size. Any other
+    /// fill is a kernel of clgraph's own, and [`Graph::kind`] says [`NodeKind::Kernel`](crate::NodeKind::Kernel).
+    ///
+    /// ```
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let points = Buffer::<[f32; 3]>::new(&queue, 100)?;
+    /// let graph = Graph::new(&queue)?;
+    /// graph.fill(&points, [0.0, 1.0, 2.0]).add()?;
+    /// graph.finalize(Finalize::new())?.submit(&queue)?.wait()?;
+    /// # Ok::<(), clgraph::Error>(())
+    /// ```
     #[doc(alias = "clEnqueueFillBuffer")]
     #[doc(alias = "clEnqueueSVMMemFill")]
     #[doc(alias = "clEnqueueMemFillINTEL")]
@@ -205,14 +218,14 @@ impl FillNode<'_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// [`BuildCause::PatternSize`], [`BuildCause::PatternRange`], [`BuildCause::OtherContext`], and those of
-    /// [`EmptyNode::add`].
+    /// [`BuildCause::EmptyPattern`], [`BuildCause::PatternRange`], [`BuildCause::OtherContext`], and those of
+    /// [`EmptyNode::add`]; where it is a kernel, [`BuildCause::CopyKernel`] and [`BuildCause::Driver`].
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.fill, &self.after)?)
     }
 
-    /// Puts the fill in the place of a fill node: destination, size, and a pattern of as many bytes. Edges stay, and executables follow when they are
-    /// updated.
+    /// Puts the fill in the place of a fill node: destination, size, and a pattern of as many bytes. Edges stay, and executables
+    /// follow when they are updated. A fill that is a command is replaced by another such, and one that is a kernel likewise.
     ///
     /// # Errors
     /// Those of [`add`](Self::add), and those of [`CopyNode::replace`]: nothing changed.
@@ -440,33 +453,47 @@ pub(crate) struct Fill {
 }
 
 impl Request for Fill {
-    type Checked = ();
+    /// The launch that does it where there is no command.
+    type Checked = Option<(Box<Launch>, Checked)>;
 
     fn subject(&self) -> String {
         "fill".to_owned()
     }
 
-    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+    fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause> {
         let Self { dst, pattern } = self;
         target.check_context(dst, "the destination")?;
-        // "pattern_size ... must be one of { 1, 2, 4, 8, 16, 32, 64, 128 }" (OpenCL 3.0, clEnqueueFillBuffer).
-        if !(pattern.len().is_power_of_two() && pattern.len() <= 128) {
-            return Err(BuildCause::PatternSize { size: pattern.len() });
+        if pattern.is_empty() {
+            return Err(BuildCause::EmptyPattern);
         }
-        // "svm_ptr ... must be aligned to pattern_size bytes" (clEnqueueSVMMemFill).
+        if dst.size % pattern.len() != 0 {
+            return Err(BuildCause::PatternRange { len: dst.size as u64, pattern: pattern.len() as u64 });
+        }
+        // "pattern_size ... must be one of { 1, 2, 4, 8, 16, 32, 64, 128 }", and "offset ... must be a multiple of pattern_size"
+        // (OpenCL 3.0, clEnqueueFillBuffer); "svm_ptr ... must be aligned to pattern_size bytes" (clEnqueueSVMMemFill).
         let start = if dst.mem.kind().is_pointer() { dst.mem.base() } else { 0 };
-        if start.wrapping_add(dst.offset) % pattern.len() != 0 || dst.size % pattern.len() != 0 {
-            let at = if dst.mem.kind().is_pointer() {
-                format!("address {:#x}", start.wrapping_add(dst.offset))
-            } else {
-                format!("byte {}", dst.offset)
-            };
-            return Err(BuildCause::PatternRange { at, len: dst.size as u64, pattern: pattern.len() as u64 });
+        let is_command = pattern.len().is_power_of_two()
+            && pattern.len() <= 128
+            && start.wrapping_add(dst.offset).is_multiple_of(pattern.len());
+        if is_command || dst.size == 0 {
+            return Ok(None);
         }
-        Ok(())
+        // A copy of one row, as often as it fits.
+        let row = Buffer::<u8>::from_slice(target.context, pattern).map_err(|error| match error {
+            Error::Memory(MemoryError::Driver(error)) | Error::Driver(error) => BuildCause::Driver(error),
+            error => BuildCause::NotSupported { what: "this fill".to_owned(), why: error.to_string() },
+        })?;
+        let src = copier::Side { region: row.region(), row: 0, slice: 0 };
+        let dst = copier::Side { region: dst.clone(), row: pattern.len(), slice: 0 };
+        let launch = copier::launch(target, &src, &dst, [pattern.len(), dst.region.size / pattern.len(), 1])?;
+        let checked = launch.check(target)?;
+        Ok(Some((Box::new(launch), checked)))
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+        if let Some((launch, checked)) = checked {
+            return launch.lower(checked, state, accesses);
+        }
         let Self { dst, pattern } = self;
         accesses.push(state.access(&dst, Mode::Write));
         let pattern = state.ir.push_bytes(&pattern)?;

@@ -443,10 +443,11 @@ commands! {
         queue.copy_buffer_rect(want, regions, (src_origin, dst_origin, region), pitches, waits)
     };
 
-    /// Fills `size` bytes from byte `offset` on with a pattern, whose size is 1, 2, 4, 8, 16, 32, 64 or 128 bytes.
+    /// Fills `size` bytes from byte `offset` on with a pattern of any size. Where OpenCL has no command for it (its size is none of
+    /// 1, 2, 4, 8, 16, 32, 64 and 128 bytes, or the range does not start at a multiple of that), it is a kernel of clgraph's own.
     ///
     /// # Errors
-    /// [`BuildCause::PatternSize`], [`BuildCause::PatternRange`], and those of
+    /// [`BuildCause::EmptyPattern`], [`BuildCause::PatternRange`], and those of
     /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     #[doc(alias = "clEnqueueFillBuffer")]
     fn enqueue_fill_buffer<T: Element>(

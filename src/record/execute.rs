@@ -97,7 +97,10 @@ impl Run for Fill {
         each(&self.dst.mem);
     }
 
-    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
+    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        if let Some((launch, checked)) = checked {
+            return launch.run(checked, to);
+        }
         let Self { dst, pattern } = self;
         if dst.size == 0 {
             return nothing(to);
