@@ -299,7 +299,7 @@ mod tests {
         assert!(edges < 5 * uses.len(), "{edges} edges for {} uses", uses.len());
     }
 
-    /// Rule D2. The second read is nothing new, but the node's own write in between has covered the first.
+    /// Rule D2: the second read is nothing new, but the node's own write in between has covered the first.
     #[test]
     fn a_read_is_kept_where_the_node_has_written_the_other_side_since() {
         let node = vec![(0..100, Read, true), (300..310, Write, false), (0..100, Read, true)];
