@@ -282,38 +282,17 @@ impl<T> Buffer<T> {
     #[doc(alias = "clCreateSubBuffer")]
     pub fn sub_buffer(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve("elements", &range, self.len())?;
-        let inner = self.mem.inner();
-        if inner.parent.is_some() {
+        if self.mem.is_sub_buffer() {
             return Err(MemoryError::SubBufferOfSubBuffer.into());
         }
         if start == end {
             return Err(MemoryError::Empty { what: "a sub-buffer" }.into());
         }
-        let region = cl_buffer_region { origin: start * size_of::<T>(), size: (end - start) * size_of::<T>() };
-        let (align, _) = inner.context.buffer_limits();
-        if !region.origin.is_multiple_of(align) {
-            return Err(MemoryError::Misaligned { offset: region.origin, align }.into());
+        let (offset, size) = (start * size_of::<T>(), (end - start) * size_of::<T>());
+        if let Some(error) = misaligned(&self.mem, offset) {
+            return Err(error.into());
         }
-        let core = Core::get()?;
-        let mut status = 0;
-        // SAFETY: **live**; the region has the type that its kind asks for, and lies inside the buffer.
-        let raw = unsafe {
-            (core.clCreateSubBuffer)(self.raw(), 0, CL_BUFFER_CREATE_TYPE_REGION, &raw const region, &raw mut status)
-        };
-        check("clCreateSubBuffer", status).map_err(MemoryError::from)?;
-        // SAFETY: the call succeeded and gives its reference away.
-        let handle = unsafe { Handle::from_owned("clCreateSubBuffer", raw) }?;
-        Ok(Self::wrap(MemInner {
-            backing: Backing::Buffer(handle),
-            context: inner.context.clone(),
-            root: inner.root,
-            root_size: inner.root_size,
-            offset: region.origin,
-            size: region.size,
-            parent: Some(self.handle()?.try_clone()?),
-            image: None,
-            flags: inner.flags,
-        }))
+        Ok(Self::of(sub_buffer(&self.mem, offset, size)?))
     }
 
     /// The same buffer with elements of another type.
@@ -326,6 +305,41 @@ impl<T> Buffer<T> {
         }
         Ok(Buffer { mem: self.mem.clone(), element: PhantomData })
     }
+}
+
+/// Why no sub-buffer can start at a byte of a buffer or sub-buffer, if none can.
+pub(super) fn misaligned(mem: &Mem, offset: usize) -> Option<MemoryError> {
+    let offset = mem.offset_in_root() + offset;
+    let (align, _) = mem.context().buffer_limits();
+    (!offset.is_multiple_of(align)).then_some(MemoryError::Misaligned { offset, align })
+}
+
+/// Makes a sub-buffer of some bytes inside of a buffer, or inside of a sub-buffer: then of the buffer that this is of, because
+/// OpenCL has no sub-buffers of sub-buffers.
+pub(super) fn sub_buffer(mem: &Mem, offset: usize, size: usize) -> Result<Mem> {
+    let inner = mem.inner();
+    let whole = inner.parent.as_ref().map_or_else(|| mem.handle(), Ok)?;
+    let region = cl_buffer_region { origin: inner.offset + offset, size };
+    let core = Core::get()?;
+    let mut status = 0;
+    // SAFETY: **live**; the region has the type that its kind asks for, and lies inside the buffer.
+    let raw = unsafe {
+        (core.clCreateSubBuffer)(whole.raw(), 0, CL_BUFFER_CREATE_TYPE_REGION, &raw const region, &raw mut status)
+    };
+    check("clCreateSubBuffer", status).map_err(MemoryError::from)?;
+    // SAFETY: the call succeeded and gives its reference away.
+    let handle = unsafe { Handle::from_owned("clCreateSubBuffer", raw) }?;
+    Ok(Mem::new(MemInner {
+        backing: Backing::Buffer(handle),
+        context: inner.context.clone(),
+        root: inner.root,
+        root_size: inner.root_size,
+        offset: region.origin,
+        size,
+        parent: Some(whole.try_clone()?),
+        image: None,
+        flags: inner.flags,
+    }))
 }
 
 /// Drops what owns the memory behind a buffer once OpenCL is done with it: no handle, no sub-buffer and no command in
@@ -431,6 +445,27 @@ impl<T> BufferSlice<T> {
         let (offset, size) = (self.offset + start * size_of::<T>(), (end - start) * size_of::<T>());
         Ok(Self { mem: self.mem.clone(), offset, size, element: PhantomData })
     }
+
+    /// The same bytes as elements of another type. They may start anywhere: a kernel gets the whole buffer as its argument.
+    ///
+    /// # Errors
+    /// [`MemoryError::ElementSize`] when the bytes are no whole number of `U`.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let pixels = Buffer::<[u8; 4]>::new(&queue, 64)?;
+    /// let row = pixels.slice(8..16)?.cast::<u8>()?;
+    /// assert_eq!((row.len(), row.size()), (32, 32));
+    /// # Ok(()) }
+    /// ```
+    pub fn cast<U: Element>(&self) -> Result<BufferSlice<U>> {
+        if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
+            return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
+        }
+        Ok(BufferSlice { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData })
+    }
 }
 
 impl<T> PartialEq for BufferSlice<T> {
@@ -480,6 +515,12 @@ impl Eq for Region {}
 pub trait AsRegion<T>: sealed::Sealed<T> {
     #[doc(hidden)]
     fn region(&self) -> Region;
+
+    /// Why kernels cannot take it, where commands can: it is to be a pointer to its first element, and cannot be one.
+    #[doc(hidden)]
+    fn misplaced(&self) -> Option<MemoryError> {
+        None
+    }
 }
 
 /// Memory that commands may read: all but device globals of which the host may not copy.

@@ -9,7 +9,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::allocation::{self, Allocation, Owner};
-use super::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, sealed, too_large};
+use super::buffer::{
+    AsDestination, AsRegion, AsSource, Buffer, Region, misaligned, resolve, sealed, sub_buffer, too_large,
+};
 use super::context::OnDevice;
 use super::host::Element;
 use super::mem::Mem;
@@ -20,6 +22,7 @@ use crate::error::{MemoryError, Result, SetupError};
 ///
 /// A graph and a queue take it wherever they take a [`Buffer`]: as kernel arguments, in copies, fills, reads and writes.
 /// Nodes and submissions keep it alive. A [`slice`](Self::slice) as a kernel argument is a pointer to its first element.
+/// Copies, fills, reads, writes and maps take slices that start anywhere.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -41,9 +44,13 @@ pub struct Memory<T> {
     element: PhantomData<fn() -> T>,
 }
 
-/// A range of elements of a [`Memory`]. As a kernel argument it is a pointer to its first element.
+/// A range of elements of a [`Memory`]. As a kernel argument it is a pointer to its first element, where the device can address
+/// that: see [`Memory::slice`].
 pub struct MemorySlice<T> {
+    /// From its first byte on, but for a buffer that has no sub-buffer there.
     mem: Mem,
+    /// Where it starts in that, in bytes: not at 0 where kernels cannot take it.
+    offset: usize,
     size: usize,
     element: PhantomData<fn() -> T>,
 }
@@ -184,23 +191,28 @@ impl<T> Memory<T> {
         (!self.kind().is_pointer()).then(|| Buffer::of(self.mem.clone()))
     }
 
-    /// A range of elements: as a kernel argument, a pointer to the first of them. Of a buffer it is a sub-buffer, which starts
-    /// only where the device can address one.
+    /// A range of elements: as a kernel argument, a pointer to the first of them.
+    ///
+    /// Of a buffer it is a sub-buffer where that starts at a multiple of
+    /// [`Caps::sub_buffer_align`](crate::Caps::sub_buffer_align) bytes. One that starts elsewhere goes wherever commands
+    /// take memory, and kernels do not take it: adding or launching one says where they could.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`]; [`MemoryError::Misaligned`] and [`crate::DriverError`] where it
-    /// is a buffer.
+    /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`]; [`crate::DriverError`] where it is a buffer.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Memory, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let memory = Memory::<u32>::new(&queue, 8)?;
+    /// queue.enqueue_fill_buffer(&memory, &[0], 0, 32, &[])?;
+    /// queue.enqueue_fill_buffer(&memory.slice(3..5)?, &[7], 0, 8, &[])?;
+    /// let numbers = queue.enqueue_read_buffer_owned(&memory, 0, 8, &[])?.wait()?;
+    /// assert_eq!(numbers, [0, 0, 0, 7, 7, 0, 0, 0]);
+    /// # Ok(()) }
+    /// ```
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<MemorySlice<T>> {
-        let (start, end) = resolve("elements", &range, self.len())?;
-        if start == end {
-            return Err(MemoryError::Empty { what: "a range" }.into());
-        }
-        let size = (end - start) * size_of::<T>();
-        let mem = match self.mem.allocation() {
-            Some(_) => self.mem.part(start * size_of::<T>()),
-            None => Buffer::<T>::of(self.mem.clone()).sub_buffer(start..end)?.region().mem,
-        };
-        Ok(MemorySlice { mem, size, element: PhantomData })
+        MemorySlice::of(self.mem.clone(), self.mem.size()).slice(range)
     }
 
     /// The same memory with elements of another type.
@@ -295,7 +307,7 @@ impl<T> fmt::Debug for Memory<T> {
 
 impl<T> MemorySlice<T> {
     pub(crate) fn of(mem: Mem, size: usize) -> Self {
-        Self { mem, size, element: PhantomData }
+        Self { mem, offset: 0, size, element: PhantomData }
     }
 
     /// What kind of memory it is.
@@ -328,25 +340,29 @@ impl<T> MemorySlice<T> {
         self.size
     }
 
-    /// A range of its elements.
+    /// A range of its elements, as [`Memory::slice`].
     ///
     /// # Errors
-    /// As [`Memory::slice`]; [`MemoryError::SubBufferOfSubBuffer`] where it is of a buffer: take it from the whole.
+    /// As [`Memory::slice`]; [`MemoryError::Misaligned`] where it is memory of a graph, whose ranges all start where the device
+    /// can address one.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve("elements", &range, self.len())?;
         if start == end {
             return Err(MemoryError::Empty { what: "a range" }.into());
         }
-        let offset = start * size_of::<T>();
-        if let Some(promise) = self.mem.promise()
-            && !offset.is_multiple_of(promise.align())
-        {
-            return Err(MemoryError::Misaligned { offset, align: promise.align() }.into());
+        let (offset, size) = (self.offset + start * size_of::<T>(), (end - start) * size_of::<T>());
+        if !self.mem.is_buffer() {
+            if let Some(promise) = self.mem.promise()
+                && !offset.is_multiple_of(promise.align())
+            {
+                return Err(MemoryError::Misaligned { offset, align: promise.align() }.into());
+            }
+            return Ok(Self::of(self.mem.part(offset), size));
         }
-        if self.mem.is_buffer() {
-            return Err(MemoryError::SubBufferOfSubBuffer.into());
+        match misaligned(&self.mem, offset) {
+            None => Ok(Self::of(sub_buffer(&self.mem, offset, size)?, size)),
+            Some(_) => Ok(Self { mem: self.mem.clone(), offset, size, element: PhantomData }),
         }
-        Ok(Self::of(self.mem.part(offset), (end - start) * size_of::<T>()))
     }
 
     /// The same bytes as elements of another type.
@@ -361,15 +377,15 @@ impl<T> MemorySlice<T> {
         if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
             return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
         }
-        Ok(MemorySlice::of(self.mem.clone(), self.size))
+        Ok(MemorySlice { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData })
     }
 }
 
 impl<T> PartialEq for MemorySlice<T> {
     /// The same bytes of the same memory.
     fn eq(&self, other: &Self) -> bool {
-        (self.mem.root(), self.mem.offset_in_root(), self.size)
-            == (other.mem.root(), other.mem.offset_in_root(), other.size)
+        let place = |of: &Self| (of.mem.root(), of.mem.offset_in_root() + of.offset, of.size);
+        place(self) == place(other)
     }
 }
 
@@ -377,13 +393,14 @@ impl<T> Eq for MemorySlice<T> {}
 
 impl<T> Clone for MemorySlice<T> {
     fn clone(&self) -> Self {
-        Self { mem: self.mem.clone(), size: self.size, element: PhantomData }
+        Self { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData }
     }
 }
 
 impl<T> fmt::Debug for MemorySlice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MemorySlice({} x {}, {:?})", self.len(), std::any::type_name::<T>(), self.mem)
+        let (len, of) = (self.len(), std::any::type_name::<T>());
+        write!(f, "MemorySlice({len} x {of} from byte {} of {:?})", self.offset, self.mem)
     }
 }
 
@@ -403,7 +420,11 @@ impl<T> AsDestination<T> for MemorySlice<T> {}
 
 impl<T> AsRegion<T> for MemorySlice<T> {
     fn region(&self) -> Region {
-        Region { mem: self.mem.clone(), offset: 0, size: self.size }
+        Region { mem: self.mem.clone(), offset: self.offset, size: self.size }
+    }
+
+    fn misplaced(&self) -> Option<MemoryError> {
+        if self.offset == 0 { None } else { misaligned(&self.mem, self.offset) }
     }
 }
 

@@ -162,8 +162,8 @@ pub enum MemoryError {
     /// A part of a buffer, to be an argument of kernels, that does not start where the device can address one.
     #[error(
         "a part of a buffer that kernels take as an argument cannot start at byte {offset}: its start must be a multiple of \
-         {align} bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN); start it there, or name the range by `Buffer::slice`, which copies, \
-         fills, reads and writes take from any byte"
+         {align} bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN); start it there, or give the kernel the whole buffer and the index, and \
+         name the range by `Buffer::slice` (copies, fills, reads and writes take any)"
     )]
     Misaligned {
         /// Where it was to start, in bytes.

@@ -103,6 +103,7 @@ impl<T> BufferArg<T> for Memory<T> {
 
 impl<T> BufferArg<T> for MemorySlice<T> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
+        to.launch.misplaced = to.launch.misplaced.take().or_else(|| self.misplaced());
         to.launch.region(self.region(), to.mode);
     }
 }

@@ -17,7 +17,7 @@ use crate::cl::kernel::{ImageUse, Kernel, Number};
 use crate::cl::mem::Mem;
 use crate::cl::sampler::Sampler;
 use crate::device_global::Declared;
-use crate::error::{BuildCause, GlobalError};
+use crate::error::{BuildCause, GlobalError, MemoryError};
 use crate::ir::{Access, Arg, Mode, Op};
 
 /// A kernel with its arguments and its range.
@@ -41,6 +41,8 @@ pub(crate) struct Launch {
     pub(crate) globals: Option<Vec<(Declared, Mode)>>,
     /// Memory of which it uses nothing. See [`Arg::Unused`].
     pub(crate) unused: Vec<Region>,
+    /// Why an argument cannot start where it was said to.
+    pub(crate) misplaced: Option<MemoryError>,
 }
 
 /// An argument and its parameters.
@@ -67,6 +69,7 @@ impl Launch {
             fed: Vec::new(),
             globals: None,
             unused: Vec::new(),
+            misplaced: None,
         }
     }
 
@@ -169,7 +172,7 @@ impl Launch {
         if !self.indirect.is_empty() {
             self.indirect.clear();
         }
-        self.globals = None;
+        (self.globals, self.misplaced) = (None, None);
         (self.range, self.offset, self.work_group, self.bound, self.prints) = (None, None, None, None, false);
     }
 
@@ -297,6 +300,9 @@ impl Launch {
                 return Err(BuildCause::Parameter { index: 0, parameter, argument });
             };
             for cell in cells {
+                if let Some(error) = cell.misplaced() {
+                    return Err(error.clone().into());
+                }
                 if let Some(param) = self.kernel.params().map(|params| &params[index]) {
                     check_number(index, cell.number(), param)?;
                 }
@@ -358,6 +364,9 @@ impl Request for Launch {
         }
         if self.bound.is_some() {
             check_bound(&self.sizes(built).grid(), self.bound)?;
+        }
+        if let Some(error) = &self.misplaced {
+            return Err(error.clone().into());
         }
         let addresses = addresses || !self.indirect.is_empty() || self.kernel.has_globals();
         Ok(Checked { built, loose, addresses })

@@ -276,6 +276,29 @@ impl<T> GraphMemory<T> {
     }
 }
 
+impl<T> GraphMemory<T> {
+    /// The same allocation with elements of another type.
+    ///
+    /// # Errors
+    /// [`MemoryError::ElementSize`] when the bytes are no whole number of `U`.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let bytes = graph.alloc::<u8>(1024).add()?;
+    /// graph.fill(&bytes.cast::<f32>()?, 0.5).add()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn cast<U: Element>(&self) -> Result<GraphMemory<U>> {
+        if size_of::<U>() == 0 || !self.size().is_multiple_of(size_of::<U>()) {
+            return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
+        }
+        Ok(GraphMemory::of(self.mem.clone(), self.node))
+    }
+}
+
 impl<T> Clone for GraphMemory<T> {
     fn clone(&self) -> Self {
         Self { mem: self.mem.clone(), node: self.node, element: PhantomData }

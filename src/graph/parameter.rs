@@ -17,7 +17,7 @@ use crate::cl::kernel::Number;
 use crate::cl::mem::Mem;
 use crate::cl::sampler::Sampler;
 use crate::cl::user_code::Given;
-use crate::error::{ParameterError, Result};
+use crate::error::{MemoryError, ParameterError, Result};
 
 /// A kernel argument that can be changed after its node was added, known from SYCL graphs as a dynamic parameter.
 ///
@@ -83,6 +83,8 @@ pub(crate) struct Cell {
     time: AtomicU64,
     bound: Bound,
     number: Number,
+    /// Why kernels cannot take what it was made of.
+    misplaced: Option<MemoryError>,
 }
 
 /// A value, most of which are small: without an allocation of its own then.
@@ -132,8 +134,12 @@ static CLOCK: AtomicU64 = AtomicU64::new(1);
 
 impl Cell {
     fn new(value: Value, bound: Bound, number: Number) -> Arc<Self> {
-        let time = CLOCK.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { held: Mutex::new(value), time: AtomicU64::new(time), bound, number })
+        Arc::new(Self::of(value, bound, number))
+    }
+
+    fn of(value: Value, bound: Bound, number: Number) -> Self {
+        let time = AtomicU64::new(CLOCK.fetch_add(1, Ordering::Relaxed));
+        Self { held: Mutex::new(value), time, bound, number, misplaced: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Value> {
@@ -172,6 +178,11 @@ impl Cell {
         }
         self.put(value);
         Ok(())
+    }
+
+    /// Why kernels cannot take what it was made of, if they cannot.
+    pub(crate) fn misplaced(&self) -> Option<&MemoryError> {
+        self.misplaced.as_ref()
     }
 
     /// What number it is, if it is one.

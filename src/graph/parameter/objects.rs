@@ -1,9 +1,13 @@
 //! Parameters that are OpenCL objects: buffers, memory of any kind, images, samplers.
 
-use super::{Bound, Parameter, Value};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::{Bound, Cell, Parameter, Value};
 use crate::cl::buffer::{AsRegion, Buffer, Region};
 use crate::cl::context::InContext;
 use crate::cl::image::Image;
+use crate::cl::kernel::Number;
 use crate::cl::memory::Memory;
 use crate::cl::sampler::Sampler;
 use crate::error::{ParameterError, Result};
@@ -24,16 +28,28 @@ impl<T> Parameter<Buffer<T>> {
     /// ```
     #[must_use]
     pub fn buffer(buffer: &impl AsRegion<T>) -> Self {
-        let Region { mem, offset, size } = buffer.region();
-        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
+        Self::of_memory(buffer)
     }
 
-    /// Sets the buffer.
+    /// Sets the buffer: a [`Buffer`], or a part of one, [`BufferSlice`](crate::BufferSlice), which has to hold the bytes that
+    /// kernels use. As at a node, kernels get the whole buffer that it is a part of.
     ///
     /// # Errors
-    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]: it stays as it was.
-    pub fn set(&self, buffer: &Buffer<T>) -> Result<()> {
-        self.put_memory(buffer.region())
+    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]; [`ParameterError::Offset`] for a part that starts behind
+    /// the first byte that kernels use: it stays as it was.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Parameter, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (a, b) = (Buffer::<f32>::new(&queue, 64)?, Buffer::<f32>::new(&queue, 64)?);
+    /// let half = Parameter::<Buffer<f32>>::buffer(&a.slice(32..)?);
+    /// half.set(&b.slice(32..)?)?; // kernels use elements 32 to 63 of `b`
+    /// assert!(half.set(&b.slice(..32)?).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn set(&self, buffer: &impl AsRegion<T>) -> Result<()> {
+        self.put_memory(buffer)
     }
 }
 
@@ -42,18 +58,17 @@ impl<T> Parameter<Memory<T>> {
     /// becomes later is at least as long.
     #[must_use]
     pub fn memory(memory: &impl AsRegion<T>) -> Self {
-        let Region { mem, offset, size } = memory.region();
-        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
+        Self::of_memory(memory)
     }
 
     /// Sets the memory: a [`Memory`], or a [`MemorySlice`](crate::MemorySlice), which as an argument is a pointer to its first
     /// element.
     ///
     /// # Errors
-    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]; [`ParameterError::Offset`] for a range of a buffer that is
-    /// no sub-buffer: it stays as it was.
+    /// [`ParameterError::TooSmall`], [`ParameterError::OtherContext`]; [`ParameterError::Offset`] for a range of a buffer that
+    /// starts where the device can address none, or behind the first byte that kernels use: it stays as it was.
     pub fn set(&self, memory: &impl AsRegion<T>) -> Result<()> {
-        self.put_memory(memory.region())
+        self.put_memory(memory)
     }
 }
 
@@ -138,17 +153,25 @@ impl Parameter<Sampler> {
 }
 
 impl<T: ?Sized> Parameter<T> {
-    fn put_memory(&self, Region { mem, offset, size }: Region) -> Result<()> {
+    fn of_memory<E>(memory: &impl AsRegion<E>) -> Self {
+        let Region { mem, offset, size } = memory.region();
+        let mut cell = Cell::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size }, Number::Any);
+        cell.misplaced = memory.misplaced();
+        Self { cell: Arc::new(cell), kind: PhantomData }
+    }
+
+    fn put_memory<E>(&self, memory: &impl AsRegion<E>) -> Result<()> {
+        let Region { mem, offset, size } = memory.region();
         let needed = match &self.cell.bound {
-            Bound::Bytes { range } => range.end,
-            Bound::None | Bound::Any | Bound::Condition(..) => 0,
+            Bound::Bytes { range } => range.clone(),
+            Bound::None | Bound::Any | Bound::Condition(..) => 0..0,
         };
         // As an argument it starts where `mem` starts.
-        if offset != 0 {
+        if offset > needed.start || memory.misplaced().is_some() {
             return Err(ParameterError::Offset { offset }.into());
         }
-        if size < needed {
-            return Err(ParameterError::TooSmall { needed: needed as u64, given: size as u64 }.into());
+        if offset + size < needed.end {
+            return Err(ParameterError::TooSmall { needed: needed.end as u64, given: (offset + size) as u64 }.into());
         }
         let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
         if !same {
