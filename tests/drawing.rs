@@ -157,8 +157,18 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     let file = folder.join("graph.svg");
     executable.print_graph(&file, Some(&profile)).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), svg);
-    let wrong = executable.print_graph(folder.join("graph.dot"), None);
-    assert!(matches!(cause(wrong), BuildCause::File { why, .. } if why.starts_with("its extension must be `svg`")));
+    // As text for Graphviz: the same nodes, edges and times.
+    let file = folder.join("graph.dot");
+    executable.print_graph(&file, Some(&profile)).unwrap();
+    let dot = std::fs::read_to_string(&file).unwrap();
+    assert!(dot.starts_with("digraph {") && dot.ends_with("}\n"), "{dot}");
+    assert_eq!(
+        (count(&dot, " us, "), count(&dot, "[label="), count(&dot, " -> ")),
+        (profile.nodes.len(), 7, 6),
+        "{dot}"
+    );
+    let wrong = executable.print_graph(folder.join("graph.png"), None);
+    assert!(matches!(cause(wrong), BuildCause::File { why, .. } if why == "its extension must be `dot` or `svg`"));
     std::fs::remove_dir_all(folder).unwrap();
     // Times of another graph.
     let other = fork(&bench).finalize(Finalize::new()).unwrap();
@@ -180,4 +190,32 @@ fn more_nodes_than_anybody_could_look_at_are_not_drawn() {
     let error = graph.to_svg(Detail::Brief);
     assert_eq!(cause(error), BuildCause::TooManyToDraw { nodes: 5_001, most: 5_000 });
     assert!(cause(graph.finalize(Finalize::new()).unwrap().to_svg(None)).to_string().contains("write `.dot`"));
+}
+
+/// Graphviz ends a text at a NUL, and takes none above 16 KiB; XML takes no control characters.
+#[test]
+fn labels_of_any_text_and_length_can_be_drawn() {
+    let bench = common::Bench::new();
+    let graph = bench.graph();
+    let buffer = bench.buffer(&[0; 8]);
+    graph.fill(&buffer, 1).label("a\0b\u{1b}[31m\nc").add().unwrap();
+    graph.fill(&buffer, 2).label(&"long ".repeat(10_000)).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let folder = std::env::temp_dir().join(format!("clgraph-drawing-labels-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("graph.dot");
+    executable.print_graph(&file, None).unwrap();
+    let ours = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    let drawings = [
+        graph.to_dot(clgraph::Detail::Verbose),
+        graph.to_svg(clgraph::Detail::Verbose).unwrap(),
+        executable.to_svg(None).unwrap(),
+        ours,
+    ];
+    for drawing in drawings {
+        assert!(!drawing.contains(|c: char| c.is_control() && c != '\n'), "{drawing:?}");
+        assert!(drawing.contains("a\u{fffd}b\u{fffd}[31m\u{fffd}c") && drawing.contains("long long"), "{drawing}");
+        assert!(drawing.len() < 8 << 10, "{} bytes", drawing.len());
+    }
 }

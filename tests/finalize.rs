@@ -4,9 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use clgraph::{
-    Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, InContext, Path, Program, Queue, Why,
-};
+use clgraph::{Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, Path, Program, Queue, Why};
 use common::{Bench, Reason, SOURCE, UserEvent, content, text};
 
 /// Rule F1

@@ -6,8 +6,8 @@ mod images;
 
 use clgraph::{
     Addressing, Buffer, BuildCause, Error, Event, ExecuteKernel, Filter, Finalize, Graph, Image, ImageAccess,
-    ImageFormat, ImageKind, InContext, Kernel, Parameter, ParameterError, Path, Program, ProgramBuilder, Queue,
-    Sampler, SetupError, UpdateError,
+    ImageFormat, ImageKind, Kernel, Parameter, ParameterError, Path, Program, ProgramBuilder, Queue, Sampler,
+    SetupError, UpdateError,
 };
 use common::{Bench, cause, elsewhere, text};
 use images::{

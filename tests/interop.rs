@@ -3,8 +3,7 @@
 mod common;
 
 use clgraph::{
-    Buffer, Caps, Context, Device, ErrorKind, Event, Finalize, InContext, Kernel, Program, ProgramBuilder, Queue,
-    Version,
+    Buffer, Caps, Context, Device, ErrorKind, Event, Finalize, Kernel, Program, ProgramBuilder, Queue, Version,
 };
 use common::{Bench, SOURCE, elsewhere, text};
 use opencl3::memory::ClMem;

@@ -1011,6 +1011,7 @@ fn slices_of_buffers_start_anywhere_for_commands_and_are_refused_as_arguments() 
     let says = format!("must be a multiple of {align} bytes");
     // SAFETY: a work-item touches its own element.
     let node = unsafe { launch(&even).add() }.unwrap();
+    // SAFETY: as above.
     let group = unsafe { graph.command_group([launch(&even)]) }.unwrap();
     let nodes = graph.len();
     let mut at_once = ExecuteKernel::new(&scale);

@@ -3,8 +3,8 @@
 mod common;
 
 use clgraph::{
-    Buffer, BuildCause, Error, Event, Executable, Finalize, InContext, MapMode, Memory, MemoryError, MemoryKind,
-    MemorySlice, NodeKind, Path, Queue,
+    Buffer, BuildCause, Error, Event, Executable, Finalize, MapMode, Memory, MemoryError, MemoryKind, MemorySlice,
+    NodeKind, Path, Queue,
 };
 use common::{Bench, UserEvent, cause, text};
 use opencl3::memory::ClMem;

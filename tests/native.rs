@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use std::process::Command as Process;
 use std::ptr;
 
-use clgraph::{
-    Buffer, Command, Executable, Finalize, Graph, HostRead, InContext, Path, Program, Queue, QueueProperties, Why,
-};
+use clgraph::{Buffer, Command, Executable, Finalize, Graph, HostRead, Path, Program, Queue, QueueProperties, Why};
 use common::{Bench, content, plain_queue};
 
 const PATHS: [Path; 3] = [Path::Native, Path::Replay, Path::Auto];

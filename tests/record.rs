@@ -7,8 +7,8 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, InContext, Node, NodeKind,
-    Queue, QueueState, RecordError, Result,
+    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Node, NodeKind, Queue,
+    QueueState, RecordError, Result,
 };
 use common::{Bench, Reason, UserEvent, elsewhere, skip, text};
 
@@ -406,7 +406,7 @@ fn what_cannot_be_recorded_names_the_form_that_can_and_wrong_arguments_are_the_s
         let mut back = vec![0; 65];
         let others = [
             queue.enqueue_fill_buffer(&field.a, &[1, 2, 3], 0, BYTES, &[]),
-            queue.enqueue_fill_buffer(&field.a, &[1], 2, 4, &[]),
+            queue.enqueue_fill_buffer(&field.a, &[1], 0, 6, &[]),
             queue.enqueue_fill_buffer(&theirs, &[1], 0, 4, &[]),
             queue.enqueue_copy_buffer(&field.a, &field.a, 0, 4, 8, &[]),
             queue.enqueue_copy_buffer(&field.a, &field.b, usize::MAX, 0, 8, &[]),

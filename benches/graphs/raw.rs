@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-use clgraph::{Device, InContext, Kernel, Queue, RecordAbi};
+use clgraph::{Device, Kernel, Queue, RecordAbi};
 use opencl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_platform_id};
 
 use crate::Failure;

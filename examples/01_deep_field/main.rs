@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use clgraph::{Detail, InContext, Queue};
+use clgraph::{Detail, Queue};
 use graph::DeepField;
 use objects::Parameters;
 use picture::Picture;

@@ -44,19 +44,23 @@ impl Executable {
         graph::to_svg(exec.picture(&tables, profile)?)
     }
 
-    /// Writes [`to_svg`](Self::to_svg) to a `.svg` file. An existing file is replaced.
+    /// Writes the picture of [`to_svg`](Self::to_svg) to a `.svg` file, or as text for Graphviz to a `.dot` file, where times are in the
+    /// lines of nodes. An existing file is replaced.
     ///
     /// # Errors
     /// [`BuildCause::File`] for another extension, or when the file cannot be written; those of [`to_svg`](Self::to_svg).
     pub fn print_graph(&self, path: impl AsRef<FilePath>, profile: Option<&Profile>) -> Result<()> {
         let path = path.as_ref();
-        if path.extension().is_none_or(|extension| extension != "svg") {
-            return Err(graph::not_written(
-                path,
-                "its extension must be `svg`; `Graph::print_graph` writes `.dot` too".to_owned(),
-            ));
-        }
-        graph::write(path, &self.to_svg(profile)?)
+        let text = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("dot") => {
+                reentrancy::check_call()?;
+                let tables = Arc::clone(&self.0.lane().values.tables);
+                graph::to_dot(&self.0.picture(&tables, profile)?)
+            }
+            Some("svg") => self.to_svg(profile)?,
+            _ => return Err(graph::not_written(path, "its extension must be `dot` or `svg`".to_owned())),
+        };
+        graph::write(path, &text)
     }
 }
 

@@ -27,7 +27,9 @@ pub(super) fn write(folder: &Path, report: &Report, dot: &str) -> Result<(), Fin
             Err(error) => return Err(failed(&path, &error)),
         }
         let drawing = path.with_extension("dot");
-        fs::write(&drawing, dot).map_err(|error| failed(&drawing, &error))?;
+        // Nothing that is there is written to, nor what a link there leads to.
+        let file = File::create_new(&drawing);
+        file.and_then(|mut file| file.write_all(dot.as_bytes())).map_err(|error| failed(&drawing, &error))?;
         log::info!("wrote {} and {}", path.display(), drawing.display());
         return Ok(());
     }

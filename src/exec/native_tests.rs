@@ -10,7 +10,7 @@ use opencl_sys::{CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCE
 use super::{Executable, Finalize};
 use crate::caps::{Caps, Claim, CommandBufferCaps, ExtensionVersion, QueueKinds, RecordAbi, Version};
 use crate::cl::buffer::Buffer;
-use crate::cl::context::{Context, InContext};
+use crate::cl::context::Context;
 use crate::cl::device::{Device, best_device};
 use crate::cl::fake::{Barrier, Fake, telling_buffer};
 use crate::cl::queue::QueueProperties;

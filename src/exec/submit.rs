@@ -13,7 +13,6 @@ use super::state::{Stage, State};
 use super::submission::Submission;
 use super::walk::{Hands, Inputs};
 use super::{Executable, Finalize, Inner};
-use crate::cl::context::InContext;
 use crate::cl::enqueue::Waits;
 use crate::cl::event::{COMMAND, DriverEvent, Progress};
 use crate::cl::host::{Element, HostData};

@@ -90,6 +90,22 @@ pub(crate) fn to_svg(picture: Picture) -> Result<String> {
     Ok(picture.to_svg())
 }
 
+/// The picture as DOT, without its colours.
+pub(crate) fn to_dot(picture: &Picture) -> String {
+    let mut text = "digraph {\n".to_owned();
+    let head = dot_label(&picture.head);
+    let _ = writeln!(text, "    label=\"{head}\" labelloc=\"t\"\n    node [shape=\"box\"]");
+    for (number, one) in picture.boxes.iter().enumerate() {
+        let mut lines = vec![one.title.clone()];
+        lines.extend(one.lines.iter().chain((!one.part.is_empty()).then_some(&one.part)).cloned());
+        let _ = writeln!(text, "    {number} [label=\"{}\"]", dot_label(&lines));
+    }
+    for (from, to) in &picture.edges {
+        let _ = writeln!(text, "    {from} -> {to}");
+    }
+    text + "}\n"
+}
+
 /// Writes a drawing to a file.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|error| not_written(path, error.to_string()))
@@ -106,7 +122,7 @@ impl Tables {
         let (name, kind) = (name(self, op), NodeKind::of(op).to_string());
         let label = self.label(id);
         let mut all = vec![format!("{number} {name}")];
-        all.extend(label.map(|label| label.to_string()));
+        all.extend(label.map(|label| readable(label)));
         describe(self, id, op, &mut all);
         let mut lines = vec![match label {
             Some(_) => format!("{number} {name}"),
@@ -115,7 +131,7 @@ impl Tables {
         if detail == Detail::Verbose {
             describe(self, id, op, &mut lines);
         }
-        let title = label.unwrap_or(&name).to_string();
+        let title = readable(label.unwrap_or(&name));
         let colour = NodeKind::of(op) as usize;
         drawing::Box { title, lines, tooltip: all.join("\n"), kind, colour, ..drawing::Box::default() }
     }
@@ -139,8 +155,7 @@ fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
     if detail == Detail::Verbose {
         describe(state, id, op, &mut lines);
     }
-    // `\l` ends a line and sets it left.
-    let text: String = lines.iter().map(|line| escape(line) + if lines.len() > 1 { "\\l" } else { "" }).collect();
+    let text = dot_label(&lines);
     let shape = match op {
         Op::Kernel { .. } => "box",
         Op::Write { .. } | Op::Read { .. } => "cds",
@@ -160,8 +175,38 @@ pub(crate) fn name(state: &Tables, op: &Op) -> Arc<str> {
     }
 }
 
+/// A line for people and their programs: Graphviz reads nothing behind a NUL and no text above 16 KiB, and XML takes no control
+/// characters.
+pub(crate) fn readable(line: &str) -> String {
+    const MOST: usize = 200;
+    let shown = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut shown: String = shown.take(MOST).collect();
+    if line.chars().nth(MOST).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// Lines as what is between the quotes of a label.
+pub(crate) fn dot_label(lines: &[String]) -> String {
+    /// Bytes: Graphviz has room for twice as many.
+    const ROOM: usize = 8 << 10;
+    // `\l` ends a line and sets it left.
+    let end = if lines.len() > 1 { "\\l" } else { "" };
+    let mut text = String::new();
+    for line in lines {
+        if text.len() > ROOM {
+            text.push_str("...\\l");
+            break;
+        }
+        text.push_str(&escape(line));
+        text.push_str(end);
+    }
+    text
+}
+
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
+    readable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn mode(access: &Access) -> &'static str {

@@ -10,6 +10,7 @@ mod copier;
 mod dot;
 pub(crate) mod edit;
 pub(crate) mod external;
+pub(crate) mod fill;
 mod fits;
 mod flatten;
 pub(crate) mod group;
@@ -40,8 +41,9 @@ pub(crate) use after::{After, after_methods};
 pub(crate) use argument::LaunchRef;
 pub use argument::{BufferArg, Pixels, ValueArg};
 pub use dot::Detail;
-pub(crate) use dot::{not_written, to_svg, write};
+pub(crate) use dot::{not_written, to_dot, to_svg, write};
 pub use external::{EventHandle, EventNode, EventSignal, EventWait};
+pub use fill::FillNode;
 pub(crate) use fits::WritesConst;
 pub(crate) use flatten::{Flat, Origin, Origins};
 pub use group::{CommandGroup, GroupNode};
@@ -61,7 +63,7 @@ use request::{Request, Target};
 pub(crate) use tables::{Child, CurrentValues, Tables, Turns};
 pub(crate) use tables::{Index, Released, Writer};
 use tape::{Order, Recorder, Tape};
-pub use transfer::{CopyNode, EmptyNode, FillNode, HostRead, HostWrite, ReadNode, WriteNode};
+pub use transfer::{CopyNode, EmptyNode, HostRead, HostWrite, ReadNode, WriteNode};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -322,7 +324,10 @@ impl Graph {
     #[doc(alias("cudaGraphAddDependencies", "make_edge"))]
     pub fn add_edge(&self, before: impl Into<Node>, after: impl Into<Node>) -> Result<()> {
         let (before, after) = (before.into(), after.into());
-        let subject = || format!("edge from {before} to {after}");
+        // Nodes of different graphs may have the same number.
+        let named =
+            |node: Node| if node.graph == self.id() { node.to_string() } else { format!("{node} of another graph") };
+        let subject = || format!("edge from {} to {}", named(before), named(after));
         let mut state = self.lock();
         self.check_not_recording(&state).map_err(|cause| BuildError::new(subject(), cause))?;
         let from = self.resolve(&state, before).map_err(|cause| BuildError::new(subject(), cause))?;

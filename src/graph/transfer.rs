@@ -11,10 +11,10 @@ use super::launch::{Checked, Launch};
 use super::request::{Request, Target};
 use super::tables::Writer;
 use super::{After, Graph, Node, Nodes, after_methods};
-use crate::cl::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region};
+use crate::cl::buffer::{AsDestination, AsSource, Region};
 use crate::cl::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::map::MapMode;
-use crate::error::{BuildCause, BuildError, Error, MemoryError, Result};
+use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::ir::{Access, DataId, Mode, Op, Place, ResultId};
 
 impl Graph {
@@ -47,30 +47,6 @@ impl Graph {
     #[doc(alias("cudaGraphAddMemcpyNode", "clCommandCopyBufferKHR", "clCommandSVMMemcpyKHR", "memcpy"))]
     pub fn copy<T>(&self, src: &impl AsSource<T>, dst: &impl AsDestination<T>) -> CopyNode<'_> {
         CopyNode { graph: self, after: After::default(), copy: Copy { src: src.region(), dst: dst.region() } }
-    }
-
-    /// Starts a fill: every element of the destination becomes `value`. An empty destination is valid, of fills and of copies, and
-    /// still orders.
-    ///
-    /// OpenCL has a command for values of 1, 2, 4, 8, 16, 32, 64 or 128 bytes that start at multiples of their size. Any other
-    /// fill is a kernel of clgraph's own, and [`Graph::kind`] says [`NodeKind::Kernel`](crate::NodeKind::Kernel).
-    ///
-    /// ```
-    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
-    /// # let queue = Queue::new(&clgraph::best_device()?)?;
-    /// let points = Buffer::<[f32; 3]>::new(&queue, 100)?;
-    /// let graph = Graph::new(&queue)?;
-    /// graph.fill(&points, [0.0, 1.0, 2.0]).add()?;
-    /// graph.finalize(Finalize::new())?.submit(&queue)?.wait()?;
-    /// # Ok::<(), clgraph::Error>(())
-    /// ```
-    #[doc(alias = "clEnqueueFillBuffer")]
-    #[doc(alias = "clEnqueueSVMMemFill")]
-    #[doc(alias = "clEnqueueMemFillINTEL")]
-    #[doc(alias("cudaGraphAddMemsetNode", "clCommandFillBufferKHR", "clCommandSVMMemFillKHR", "memset"))]
-    pub fn fill<T: Element>(&self, dst: &impl AsDestination<T>, value: T) -> FillNode<'_> {
-        let pattern = bytemuck::bytes_of(&value).to_vec();
-        FillNode { graph: self, after: After::default(), fill: Fill { dst: dst.region(), pattern } }
     }
 
     /// Starts a host write: as many elements as the destination has.
@@ -200,37 +176,6 @@ impl CopyNode<'_> {
     /// `after` is given; [`BuildCause::OtherKind`] for a node of a command group. Nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.copy, &self.after)
-    }
-}
-
-/// A fill to be added. See [`Graph::fill`].
-#[derive(Debug)]
-#[must_use = "a node is not in the graph until `add` is called"]
-pub struct FillNode<'g> {
-    graph: &'g Graph,
-    after: After,
-    fill: Fill,
-}
-
-impl FillNode<'_> {
-    after_methods!();
-
-    /// Adds the node.
-    ///
-    /// # Errors
-    /// [`BuildCause::EmptyPattern`], [`BuildCause::PatternRange`], [`BuildCause::OtherContext`], and those of
-    /// [`EmptyNode::add`]; where it is a kernel, [`BuildCause::CopyKernel`] and [`BuildCause::Driver`].
-    pub fn add(self) -> Result<Node> {
-        Ok(self.graph.insert(self.fill, &self.after)?)
-    }
-
-    /// Puts the fill in the place of a fill node: destination, size, and a pattern of as many bytes. Edges stay, and executables
-    /// follow when they are updated. A fill that is a command is replaced by another such, and one that is a kernel likewise.
-    ///
-    /// # Errors
-    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`]: nothing changed.
-    pub fn replace(self, node: Node) -> Result<()> {
-        self.graph.replace(node, self.fill, &self.after)
     }
 }
 
@@ -442,62 +387,6 @@ impl Request for Copy {
         accesses.push(state.access(&src, Mode::Read));
         accesses.push(state.access(&dst, Mode::Write));
         Some(Op::Copy { src: place(state, &src), dst: place(state, &dst), size: src.size })
-    }
-}
-
-/// A pattern over a range.
-#[derive(Clone, Debug)]
-pub(crate) struct Fill {
-    pub(crate) dst: Region,
-    pub(crate) pattern: Vec<u8>,
-}
-
-impl Request for Fill {
-    /// The launch that does it where there is no command.
-    type Checked = Option<(Box<Launch>, Checked)>;
-
-    fn subject(&self) -> String {
-        "fill".to_owned()
-    }
-
-    fn check(&self, target: &Target<'_>) -> Result<Self::Checked, BuildCause> {
-        let Self { dst, pattern } = self;
-        target.check_context(dst, "the destination")?;
-        if pattern.is_empty() {
-            return Err(BuildCause::EmptyPattern);
-        }
-        if dst.size % pattern.len() != 0 {
-            return Err(BuildCause::PatternRange { len: dst.size as u64, pattern: pattern.len() as u64 });
-        }
-        // "pattern_size ... must be one of { 1, 2, 4, 8, 16, 32, 64, 128 }", and "offset ... must be a multiple of pattern_size"
-        // (OpenCL 3.0, clEnqueueFillBuffer); "svm_ptr ... must be aligned to pattern_size bytes" (clEnqueueSVMMemFill).
-        let start = if dst.mem.kind().is_pointer() { dst.mem.base() } else { 0 };
-        let is_command = pattern.len().is_power_of_two()
-            && pattern.len() <= 128
-            && start.wrapping_add(dst.offset).is_multiple_of(pattern.len());
-        if is_command || dst.size == 0 {
-            return Ok(None);
-        }
-        // A copy of one row, as often as it fits.
-        let row = Buffer::<u8>::from_slice(target.context, pattern).map_err(|error| match error {
-            Error::Memory(MemoryError::Driver(error)) | Error::Driver(error) => BuildCause::Driver(error),
-            error => BuildCause::NotSupported { what: "this fill".to_owned(), why: error.to_string() },
-        })?;
-        let src = copier::Side { region: row.region(), row: 0, slice: 0 };
-        let dst = copier::Side { region: dst.clone(), row: pattern.len(), slice: 0 };
-        let launch = copier::launch(target, &src, &dst, [pattern.len(), dst.region.size / pattern.len(), 1])?;
-        let checked = launch.check(target)?;
-        Ok(Some((Box::new(launch), checked)))
-    }
-
-    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        if let Some((launch, checked)) = checked {
-            return launch.lower(checked, state, accesses);
-        }
-        let Self { dst, pattern } = self;
-        accesses.push(state.access(&dst, Mode::Write));
-        let pattern = state.ir.push_bytes(&pattern)?;
-        Some(Op::Fill { dst: place(state, &dst), size: dst.size, pattern, area: None })
     }
 }
 

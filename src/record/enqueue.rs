@@ -20,13 +20,14 @@ use crate::error::MemoryError;
 use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
 use crate::graph::CommandGroup;
 use crate::graph::HostRead;
+use crate::graph::fill::Fill;
 use crate::graph::group::Member;
 use crate::graph::hint::Given as Hinted;
 use crate::graph::map::Map;
 use crate::graph::rect::{Rect, Side};
 use crate::graph::request::Request;
 use crate::graph::tape::Order;
-use crate::graph::transfer::{Copy, Empty, Fill, Read, Write, check_write};
+use crate::graph::transfer::{Copy, Empty, Read, Write, check_write};
 use crate::ir::Hint;
 
 /// Bytes of a buffer from `offset` on, or why they are not inside.

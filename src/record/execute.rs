@@ -20,11 +20,12 @@ use crate::cl::sampler::Sampler;
 use crate::cl::watch;
 use crate::device_global::{DeviceGlobal, host_access, scope};
 use crate::error::{BuildCause, BuildError, DriverError, Fault, ProgramError, Result};
+use crate::graph::fill::Fill;
 use crate::graph::hint::Given as Hinted;
 use crate::graph::launch::{Checked, Given, Launch};
 use crate::graph::rect::{Laid, Rect};
 use crate::graph::request::Request;
-use crate::graph::transfer::{Copy, Fill, Write};
+use crate::graph::transfer::{Copy, Write};
 use crate::graph::{BufferArg, Extent, GraphMemory, LaunchRef, LocalMemory, Parameter, ValueArg};
 use crate::ir::{Hint, Mode};
 

@@ -174,6 +174,12 @@ impl Queue {
         self.0.driver.raw()
     }
 
+    /// The context that the queue belongs to.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        self.0.driver.context()
+    }
+
     /// The device that the queue leads to.
     #[must_use]
     pub fn device(&self) -> &Device {
@@ -465,7 +471,7 @@ impl OnDevice for Queue {
 
 impl InContext for Queue {
     fn context(&self) -> &Context {
-        self.0.driver.context()
+        Self::context(self)
     }
 }
 

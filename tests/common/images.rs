@@ -1,7 +1,7 @@
 //! What tests of images share: an image of each kind, and a kernel for it.
 #![allow(dead_code)] // Each test file uses its own part of this one.
 
-use clgraph::{Buffer, Executable, Image, ImageFormat, ImageKind, ImageShape, InContext, Kernel, Path, Program, Queue};
+use clgraph::{Buffer, Executable, Image, ImageFormat, ImageKind, ImageShape, Kernel, Path, Program, Queue};
 use opencl3::memory::{self as plain, ClMem};
 
 use crate::common::{Bench, Reason, skip};

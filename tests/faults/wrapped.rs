@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use clgraph::{
-    Addressing, Buffer, Context, DriverError, Filter, Finalize, Graph, Image, ImageFormat, ImageShape, InContext,
-    Kernel, Memory, MemoryKind, Program, Queue, QueueProperties, Result, Sampler, Status,
+    Addressing, Buffer, Context, DriverError, Filter, Finalize, Graph, Image, ImageFormat, ImageShape, Kernel, Memory,
+    MemoryKind, Program, Queue, QueueProperties, Result, Sampler, Status,
 };
 
 use crate::uses::{again, beside, result, setup};
