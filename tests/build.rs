@@ -156,6 +156,9 @@ fn nodes_are_equal_when_they_are_the_same_and_mean_nothing_elsewhere() {
         message,
         "empty node (to be node 2): node 0 belongs to another graph, or to one that is gone: use a node of this graph"
     );
+    // Of an edge, which end it is.
+    let edge = text(graph.add_edge(same_number, graph.nodes()[0]));
+    assert!(edge.starts_with("edge from node 0 of another graph to node 0: node 0 belongs to another graph"), "{edge}");
     assert_eq!(graph.len(), 2);
 }
 

@@ -199,7 +199,7 @@ fn labels_of_any_text_and_length_can_be_drawn() {
     let graph = bench.graph();
     let buffer = bench.buffer(&[0; 8]);
     graph.fill(&buffer, 1).label("a\0b\u{1b}[31m\nc").add().unwrap();
-    graph.fill(&buffer, 2).label(&"long ".repeat(10_000)).add().unwrap();
+    graph.fill(&buffer, 2).label("long ".repeat(10_000)).add().unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
     let folder = std::env::temp_dir().join(format!("clgraph-drawing-labels-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -150,8 +150,8 @@ impl KernelNode<'_> {
     ///
     /// Its size is checked where the parameter has a type of OpenCL C's own and the program tells it
     /// ([`Kernel::has_arg_info`]); of structs, and where it does not tell, a driver may find a wrong size at finalize.
-    /// The type is not checked: an `i32` for a `float` has the right size. Numbers without a suffix are `i32` and
-    /// `f64`: write `2.0_f32`.
+    /// So is whether a number is a whole one: an `i32` for a `float` is refused ([`crate::BuildCause::ArgumentType`]). Whether it
+    /// has a sign is not: a `u32` for an `int` is taken. Numbers without a suffix are `i32` and `f64`: write `2.0_f32`.
     pub fn arg(mut self, value: impl ValueArg) -> Self {
         value.give_value(&mut LaunchRef::new(&mut self.launch));
         self
