@@ -779,14 +779,6 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
         let dimensions =
             "its range is 1-dimensional, and a 2-dimensional one was given: a node keeps its number of dimensions";
         differs(&plane, &format!("node 0: {dimensions}"));
-        let null = bench.graph();
-        // SAFETY: as above.
-        unsafe {
-            null.kernel(&scale).null().write(&field.c).arg(1_u32).range(LEN).add().unwrap();
-            null.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
-        }
-        null.read(&field.c).add().unwrap();
-        differs(&null, "node 0: argument 0 is a buffer or an image, and a null buffer was given");
         let other = Bench {
             program: clgraph::Program::from_source(queue, "kernel void stir(global uint *a) {}").unwrap(),
             queue: queue.clone(),
@@ -1342,4 +1334,133 @@ fn the_last_of_many_arguments_changes() {
             assert_eq!(*run.get(&result).unwrap(), [100 + value + 7], "{path}");
         }
     }
+}
+
+/// Rules P3, U2, U5, C2, N5: memory becomes null, and null memory, by every way that changes an argument, on every path.
+#[test]
+fn memory_becomes_null_and_null_memory() {
+    let field = Field::new();
+    let Field { a, b, .. } = &field;
+    let kernel = field.bench.kernel("add_or_one");
+    let (with_b, with_null) = (each(|i| i + i * 10), each(|i| i + 1));
+    for path in [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues] {
+        let start = |graph: &Graph| graph.write(a, each(|i| i)).add().unwrap();
+        // By a parameter, and through a list that comes again.
+        let (graph, by) = (field.bench.graph(), Parameter::buffer_or_null(b));
+        start(&graph);
+        // SAFETY: here and below, a work-item touches its own elements, and looks whether there is a second buffer.
+        let node = unsafe { graph.kernel(&kernel).read_write(a).read(&by).range(LEN).add() }.unwrap();
+        let result = graph.read(a).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        assert_eq!(field.run(&executable, &result), with_b);
+        for _ in 0..4 {
+            by.set_null().unwrap();
+            by.set_null().unwrap();
+            assert_eq!(field.run(&executable, &result), with_b, "not updated");
+            executable.update(&node).unwrap();
+            assert_eq!(field.run(&executable, &result), with_null);
+            by.set(b).unwrap();
+            executable.update(&node).unwrap();
+            assert_eq!(field.run(&executable, &result), with_b);
+        }
+        // A graph that is finalized with null, and one that has another launch in the place of a node.
+        by.set_null().unwrap();
+        let later = graph.finalize(updatable(path)).unwrap();
+        assert_eq!(field.run(&later, &result), with_null);
+        // SAFETY: as above.
+        unsafe { graph.kernel(&kernel).read_write(a).read(b).range(LEN).replace(node) }.unwrap();
+        later.update(&node).unwrap();
+        assert_eq!(field.run(&later, &result), with_b);
+        // SAFETY: as above.
+        unsafe { graph.kernel(&kernel).read_write(a).null().range(LEN).replace(node) }.unwrap();
+        later.update(&node).unwrap();
+        executable.update(&node).unwrap();
+        assert_eq!(field.run(&later, &result), with_null);
+        assert_eq!(field.run(&executable, &result), with_null);
+        // By another graph, and in a parent.
+        let other = field.bench.graph();
+        start(&other);
+        // SAFETY: as above.
+        unsafe { other.kernel(&kernel).read_write(a).read(b).range(LEN).add() }.unwrap();
+        other.read(a).add().unwrap();
+        let parent = field.bench.graph();
+        let child = parent.sub_graph(&executable).add().unwrap();
+        let content = parent.read(a).add().unwrap();
+        let whole = parent.finalize(updatable(path)).unwrap();
+        assert_eq!(field.run(&whole, &content), with_null);
+        executable.update_from(&other).unwrap();
+        assert_eq!(field.run(&executable, &result), with_b);
+        assert_eq!(field.run(&whole, &content), with_null);
+        whole.update(&child).unwrap();
+        assert_eq!(field.run(&whole, &content), with_b);
+        executable.update_from(&graph).unwrap();
+        whole.update(&child).unwrap();
+        assert_eq!(field.run(&whole, &content), with_null);
+    }
+}
+
+/// Rules C1, C2: launches of a group, one with memory and one with null: the node waits as if both had the memory.
+#[test]
+fn a_launch_of_a_group_may_have_null_where_another_has_memory() {
+    let field = Field::new();
+    let Field { a, b, c, .. } = &field;
+    let kernel = field.bench.kernel("add_or_one");
+    for (path, null_first) in PATHS.into_iter().flat_map(|path| [(path, true), (path, false)]) {
+        let graph = field.bench.graph();
+        graph.write(a, each(|i| i)).add().unwrap();
+        let fill = graph.fill(b, 5_u32).add().unwrap();
+        let launch = |null: bool| {
+            let launch = graph.kernel(&kernel).read_write(a);
+            if null { launch.null() } else { launch.read(b) }.range(LEN)
+        };
+        // SAFETY: a work-item touches its own elements, and looks whether there is a second buffer.
+        let group = unsafe { graph.command_group([launch(null_first), launch(!null_first)]) }.unwrap();
+        let node = graph.group(&group).add().unwrap();
+        assert!(graph.predecessors(node).unwrap().contains(&fill));
+        let result = graph.read(a).add().unwrap();
+        let executable = graph.finalize(updatable(path)).unwrap();
+        for active in [0, 1, 0, 1] {
+            group.set_active_index(active).unwrap();
+            executable.update(&node).unwrap();
+            let expected = each(|i| if (active == 0) == null_first { i + 1 } else { i + 5 });
+            assert_eq!(field.run(&executable, &result), expected);
+        }
+    }
+    let graph = field.bench.graph();
+    let launch = |second: &Buffer<u32>| graph.kernel(&kernel).read_write(a).read(second).range(LEN);
+    let null = || graph.kernel(&kernel).read_write(a).null().range(LEN);
+    // SAFETY: as above.
+    let wrong = unsafe { graph.command_group([null(), launch(b), launch(c)]) };
+    assert!(matches!(cause(wrong), BuildCause::Group { .. }));
+}
+
+/// Rules P3, P6: only what was made for it becomes null, and memory in the place of null is a use like any other.
+#[test]
+fn null_is_asked_for_and_memory_in_its_place_may_conflict() {
+    let field = Field::new();
+    let Field { a, b, c, .. } = &field;
+    assert_eq!(unset(Parameter::buffer(a).set_null()), ParameterError::NeverNull);
+    let kernel = field.bench.kernel("add_or_one");
+    let (graph, by) = (field.bench.graph(), Parameter::buffer_or_null(b));
+    by.set_null().unwrap();
+    assert!(matches!(unset(by.set(&elsewhere().buffer(&each(|i| i)))), ParameterError::OtherContext));
+    assert!(matches!(unset(by.set(&field.bench.buffer(&[1]))), ParameterError::TooSmall { .. }));
+    // SAFETY: a work-item touches its own elements, and looks whether there is a second buffer.
+    let node = unsafe { graph.kernel(&kernel).read_write(a).read(&by).range(LEN).add() }.unwrap();
+    let fill = graph.fill(c, 3_u32).add().unwrap();
+    assert!(graph.predecessors(fill).unwrap().is_empty());
+    let executable = graph.finalize(updatable(Path::Auto)).unwrap();
+    by.set(c).unwrap();
+    assert!(matches!(refused(executable.update(&node)), UpdateError::Conflict { .. }));
+    assert!(matches!(graph.finalize(Finalize::new()), Err(Error::Finalize(FinalizeError::Conflict { .. }))));
+    by.set_null().unwrap();
+    executable.update(&node).unwrap();
+    by.set(b).unwrap();
+    executable.update(&node).unwrap();
+    by.set(c).unwrap();
+    graph.add_edge(node, fill).unwrap();
+    let result = graph.read(a).add().unwrap();
+    let ordered = graph.finalize(updatable(Path::Auto)).unwrap();
+    field.bench.queue.enqueue_fill_buffer(c, &[7_u32], 0, LEN * 4, &[]).unwrap();
+    assert_eq!(field.run(&ordered, &result), each(|i| i + 7));
 }

@@ -42,6 +42,11 @@ pub enum ParameterError {
         /// Bytes that it has.
         given: u64,
     },
+    /// Kernels are not prepared for a null pointer.
+    #[error(
+        "the parameter was made to be memory always: make it with `buffer_or_null` or `memory_or_null`, for kernels that look whether it is null"
+    )]
+    NeverNull,
     /// An image of another shape or format.
     #[error("the parameter is an {expected}, and an {given} was given")]
     Image {

@@ -64,7 +64,7 @@ pub(super) fn set_args(tables: &Tables, args: Span) -> impl Iterator<Item = SetA
 pub(super) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
     match arg {
         Arg::Buffer(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Mem),
-        Arg::Null => SetArg::Null,
+        Arg::Null(_) => SetArg::Null,
         Arg::Sampler(id) => tables.sampler_of(*id).map_or(SetArg::Null, SetArg::Sampler),
         Arg::Local(size) => SetArg::Local(*size),
         Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),

@@ -110,28 +110,19 @@ impl<T> BufferArg<T> for MemorySlice<T> {
 
 impl<T> BufferArg<T> for Parameter<Memory<T>> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
-        // A parameter of memory always has some.
-        if let Some(region) = self.cell().snapshot().region {
-            to.launch.buffer_parameter(region, to.mode, self.cell());
-        }
+        to.launch.memory_parameter(to.mode, self.cell());
     }
 }
 
 impl BufferArg<Pixels> for Parameter<Image> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
-        // A parameter of an image always has one.
-        if let Some(region) = self.cell().snapshot().region {
-            to.launch.buffer_parameter(region, to.mode, self.cell());
-        }
+        to.launch.memory_parameter(to.mode, self.cell());
     }
 }
 
 impl<T> BufferArg<T> for Parameter<Buffer<T>> {
     fn give_buffer(&self, to: &mut LaunchRef<'_>) {
-        // A parameter of a buffer always has one.
-        if let Some(region) = self.cell().snapshot().region {
-            to.launch.buffer_parameter(region, to.mode, self.cell());
-        }
+        to.launch.memory_parameter(to.mode, self.cell());
     }
 }
 

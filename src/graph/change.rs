@@ -238,7 +238,7 @@ impl State {
         &self,
         args: Span,
         modes: &[Mode],
-        late: impl Fn(usize) -> Option<Region>,
+        late: impl Fn(usize) -> Option<Option<Region>>,
     ) -> Result<(), BuildCause> {
         let is_image = |arg: &Arg| {
             let kind = arg.view().map(|view| self.ir.views[view.index()].kind);
@@ -252,13 +252,14 @@ impl State {
         let memory = used.filter_map(|(index, arg)| Some((index, arg.view()?)));
         let uses = memory.zip(modes).filter_map(|((index, view), mode)| {
             let whole = |mem: &Mem| Region { mem: mem.clone(), offset: 0, size: mem.size() };
-            let region = late(index).or_else(|| self.mem(view).map(whole))?;
+            let now = || self.mem(view).filter(|_| !matches!(self.ir.args(args)[index], Arg::Null(_))).map(whole);
+            let region = late(index).unwrap_or_else(now)?;
             Some(ArgUse { index, region, mode: *mode })
         });
         check_shared_images(&uses.collect::<Vec<_>>())
     }
 
-    /// Buffers, local memory and samplers.
+    /// Memory and null, local memory and samplers.
     fn refresh_late(
         &mut self,
         target: &Target<'_>,
@@ -298,7 +299,7 @@ impl State {
             }
         }
         self.check_late_images(args, &modes, |index| {
-            late.iter().find(|(at, _)| index_of(self, *at) == index).and_then(|(_, now)| now.region.clone())
+            late.iter().find(|(at, _)| index_of(self, *at) == index).map(|(_, now)| now.region.clone())
         })?;
         if let Some((index, _)) = locals.iter().find(|(_, size)| *size == 0) {
             return Err(BuildCause::NoLocalMemory { index: *index });
@@ -320,11 +321,24 @@ impl State {
         for (at, now) in late {
             let index = (to.bindings[at].arg - args.ends().0) as usize;
             let slot = slot_of(to.tables, index);
-            if let (Some(region), Some(mode)) = (&now.region, modes.get(slot)) {
+            let is_memory = matches!(now.value, Value::Buffer(_) | Value::Null(_));
+            if let (true, Some(mode)) = (is_memory, modes.get(slot)) {
                 // The argument names it, and so does the node's access.
-                let access = to.access(region, *mode);
-                let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], Arg::Buffer(access.view));
-                if let Arg::Buffer(view) = old {
+                let (access, arg) = match &now.region {
+                    Some(region) => {
+                        let access = to.access(region, *mode);
+                        let arg = Arg::Buffer(access.view);
+                        (access, arg)
+                    }
+                    None => {
+                        let access = to.no_access(*mode);
+                        to.keep(access.view);
+                        let arg = Arg::Null(access.view);
+                        (access, arg)
+                    }
+                };
+                let old = std::mem::replace(&mut to.tables.ir.args_mut(args)[index], arg);
+                if let Some(view) = old.view() {
                     to.release(view);
                 }
                 match by {
@@ -335,7 +349,8 @@ impl State {
                         to.tables.moved = true;
                     }
                     Launched::ByGroup(group) => {
-                        to.tables.groups[group].set_use(slot, region.offset..region.offset + region.size);
+                        let bytes = now.region.as_ref().map(|region| region.offset..region.offset + region.size);
+                        to.tables.groups[group].set_use(slot, bytes.unwrap_or(0..0));
                     }
                 }
             }

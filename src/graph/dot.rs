@@ -255,7 +255,10 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
                         };
                         format!("{way}{mode} {}", view(of))
                     }
-                    Arg::Null => "null".to_owned(),
+                    Arg::Null(_) => {
+                        uses.next();
+                        "null".to_owned()
+                    }
                     Arg::Sampler(_) => "sampler".to_owned(),
                     Arg::Local(size) => format!("local {size} bytes"),
                     Arg::Value(span) => {

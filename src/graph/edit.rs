@@ -61,6 +61,9 @@ pub(crate) type Mismatch = String;
 impl Edit {
     /// The id that memory of other tables has here.
     fn view(&mut self, to: &mut Writer<'_>, from: &Tables, view: ViewId) -> Result<ViewId, Mismatch> {
+        if from.is_nothing(view) {
+            return Ok(to.nothing());
+        }
         let mem = from.mem(view).ok_or("its memory is gone")?;
         let view = if mem.promise().is_some() && to.placed.is_some() {
             to.tables
@@ -367,7 +370,24 @@ impl Edit {
                     }
                     old != new
                 }
-                (Arg::Null, Arg::Null) | (Arg::Unused(_), Arg::Unused(_)) => false,
+                (Arg::Null(view), Arg::Null(view2)) => {
+                    if !same_mem(to, view, from, view2) {
+                        let view = self.view(to, from, view2)?;
+                        self.arg(to, args, index, Arg::Null(view));
+                    }
+                    false
+                }
+                (Arg::Buffer(view), Arg::Null(view2)) if !is_image(to, view) => {
+                    let view = self.view(to, from, view2)?;
+                    self.arg(to, args, index, Arg::Null(view));
+                    true
+                }
+                (Arg::Null(_), Arg::Buffer(view2)) if !is_image(from, view2) => {
+                    let view = self.view(to, from, view2)?;
+                    self.arg(to, args, index, Arg::Buffer(view));
+                    true
+                }
+                (Arg::Unused(_), Arg::Unused(_)) => false,
                 (Arg::Sampler(old), Arg::Sampler(new)) => {
                     let (old, new) = (to.sampler_of(old), from.sampler_of(new));
                     let new = new.ok_or("its sampler is gone")?;
@@ -441,7 +461,7 @@ fn kind(arg: Arg) -> &'static str {
     match arg {
         Arg::Value(_) => "a value",
         Arg::Buffer(_) => "a buffer or an image",
-        Arg::Null => "a null buffer",
+        Arg::Null(_) => "a null buffer",
         Arg::Sampler(_) => "a sampler",
         Arg::Local(_) => "local memory",
         Arg::Global(_) => "a device global",
@@ -461,12 +481,16 @@ pub(super) fn name(op: &Op) -> String {
 }
 
 fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {
-    let (Some(mine), Some(theirs)) = (to.mem(a), from.mem(b)) else { return false };
+    let (Some(mine), Some(theirs)) = (to.mem(a), from.mem(b)) else { return to.is_nothing(a) && from.is_nothing(b) };
     // What a graph owns is another thing in each executable.
     if theirs.promise().is_some() && to.placed.is_some() {
         return to.placed(theirs) == Some(a);
     }
     mine.id() == theirs.id()
+}
+
+fn is_image(tables: &Tables, view: ViewId) -> bool {
+    matches!(tables.ir.views[view.index()].kind, ViewKind::Image | ViewKind::ImageOfBuffer)
 }
 
 fn same_place(to: &Writer<'_>, a: &Place, from: &Tables, b: &Place) -> bool {

@@ -15,7 +15,7 @@ use crate::cl::image::{ImageAccess, formats, limits, names};
 use crate::cl::kernel::{ImageUse, Kernel, Number, Param, Space, is_image};
 use crate::error::BuildCause;
 use crate::images::{ImageInfo, ImageKind, ImageShape};
-use crate::ir::{KernelId, Mode, NodeId, Op};
+use crate::ir::{Arg, KernelId, Mode, NodeId, Op};
 use crate::known;
 
 /// What there is among arguments, so that they are looked through once.
@@ -96,7 +96,7 @@ pub(super) fn check_args(
             }
             Given::Local(size) => among.local = among.local.saturating_add(*size as u64),
             Given::Sampler(_) => among.loose = true,
-            Given::Null => {}
+            Given::Null(_) => {}
         }
     }
     Ok(among)
@@ -109,7 +109,7 @@ fn check_param(index: usize, arg: &Given, param: &Param, caps: &Caps) -> Result<
     };
     let fits = match param.space {
         Space::Buffer => {
-            matches!(arg, Given::Null) || matches!(arg, Given::Buffer(region, _) if region.mem.image().is_none())
+            matches!(arg, Given::Null(_)) || matches!(arg, Given::Buffer(region, _) if region.mem.image().is_none())
         }
         Space::Local => matches!(arg, Given::Local(_)),
         // Behind a name of the program's own is a type that nobody tells, of samplers too.
@@ -313,7 +313,7 @@ impl Tables {
             // Other uses of memory come after those of the kernel's own parameters.
             for (arg, (given, param)) in self.ir.args(*args).iter().zip(params).enumerate() {
                 let mode = if given.view().is_some() { modes.next() } else { None };
-                if param.is_const && mode.is_some_and(Mode::writes) {
+                if param.is_const && mode.is_some_and(Mode::writes) && !matches!(given, Arg::Null(_)) {
                     found.push(WritesConst { node, launch, kernel: *kernel, arg });
                 }
             }

@@ -86,9 +86,10 @@ impl Flat {
         self.footprint.get_or_init(|| {
             let ir = &self.tables.ir;
             // What an executable owns nobody else uses, and its own uses are in order.
-            let is_own =
-                |access: &&Access| matches!(ir.views[access.view.index()].kind, ViewKind::Placed | ViewKind::Owned(_));
-            let uses = ir.ids().flat_map(|id| ir.accesses(id).iter().filter(|access| !is_own(access)).cloned());
+            let others = |access: &&Access| {
+                !matches!(ir.views[access.view.index()].kind, ViewKind::Placed | ViewKind::Owned(_) | ViewKind::Nothing)
+            };
+            let uses = ir.ids().flat_map(|id| ir.accesses(id).iter().filter(others).cloned());
             let mut all: Vec<Access> = uses.collect();
             // By how it reads and writes: what is only read, and what is not.
             let order = |access: &Access| (access.view, access.mode.writes(), access.range.start);
@@ -289,6 +290,9 @@ impl Ids {
         if let Some(known) = self.views.get(&of) {
             return Some(*known);
         }
+        if source.is_nothing(of) {
+            return Some(to.nothing());
+        }
         let described = source.ir.views[of.index()];
         let view = if described.kind == ViewKind::Placed {
             let root = *self.roots.entry(described.root).or_insert_with(|| to.new_root());
@@ -387,7 +391,7 @@ impl Ids {
                 Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
                 Arg::Global(of) => Arg::Global(self.view(source, *of, to)?),
                 Arg::Unused(of) => Arg::Unused(self.view(source, *of, to)?),
-                Arg::Null => Arg::Null,
+                Arg::Null(of) => Arg::Null(self.view(source, *of, to)?),
                 Arg::Sampler(of) => Arg::Sampler(to.sampler(source.sampler_of(*of)?)?),
                 Arg::Local(size) => Arg::Local(*size),
                 Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),

@@ -11,7 +11,6 @@ use super::request::{Request, Target};
 use super::tables::{Tables, Writer};
 use super::task_group::TaskGroup;
 use super::{After, Graph, GraphRef, Node, State, after_methods};
-use crate::cl::buffer::Region;
 use crate::cl::mem::Mem;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
@@ -22,7 +21,8 @@ use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKin
 /// The first is active at first. Choosing another ([`set_active_index`](Self::set_active_index)) changes all nodes of the
 /// group at once, and executables when they are updated. All have the same memory accesses, so edges need not change.
 /// [`Parameter`](crate::Parameter)s may be used in them; [`Graph::set_nd_range`] of one node changes the range of the
-/// active one, in all nodes of the group. Launches may differ in kernel, in values, and in the number of dimensions.
+/// active one, in all nodes of the group. Launches may differ in kernel, in values, and in the number of dimensions, and one
+/// may have a null pointer where another has memory: nodes of the group then wait as if it had that memory too.
 ///
 /// It belongs to its graph, and does not keep it alive. Cheap to clone: clones are the same group.
 ///
@@ -92,6 +92,13 @@ pub(crate) struct Use {
     mode: Mode,
     /// Bytes from the start of the buffer or sub-buffer.
     range: Range<usize>,
+}
+
+impl Use {
+    fn of(tables: &Tables, access: &Access) -> Self {
+        let start = tables.mem(access.view).map_or(0, Mem::offset_in_root);
+        Self { mode: access.mode, range: access.range.start - start..access.range.end - start }
+    }
 }
 
 impl Alternative {
@@ -185,17 +192,14 @@ impl Graph {
                 wrong = Some((at, super::full()));
                 break;
             };
-            let uses = all[at].iter().map(|access| {
-                let start = to.mem(access.view).map_or(0, Mem::offset_in_root);
-                Use { mode: access.mode, range: access.range.start - start..access.range.end - start }
-            });
-            alternatives.push(Alternative { op, uses: uses.collect() });
-            if !same_accesses(&all[0], &all[at], &to.ir.views) {
-                let why = "it uses other memory, or in another way, than the first: all launches of a group have the same \
-                           accesses";
-                wrong = Some((at, group(why)));
-                break;
-            }
+            let uses = all[at].iter().map(|access| Use::of(&to, access)).collect();
+            alternatives.push(Alternative { op, uses });
+        }
+        if wrong.is_none() && !stand_in(&mut to, &mut alternatives, &all) {
+            let differs = (1..all.len()).find(|at| !same_accesses(&all[0], &all[*at], &to.ir.views));
+            let why = "it uses other memory, or in another way, than the first: all launches of a group have the same \
+                       accesses, but that one may have null where another has memory";
+            wrong = Some((differs.unwrap_or(0), group(why)));
         }
         // What arguments name stays; a group has no accesses of its own.
         let views: Vec<ViewId> = all.iter().flatten().map(|access| access.view).collect();
@@ -224,13 +228,55 @@ impl Graph {
 /// Gives all launches as many uses of memory, because a node keeps the number of its uses: those of the memory of others may differ.
 fn as_many_uses(launches: &mut [(Launch, After)], checked: &[Checked]) {
     let both = || launches.iter().zip(checked);
-    let uses: Vec<usize> = both().map(|((launch, _), checked)| launch.memory(checked).count()).collect();
-    let is_foreign = |mem: &&Mem| mem.allocation().is_some_and(|allocation| allocation.is_foreign());
-    let foreign = both().flat_map(|((launch, _), checked)| launch.memory(checked)).find(is_foreign).cloned();
-    let (Some(mem), Some(most)) = (foreign, uses.iter().max()) else { return };
+    let uses: Vec<usize> = both().map(|((launch, _), checked)| launch.uses(checked)).collect();
+    let most = uses.iter().max().copied().unwrap_or(0);
     for ((launch, _), uses) in launches.iter_mut().zip(&uses) {
-        launch.unused = vec![Region { mem: mem.clone(), offset: 0, size: 0 }; most - uses];
+        launch.unused = most - uses;
     }
+}
+
+/// Gives null pointers the uses that other launches have and theirs has not, so that all have the same, whichever is active. Says
+/// whether all have.
+fn stand_in(to: &mut Writer<'_>, alternatives: &mut [Alternative], all: &[Vec<Access>]) -> bool {
+    let key = |access: &Access| (access.view, access.range.start, access.range.end, access.mode as u8);
+    let followed = |of: &[Access]| {
+        let is_followed = |access: &&Access| is_followed(access, &to.ir.views);
+        let mut all: Vec<Access> = of.iter().filter(is_followed).cloned().collect();
+        all.sort_unstable_by_key(key);
+        all
+    };
+    // What of one list is not in another, both in order, each as often as it stands there.
+    let lacks = |of: &[Access], has: &[Access]| {
+        let mut has = has.iter().peekable();
+        let is_missing = |access: &&Access| {
+            while has.next_if(|one| key(one) < key(access)).is_some() {}
+            has.next_if(|one| key(one) == key(access)).is_none()
+        };
+        of.iter().filter(is_missing).cloned().collect::<Vec<_>>()
+    };
+    let uses: Vec<Vec<Access>> = all.iter().map(|of| followed(of)).collect();
+    let mut every = Vec::new();
+    for of in &uses {
+        every.extend(lacks(of, &every));
+        every.sort_unstable_by_key(key);
+    }
+    for (alternative, uses) in alternatives.iter_mut().zip(&uses) {
+        let Op::Kernel { args, .. } = &alternative.op else { continue };
+        let mut missing = lacks(&every, uses).into_iter();
+        let with_use = to.ir.args(*args).to_vec().into_iter().enumerate().filter(|(_, arg)| arg.view().is_some());
+        for (slot, (index, arg)) in with_use.enumerate() {
+            let Some(access) = matches!(arg, Arg::Null(_)).then(|| missing.next()).flatten() else { continue };
+            to.keep(access.view);
+            to.tables.ir.args_mut(*args)[index] = Arg::Null(access.view);
+            if let Some(of) = alternative.uses.get_mut(slot) {
+                *of = Use::of(to, &access);
+            }
+        }
+        if missing.next().is_some() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whose launch it is.
@@ -241,13 +287,18 @@ pub(super) enum Launched {
     ByGroup(usize),
 }
 
+/// Whether it is a use that makes edges.
+fn is_followed(access: &Access, views: &[View]) -> bool {
+    !matches!(views[access.view.index()].kind, ViewKind::Foreign | ViewKind::Nothing)
+}
+
 /// Whether both use the same bytes in the same way, in any order.
 /// Memory of others is not followed, so it may differ.
 pub(super) fn same_accesses(a: &[Access], b: &[Access], views: &[View]) -> bool {
     let sorted = |accesses: &[Access]| {
         let mut keys: Vec<_> = accesses
             .iter()
-            .filter(|access| views[access.view.index()].kind != ViewKind::Foreign)
+            .filter(|access| is_followed(access, views))
             .map(|access| (access.view, access.range.start, access.range.end, access.mode as u8))
             .collect();
         keys.sort_unstable();

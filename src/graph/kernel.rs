@@ -134,9 +134,11 @@ impl KernelNode<'_> {
         self
     }
 
-    /// Gives a null pointer where a buffer belongs.
-    pub fn null(self) -> Self {
-        self.given(Given::Null)
+    /// Gives a null pointer where a buffer belongs. It may become memory later, and memory null: see
+    /// [`replace`](Self::replace) and [`Parameter::set_null`].
+    pub fn null(mut self) -> Self {
+        self.launch.null(None);
+        self
     }
 
     /// Gives local memory for `len` elements of type `T` a work-group.
@@ -259,7 +261,8 @@ impl KernelNode<'_> {
     /// Puts the launch in the place of a kernel node of the same kernel: its arguments, range, offset, work-groups, bound and
     /// parameters. Edges stay, and executables follow when they are updated.
     ///
-    /// Each argument keeps its kind, a value its size. [`prints`](Self::prints) has to be said again: what is not said counts for
+    /// Each argument keeps its kind, a value its size; a buffer may become a [null](Self::null) pointer, and that a buffer.
+    /// [`prints`](Self::prints) has to be said again: what is not said counts for
     /// the next finalize. An executable that is updated keeps the path that it chose for the node. `after` must not be given.
     ///
     /// # Errors

@@ -39,8 +39,8 @@ pub(crate) struct Launch {
     pub(crate) fed: Vec<Fed>,
     /// How it uses the device globals of its program, where that was said: those that are not here it does not.
     pub(crate) globals: Option<Vec<(Declared, Mode)>>,
-    /// Memory of which it uses nothing. See [`Arg::Unused`].
-    pub(crate) unused: Vec<Region>,
+    /// How many uses of nothing it has besides. See [`Arg::Unused`].
+    pub(crate) unused: usize,
     /// Why an argument cannot start where it was said to.
     pub(crate) misplaced: Option<MemoryError>,
 }
@@ -68,7 +68,7 @@ impl Launch {
             indirect: Vec::new(),
             fed: Vec::new(),
             globals: None,
-            unused: Vec::new(),
+            unused: 0,
             misplaced: None,
         }
     }
@@ -81,17 +81,31 @@ impl Launch {
                 Value::Bytes(bytes) => self.number(bytes, cell.number()),
                 Value::Local(size) => self.args.push(Given::Local(*size)),
                 Value::Sampler(sampler) => self.args.push(Given::Sampler(sampler.clone())),
-                Value::Buffer(_) => {}
+                Value::Buffer(_) | Value::Null(_) => {}
             }
             time
         });
         self.fed.push(Fed { arg, cells: Cells::from_elem(Arc::clone(cell), 1), time });
     }
 
-    /// Gives the next argument, of a parameter that is a buffer.
-    pub(crate) fn buffer_parameter(&mut self, region: Region, mode: Option<Mode>, cell: &Arc<Cell>) {
+    /// Gives the next argument, of a parameter that is memory, or null.
+    pub(crate) fn memory_parameter(&mut self, mode: Option<Mode>, cell: &Arc<Cell>) {
         self.fed.push(Fed { arg: self.args.len(), cells: Cells::from_elem(Arc::clone(cell), 1), time: 0 });
-        self.region(region, mode);
+        match cell.snapshot().region {
+            Some(region) => self.region(region, mode),
+            None => self.null(mode),
+        }
+    }
+
+    /// Gives the next argument, a null pointer; what it may become is used as is said, or as the kernel's parameter can be.
+    pub(crate) fn null(&mut self, mode: Option<Mode>) {
+        let mode = mode.unwrap_or_else(|| if self.next_is_const() { Mode::Read } else { Mode::ReadWrite });
+        self.args.push(Given::Null(mode));
+    }
+
+    /// Whether the parameter of the next argument is known to point to what is only read.
+    fn next_is_const(&self) -> bool {
+        self.kernel.params().and_then(|params| params.get(self.args.len())).is_some_and(|param| param.is_const)
     }
 
     /// Gives the next argument, a buffer used as is said, or as it can be.
@@ -133,6 +147,8 @@ impl Launch {
                 (Some(Given::Local(size)), Value::Local(now), _) => *size = now,
                 (Some(Given::Sampler(of)), Value::Sampler(now), _) => *of = now,
                 (Some(Given::Buffer(of, _)), _, Some(region)) => *of = region,
+                (Some(given @ Given::Null(_)), _, Some(region)) => *given = Given::Buffer(region, given.mode()),
+                (Some(given @ Given::Buffer(..)), Value::Null(_), _) => *given = Given::Null(given.mode()),
                 // Found by the checks.
                 _ => {}
             }
@@ -153,8 +169,7 @@ impl Launch {
         if flags & CL_MEM_WRITE_ONLY != 0 {
             return self.args.push(Given::Buffer(region, Mode::Write));
         }
-        let reads = flags & CL_MEM_READ_ONLY != 0
-            || self.kernel.params().and_then(|params| params.get(self.args.len())).is_some_and(|param| param.is_const);
+        let reads = flags & CL_MEM_READ_ONLY != 0 || self.next_is_const();
         self.args.push(Given::Buffer(region, if reads { Mode::Read } else { Mode::ReadWrite }));
     }
 
@@ -185,7 +200,7 @@ impl Launch {
     pub(crate) fn memory<'l>(&'l self, checked: &Checked) -> impl Iterator<Item = &'l Mem> {
         let args = self.args.iter().filter_map(|arg| match arg {
             Given::Buffer(region, _) => Some(&region.mem),
-            Given::Null | Given::Sampler(_) | Given::Local(_) | Given::Value(..) => None,
+            Given::Null(_) | Given::Sampler(_) | Given::Local(_) | Given::Value(..) => None,
         });
         let indirect = self.indirect.iter().map(|(region, _)| &region.mem);
         args.chain(indirect).chain(self.globals(checked).map(|(mem, _)| mem))
@@ -194,6 +209,11 @@ impl Launch {
     /// The device globals that it uses, of the device that it was checked for.
     fn globals<'l>(&'l self, checked: &Checked) -> impl Iterator<Item = (&'l Mem, Mode)> {
         self.kernel.globals_at(checked.built).filter_map(|(global, mem)| Some((mem, self.mode_of(global)?)))
+    }
+
+    /// How many uses of memory its node has.
+    pub(crate) fn uses(&self, checked: &Checked) -> usize {
+        self.memory(checked).count() + self.args.iter().filter(|arg| matches!(arg, Given::Null(_))).count()
     }
 
     /// How it uses a device global of its program.
@@ -234,7 +254,8 @@ impl Launch {
 #[derive(Clone, Debug)]
 pub(crate) enum Given {
     Buffer(Region, Mode),
-    Null,
+    /// A null pointer, and how memory in its place is used.
+    Null(Mode),
     Local(usize),
     /// A range of the builder's bytes.
     Value(std::ops::Range<usize>, Number),
@@ -242,12 +263,20 @@ pub(crate) enum Given {
 }
 
 impl Given {
+    /// How it uses memory.
+    fn mode(&self) -> Mode {
+        match self {
+            Self::Buffer(_, mode) | Self::Null(mode) => *mode,
+            Self::Local(_) | Self::Value(..) | Self::Sampler(_) => Mode::Read,
+        }
+    }
+
     pub(super) fn what(&self) -> &'static str {
         match self {
             Self::Buffer(region, _) if region.mem.image().is_some() => "an image",
             Self::Buffer(..) => "a buffer",
             Self::Sampler(_) => "a sampler",
-            Self::Null => "a null buffer",
+            Self::Null(_) => "a null buffer",
             Self::Local(_) => "a size of local memory",
             Self::Value(..) => "a value",
         }
@@ -315,6 +344,11 @@ impl Launch {
                         (Some(one), Some(other)) => (one.shape, one.format) == (other.shape, other.format),
                         _ => false,
                     },
+                    (Given::Buffer(of, _), Value::Null(_), _) => {
+                        of.mem.image().is_none() && cell.range() == Some(of.offset..of.offset + of.size)
+                    }
+                    (Given::Null(_), Value::Null(_), _) => true,
+                    (Given::Null(_), _, Some(region)) => region.mem.image().is_none(),
                     _ => false,
                 };
                 if !fits {
@@ -388,7 +422,12 @@ impl Request for Launch {
                     accesses.push(access);
                     Arg::Buffer(view)
                 }
-                Given::Null => Arg::Null,
+                Given::Null(mode) => {
+                    let access = state.no_access(mode);
+                    let view = access.view;
+                    accesses.push(access);
+                    Arg::Null(view)
+                }
                 Given::Sampler(sampler) => Arg::Sampler(state.sampler(&sampler)?),
                 Given::Local(size) => Arg::Local(size),
                 Given::Value(range, _) => Arg::Value(base.part(range)),
@@ -407,9 +446,8 @@ impl Request for Launch {
             lowered.push(Arg::Global(access.view));
             accesses.push(access);
         }
-        for region in unused {
-            let access = state.access(&region, Mode::Read);
-            state.keep(access.view);
+        for _ in 0..unused {
+            let access = state.no_access(Mode::Read);
             lowered.push(Arg::Unused(access.view));
             accesses.push(access);
         }

@@ -13,6 +13,7 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::cl::buffer::Region;
+use crate::cl::context::Context;
 use crate::cl::kernel::Number;
 use crate::cl::mem::Mem;
 use crate::cl::sampler::Sampler;
@@ -31,7 +32,7 @@ use crate::error::{MemoryError, ParameterError, Result};
 /// is added has to cover every value that it can get: a range ([`within`](Self::within)), a condition
 /// ([`checked`](Self::checked)), or every value ([`any`](Self::any)). One without a bound ([`new`](Self::new)) is changed
 /// by [`set_unchecked`](Self::set_unchecked). Buffers ([`buffer`](Parameter::buffer)) are bound by the bytes that the first
-/// one declares.
+/// one declares; those of [`buffer_or_null`](Parameter::buffer_or_null) may also become a null pointer.
 ///
 /// Setting a parameter changes no edge: nodes that are there keep waiting for whom they wait. A node that is added later
 /// waits by the values that its own parameters have then; for a node that a parameter has moved to other memory since it
@@ -96,6 +97,8 @@ pub(crate) enum Value {
     Bytes(Bytes),
     Local(usize),
     Buffer(Mem),
+    /// A null pointer where memory of a context may be.
+    Null(Context),
     Sampler(Sampler),
 }
 
@@ -127,6 +130,8 @@ enum Bound {
     /// The bytes of a buffer that its kernels use, counted from its start.
     Bytes {
         range: std::ops::Range<usize>,
+        /// Whether kernels may get a null pointer instead.
+        or_null: bool,
     },
 }
 
@@ -209,12 +214,20 @@ impl Cell {
             (Value::Buffer(mem), Bound::Bytes { .. }) if mem.image().is_some() => {
                 Some(Region { mem: mem.clone(), offset: 0, size: mem.size() })
             }
-            (Value::Buffer(mem), Bound::Bytes { range }) => {
+            (Value::Buffer(mem), Bound::Bytes { range, .. }) => {
                 Some(Region { mem: mem.clone(), offset: range.start, size: range.len() })
             }
             _ => None,
         };
         Snapshot { value: held.clone(), region, time: self.time() }
+    }
+
+    /// The bytes of its buffer that kernels use.
+    pub(crate) fn range(&self) -> Option<std::ops::Range<usize>> {
+        match &self.bound {
+            Bound::Bytes { range, .. } => Some(range.clone()),
+            Bound::None | Bound::Any | Bound::Condition(..) => None,
+        }
     }
 
     /// What it is, for error texts.
@@ -224,13 +237,19 @@ impl Cell {
         {
             return format!("an {} of format {}", info.shape, info.format);
         }
-        if let Bound::Bytes { range } = &self.bound {
-            return format!("bytes {}..{} of a buffer", range.start, range.end);
+        if let Bound::Bytes { range, or_null } = &self.bound {
+            return format!(
+                "bytes {}..{} of a buffer{}",
+                range.start,
+                range.end,
+                if *or_null { ", or null" } else { "" }
+            );
         }
         self.now(|value, _| match value {
             Value::Bytes(bytes) => format!("a value of {} bytes", bytes.len()),
             Value::Local(_) => "a size of local memory".to_owned(),
             Value::Buffer(_) => "a buffer".to_owned(),
+            Value::Null(_) => "a null buffer".to_owned(),
             Value::Sampler(_) => "a sampler".to_owned(),
         })
     }
@@ -238,7 +257,7 @@ impl Cell {
     fn bytes(&self) -> Bytes {
         self.now(|value, _| match value {
             Value::Bytes(bytes) => bytes.clone(),
-            Value::Local(_) | Value::Buffer(_) | Value::Sampler(_) => Bytes::new(),
+            Value::Local(_) | Value::Buffer(_) | Value::Null(_) | Value::Sampler(_) => Bytes::new(),
         })
     }
 }
@@ -482,7 +501,8 @@ impl fmt::Debug for Cell {
             Bound::None => f.write_str(", unbounded"),
             Bound::Any => f.write_str(", any"),
             Bound::Condition(bound, _) => write!(f, ", {bound}"),
-            Bound::Bytes { range } => write!(f, ", bytes {range:?}"),
+            Bound::Bytes { range, or_null: false } => write!(f, ", bytes {range:?}"),
+            Bound::Bytes { range, or_null: true } => write!(f, ", bytes {range:?} or null"),
         }
     }
 }

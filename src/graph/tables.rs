@@ -87,7 +87,12 @@ impl Drop for Views {
 }
 
 impl Tables {
-    /// Some memory. There is one for each id that a node has.
+    /// Whether a view is of no memory.
+    pub(crate) fn is_nothing(&self, view: ViewId) -> bool {
+        self.ir.views[view.index()].kind == ViewKind::Nothing
+    }
+
+    /// Some memory. There is one for each id that a node has, but for what null pointers use.
     pub(crate) fn mem(&self, view: ViewId) -> Option<&Mem> {
         self.views.get(view.index())?.as_ref()
     }
@@ -288,6 +293,8 @@ pub(crate) struct Index {
     /// By view: how many arguments and accesses name it.
     uses: Vec<u32>,
     free: Vec<ViewId>,
+    /// What null pointers use.
+    nothing: Option<ViewId>,
     /// By C handle. Unique while `samplers` keeps them alive.
     sampler_of: FxHashMap<usize, SamplerId>,
     free_samplers: Vec<SamplerId>,
@@ -362,7 +369,10 @@ impl Index {
         let mut index = Self { uses: vec![0; tables.views.len()], ..Self::default() };
         for (at, mem) in (0..).zip(tables.views.iter()) {
             let Some(mem) = mem else {
-                index.free.push(ViewId(at));
+                match tables.ir.views[at as usize].kind {
+                    ViewKind::Nothing => index.nothing = Some(ViewId(at)),
+                    _ => index.free.push(ViewId(at)),
+                }
                 continue;
             };
             let root = tables.ir.views[at as usize].root;
@@ -545,6 +555,26 @@ impl Writer<'_> {
         self.keep(view);
         let start = region.mem.offset_in_root() + region.offset;
         Access { view, range: start..start + region.size, mode }
+    }
+
+    /// The id of no memory. It stays, whoever names it.
+    pub(super) fn nothing(&mut self) -> ViewId {
+        if let Some(view) = self.index.nothing {
+            return view;
+        }
+        let root = self.new_root();
+        let Self { tables, index } = self;
+        tables.ir.views.push(View { root, root_size: 0, offset: 0, size: 0, kind: ViewKind::Nothing });
+        tables.views.push(None);
+        index.uses.push(0);
+        let view = ViewId(tables.views.len() as u32 - 1);
+        index.nothing = Some(view);
+        view
+    }
+
+    /// The use of no memory.
+    pub(super) fn no_access(&mut self, mode: Mode) -> Access {
+        Access { view: self.nothing(), range: 0..0, mode }
     }
 
     /// The id of a kernel function, new or known.

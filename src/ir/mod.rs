@@ -262,11 +262,11 @@ pub(crate) enum Arg {
     Indirect(ViewId),
     /// Memory of a device global of the kernel's program. These stand behind those, and nobody has to set them.
     Global(ViewId),
-    /// Memory of others, of which the kernel uses no byte: it makes the launches of a command group have as many uses. These stand
-    /// behind all others.
+    /// No argument of the kernel's: it makes the launches of a command group have as many uses. These stand behind all others.
     Unused(ViewId),
-    /// A null pointer where a buffer belongs.
-    Null,
+    /// A null pointer where memory belongs. It has a use as memory would, which may come later: of [nothing](ViewKind::Nothing), or,
+    /// in a command group, of what other launches use.
+    Null(ViewId),
     /// Bytes of local memory.
     Local(usize),
     /// Bytes in [`Ir::bytes`].
@@ -275,11 +275,13 @@ pub(crate) enum Arg {
 }
 
 impl Arg {
-    /// The memory that it names, of which the node has a use.
+    /// The memory of which the node has a use for it.
     pub(crate) fn view(self) -> Option<ViewId> {
         match self {
-            Self::Buffer(view) | Self::Indirect(view) | Self::Global(view) | Self::Unused(view) => Some(view),
-            Self::Null | Self::Local(_) | Self::Value(_) | Self::Sampler(_) => None,
+            Self::Buffer(view) | Self::Indirect(view) | Self::Global(view) | Self::Unused(view) | Self::Null(view) => {
+                Some(view)
+            }
+            Self::Local(_) | Self::Value(_) | Self::Sampler(_) => None,
         }
     }
 }
@@ -342,6 +344,8 @@ pub(crate) enum ViewKind {
     Placed,
     /// An address in an allocation that somebody else has made, and whose uses nobody orders here.
     Foreign,
+    /// No memory: what null pointers use.
+    Nothing,
 }
 
 /// Memory as it is named.

@@ -206,7 +206,7 @@ fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
             Arg::Indirect(view) => (4, view.index(), Vec::new()),
             Arg::Global(view) => (6, view.index(), Vec::new()),
             Arg::Unused(view) => (7, view.index(), Vec::new()),
-            Arg::Null => (1, 0, Vec::new()),
+            Arg::Null(_) => (1, 0, Vec::new()),
             Arg::Sampler(sampler) => (5, sampler.index(), Vec::new()),
             Arg::Local(size) => (2, *size, Vec::new()),
             Arg::Value(span) => (3, 0, ir.bytes(*span).to_vec()),

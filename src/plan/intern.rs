@@ -51,7 +51,7 @@ impl Hash for Key<'_> {
         for arg in self.ir.args(self.args) {
             match arg {
                 Arg::Buffer(view) | Arg::Indirect(view) | Arg::Global(view) | Arg::Unused(view) => view.hash(state),
-                Arg::Null => state.write_u8(0),
+                Arg::Null(_) => state.write_u8(0),
                 Arg::Sampler(sampler) => sampler.hash(state),
                 Arg::Local(size) => state.write_usize(*size),
                 Arg::Value(span) => state.write(self.ir.bytes(*span)),

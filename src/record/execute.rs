@@ -188,7 +188,7 @@ impl Launch {
         }
         let args = args.iter().map(|arg| match arg {
             Given::Buffer(region, _) => SetArg::Mem(&region.mem),
-            Given::Null => SetArg::Null,
+            Given::Null(_) => SetArg::Null,
             Given::Sampler(sampler) => SetArg::Sampler(sampler),
             Given::Local(size) => SetArg::Local(*size),
             Given::Value(range, _) => SetArg::Value(&bytes[range.clone()]),
@@ -461,7 +461,7 @@ impl<'k> ExecuteKernel<'k> {
 
     /// Gives the next argument, a null pointer where a buffer belongs.
     pub fn set_arg_null(&mut self) -> &mut Self {
-        self.launch.args.push(Given::Null);
+        self.launch.null(None);
         self
     }
 

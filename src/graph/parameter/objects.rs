@@ -28,7 +28,38 @@ impl<T> Parameter<Buffer<T>> {
     /// ```
     #[must_use]
     pub fn buffer(buffer: &impl AsRegion<T>) -> Self {
-        Self::of_memory(buffer)
+        Self::of_memory(buffer, false)
+    }
+
+    /// As [`buffer`](Self::buffer), and kernels may also get a null pointer instead of it: from [`set_null`](Self::set_null)
+    /// on until a buffer is set again. The promise of [`KernelNode::add`](crate::KernelNode::add) covers that too.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Parameter, Program, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let source = "kernel void scale(global float *a, global const float *by) {
+    ///                   if (by) a[get_global_id(0)] *= by[get_global_id(0)];
+    ///               }";
+    /// let scale = Program::from_source(&queue, source)?.kernel("scale")?;
+    /// let (numbers, weights) = (Buffer::from_slice(&queue, &[1.0_f32, 2.0])?, Buffer::from_slice(&queue, &[3.0, 5.0])?);
+    /// let by = Parameter::buffer_or_null(&weights);
+    /// let graph = Graph::new(&queue)?;
+    /// // SAFETY: a work-item touches its own elements, and looks whether there are weights.
+    /// let node = unsafe { graph.kernel(&scale).read_write(&numbers).read(&by).range(2).add()? };
+    /// let result = graph.read(&numbers).add()?;
+    /// let executable = graph.finalize(Finalize::new().updatable())?;
+    ///
+    /// by.set_null()?;
+    /// executable.update(&node)?;
+    /// let run = executable.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn buffer_or_null(buffer: &impl AsRegion<T>) -> Self {
+        Self::of_memory(buffer, true)
     }
 
     /// Sets the buffer: a [`Buffer`], or a part of one, [`BufferSlice`](crate::BufferSlice), which has to hold the bytes that
@@ -51,6 +82,14 @@ impl<T> Parameter<Buffer<T>> {
     pub fn set(&self, buffer: &impl AsRegion<T>) -> Result<()> {
         self.put_memory(buffer)
     }
+
+    /// Makes it a null pointer.
+    ///
+    /// # Errors
+    /// [`ParameterError::NeverNull`] for one that was not made by [`buffer_or_null`](Self::buffer_or_null).
+    pub fn set_null(&self) -> Result<()> {
+        self.put_null()
+    }
 }
 
 impl<T> Parameter<Memory<T>> {
@@ -58,7 +97,25 @@ impl<T> Parameter<Memory<T>> {
     /// becomes later is at least as long.
     #[must_use]
     pub fn memory(memory: &impl AsRegion<T>) -> Self {
-        Self::of_memory(memory)
+        Self::of_memory(memory, false)
+    }
+
+    /// As [`memory`](Self::memory), and kernels may also get a null pointer, from [`set_null`](Self::set_null) on. As for
+    /// [buffers](Parameter::buffer_or_null), the promise of the kernel covers that too.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Memory, Parameter, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let memory = Memory::<u32>::new(&queue, 16)?;
+    /// let mask = Parameter::memory_or_null(&memory);
+    /// mask.set_null()?;
+    /// mask.set(&memory)?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn memory_or_null(memory: &impl AsRegion<T>) -> Self {
+        Self::of_memory(memory, true)
     }
 
     /// Sets the memory: a [`Memory`], or a [`MemorySlice`](crate::MemorySlice), which as an argument is a pointer to its first
@@ -70,6 +127,14 @@ impl<T> Parameter<Memory<T>> {
     pub fn set(&self, memory: &impl AsRegion<T>) -> Result<()> {
         self.put_memory(memory)
     }
+
+    /// Makes it a null pointer.
+    ///
+    /// # Errors
+    /// [`ParameterError::NeverNull`] for one that was not made by [`memory_or_null`](Self::memory_or_null).
+    pub fn set_null(&self) -> Result<()> {
+        self.put_null()
+    }
 }
 
 impl Parameter<Image> {
@@ -77,7 +142,7 @@ impl Parameter<Image> {
     #[must_use]
     pub fn image(image: &Image) -> Self {
         let Region { mem, offset, size } = image.region();
-        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size })
+        Self::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size, or_null: false })
     }
 
     /// Sets the image.
@@ -87,7 +152,7 @@ impl Parameter<Image> {
     pub fn set(&self, image: &Image) -> Result<()> {
         let known = self.cell.now(|value, _| match value {
             Value::Buffer(mem) => mem.image().map(|info| (info.shape, info.format)),
-            Value::Bytes(_) | Value::Local(_) | Value::Sampler(_) => None,
+            Value::Bytes(_) | Value::Local(_) | Value::Null(_) | Value::Sampler(_) => None,
         });
         let given = (image.shape(), image.format());
         if let Some((shape, format)) = known.filter(|known| *known != given) {
@@ -153,17 +218,30 @@ impl Parameter<Sampler> {
 }
 
 impl<T: ?Sized> Parameter<T> {
-    fn of_memory<E>(memory: &impl AsRegion<E>) -> Self {
+    fn of_memory<E>(memory: &impl AsRegion<E>, or_null: bool) -> Self {
         let Region { mem, offset, size } = memory.region();
-        let mut cell = Cell::of(Value::Buffer(mem), Bound::Bytes { range: offset..offset + size }, Number::Any);
+        let bound = Bound::Bytes { range: offset..offset + size, or_null };
+        let mut cell = Cell::of(Value::Buffer(mem), bound, Number::Any);
         cell.misplaced = memory.misplaced();
         Self { cell: Arc::new(cell), kind: PhantomData }
+    }
+
+    fn put_null(&self) -> Result<()> {
+        if !matches!(self.cell.bound, Bound::Bytes { or_null: true, .. }) {
+            return Err(ParameterError::NeverNull.into());
+        }
+        let context = self.cell.now(|value, _| match value {
+            Value::Buffer(mem) => Some(mem.context().clone()),
+            Value::Null(_) | Value::Bytes(_) | Value::Local(_) | Value::Sampler(_) => None,
+        });
+        // The value that is there already is fine.
+        context.map_or(Ok(()), |context| Ok(self.cell.set(Value::Null(context))?))
     }
 
     fn put_memory<E>(&self, memory: &impl AsRegion<E>) -> Result<()> {
         let Region { mem, offset, size } = memory.region();
         let needed = match &self.cell.bound {
-            Bound::Bytes { range } => range.clone(),
+            Bound::Bytes { range, .. } => range.clone(),
             Bound::None | Bound::Any | Bound::Condition(..) => 0..0,
         };
         // As an argument it starts where `mem` starts.
@@ -173,7 +251,11 @@ impl<T: ?Sized> Parameter<T> {
         if offset + size < needed.end {
             return Err(ParameterError::TooSmall { needed: needed.end as u64, given: (offset + size) as u64 }.into());
         }
-        let same = self.cell.now(|value, _| matches!(value, Value::Buffer(now) if now.context() == mem.context()));
+        let same = self.cell.now(|value, _| match value {
+            Value::Buffer(now) => now.context() == mem.context(),
+            Value::Null(context) => context == mem.context(),
+            Value::Bytes(_) | Value::Local(_) | Value::Sampler(_) => false,
+        });
         if !same {
             return Err(ParameterError::OtherContext.into());
         }

@@ -208,7 +208,14 @@ impl Reader {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
-                "null" => args.push(Arg::Null),
+                "null" => {
+                    let view = ViewId(self.ir.views.len() as u32);
+                    let root = RootId(self.roots);
+                    self.roots += 1;
+                    self.ir.views.push(View { root, root_size: 0, offset: 0, size: 0, kind: ViewKind::Nothing });
+                    args.push(Arg::Null(view));
+                    accesses.push(Access { view, range: 0..0, mode: Mode::Read });
+                }
                 "prints" => prints = true,
                 "range" => global = words.next().unwrap().parse().unwrap(),
                 "local" => args.push(Arg::Local(words.next().unwrap().parse().unwrap())),
