@@ -53,7 +53,7 @@ impl FillNode<'_> {
     ///
     /// # Errors
     /// [`BuildCause::EmptyPattern`], [`BuildCause::PatternRange`], [`BuildCause::OtherContext`], and those of
-    /// [`EmptyNode::add`]; where it is a kernel, [`BuildCause::CopyKernel`] and [`BuildCause::Driver`].
+    /// [`EmptyNode::add`](crate::EmptyNode::add); where it is a kernel, [`BuildCause::CopyKernel`] and [`BuildCause::Driver`].
     pub fn add(self) -> Result<Node> {
         Ok(self.graph.insert(self.fill, &self.after)?)
     }
@@ -62,7 +62,7 @@ impl FillNode<'_> {
     /// follow when they are updated. A fill that is a command is replaced by another such, and one that is a kernel likewise.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`]: nothing changed.
+    /// Those of [`add`](Self::add), and those of [`CopyNode::replace`](crate::CopyNode::replace): nothing changed.
     pub fn replace(self, node: Node) -> Result<()> {
         self.graph.replace(node, self.fill, &self.after)
     }
