@@ -107,7 +107,7 @@ fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
 /// the one before went to, and was put there after it.
 #[test]
 fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_secs(300);
     let bench = Bench::new();
     let data = bench.buffer(&[0; LEN]);
     for path in [Path::Auto, Path::Replay, Path::Gated, Path::Native, Path::Queues] {

@@ -22,7 +22,7 @@ use quickcheck::{Arbitrary, Gen, QuickCheck};
 const BUFFERS: usize = 3;
 /// Elements of a buffer: two halves of 512 bytes, which can be sub-buffers on every device tried.
 const LEN: usize = 256;
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Elements of a buffer or of one of its halves. The numbers are wild, and brought into range.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ use clgraph::{
 use common::Bench;
 
 const LEN: usize = 64;
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 /// A graph that takes input: it writes, and does something with it.
 fn taker(bench: &Bench, path: Path) -> (Executable, HostWrite<u32>) {
