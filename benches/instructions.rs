@@ -1,5 +1,5 @@
-//! What clgraph executes itself, for `./ci/instructions` to count: this prints a name before each piece of work that it does
-//! within [`counted`].
+//! The instructions that clgraph itself executes, for `./ci/instructions` to count. It prints a name before each piece
+//! of work that it does within [`counted`].
 
 use std::error::Error;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ const SOURCE: &str = "
     kernel void scale(global const uint *from, global uint *into, uint by) { into[0] = from[0] * by; }
     kernel void add(global uint *dest, global const uint *src) { dest[get_global_id(0)] += src[get_global_id(0)]; }";
 
-/// Of this, and of nothing else, the instructions are counted.
+/// Only the instructions of this function are counted.
 #[inline(never)]
 fn counted<T>(name: &str, work: impl FnOnce() -> clgraph::Result<T>) -> Result<T, Failure> {
     println!("{name}");
@@ -27,7 +27,7 @@ fn collected<T>(work: impl FnOnce() -> clgraph::Result<T>) -> clgraph::Result<T>
 
 struct Made {
     graph: Graph,
-    /// Those that count, and those that scale.
+    /// The kernels that count, and those that scale.
     adding: Vec<Node>,
     scaling: Vec<Node>,
     number: Parameter<u32>,
@@ -56,7 +56,7 @@ impl Setting {
         })
     }
 
-    /// Kernels of two buffers and a number, in chains.
+    /// Kernels with two buffers and a number, in chains.
     fn chains(&self, len: usize, chains: usize) -> clgraph::Result<Graph> {
         let graph = Graph::new(&self.queue)?;
         for at in 0..len {
@@ -85,7 +85,8 @@ impl Setting {
         Ok(graph)
     }
 
-    /// Kernels `dest += src`, of which everything is a parameter, as one chain, or in turn with a chain that has a number.
+    /// Kernels `dest += src`, of which everything is a parameter, as one chain, or by turns with a chain that has a
+    /// number.
     fn parameters(&self, len: usize, chains: usize) -> Result<Made, Failure> {
         let graph = Graph::new(&self.queue)?;
         let memory = [0, 1].map(|at| Parameter::buffer(&self.buffers[at]));
@@ -123,7 +124,7 @@ fn main() -> Result<(), Failure> {
     counted("finalize what was recorded, 1000 nodes", || graph.finalize(replay()))?;
     let wide = setting.chains(1_000, 2)?;
     counted("finalize two chains, 1000 nodes", || wide.finalize(replay()))?;
-    // Empty kernels: valgrind does not know all instructions that a driver may use in others.
+    // Empty kernels, because valgrind does not know all instructions that a driver may use in others.
     let empty = Graph::new(&setting.queue)?;
     for _ in 0..1_000 {
         // SAFETY: it does nothing.
@@ -146,7 +147,7 @@ fn main() -> Result<(), Failure> {
     for (name, chains) in [("one chain", 1), ("two chains", 2)] {
         let made = setting.parameters(1_000, chains)?;
         let executable = made.graph.finalize(replay().updatable())?;
-        // The first looks at the whole graph, and gives each launch a kernel object of its own.
+        // The first update looks at the whole graph, and gives each launch its own kernel object.
         change_memory(&setting, &made, &executable, 0)?;
         let count = made.adding.len();
         counted(&format!("update memory and range, {name}, {count} nodes"), || {
@@ -155,7 +156,7 @@ fn main() -> Result<(), Failure> {
         if !made.scaling.is_empty() {
             made.number.set(2)?;
             executable.update(&made.scaling)?;
-            // Another order is another list; one that has come twice is prepared.
+            // Another order is another list. A list that has come twice has an update plan.
             let mut list = made.scaling.clone();
             list.rotate_left(1);
             let one = made.scaling[0];
@@ -175,7 +176,7 @@ fn main() -> Result<(), Failure> {
                 update(None, nodes)?;
                 update(Some(format!("update a number again, {count}")), nodes)?;
             }
-            // Values of another graph are looked at node by node, and so are those that come after them.
+            // Values of another graph are compared node by node, and so are those of the next updates.
             executable.update_from(&setting.parameters(1_000, chains)?.graph)?;
             (0..2).try_for_each(|_| update(None, &list).map(drop))?;
             update(Some(format!("update a number again, after another graph's, {} nodes", list.len())), &list)?;
@@ -184,7 +185,7 @@ fn main() -> Result<(), Failure> {
     shared_memory(&setting, 1_000)
 }
 
-/// One of many nodes, all of which have memory of their own that is the host's, too.
+/// One of many nodes, each of which has its own memory that the host can use too.
 fn shared_memory(setting: &Setting, len: usize) -> Result<(), Failure> {
     let graph = Graph::new(&setting.queue)?;
     let memory = || Memory::<u32>::host_accessible(&setting.queue, 64);

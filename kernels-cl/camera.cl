@@ -1,4 +1,4 @@
-// A camera that sets its own exposure. What the device computes the host can compute to the last bit.
+// A camera that sets its own exposure. The host can compute exactly the same bits as the device.
 #pragma OPENCL FP_CONTRACT OFF
 
 // picture = frame x gain, clipped
@@ -8,7 +8,7 @@ __kernel void expose(__global const uchar4 *frame, __global const float *gain, _
     picture[i] = convert_uchar4(min(bright, 255.0f));
 }
 
-// of a row: the sum of its brightness, and how many of its pixels are clipped
+// For each row: the sum of its brightness, and the number of its clipped pixels.
 __kernel void measure(__global const uchar4 *picture, __global uint2 *rows, uint width) {
     size_t row = get_global_id(0);
     uint sum = 0, clipped = 0;

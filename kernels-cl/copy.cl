@@ -1,5 +1,5 @@
-// Copies a box of elements where OpenCL has no command for it: a rectangle between addresses, or anything between an
-// address and a buffer. Starts and pitches are in elements, of 1, 4 or 16 bytes.
+// Copies a box of elements where OpenCL has no command for the copy: a rectangle between two addresses, or any copy
+// between an address and a buffer. Starts and pitches are in elements of 1, 4 or 16 bytes.
 kernel void clgraph_copy(global const uchar *source, global uchar *destination, ulong source_start, ulong source_row,
                          ulong source_slice, ulong destination_start, ulong destination_row, ulong destination_slice,
                          uint element) {

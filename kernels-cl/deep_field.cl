@@ -4,7 +4,7 @@
  * Every value is an integer, and no result depends on the order in which the
  * work-items run. So every conforming driver gives the same bytes.
  *
- * What all kernels have in common:
+ * All kernels have this in common:
  *
  *   - `width` and `height` are the size of the image in pixels. A plane is
  *     width * height values, row after row from the top; pixel (x, y) is value
@@ -15,7 +15,7 @@
  *     than the image (rounded up to whole work-groups, say); work-items
  *     outside of the image return at once.
  *   - `in` buffers are only read, `out` buffers are written at every pixel,
- *     `in out` buffers are changed here and there. No two arguments of a
+ *     `in out` buffers are changed at some pixels. No two arguments of a
  *     kernel may be the same buffer.
  *
  * The order of the launches:
@@ -180,7 +180,7 @@ __kernel void box_columns(
 }
 
 /*
- * threshold: tells the bright pixels (the foreground) from the others.
+ * threshold: separates the bright pixels (the foreground) from the others.
  *
  *   smooth      in   plane of bytes
  *   background  in   plane of bytes
@@ -232,9 +232,9 @@ __kernel void label_init(
 /*
  * label_step: the first half of an iteration. Each bright pixel takes the
  * smallest label of the bright pixels among its eight neighbours, if that is
- * smaller than its own. It hands that label on to the pixel that its own label
- * names, the root: so, in one step, the news gets from the rim of a large
- * region to where the whole region looks (in label_jump).
+ * smaller than its own. It also gives that label to the root, which is the pixel
+ * that its own label names. So one step carries a label from the rim of a large
+ * region to the pixel from which the whole region takes its label (label_jump).
  *
  * A label never names a pixel of another object, and labels only fall. So when
  * nothing changes, each object has one label: that of its first pixel, which
@@ -280,8 +280,8 @@ __kernel void label_step(
 
 /*
  * label_jump: the second half of an iteration. Each bright pixel takes the
- * label of the pixel that its label names, and so on, until it gets to one
- * that names itself, or has jumped 64 times.
+ * label of the pixel that its label names, and so on, until a label names its
+ * own pixel, or after 64 jumps.
  *
  *   next    in   plane of uint, from label_step
  *   labels  out  plane of uint

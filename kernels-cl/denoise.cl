@@ -1,6 +1,6 @@
-// Non-local means: each pixel becomes the mean of the pixels around it, weighted by how much their surroundings are alike.
-// RADIUS is how far it looks, PATCH how large surroundings are. With IMAGES it takes images, and a sampler that knows what is
-// beside the picture; without, buffers.
+// Non-local means: each pixel becomes the mean of the pixels around it. A pixel counts more if its surroundings are
+// similar. RADIUS is the distance up to which pixels count; PATCH is the size of the surroundings. With IMAGES the
+// kernel takes images and a sampler that handles coordinates outside of the image; without IMAGES it takes buffers.
 
 #ifdef IMAGES
 #define INPUT read_only image2d_t in, sampler_t edge
@@ -12,7 +12,7 @@
 #define OUTPUT global float4 *out
 #define PIXEL(at) in[index(at)]
 #define STORE(at, pixel) out[index(at)] = pixel
-// The nearest pixel that is there.
+// The index of the nearest pixel inside the picture.
 size_t index(int2 at) {
     int2 size = (int2)(get_global_size(0), get_global_size(1));
     at = clamp(at, (int2)(0), size - 1);

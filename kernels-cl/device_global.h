@@ -1,25 +1,27 @@
-// How OpenCL C reaches clgraph's device globals. clgraph puts this text before the source of every program that lists some
-// (`ProgramBuilder::global`), with definitions for each: the same source works with every way by which a device has them.
+// The macros by which OpenCL C uses clgraph's device globals. clgraph puts this text before the source of every program
+// that lists device globals (`ProgramBuilder::global`), with definitions for each of them. So the same source works
+// with every access method.
 //
-//     CLG_DEVICE_GLOBAL(uint, hits);                      // declares it: its type, and the name that the program lists
-//     CLG_DEVICE_GLOBAL_ARRAY(float, weights, [4][16]);   // the same of an array
+//     CLG_DEVICE_GLOBAL(uint, hits);                      // declares a variable: its type and its listed name
+//     CLG_DEVICE_GLOBAL_ARRAY(float, weights, [4][16]);   // declares an array
 //
-//     // Functions that use one take CLG_PARAMS behind their own parameters, and pass CLG_ARGS on to others that do.
+//     // A function that uses device globals takes CLG_PARAMS after its own parameters. Its callers pass CLG_ARGS.
 //     uint hit(uint by CLG_PARAMS) { return atomic_add(&CLG_GLOBAL(hits), by); }
 //
 //     kernel void count(global const float *in CLG_PARAMS) {
 //         if (in[get_global_id(0)] < CLG_GLOBAL(weights)[0][3]) hit(1 CLG_ARGS);
 //     }
 //
-//     // Without parameters of their own: CLG_ONLY_PARAMS and CLG_ONLY_ARGS.
+//     // Without other parameters: CLG_ONLY_PARAMS and CLG_ONLY_ARGS.
 //     kernel void reset(CLG_ONLY_PARAMS) { CLG_GLOBAL(hits) = 0; }
 //
-// CLG_GLOBAL(name) is the variable itself, in global memory: it can be assigned, its address taken and stored, its elements
-// and members used, and atomics work on it. Globals may be declared again, in the same way. A function that uses one, or calls
-// one that does, needs CLG_PARAMS on every device; where the program has pointers a compiler does not miss it, so try with
-// CLGRAPH_GLOBALS=argument.
+// CLG_GLOBAL(name) is the variable itself, in global memory. It can be assigned, its address can be taken and stored,
+// its elements and members can be used, and atomics work on it. The same declaration may appear several times.
+//
+// A function that uses a device global, or calls a function that does, needs CLG_PARAMS. If the program has pointers,
+// compilers do not detect a missing CLG_PARAMS, so test the program with CLGRAPH_GLOBALS=argument too.
 
-// Declared again, a type is the same.
+// A repeated declaration repeats its typedefs.
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wtypedef-redefinition"
 #pragma clang diagnostic ignored "-Wc11-extensions"

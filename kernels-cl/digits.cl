@@ -1,5 +1,5 @@
-// A network of one hidden layer that learns to read digits: each kernel computes one number a work-item, in one order of
-// summing, so that a run on another device, or by the host, differs by rounding only.
+// A network with one hidden layer that learns to read digits. Each work-item computes one number, and always sums in
+// the same order. So results of another device, or of the host, differ only by rounding.
 
 #define INPUTS 64
 #define HIDDEN 32
@@ -15,7 +15,7 @@ __kernel void hidden(__global const float *images, __global const float *weights
     hidden[sample * HIDDEN + unit] = tanh(sum);
 }
 
-// error[sample][digit] = softmax of the second layer, less 1 for the digit that it is
+// error[sample][digit] = softmax of the second layer, minus 1 for the correct digit
 __kernel void output(__global const float *hidden, __global const float *weights, __global const uint *labels,
                      __global float *error, uint first) {
     size_t sample = get_global_id(0);
@@ -35,7 +35,7 @@ __kernel void output(__global const float *hidden, __global const float *weights
         error[sample * DIGITS + k] = digit[k] / all - (labels[first + sample] == k ? 1.0f : 0.0f);
 }
 
-// back[sample][unit] = the error as the hidden unit has it
+// back[sample][unit] = the error, propagated back to the hidden unit
 __kernel void back(__global const float *error, __global const float *weights, __global const float *hidden,
                    __global float *back) {
     size_t sample = get_global_id(0), unit = get_global_id(1);
@@ -45,7 +45,7 @@ __kernel void back(__global const float *error, __global const float *weights, _
     back[sample * HIDDEN + unit] = sum * (1.0f - at * at);
 }
 
-// weights[from][to] -= rate x mean of input x error; the row behind the last one is the bias, whose input is 1
+// weights[from][to] -= rate x mean of input x error; the row after the last input is the bias, whose input is 1
 __kernel void learn(__global const float *inputs, __global const float *errors, __global float *weights, uint from,
                     uint to, uint first, uint batch, float rate) {
     size_t i = get_global_id(0), k = get_global_id(1);

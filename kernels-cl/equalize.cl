@@ -1,7 +1,7 @@
-// Spreads the brightness of a picture, by the histogram that histogram.cl has counted.
+// Spreads the brightness of a picture over the whole range, with the histogram that histogram.cl has counted.
 
 CLG_DEVICE_GLOBAL_ARRAY(uint, histogram, [256]);
-// What each brightness becomes.
+// The new brightness for each old brightness.
 CLG_DEVICE_GLOBAL_ARRAY(uchar, curve, [256]);
 
 uint below(uint value CLG_PARAMS) {

@@ -1,4 +1,4 @@
-// Kernels of the tests of device globals: every use that OpenCL C has for a variable.
+// Kernels for the tests of device globals: every kind of use that OpenCL C allows for a variable.
 
 typedef struct {
     uint hits;
@@ -20,7 +20,7 @@ void add_twice(uint by CLG_PARAMS) {
 
 int corner(CLG_ONLY_PARAMS) { return CLG_GLOBAL(table)[2][1]; }
 
-// total += 2 * in[i]; the struct's members, one by one.
+// total += 2 * in[i]; it uses each member of the struct.
 kernel void count(global const uint *in CLG_PARAMS) {
     size_t i = get_global_id(0);
     add_twice(in[i] CLG_ARGS);
@@ -48,5 +48,5 @@ kernel void load(global uint *out CLG_PARAMS) { out[get_global_id(0)] = CLG_GLOB
 
 kernel void where(global ulong *out CLG_PARAMS) { out[0] = (ulong)&CLG_GLOBAL(total); }
 
-// Uses none.
+// Uses no device global.
 kernel void plain(global uint *out) { out[get_global_id(0)] = (uint)get_global_id(0) + 1; }

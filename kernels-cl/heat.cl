@@ -1,6 +1,7 @@
-// Heat through a plate. Fields are row by row, `width` cells each.
+// Heat that flows through a plate. Fields are stored row by row, with `width` cells in each row.
 
-// One step: each cell takes from its four neighbours as much as it conducts. The border keeps its temperature.
+// One time step: heat flows between each cell and its four neighbours, as much as the cell conducts. The border keeps
+// its temperature.
 __kernel void heat_step(__global const float *now, __global const float *conducts, __global float *next,
                         uint width, uint height, float rate) {
     uint x = get_global_id(0), y = get_global_id(1), at = y * width + x;

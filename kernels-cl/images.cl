@@ -1,4 +1,4 @@
-// What the tests of images run.
+// Kernels for the tests of images.
 
 // out[x, y] = in at the mirrored column, plus `by`
 kernel void mirror(read_only image2d_t in, write_only image2d_t out, uint by) {
@@ -7,7 +7,7 @@ kernel void mirror(read_only image2d_t in, write_only image2d_t out, uint by) {
     write_imageui(out, at, pixel + by);
 }
 
-// Reads between pixels and beside them.
+// Reads between pixels and outside of the image.
 kernel void sampled(read_only image2d_t in, sampler_t sampler, global float4 *out, float step) {
     size_t at = get_global_id(0);
     out[at] = read_imagef(in, sampler, (float2)(at * step, 0.5f));
@@ -19,7 +19,7 @@ kernel void raise(read_only image2d_array_t in, write_only image2d_array_t out, 
     write_imageui(out, at, read_imageui(in, at) + by);
 }
 
-// A row of pixels that a buffer has.
+// Reads an image that is made of a buffer.
 kernel void of_buffer(read_only image1d_buffer_t in, global uint4 *out) {
     int at = get_global_id(0);
     out[at] = read_imageui(in, at);

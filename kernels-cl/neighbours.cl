@@ -1,4 +1,5 @@
-// The kernels on both sides of a matrix product: vectors of length one before it, and the nearest neighbour behind it.
+// The kernels around a matrix product: before it, vectors are scaled to length one; after it, the nearest neighbour is
+// found.
 
 #define POINTS 64
 
@@ -12,7 +13,7 @@ __kernel void to_unit(__global const float *image, __global float *unit) {
         unit[row * POINTS + i] = image[row * POINTS + i] / sqrt(sum);
 }
 
-// nearest[row] = the column with the largest number; the first one of several
+// nearest[row] = the column with the largest number; the first one if there are several
 __kernel void largest(__global const float *product, __global uint *nearest, uint columns) {
     size_t row = get_global_id(0);
     uint best = 0;

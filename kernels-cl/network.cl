@@ -1,7 +1,8 @@
-// The layers of a small convolutional network. A work-item computes one number of one picture: dimension 0 is the picture,
-// dimension 1 the number within it. Sums go in the order in which the host sums, so that results differ by rounding only.
+// The layers of a small convolutional network. Each work-item computes one number of one picture: dimension 0 is the
+// picture, and dimension 1 is the number within the picture. Sums use the same order as on the host, so results differ
+// only by rounding.
 
-// 3 x 3 points of all channels, and what is less than zero is zero
+// A convolution of 3 x 3 points over all channels. Negative results become zero.
 __kernel void conv(__global const float *in, __global const float *weights, __global float *out, uint channels,
                    uint side) {
     size_t picture = get_global_id(0), at = get_global_id(1), count = get_global_size(1);
@@ -23,7 +24,7 @@ __kernel void add(__global const float *a, __global const float *b, __global flo
     out[at] = a[at] + b[at];
 }
 
-// The largest of 2 x 2 points; `side` is that of the result
+// The largest of 2 x 2 points. `side` is the side of the result.
 __kernel void pool(__global const float *in, __global float *out, uint side) {
     size_t picture = get_global_id(0), at = get_global_id(1), count = get_global_size(1);
     size_t channel = at / (side * side), y = at / side % side, x = at % side;

@@ -1,3 +1,3 @@
-// A kernel without parameters that does nothing: what is left is the cost of launching it. In a file of its own, because
-// NVIDIA's compiler takes no argument information of a program with such a kernel.
+// A kernel without parameters that does nothing, to measure the cost of a launch. It has its own file, because NVIDIA's
+// compiler cannot report argument information for a program with such a kernel.
 __kernel void nothing(void) {}

@@ -1,4 +1,4 @@
-// Kernels of the tests. Integer arithmetic only, so that every device gives the same bytes.
+// Kernels for the tests. They only use integer arithmetic, so every device computes the same bytes.
 
 // out[i] = in[i] * 3 + by
 __kernel void scale(__global const uint *in, __global uint *out, uint by) {
@@ -29,7 +29,7 @@ __kernel void group_sum(__global uint *a, __local uint *scratch) {
     a[get_global_id(0)] = sum;
 }
 
-// Adds b[i], or 1 where there is no b.
+// Adds b[i], or 1 if b is null.
 __kernel void add_or_one(__global uint *a, __global const uint *b) {
     size_t i = get_global_id(0);
     a[i] += b ? b[i] : 1u;
@@ -57,7 +57,7 @@ __kernel __attribute__((reqd_work_group_size(8, 1, 1))) void by_eight(__global u
     a[get_global_id(0)] = (uint)get_local_size(0);
 }
 
-// Keeps a device busy for a while: rounds of a cheap recurrence.
+// Keeps a device busy for a while, with many rounds of a cheap recurrence.
 __kernel void spin(__global uint *a, uint rounds) {
     uint x = a[get_global_id(0)];
     for (uint i = 0; i < rounds; ++i)

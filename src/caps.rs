@@ -1,18 +1,19 @@
-//! What a device can do, as plain data. The planner and the checks of every front end read this, never a driver.
+//! The capabilities of a device, as plain data. The planner and the checks of the API read this data; they never ask a
+//! driver.
 
 use std::fmt;
 
-/// A version of OpenCL or OpenCL C, for example 3.0. It has these two numbers, and gets no others.
+/// A version of OpenCL or OpenCL C, for example 3.0. These two numbers are all that it will ever have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The number before the dot.
     pub major: u32,
-    /// The number behind it.
+    /// The number after the dot.
     pub minor: u32,
 }
 
 impl Version {
-    /// A version from its two numbers.
+    /// Makes a version from its two numbers.
     #[must_use]
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
@@ -33,8 +34,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// A version of an extension, for example 0.9.5. Drivers are known to say wrong ones, so clgraph takes it as a hint.
-/// It has these three numbers (`cl_version`), and gets no others.
+/// A version of an extension, for example 0.9.5 (`cl_version`). Some drivers report a wrong version, so clgraph uses it
+/// as a hint only. These three numbers are all that it will ever have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExtensionVersion {
     /// The first number.
@@ -46,7 +47,7 @@ pub struct ExtensionVersion {
 }
 
 impl ExtensionVersion {
-    /// A version from its three numbers.
+    /// Makes a version from its three numbers.
     #[must_use]
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
@@ -64,7 +65,7 @@ impl fmt::Display for ExtensionVersion {
     }
 }
 
-/// Written as its text.
+/// Serialized as text, for example `3.0`.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Version {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -72,7 +73,7 @@ impl serde::Serialize for Version {
     }
 }
 
-/// Written as its text.
+/// Serialized as text, for example `0.9.5`.
 #[cfg(feature = "serde")]
 impl serde::Serialize for ExtensionVersion {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -80,7 +81,7 @@ impl serde::Serialize for ExtensionVersion {
     }
 }
 
-/// What a device can do and where its limits are, read once from the driver.
+/// The capabilities and limits of a device, read once from the driver.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -101,105 +102,112 @@ pub struct Caps {
     pub platform: String,
     /// `CL_DRIVER_VERSION`, as the driver writes it.
     pub driver_version: String,
-    /// The version of OpenCL that the device has (`CL_DEVICE_VERSION`).
+    /// The version of OpenCL that the device supports (`CL_DEVICE_VERSION`).
     pub version: Version,
-    /// Whether the device is a GPU, as far as it says so (`CL_DEVICE_TYPE`).
+    /// Whether the device reports that it is a GPU (`CL_DEVICE_TYPE`).
     pub gpu: bool,
-    /// Whether it has a compiler for OpenCL C (`CL_DEVICE_COMPILER_AVAILABLE`).
+    /// Whether the device has a compiler for OpenCL C (`CL_DEVICE_COMPILER_AVAILABLE`).
     pub compiler: bool,
-    /// Bits of its addresses: 32 or 64 (`CL_DEVICE_ADDRESS_BITS`).
+    /// Number of bits of an address: 32 or 64 (`CL_DEVICE_ADDRESS_BITS`).
     pub address_bits: u32,
     /// Number of compute units (`CL_DEVICE_MAX_COMPUTE_UNITS`).
     pub compute_units: u32,
-    /// Work-items of the largest work-group (`CL_DEVICE_MAX_WORK_GROUP_SIZE`). A kernel may have less.
+    /// Largest number of work-items in a work-group (`CL_DEVICE_MAX_WORK_GROUP_SIZE`). The limit of a kernel may be
+    /// lower.
     pub max_work_group_size: usize,
-    /// Work-items of the largest work-group in each of the first three dimensions (`CL_DEVICE_MAX_WORK_ITEM_SIZES`).
+    /// Largest number of work-items of a work-group in each of the first three dimensions
+    /// (`CL_DEVICE_MAX_WORK_ITEM_SIZES`).
     pub max_work_item_sizes: [usize; 3],
     /// Whether the last work-group of a range may be smaller than the others
     /// (`CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT`).
     pub non_uniform_work_groups: bool,
-    /// Bytes of global memory (`CL_DEVICE_GLOBAL_MEM_SIZE`).
+    /// Size of global memory in bytes (`CL_DEVICE_GLOBAL_MEM_SIZE`).
     pub global_memory: u64,
-    /// Bytes of the largest buffer (`CL_DEVICE_MAX_MEM_ALLOC_SIZE`).
+    /// Size of the largest buffer in bytes (`CL_DEVICE_MAX_MEM_ALLOC_SIZE`).
     pub max_allocation: u64,
-    /// Bytes of local memory of a work-group (`CL_DEVICE_LOCAL_MEM_SIZE`).
+    /// Size of the local memory of a work-group in bytes (`CL_DEVICE_LOCAL_MEM_SIZE`).
     pub local_memory: u64,
-    /// Bytes of all arguments of a kernel together (`CL_DEVICE_MAX_PARAMETER_SIZE`).
+    /// Largest size in bytes of all arguments of a kernel together (`CL_DEVICE_MAX_PARAMETER_SIZE`).
     pub max_parameter_size: usize,
-    /// Sub-buffers start at a multiple of this many bytes (`CL_DEVICE_MEM_BASE_ADDR_ALIGN`, which is in bits).
+    /// A sub-buffer must start at a multiple of this number of bytes (`CL_DEVICE_MEM_BASE_ADDR_ALIGN`, which is in
+    /// bits).
     pub sub_buffer_align: usize,
-    /// Whether host queues may be out of order (`CL_DEVICE_QUEUE_PROPERTIES`).
+    /// Whether host queues can be out-of-order (`CL_DEVICE_QUEUE_PROPERTIES`).
     pub out_of_order: bool,
-    /// Whether host queues may profile (`CL_DEVICE_QUEUE_PROPERTIES`).
+    /// Whether host queues can profile (`CL_DEVICE_QUEUE_PROPERTIES`).
     pub profiling: bool,
-    /// The intermediate languages that programs may be made of, for example `SPIR-V_1.2` (`CL_DEVICE_IL_VERSION`).
-    /// Often none.
+    /// The intermediate languages from which programs can be made, for example `SPIR-V_1.2` (`CL_DEVICE_IL_VERSION`).
+    /// Many devices have none.
     pub il_versions: Vec<String>,
-    /// The names of its built-in kernels (`CL_DEVICE_BUILT_IN_KERNELS`). Often none.
+    /// The names of the built-in kernels (`CL_DEVICE_BUILT_IN_KERNELS`). Many devices have none.
     pub builtin_kernels: Vec<String>,
-    /// The names of its extensions (`CL_DEVICE_EXTENSIONS`).
+    /// The names of the extensions (`CL_DEVICE_EXTENSIONS`).
     pub extensions: Vec<String>,
-    /// Kinds of shared virtual memory.
+    /// The supported kinds of shared virtual memory.
     pub svm: Svm,
-    /// Kinds of unified shared memory (`cl_intel_unified_shared_memory`), where the device has any.
+    /// The supported kinds of unified shared memory (`cl_intel_unified_shared_memory`), or `None` if the device has
+    /// none.
     pub usm: Option<Usm>,
-    /// Bytes of the largest program-scope variable (`CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE`); 0 where programs cannot have
-    /// any.
+    /// Size in bytes of the largest program-scope variable (`CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE`), or 0 if programs
+    /// cannot have such variables.
     pub max_global_variable_size: usize,
-    /// Whether the driver can read and write program-scope variables by name (`cl_intel_global_variable_access`). Intel's
-    /// CPU runtime has the functions and does not list the extension, so this tells of the functions.
+    /// Whether the driver can read and write program-scope variables by name. True if the driver has the functions of
+    /// `cl_intel_global_variable_access`: Intel's CPU runtime has the functions, but does not list the extension.
     pub named_global_access: bool,
-    /// Images, where the device has any.
+    /// Limits of images, or `None` if the device has no images.
     pub images: Option<ImageCaps>,
-    /// Command buffers, where the driver lists `cl_khr_command_buffer` or has its functions.
+    /// Command-buffer capabilities, or `None` if the driver neither lists `cl_khr_command_buffer` nor has its
+    /// functions.
     pub command_buffers: Option<CommandBufferCaps>,
 }
 
-/// What a device can do with images, in pixels.
+/// The limits of a device for images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ImageCaps {
-    /// Width and height of the largest image of two dimensions (`CL_DEVICE_IMAGE2D_MAX_WIDTH`, `_HEIGHT`); the width is
-    /// that of one dimension too.
+    /// Largest width and height in pixels of a two-dimensional image (`CL_DEVICE_IMAGE2D_MAX_WIDTH`, `_HEIGHT`). The
+    /// width is the limit for one-dimensional images too.
     pub max_2d: [usize; 2],
-    /// Sizes of the largest image of three dimensions (`CL_DEVICE_IMAGE3D_MAX_WIDTH`, `_HEIGHT`, `_DEPTH`).
+    /// Largest width, height and depth in pixels of a three-dimensional image (`CL_DEVICE_IMAGE3D_MAX_WIDTH`,
+    /// `_HEIGHT`, `_DEPTH`).
     pub max_3d: [usize; 3],
-    /// Layers of the largest array (`CL_DEVICE_IMAGE_MAX_ARRAY_SIZE`).
+    /// Largest number of layers of an image array (`CL_DEVICE_IMAGE_MAX_ARRAY_SIZE`).
     pub max_layers: usize,
-    /// Pixels of the largest `image1d_buffer_t` (`CL_DEVICE_IMAGE_MAX_BUFFER_SIZE`).
+    /// Largest number of pixels of an `image1d_buffer_t` (`CL_DEVICE_IMAGE_MAX_BUFFER_SIZE`).
     pub max_buffer: usize,
-    /// How many images a kernel can read (`CL_DEVICE_MAX_READ_IMAGE_ARGS`).
+    /// How many images one kernel can read (`CL_DEVICE_MAX_READ_IMAGE_ARGS`).
     pub max_read: u32,
-    /// How many images a kernel can write (`CL_DEVICE_MAX_WRITE_IMAGE_ARGS`).
+    /// How many images one kernel can write (`CL_DEVICE_MAX_WRITE_IMAGE_ARGS`).
     pub max_write: u32,
-    /// How many images a kernel can both read and write (`CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS`); 0 where it cannot.
+    /// How many images one kernel can both read and write (`CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS`), or 0 if kernels
+    /// cannot.
     pub max_read_write: u32,
-    /// How many samplers a kernel can have (`CL_DEVICE_MAX_SAMPLERS`).
+    /// How many samplers one kernel can have (`CL_DEVICE_MAX_SAMPLERS`).
     pub max_samplers: u32,
-    /// Pixels of which the row pitch of an image of two dimensions that is made of a buffer is a multiple
-    /// (`CL_DEVICE_IMAGE_PITCH_ALIGNMENT`). None where there are no such images.
+    /// The row pitch of a two-dimensional image that is made of a buffer must be a multiple of this number of pixels
+    /// (`CL_DEVICE_IMAGE_PITCH_ALIGNMENT`). `None` if the device has no such images.
     pub buffer_pitch: Option<usize>,
-    /// Whether kernels can write images of three dimensions.
+    /// Whether kernels can write three-dimensional images.
     pub writes_3d: bool,
 }
 
-/// Kinds of shared virtual memory that a device has (`CL_DEVICE_SVM_CAPABILITIES`).
+/// The kinds of shared virtual memory that a device supports (`CL_DEVICE_SVM_CAPABILITIES`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Svm {
-    /// Buffers that the host maps to use.
+    /// Coarse-grain buffers, which the host must map before it uses them.
     pub coarse_grain_buffer: bool,
-    /// Buffers that host and device use at once.
+    /// Fine-grain buffers, which host and device can use at once.
     pub fine_grain_buffer: bool,
-    /// All memory of the host.
+    /// Kernels can use all host memory.
     pub fine_grain_system: bool,
-    /// Atomics that host and device share.
+    /// Atomic operations that host and device share.
     pub atomics: bool,
 }
 
-/// Kinds of unified shared memory that a device has, and whether kernels may use them at all.
+/// The kinds of unified shared memory that kernels of a device can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -212,26 +220,26 @@ pub struct Usm {
     pub shared: bool,
     /// Shared allocations of several devices (`CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL`).
     pub cross_device: bool,
-    /// All memory of the host (`CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL`).
+    /// All host memory (`CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL`).
     pub system: bool,
 }
 
-/// How kernels get to device globals ([`DeviceGlobal`](crate::DeviceGlobal)): to the memory that all programs share, or that is
-/// one program's own.
+/// How kernels access device globals ([`DeviceGlobal`](crate::DeviceGlobal)). The memory of a device global is shared
+/// by all programs of a context, or belongs to one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum GlobalWay {
-    /// The program has a pointer, which is written by its name (`cl_intel_global_variable_access`). What is one program's own is
-    /// a variable of the program, where the driver tells its address.
+pub enum GlobalAccess {
+    /// The program has a pointer, and clgraph writes the pointer by its name (`cl_intel_global_variable_access`). A
+    /// device global that belongs to one program is a variable of that program, if the driver reports its address.
     NamedWrite,
-    /// The program has a pointer, which a small kernel sets when the program was built.
+    /// The program has a pointer, and a small kernel sets it after the program is built.
     Kernel,
-    /// Kernels have an argument more, which users do not see.
+    /// Kernels have one additional argument for each device global. clgraph sets it, and users do not see it.
     Argument,
 }
 
-impl fmt::Display for GlobalWay {
+impl fmt::Display for GlobalAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NamedWrite => "a pointer that is written by name",
@@ -242,61 +250,88 @@ impl fmt::Display for GlobalWay {
 }
 
 impl Caps {
-    /// The ways by which kernels can get to device globals, best first. The first is taken, unless
-    /// [`ProgramBuilder::globals_by`](crate::ProgramBuilder::globals_by) or the environment variable `CLGRAPH_GLOBALS` says
-    /// another, or the program is built for a version of OpenCL C without variables.
+    /// Returns the access methods by which kernels can reach device globals, best first.
+    ///
+    /// clgraph uses the first method, unless [`ProgramBuilder::global_access`](crate::ProgramBuilder::global_access) or
+    /// the environment variable `CLGRAPH_GLOBALS` names another. A program that is built for a version of OpenCL C
+    /// without program-scope variables uses [`GlobalAccess::Argument`].
     #[must_use]
-    pub fn global_ways(&self) -> Vec<GlobalWay> {
+    pub fn global_access(&self) -> Vec<GlobalAccess> {
         let mut ways = Vec::new();
         let has_pointers = self.max_global_variable_size >= size_of::<u64>() && self.own_memory_kind().is_pointer();
         if has_pointers && self.named_global_access {
-            ways.push(GlobalWay::NamedWrite);
+            ways.push(GlobalAccess::NamedWrite);
         }
         if has_pointers {
-            ways.push(GlobalWay::Kernel);
+            ways.push(GlobalAccess::Kernel);
         }
-        ways.push(GlobalWay::Argument);
+        ways.push(GlobalAccess::Argument);
         ways
     }
 
-    /// What the device has for its own use: memory with an address, where there is such.
+    /// Returns the kind of memory that clgraph allocates on the device for its own use: memory with an address if the
+    /// device has such memory.
     pub(crate) fn own_memory_kind(&self) -> MemoryKind {
         let kinds = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse];
         kinds.into_iter().find(|kind| self.has_memory(*kind)).unwrap_or(MemoryKind::Buffer)
     }
 }
 
-/// Kinds of memory that kernels take as a global pointer.
+/// Where the memory of a [`MemoryPool`](crate::MemoryPool) lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PoolKind {
+    /// Device memory.
+    #[default]
+    Device,
+    /// Host memory that the device can access.
+    Host,
+    /// Memory that moves between host and device.
+    Shared,
+}
+
+impl fmt::Display for PoolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Device => "device",
+            Self::Host => "host",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// The kinds of memory that a kernel can take as a global pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum MemoryKind {
-    /// A `cl_mem`, which every device has. It has no address on the host.
+    /// A `cl_mem`. Every device has this kind. It has no address on the host.
     Buffer,
-    /// USM on the device, which the host cannot reach (`clDeviceMemAllocINTEL`).
+    /// USM on the device, which the host cannot access (`clDeviceMemAllocINTEL`).
     UsmDevice,
-    /// USM on the host, which the device can reach (`clHostMemAllocINTEL`).
+    /// USM on the host, which the device can access (`clHostMemAllocINTEL`).
     UsmHost,
     /// USM that moves between host and device (`clSharedMemAllocINTEL`).
     UsmShared,
-    /// SVM that the host maps before it reaches it (`clSVMAlloc`).
+    /// SVM that the host must map before it accesses it (`clSVMAlloc`).
     SvmCoarse,
-    /// SVM that host and device reach alike (`clSVMAlloc` with `CL_MEM_SVM_FINE_GRAIN_BUFFER`).
+    /// SVM that host and device can access without a map (`clSVMAlloc` with `CL_MEM_SVM_FINE_GRAIN_BUFFER`).
     SvmFine,
 }
 
 impl MemoryKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Buffer, Self::UsmDevice, Self::UsmHost, Self::UsmShared, Self::SvmCoarse, Self::SvmFine];
 
-    /// Whether the host may read and write it by its address while no command uses it: see [`Memory::host`](crate::Memory::host).
+    /// Returns whether the host may read and write this memory through its address while no command uses it: see
+    /// [`Memory::host`](crate::Memory::host).
     #[must_use]
     pub const fn is_host_accessible(self) -> bool {
         matches!(self, Self::UsmHost | Self::UsmShared | Self::SvmFine)
     }
 
-    /// Whether it is reached by an address instead of a `cl_mem`.
+    /// Returns whether this memory is an address instead of a `cl_mem`.
     #[must_use]
     pub const fn is_pointer(self) -> bool {
         !matches!(self, Self::Buffer)
@@ -317,7 +352,7 @@ impl fmt::Display for MemoryKind {
 }
 
 impl Caps {
-    /// Whether a device has memory of a kind.
+    /// Returns whether the device has this kind of memory.
     #[must_use]
     pub fn has_memory(&self, kind: MemoryKind) -> bool {
         let usm = self.usm.unwrap_or_default();
@@ -332,52 +367,52 @@ impl Caps {
     }
 }
 
-/// How it is known that a driver has command buffers.
+/// How clgraph knows that a driver has command buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Claim {
     /// The device lists `cl_khr_command_buffer`.
     Listed,
-    /// It does not, and `CLGRAPH_ASSUME` says so.
+    /// The device does not list the extension, but `CLGRAPH_ASSUME` says that the device has it.
     Assumed,
-    /// It does not, and the driver has functions of it. clgraph does not use them.
+    /// The device does not list the extension, but the driver has functions of it. clgraph does not use them.
     Hidden,
 }
 
-/// What a device says of its command buffers (`cl_khr_command_buffer`), and what its driver lacks.
+/// The command-buffer capabilities that a device reports (`cl_khr_command_buffer`), and what its driver lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CommandBufferCaps {
-    /// How it is known that the driver has command buffers.
+    /// How clgraph knows that the driver has command buffers.
     pub claim: Claim,
-    /// The revision that the driver names, where it names one.
+    /// The revision that the driver reports, or `None` if it reports none.
     pub version: Option<ExtensionVersion>,
-    /// What `CLGRAPH_ASSUME` says of it and the driver does not, in the words of that variable.
+    /// The features that `CLGRAPH_ASSUME` adds and the driver does not report, in the words of that variable.
     pub assumed: Vec<&'static str>,
-    /// Functions that the driver does not have, and without which nothing can be recorded.
+    /// Functions that the driver lacks, and without which clgraph cannot record anything.
     pub missing: Vec<&'static str>,
-    /// Functions that the driver does not have, and that record one kind of command.
+    /// Functions that the driver lacks, each of which records one kind of command.
     pub missing_commands: Vec<&'static str>,
-    /// Recorded kernels may print (this and the next two: `CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR`).
+    /// Whether recorded kernels may print (this and the next two fields: `CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR`).
     pub kernel_printf: bool,
-    /// Recorded kernels may enqueue kernels.
+    /// Whether recorded kernels may enqueue kernels.
     pub device_side_enqueue: bool,
-    /// A command buffer may be enqueued again while it runs.
+    /// Whether a command buffer may be enqueued again while it runs.
     pub simultaneous_use: bool,
-    /// Properties that a queue must have to record for it, and to run it
+    /// Properties that a queue must have if a command buffer is recorded for it or runs on it
     /// (`CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR`).
     pub required_queue: QueueKinds,
-    /// Properties that a queue may have (`CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR`). `None`: the driver
-    /// does not tell (before 0.9.6).
+    /// Properties that a queue may have (`CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR`), or `None` if the
+    /// driver does not report them (before revision 0.9.6).
     pub supported_queue: Option<QueueKinds>,
-    /// What can be changed in recorded kernels (`cl_khr_command_buffer_mutable_dispatch`), where the device can.
+    /// What can be changed in recorded kernels (`cl_khr_command_buffer_mutable_dispatch`), or `None` if nothing can.
     pub mutable: Option<MutableCaps>,
 }
 
 impl Default for CommandBufferCaps {
-    /// A device that lists the extension and says no more.
+    /// Returns the capabilities of a device that lists the extension and reports nothing else.
     fn default() -> Self {
         Self {
             claim: Claim::Listed,
@@ -411,22 +446,22 @@ pub struct QueueKinds {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MutableCaps {
-    /// The revision that the driver names, where it names one.
+    /// The revision that the driver reports, or `None` if it reports none.
     pub version: Option<ExtensionVersion>,
     /// The global offset.
     pub global_offset: bool,
-    /// The range.
+    /// The global size.
     pub global_size: bool,
     /// The work-group size.
     pub local_size: bool,
     /// Arguments.
     pub arguments: bool,
-    /// Lists of indirectly used memory.
+    /// The list of memory that the kernel uses indirectly (`clSetKernelExecInfo`).
     pub exec_info: bool,
 }
 
 impl MutableCaps {
-    /// The names of the fields that can be changed, in the order of the specification.
+    /// Returns the names of the fields that can be changed, in the order of the specification.
     #[must_use]
     pub fn fields(&self) -> Vec<&'static str> {
         let all = [
@@ -440,14 +475,14 @@ impl MutableCaps {
     }
 }
 
-/// Which of the two signatures a driver's functions that record commands have: see [`Device::abi`](crate::Device::abi).
+/// The two signatures that a driver's functions that record commands can have: see [`Device::abi`](crate::Device::abi).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum RecordAbi {
-    /// That of revisions 0.9.0 to 0.9.4.
+    /// The signature of revisions 0.9.0 to 0.9.4.
     WithoutProperties,
-    /// That of revision 0.9.5 and later.
+    /// The signature of revision 0.9.5 and later.
     WithProperties,
 }
 
@@ -460,20 +495,22 @@ impl fmt::Display for RecordAbi {
     }
 }
 
-/// Which of its two signatures a driver's `clUpdateMutableCommandsKHR` has.
+/// The two signatures that a driver's `clUpdateMutableCommandsKHR` can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum UpdateAbi {
-    /// That of revisions 0.9.0 and 0.9.1.
+    /// The signature of revisions 0.9.0 and 0.9.1.
     LinkedList,
-    /// That of revision 0.9.2 and later.
+    /// The signature of revision 0.9.2 and later.
     Array,
 }
 
 impl UpdateAbi {
-    /// The signature that fits what a driver says and what was found of its record functions: arrays came with the newer
-    /// record functions. Where the two contradict each other there is none, and updating is not tried.
+    /// Returns the signature that agrees with both the version that the driver reports and the signature of its record
+    /// functions. The signature with arrays is as new as the newer record functions.
+    ///
+    /// Returns `None` if the two contradict each other. clgraph then does not update recorded commands.
     pub(crate) fn credible(version: Option<ExtensionVersion>, record: RecordAbi) -> Option<Self> {
         let arrays = version.map(|version| version >= ExtensionVersion::new(0, 9, 2));
         match (arrays, record) {
@@ -493,19 +530,21 @@ impl fmt::Display for UpdateAbi {
     }
 }
 
-/// The signatures of a driver's command-buffer functions. Versions are no guide to them: clgraph tries.
+/// The signatures of a driver's command-buffer functions. clgraph finds them by trial, because the reported versions
+/// are not reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Abi {
-    /// Of the functions that record.
+    /// The signature of the functions that record commands.
     pub record: RecordAbi,
-    /// Of the function that changes what was recorded, where the driver has one that can be called with confidence.
+    /// The signature of the function that updates recorded commands, or `None` if the driver has none or its signature
+    /// is uncertain.
     pub update: Option<UpdateAbi>,
 }
 
 impl Caps {
-    /// Whether the device lists an extension, for example `cl_khr_fp64`.
+    /// Returns whether the device lists an extension, for example `cl_khr_fp64`.
     #[must_use]
     pub fn has_extension(&self, name: &str) -> bool {
         self.extensions.iter().any(|extension| extension == name)
@@ -535,7 +574,7 @@ mod tests {
         assert_eq!(UpdateAbi::credible(version(2), WithoutProperties), None);
     }
 
-    /// Drivers put any text behind the two numbers, and some put it before.
+    /// Drivers write any text after the two numbers, and some write text before them.
     #[test]
     fn versions_are_read_from_the_texts_that_drivers_write() {
         assert_eq!(Version::parse("OpenCL 3.0 PoCL HSTR: x"), Some(Version::new(3, 0)));

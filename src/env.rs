@@ -1,24 +1,26 @@
-//! The environment variables that clgraph reads, each when it is needed.
+//! The environment variables that clgraph reads. Each is read when it is needed.
 //!
-//! | variable | read | what it does |
+//! | variable | read | effect |
 //! |---|---|---|
-//! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay`, `gated` or `queues`: the path, where the program leaves it to clgraph |
-//! | `CLGRAPH_CHOICES` | at finalize | a file that keeps what the automatic path has found, where the program names none |
-//! | `CLGRAPH_DUMP` | at finalize | a folder, into which each finalize writes its report and its graph |
-//! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels get to them, where the program leaves it to clgraph |
-//! | `CLGRAPH_ASSUME` | when a device is wrapped | a list of what a driver does not tell and has: see [`Assume`] |
+//! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay`, `gated` or `queues`: the execution path, unless the program sets one |
+//! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, unless the program names one |
+//! | `CLGRAPH_DUMP` | at finalize | a folder: each finalize writes its report and its graph there |
+//! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels access device globals, unless the program sets it |
+//! | `CLGRAPH_ASSUME` | when a device is wrapped | a list of features that the driver has and does not report: see [`Assume`] |
 //!
-//! `OPENCL_DYLIB_PATH` is the OpenCL library to load, as for `opencl3`.
+//! `OPENCL_DYLIB_PATH` names the OpenCL library to load, as for `opencl3`.
 
 use std::env;
 use std::path::PathBuf;
 
 use crate::error::SetupError;
 
-/// What is taken for granted although the driver does not say it. For experts: a driver may crash over it.
+/// Features that clgraph assumes although the driver does not report them. For experts: a driver may crash if it lacks
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Assume {
-    /// `command_buffer`: its functions may be used although it does not list `cl_khr_command_buffer`.
+    /// `command_buffer`: the functions of `cl_khr_command_buffer` may be used although the device does not list the
+    /// extension.
     pub(crate) command_buffer: bool,
     /// `simultaneous_use`: a command buffer may be enqueued again while it runs.
     pub(crate) simultaneous_use: bool,
@@ -26,12 +28,12 @@ pub(crate) struct Assume {
     pub(crate) kernel_printf: bool,
 }
 
-/// A variable that is set, and not to nothing.
+/// Returns the value of a variable that is set and not empty.
 fn variable(name: &str) -> Option<String> {
     env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// `CLGRAPH_ASSUME`.
+/// Reads `CLGRAPH_ASSUME`.
 pub(crate) fn assume() -> Result<Assume, SetupError> {
     variable("CLGRAPH_ASSUME").map_or(Ok(Assume::default()), |text| read_assume(&text))
 }
@@ -55,12 +57,12 @@ fn read_assume(text: &str) -> Result<Assume, SetupError> {
     Ok(assume)
 }
 
-/// `CLGRAPH_PATH`, as it is written.
+/// Returns the text of `CLGRAPH_PATH`.
 pub(crate) fn path() -> Option<String> {
     variable("CLGRAPH_PATH")
 }
 
-/// `CLGRAPH_GLOBALS`, as it is written.
+/// Returns the text of `CLGRAPH_GLOBALS`.
 pub(crate) fn globals() -> Option<String> {
     variable("CLGRAPH_GLOBALS")
 }
@@ -69,12 +71,12 @@ fn path_in(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// `CLGRAPH_CHOICES`.
-pub(crate) fn choices() -> Option<PathBuf> {
-    path_in("CLGRAPH_CHOICES")
+/// Returns the path in `CLGRAPH_TUNING_CACHE`.
+pub(crate) fn tuning_cache() -> Option<PathBuf> {
+    path_in("CLGRAPH_TUNING_CACHE")
 }
 
-/// `CLGRAPH_DUMP`.
+/// Returns the path in `CLGRAPH_DUMP`.
 pub(crate) fn dump() -> Option<PathBuf> {
     path_in("CLGRAPH_DUMP")
 }

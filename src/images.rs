@@ -1,10 +1,10 @@
-//! What images are made of, as plain data: formats, kinds and shapes, samplers, colours.
+//! The plain data of images: formats, kinds, shapes, samplers and colours.
 
 use std::fmt;
 
 use opencl_sys as cl;
 
-/// Declares an enum over OpenCL's numbers, with the names of the headers.
+/// Declares an enum over OpenCL's numbers, and displays each with its name in OpenCL's headers.
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $( $(#[$vdoc:meta])* $variant:ident = $number:ident $text:literal; )* }) => {
         $(#[$doc])*
@@ -12,7 +12,7 @@ macro_rules! numbers {
         #[non_exhaustive]
         pub enum $name {
             $( $(#[$vdoc])* $variant, )*
-            /// Another one, by its number.
+            /// Any other value, with its number.
             Other(u32),
         }
 
@@ -58,17 +58,17 @@ numbers! {
         Rgb = CL_RGB "RGB";
         /// Red, green, blue and alpha.
         Rgba = CL_RGBA "RGBA";
-        /// Blue first.
+        /// Blue, green, red and alpha.
         Bgra = CL_BGRA "BGRA";
-        /// Alpha first.
+        /// Alpha, red, green and blue.
         Argb = CL_ARGB "ARGB";
-        /// One number for all four.
+        /// One value for all four channels.
         Intensity = CL_INTENSITY "INTENSITY";
-        /// One number for red, green and blue.
+        /// One value for red, green and blue.
         Luminance = CL_LUMINANCE "LUMINANCE";
-        /// A depth.
+        /// A depth value.
         Depth = CL_DEPTH "DEPTH";
-        /// Red, green and blue with the curve of sRGB, and alpha.
+        /// Red, green and blue with the sRGB curve, and alpha.
         SRgba = CL_sRGBA "sRGBA";
     }
 }
@@ -76,19 +76,19 @@ numbers! {
 numbers! {
     /// How a channel is stored (`cl_channel_type`).
     ChannelType {
-        /// 8 bits for -1 to 1.
+        /// An 8-bit integer that stands for -1 to 1.
         SnormInt8 = CL_SNORM_INT8 "SNORM_INT8";
-        /// 16 bits for -1 to 1.
+        /// A 16-bit integer that stands for -1 to 1.
         SnormInt16 = CL_SNORM_INT16 "SNORM_INT16";
-        /// 8 bits for 0 to 1.
+        /// An 8-bit integer that stands for 0 to 1.
         UnormInt8 = CL_UNORM_INT8 "UNORM_INT8";
-        /// 16 bits for 0 to 1.
+        /// A 16-bit integer that stands for 0 to 1.
         UnormInt16 = CL_UNORM_INT16 "UNORM_INT16";
-        /// 5, 6 and 5 bits in 16.
+        /// Three channels of 5, 6 and 5 bits in 16 bits.
         UnormShort565 = CL_UNORM_SHORT_565 "UNORM_SHORT_565";
-        /// 5, 5 and 5 bits in 16.
+        /// Three channels of 5 bits each in 16 bits.
         UnormShort555 = CL_UNORM_SHORT_555 "UNORM_SHORT_555";
-        /// 10, 10 and 10 bits in 32.
+        /// Three channels of 10 bits each in 32 bits.
         UnormInt101010 = CL_UNORM_INT_101010 "UNORM_INT_101010";
         /// `i8`.
         SignedInt8 = CL_SIGNED_INT8 "SIGNED_INT8";
@@ -109,8 +109,9 @@ numbers! {
     }
 }
 
-/// What a pixel is. Which formats a device has, [`Image::formats`](crate::Image::formats) tells. Its two fields are all that
-/// OpenCL has (`cl_image_format`).
+/// The format of a pixel (`cl_image_format`). These two fields are all that it will ever have.
+///
+/// [`Image::formats`](crate::Image::formats) lists the formats that a device supports.
 ///
 /// ```
 /// use clgraph::ImageFormat;
@@ -119,16 +120,16 @@ numbers! {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageFormat {
-    /// Its channels.
+    /// Which channels a pixel has.
     pub order: ChannelOrder,
-    /// How each is stored.
+    /// How each channel is stored.
     pub channel: ChannelType,
 }
 
 impl ImageFormat {
-    /// Four bytes for 0 to 1.
+    /// Four bytes, each for 0 to 1.
     pub const RGBA_U8_NORM: Self = Self::new(ChannelOrder::Rgba, ChannelType::UnormInt8);
-    /// Four bytes for 0 to 1, blue first.
+    /// Four bytes, each for 0 to 1, in the order blue, green, red, alpha.
     pub const BGRA_U8_NORM: Self = Self::new(ChannelOrder::Bgra, ChannelType::UnormInt8);
     /// Four `u8`.
     pub const RGBA_U8: Self = Self::new(ChannelOrder::Rgba, ChannelType::UnsignedInt8);
@@ -138,18 +139,18 @@ impl ImageFormat {
     pub const RGBA_I32: Self = Self::new(ChannelOrder::Rgba, ChannelType::SignedInt32);
     /// Four `f32`.
     pub const RGBA_F32: Self = Self::new(ChannelOrder::Rgba, ChannelType::Float);
-    /// One byte for 0 to 1.
+    /// One byte, for 0 to 1.
     pub const R_U8_NORM: Self = Self::new(ChannelOrder::R, ChannelType::UnormInt8);
     /// One `f32`.
     pub const R_F32: Self = Self::new(ChannelOrder::R, ChannelType::Float);
 
-    /// A format of these channels, each stored so, whether or not a device has it.
+    /// Makes a format from its channels and the way each channel is stored. A device need not support it.
     #[must_use]
     pub const fn new(order: ChannelOrder, channel: ChannelType) -> Self {
         Self { order, channel }
     }
 
-    /// Bytes of a pixel, where the format is one that this version knows.
+    /// Returns the size of a pixel in bytes, or `None` if this version of clgraph does not know the format.
     #[must_use]
     pub fn pixel_size(self) -> Option<usize> {
         let channels = match self.order {
@@ -179,7 +180,7 @@ impl ImageFormat {
         })
     }
 
-    /// Which of the kinds of [`Color`] it has.
+    /// Returns which kind of [`Color`] this format takes.
     pub(crate) fn class(self) -> &'static str {
         match self.channel {
             ChannelType::SignedInt8 | ChannelType::SignedInt16 | ChannelType::SignedInt32 => "signed integers",
@@ -195,13 +196,13 @@ impl fmt::Display for ImageFormat {
     }
 }
 
-/// The kinds of images, as OpenCL C has types for them.
+/// The kinds of images, as in the image types of OpenCL C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ImageKind {
     /// `image1d_t`
     Image1d,
-    /// `image1d_buffer_t`: the pixels of a buffer.
+    /// `image1d_buffer_t`: an image whose pixels are the content of a buffer.
     Image1dBuffer,
     /// `image1d_array_t`
     Image1dArray,
@@ -214,7 +215,7 @@ pub enum ImageKind {
 }
 
 impl ImageKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Image1d, Self::Image1dBuffer, Self::Image1dArray, Self::Image2d, Self::Image2dArray, Self::Image3d];
 
@@ -233,13 +234,13 @@ impl ImageKind {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// Whether the last of its sizes counts layers.
+    /// Returns whether the last size of this kind is a number of layers.
     #[must_use]
     pub fn is_array(self) -> bool {
         matches!(self, Self::Image1dArray | Self::Image2dArray)
     }
 
-    /// The type of OpenCL C for it, in a format.
+    /// Returns the name of the type in OpenCL C for this kind and a format.
     pub(crate) fn type_name(self, format: ImageFormat) -> &'static str {
         match (self, format.order) {
             (Self::Image2d, ChannelOrder::Depth) => "image2d_depth_t",
@@ -266,7 +267,7 @@ impl fmt::Display for ImageKind {
     }
 }
 
-/// A kind of image and its sizes, in pixels and layers.
+/// The kind of an image and its sizes in pixels and layers.
 ///
 /// ```
 /// use clgraph::{ImageKind, ImageShape};
@@ -284,44 +285,45 @@ impl ImageShape {
         Self { kind, region }
     }
 
-    /// An `image1d_t`: a row of `width` pixels.
+    /// Returns the shape of an `image1d_t`: a row of `width` pixels.
     #[must_use]
     pub fn image_1d(width: usize) -> Self {
         Self::new(ImageKind::Image1d, [width, 1, 1])
     }
 
-    /// An `image1d_array_t`: `layers` rows of `width` pixels, which have nothing to do with each other.
+    /// Returns the shape of an `image1d_array_t`: `layers` independent rows of `width` pixels.
     #[must_use]
     pub fn array_1d(width: usize, layers: usize) -> Self {
         Self::new(ImageKind::Image1dArray, [width, layers, 1])
     }
 
-    /// An `image2d_t`: a picture of `width` x `height` pixels.
+    /// Returns the shape of an `image2d_t`: `width` x `height` pixels.
     #[must_use]
     pub fn image_2d(width: usize, height: usize) -> Self {
         Self::new(ImageKind::Image2d, [width, height, 1])
     }
 
-    /// An `image2d_array_t`: `layers` pictures of `width` x `height` pixels, which have nothing to do with each other.
+    /// Returns the shape of an `image2d_array_t`: `layers` independent images of `width` x `height` pixels.
     #[must_use]
     pub fn array_2d(width: usize, height: usize, layers: usize) -> Self {
         Self::new(ImageKind::Image2dArray, [width, height, layers])
     }
 
-    /// An `image3d_t`: a block of `width` x `height` x `depth` pixels.
+    /// Returns the shape of an `image3d_t`: `width` x `height` x `depth` pixels.
     #[must_use]
     pub fn image_3d(width: usize, height: usize, depth: usize) -> Self {
         Self::new(ImageKind::Image3d, [width, height, depth])
     }
 
-    /// Its kind: dimensions, and whether it is an array.
+    /// Returns the kind: the number of dimensions, and whether it is an array.
     #[must_use]
     pub fn kind(self) -> ImageKind {
         self.kind
     }
 
-    /// All of it, as commands take regions: width; height, or layers of rows; depth, or layers of pictures. 1 where it has
-    /// no such dimension.
+    /// Returns the region of the whole image, in the order in which commands take regions: the width; the height, or
+    /// the number of layers of a one-dimensional array; the depth, or the number of layers of a two-dimensional array.
+    /// A dimension that the image does not have is 1.
     #[must_use]
     pub fn region(self) -> [usize; 3] {
         self.region
@@ -341,16 +343,16 @@ impl fmt::Display for ImageShape {
     }
 }
 
-/// Four channels of a pixel, to fill an image with. It has to be of the kind of numbers that the format has: normalized
-/// formats have floating-point numbers.
+/// A colour of four channels, with which an image is filled. The variant must match the format of the image; normalized
+/// formats take floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Color {
-    /// Of floating-point and normalized formats.
+    /// For floating-point and normalized formats.
     Float([f32; 4]),
-    /// Of signed formats.
+    /// For signed integer formats.
     Int([i32; 4]),
-    /// Of unsigned formats.
+    /// For unsigned integer formats.
     Uint([u32; 4]),
 }
 
@@ -390,20 +392,20 @@ impl From<[u32; 4]> for Color {
     }
 }
 
-/// What a sampler reads beside an image (`cl_addressing_mode`).
+/// What a sampler returns for coordinates outside the image (`cl_addressing_mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Addressing {
-    /// Undefined: the program does not read there (`CL_ADDRESS_NONE`).
+    /// Undefined: the program must not read there (`CL_ADDRESS_NONE`).
     None,
     /// The nearest pixel of the image (`CL_ADDRESS_CLAMP_TO_EDGE`).
     #[default]
     ClampToEdge,
-    /// The border colour: zeros, and one for alpha where the format has no alpha (`CL_ADDRESS_CLAMP`).
+    /// The border colour (`CL_ADDRESS_CLAMP`): zero in all channels, with an alpha of one if the format has no alpha.
     Clamp,
-    /// The image again and again (`CL_ADDRESS_REPEAT`). With normalized coordinates only.
+    /// The image is repeated (`CL_ADDRESS_REPEAT`). Only with normalized coordinates.
     Repeat,
-    /// The image, and its mirror image, in turn (`CL_ADDRESS_MIRRORED_REPEAT`). With normalized coordinates only.
+    /// The image and its mirror image alternate (`CL_ADDRESS_MIRRORED_REPEAT`). Only with normalized coordinates.
     MirroredRepeat,
 }
 
@@ -431,14 +433,14 @@ impl fmt::Display for Addressing {
     }
 }
 
-/// What a sampler reads between pixels.
+/// What a sampler returns for coordinates between pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
     /// The nearest pixel (`CL_FILTER_NEAREST`).
     #[default]
     Nearest,
-    /// The mean of the nearest ones, by distance (`CL_FILTER_LINEAR`).
+    /// The mean of the nearest pixels, weighted by distance (`CL_FILTER_LINEAR`).
     Linear,
 }
 
@@ -460,7 +462,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// A part of an image: of arrays the last size that they have counts layers.
+/// A region of an image. The last size of an image array counts layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) origin: [usize; 3],
@@ -472,39 +474,40 @@ impl Area {
         self.region.contains(&0)
     }
 
-    /// Pixels.
+    /// Returns the number of pixels, or `None` if it overflows.
     pub(crate) fn len(&self) -> Option<usize> {
         self.region.iter().try_fold(1_usize, |all, size| all.checked_mul(*size))
     }
 }
 
-/// What an image is, and how its pixels lie.
+/// The shape and format of an image, and the layout of its pixels in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ImageInfo {
     pub(crate) shape: ImageShape,
     pub(crate) format: ImageFormat,
     pub(crate) pixel: usize,
-    /// Bytes from row to row, and from slice or layer to layer: of one that has memory of its own, as if it were packed.
+    /// Bytes from row to row, and from slice or layer to layer. For an image with its own memory, both are those of
+    /// packed pixels.
     pub(crate) row: usize,
     pub(crate) slice: usize,
-    /// Whether its pixels are those of a buffer.
+    /// Whether the image is made of a buffer.
     pub(crate) of_buffer: bool,
 }
 
 impl ImageInfo {
-    /// One with memory of its own.
+    /// Returns the layout of an image that has its own memory.
     pub(crate) fn packed(shape: ImageShape, format: ImageFormat, pixel: usize) -> Option<Self> {
         let [x, y, _] = shape.region;
         let row = x.checked_mul(pixel)?;
         Some(Self { shape, format, pixel, row, slice: row.checked_mul(y)?, of_buffer: false })
     }
 
-    /// Bytes of all of it.
+    /// Returns the size of the whole image in bytes.
     pub(crate) fn size(&self) -> Option<usize> {
         self.end(&Area { origin: [0; 3], region: self.shape.region })
     }
 
-    /// The bytes of a part that lies inside and is not empty: from its first to its last.
+    /// Returns the range of bytes from the first to the last pixel of an area, which must lie inside and not be empty.
     pub(crate) fn range(&self, area: &Area) -> std::ops::Range<usize> {
         let [x, y, z] = area.origin;
         x * self.pixel + y * self.row + z * self.slice..self.end(area).unwrap_or(usize::MAX)
@@ -515,4 +518,18 @@ impl ImageInfo {
         let start = last(1)?.checked_mul(self.row)?.checked_add(last(2)?.checked_mul(self.slice)?)?;
         start.checked_add(last(0)?.checked_add(1)?.checked_mul(self.pixel)?)
     }
+}
+
+/// How kernels use an image. The formats that a device supports depend on this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageAccess {
+    /// Kernels only read the image (`read_only`, `CL_MEM_READ_ONLY`).
+    Read,
+    /// Kernels only write the image (`write_only`, `CL_MEM_WRITE_ONLY`).
+    Write,
+    /// Some kernels read the image, and other kernels write it (`CL_MEM_READ_WRITE`).
+    ReadWrite,
+    /// One kernel both reads and writes the image (`read_write`, `CL_MEM_KERNEL_READ_AND_WRITE`).
+    ReadWriteInKernel,
 }

@@ -1,24 +1,30 @@
-//! Command graphs for every OpenCL: build a graph of commands once, finalize it, submit it many times.
+//! Command graphs for every OpenCL device: a program builds a graph of commands once, finalizes it, and submits it many
+//! times.
 //!
 //! # From start to end
 //!
-//! 1. A [`Queue`] leads to a [`Device`]: [`best_device`] finds one, [`Queue::from_opencl3`] takes yours.
-//! 2. A [`Program`] gives [`Kernel`]s, and [`Buffer`]s hold memory. Both are made here or wrapped.
+//! 1. A [`Queue`] belongs to a [`Device`]. [`best_device`] finds a device, and [`Queue::from_opencl3`] wraps a queue
+//!    that the program has already.
+//! 2. A [`Program`] has [`Kernel`]s, and [`Buffer`]s hold memory. clgraph creates both, or wraps existing OpenCL
+//!    objects.
 //! 3. A [`Graph`] collects nodes: [`kernel`](Graph::kernel), [`copy`](Graph::copy), [`copy_rect`](Graph::copy_rect),
-//!    [`fill`](Graph::fill), [`write`](Graph::write), [`read`](Graph::read), [`empty`](Graph::empty). Each returns a
-//!    builder, which [`add`](CopyNode::add) ends. More kinds: [`host_task`](Graph::host_task),
-//!    [`native_command`](Graph::native_command), [`wait_event`](Graph::wait_event) and [`signal_event`](Graph::signal_event),
-//!    [`sub_graph`](Graph::sub_graph), [`alloc`](Graph::alloc), images, prefetches. Nodes that use the same memory get edges by themselves;
-//!    [`after`](CopyNode::after) and [`add_edge`](Graph::add_edge) say the rest.
-//! 4. [`Graph::finalize`] plans and prepares, and gives an [`Executable`]. Its [`report`](Executable::report) says what
-//!    was decided and why.
-//! 5. [`Executable::submit`] runs it, as often as you like, and gives a [`Submission`] to wait for. Results are taken
-//!    from it with [`Submission::get`].
-//! 6. In between, a [`Parameter`] gets another value, a kernel another range, a node another command; an executable
-//!    finalized as [`updatable`](Finalize::updatable) follows by [`Executable::update`].
+//!    [`fill`](Graph::fill), [`write`](Graph::write), [`read`](Graph::read), [`empty`](Graph::empty). Each of these
+//!    functions returns a builder, and the builder's [`add`](CopyNode::add) adds the node. There are more kinds of
+//!    nodes: [`host_task`](Graph::host_task), [`native_command`](Graph::native_command),
+//!    [`wait_event`](Graph::wait_event) and [`signal_event`](Graph::signal_event), [`sub_graph`](Graph::sub_graph),
+//!    [`alloc`](Graph::alloc), images, prefetches. Nodes that use the same memory get edges automatically;
+//!    [`after`](CopyNode::after) and [`add_edge`](Graph::add_edge) add all other edges.
+//! 4. [`Graph::finalize`] plans the graph, prepares its commands, and returns an [`Executable`]. The executable's
+//!    [`report`](Executable::report) says what was decided and why.
+//! 5. [`Executable::submit`] runs the graph, as often as the program likes. It returns a [`Submission`], which can be
+//!    waited for; [`Submission::get`] returns its results.
+//! 6. Between submissions, the program can set a [`Parameter`], change the range of a kernel, or replace a node by
+//!    another command. [`Executable::update`] applies the changes to an executable that was finalized as
+//!    [`updatable`](Finalize::updatable).
 //!
-//! Programs that are there already are recorded instead: [`Graph::record`]. Variables that live on devices, on every device:
-//! [`DeviceGlobal`]. Import names one by one: [`Path`] and [`Result`] would hide those of std.
+//! Existing OpenCL code can be recorded into a graph: [`Graph::record`]. [`DeviceGlobal`] is a variable in device
+//! memory; it works on every device. Import names one by one: a glob import would hide `Path` and `Result` of the
+//! standard library behind [`Path`] and [`Result`].
 //!
 //! ```
 //! use clgraph::{Buffer, Finalize, Graph, Program, Queue};
@@ -47,10 +53,11 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Record what is there
+//! # Record existing code
 //!
-//! A queue runs what it is given, or a graph records it. The code that enqueues does not know which, and has the names and
-//! arguments of `opencl3`, so it need not be written anew.
+//! A queue executes commands, or records them into a graph. The code that enqueues the commands is the same in both
+//! cases. The functions of [`Queue`] have the names and arguments of those in `opencl3`, so existing code needs few
+//! changes.
 //!
 //! ```
 //! # fn main() -> clgraph::Result<()> {
@@ -76,9 +83,10 @@
 //!
 //! # Update between submissions
 //!
-//! What changes is a [`Parameter`], a range ([`Graph::set_nd_range`]), a launch of a [`CommandGroup`], or what `replace` of a
-//! node's builder puts in its place. [`Executable::update`] takes it over: one node or a list, all or nothing, and never waiting
-//! for submissions under way, which keep what they have.
+//! Four things can change: the value of a [`Parameter`], a range ([`Graph::set_nd_range`]), the active launch of a
+//! [`CommandGroup`], and a whole command (`replace` of a node's builder). [`Executable::update`] applies the changes of
+//! one node or of a list of nodes. It applies all of them or, if it fails, none. It never waits for submissions that
+//! still run; these keep their old values.
 //!
 //! ```
 //! # fn main() -> clgraph::Result<()> {
@@ -107,8 +115,9 @@
 //!
 //! # Memory
 //!
-//! [`Buffer`]s and their slices, [`Memory`] that has an address (USM, SVM) where the device has it, [`Image`]s, and memory
-//! that a graph owns: [`Graph::alloc`] gives it from one node to another, and what is not needed at the same time shares bytes.
+//! A graph can use [`Buffer`]s and their slices, [`Memory`] that has an address (USM or SVM, whichever the device has),
+//! [`Image`]s, and memory that the graph itself owns. [`Graph::alloc`] makes memory that exists from one node to
+//! another; allocations that are not needed at the same time share bytes.
 //!
 //! ```
 //! # fn main() -> clgraph::Result<()> {
@@ -131,8 +140,9 @@
 //!
 //! # Device globals
 //!
-//! A variable that lives on the device, for kernels of all programs of a context, on every device: [`device_global!`]. In
-//! OpenCL C it is `CLG_GLOBAL(name)`; the guide is `docs/device_globals.md` of the repository.
+//! [`device_global!`] declares a variable in device memory. The kernels of all programs of a context can use it, on
+//! every device. In OpenCL C the variable is `CLG_GLOBAL(name)`. The guide is `docs/guide/device_globals.md` in the
+//! repository.
 //!
 //! ```
 //! # fn main() -> clgraph::Result<()> {
@@ -154,8 +164,9 @@
 //!
 //! # Errors
 //!
-//! What is wrong is said where it is done, before a driver sees it, and nothing has changed then. What fails later fails the
-//! submission, which says so when it is waited for; the executable can be submitted again.
+//! clgraph checks each call before the driver sees it. A call that returns an error has changed nothing. If a command
+//! fails later, its submission fails, and [`Submission::wait`] returns the error; the executable can be submitted
+//! again.
 //!
 //! ```
 //! # fn main() -> clgraph::Result<()> {
@@ -172,9 +183,9 @@
 //!
 //! # Choosing a path
 //!
-//! [`Finalize::path`] says how commands run: [`Path::Auto`] times the program's own submissions and stays with the fastest;
-//! [`Path::Native`] records command buffers wherever the device can; [`Path::Replay`] enqueues every command. Results are the
-//! same by all of them. [`Report`] tells what was decided and why.
+//! [`Finalize::path`] chooses how commands get to the device. [`Path::Auto`] times the program's own submissions and
+//! keeps the fastest path; [`Path::Native`] records command buffers wherever the device can; [`Path::Replay`] enqueues
+//! every command. The results are the same on every path. The [`Report`] says what was decided and why.
 //!
 //! ```
 //! # fn main() -> clgraph::Result<()> {
@@ -186,8 +197,8 @@
 //!     graph.fill(&data, number).add()?;
 //! }
 //! let executable = graph.finalize(Finalize::new().path(Path::Native))?;
-//! for part in &executable.report().segments {
-//!     println!("{part}"); // on a device without command buffers: by replay, and why
+//! for segment in &executable.report().segments {
+//!     println!("{segment}"); // on a device without command buffers: by replay, and why
 //! }
 //! # Ok(()) }
 //! ```
@@ -196,25 +207,26 @@
 //!
 //! | variable | what it does |
 //! |---|---|
-//! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: the [`Path`], where the program leaves it to clgraph |
-//! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: how kernels get to device globals ([`GlobalWay`]), where the program leaves it to clgraph |
-//! | `CLGRAPH_CHOICES` | a file that keeps what the automatic path has found, where the program names none ([`Finalize::choices`]) |
-//! | `CLGRAPH_DUMP` | a folder, into which each finalize writes its report and its graph (DOT) |
-//! | `CLGRAPH_ASSUME` | for experts, what a driver has and does not tell: a list, divided by commas, of `command_buffer` (its functions may be used although it does not list `cl_khr_command_buffer`), `simultaneous_use` (a command buffer may be enqueued again while it runs) and `kernel_printf` (recorded kernels may print) |
+//! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: sets the [`Path`] if the program leaves it to clgraph |
+//! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: sets how kernels reach device globals ([`GlobalAccess`]) if the program leaves it to clgraph |
+//! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, if the program names none ([`Finalize::tuning_cache`]) |
+//! | `CLGRAPH_DUMP` | names a folder; each finalize writes its report and its graph (DOT) into the folder |
+//! | `CLGRAPH_ASSUME` | for experts: names features that the driver has but does not report. A list, separated by commas, of `command_buffer` (the functions may be used although the device does not list `cl_khr_command_buffer`), `simultaneous_use` (a command buffer may be enqueued again while it runs) and `kernel_printf` (recorded kernels may print) |
 //! | `OPENCL_DYLIB_PATH` | the OpenCL library to load, as for `opencl3` |
 //!
 //! # The log
 //!
-//! clgraph logs by the [`log`](https://docs.rs/log) crate, so a program sees it by a logger of its choice: `error`, something is
-//! lost for good; `warn`, something that the program or its user can put right; `info`, what was decided when a graph was
-//! finalized; `debug`, what single submissions do otherwise than planned. An error that a call returns is not logged as well.
+//! clgraph logs through the [`log`](https://docs.rs/log) crate, so the program chooses the logger. `error`: something
+//! is lost for good. `warn`: something that the program or its user can correct. `info`: what was decided when a graph
+//! was finalized. `debug`: where a submission deviates from the plan. An error that a call returns is not logged as
+//! well.
 //!
 //! # What it needs
 //!
-//! Rust 1.88, and at run time an OpenCL library (1.2 or newer) with a driver; none to build. Programs give and take
-//! objects of [`opencl3`] 0.12 and raw handles. Elements are plain data: `Pod` of
-//! [`bytemuck`](https://docs.rs/bytemuck). Threads of its own start when they are needed: one that sees events
-//! complete, one that calls users back, and one for each host task that runs (512 at most).
+//! Building needs Rust 1.88 and no OpenCL library. Running needs an OpenCL library (1.2 or newer) with a driver.
+//! Programs can pass objects of [`opencl3`] 0.12 and raw handles to clgraph, and get them from it. Elements are plain
+//! data: `Pod` of [`bytemuck`](https://docs.rs/bytemuck). clgraph starts threads when they are needed: one that sees
+//! events complete, one that calls the program's callbacks, and one for each host task that runs.
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -238,38 +250,39 @@
 //! | `cudaGraphAddHostNode` | `host_task` | | [`Graph::host_task`] |
 //! | `cudaGraphAddMemAllocNode` | `async_malloc` | | [`Graph::alloc`] |
 //!
-//! A *queue* records into a graph; *finalize* records parts of a graph into command buffers. What is not recorded there
-//! is *replayed*: enqueued one by one at each submission. A *part* is a run of commands that go one way. What is
-//! *behind* a node waits for it. A sub-graph is *written out*: when the graph is finalized, its nodes take the place of
-//! its node.
+//! A *queue* records commands into a graph; *finalize* records segments of the graph into command buffers. Commands
+//! that are not in a command buffer are *replayed*: clgraph enqueues them one by one at each submission. A *segment* is
+//! a run of consecutive commands that take the same path. A node *after* another node waits for it. A sub-graph is
+//! *inlined*: when the graph is finalized, the sub-graph's nodes take the place of its node.
 //!
 //! # What to rely on
 //!
-//! - **Safety.** The one promise is asked where a kernel launch or a native command is given ([`KernelNode::add`],
-//!   [`NativeCommandNode::add`], and their like for recorded, replaced and grouped ones), where raw handles and pointers are wrapped, and
-//!   where memory is mapped; a [`Parameter`] without a bound asks for it again when it is set. Everything else is safe: executables keep alive what
-//!   they use, and bounds, contexts, sizes and work-groups are checked when a node is added.
-//! - **Errors** are [`Error`]s: they say what was wrong, where, and what to do, and the call has changed nothing.
-//!   [`Error::kind`] is for code that has to choose.
+//! - **Safety.** The program makes promises in four places: where it adds a kernel launch or a native command
+//!   ([`KernelNode::add`], [`NativeCommandNode::add`], and the functions that record, replace or group these); where it
+//!   wraps raw handles or pointers; where it maps memory; and where it sets a [`Parameter`] that has no bound.
+//!   Everything else is safe: executables keep alive what they use, and bounds, contexts, sizes and work-groups are
+//!   checked when a node is added.
+//! - **Errors.** A call that returns an [`Error`] has changed nothing. The error says what is wrong, where, and what to
+//!   do. [`Error::kind`] is for code that has to choose.
 //! - **Threads.** Graphs, executables, queues, buffers and submissions are `Send + Sync`; a clone is the same object.
-//! - **Order.** A submission keeps the order of an in-order queue and the barriers of an out-of-order one. Submissions of
-//!   one executable never overlap.
-//! - **Units.** In graphs, and wherever memory is named by `slice`, lengths, ranges, origins and pitches are in
-//!   elements, work-items or pixels. The commands of queues are those of OpenCL: offsets, sizes, origins and pitches of
-//!   buffers are in bytes there, and only `len` of [`Queue::enqueue_read_buffer_owned`] is in elements. In bytes are
-//!   also `size()`, local memory ([`Parameter::local`], [`ExecuteKernel::set_arg_local_buffer`]; but
-//!   [`KernelNode::local`] takes elements), the pitch of [`Image::from_buffer_2d`], and sizes of memory in reports and
-//!   errors, but for [`MemoryError::OutOfBounds`], which counts elements or layers. Times are in nanoseconds where they
-//!   are numbers.
+//! - **Order.** A submission keeps the order of an in-order queue and the barriers of an out-of-order queue.
+//!   Submissions of one executable never overlap.
+//! - **Units.** In graphs, and wherever `slice` names memory, lengths, ranges, origins and pitches are in elements,
+//!   work-items or pixels. The commands of queues follow OpenCL: their offsets, sizes, origins and pitches of buffers
+//!   are in bytes; only `len` of [`Queue::enqueue_read_buffer_owned`] is in elements. These are also in bytes:
+//!   `size()`; local memory ([`Parameter::local`], [`ExecuteKernel::set_arg_local_buffer`]), except that
+//!   [`KernelNode::local`] takes elements; the pitch of [`Image::from_buffer_2d`]; and sizes of memory in reports and
+//!   errors, except that [`MemoryError::OutOfBounds`] counts elements or layers. Times that are numbers are in
+//!   nanoseconds.
 //!
-//! The rules, with ids that the tests name, are in `docs/SEMANTICS.md` of the repository. Names are those of OpenCL; the
-//! C functions behind them, and what they are called in CUDA and SYCL graphs, are aliases in this documentation's
-//! search.
-#![deny(unsafe_code)] // allowed again in ffi/ and cl/ only: see docs/ARCHITECTURE.md
+//! The rules are in `docs/SEMANTICS.md` of the repository. Each rule has an id, which the tests name. The names in this
+//! crate are those of OpenCL. Search this documentation for the name of an OpenCL C function, or for the name in CUDA
+//! graphs or SYCL graphs: these names are aliases of the items here.
+#![deny(unsafe_code)] // allowed in ffi/ and cl/ only: see docs/ARCHITECTURE.md
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-/// The crate whose objects clgraph takes and gives, in the version that it takes and gives them in.
+/// The crate whose objects clgraph takes and returns, in the version that clgraph uses.
 pub use opencl3;
 
 mod caps;
@@ -281,71 +294,104 @@ mod error;
 mod exec;
 mod ffi;
 mod graph;
+mod handles;
 mod images;
 mod ir;
-mod known;
 mod plan;
+mod quirks;
 mod record;
 
 pub use caps::{
-    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, GlobalWay, ImageCaps, MemoryKind, MutableCaps, QueueKinds,
-    RecordAbi, Svm, UpdateAbi, Usm, Version,
+    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, GlobalAccess, ImageCaps, MemoryKind, MutableCaps, PoolKind,
+    QueueKinds, RecordAbi, Svm, UpdateAbi, Usm, Version,
 };
+pub use cl::memory::globals::GlobalSlice;
+pub use cl::memory::host::{Element, HostData};
+pub use cl::memory::map::{MapMode, MapModeMut, MapRead, MapWrite, MapWriteInvalidate, Mapped};
+pub use cl::memory::map_image::MappedImage;
+pub use cl::memory::program_globals::GlobalBinding;
+pub use cl::memory::typed::{HostGuard, HostGuardMut, Memory, MemorySlice};
 #[doc(hidden)]
-pub use cl::buffer::Region;
-pub use cl::buffer::{AsDestination, AsRegion, AsSource, Buffer, BufferSlice};
-pub use cl::context::{Context, InContext, OnDevice};
-pub use cl::device::{Device, Platform, best_device, broken_drivers, devices, platforms};
-pub use cl::globals::GlobalSlice;
-pub use cl::host::{Element, HostData};
-pub use cl::image::{Image, ImageAccess, ImageLayers};
-pub use cl::kernel::Kernel;
-pub use cl::map::{MapMode, Mapped};
-pub use cl::map_image::MappedImage;
-pub use cl::memory::{HostGuard, HostGuardMut, Memory, MemorySlice};
-pub use cl::program::Program;
-pub use cl::program_builder::ProgramBuilder;
-pub use cl::program_globals::GlobalBinding;
-pub use cl::queue::QueueProperties;
-pub use cl::sampler::Sampler;
+pub use cl::objects::buffer::Region;
+pub use cl::objects::buffer::{AsDestination, AsRegion, AsSource, Buffer, BufferSlice};
+pub use cl::objects::context::{Context, InContext, OnDevice};
+pub use cl::objects::device::{Device, Platform, best_device, broken_drivers, devices, platforms};
+pub use cl::objects::image::{Image, ImageLayers};
+pub use cl::objects::kernel::Kernel;
+pub use cl::objects::program::Program;
+pub use cl::objects::program_builder::ProgramBuilder;
+pub use cl::objects::queue::QueueProperties;
+pub use cl::objects::sampler::Sampler;
 pub use device_global::{DeviceGlobal, Elements, HostAccess, InitMode, host_access, scope};
 pub use error::{
-    BuildCause, BuildError, DriverError, Error, ErrorKind, Fault, FinalizeError, GlobalError, MemoryError,
-    ParameterError, ProgramError, RecordError, Result, SetupError, Status, SubmitError, UpdateError,
+    BuildCause, BuildError, DriverError, Error, ErrorKind, Fault, FinalizeError, GlobalError, GroupError, MemoryError,
+    ParameterError, ProgramError, RecordError, RectError, Result, SetupError, Status, SubmitError, UpdateError,
+    WorkGroupError,
 };
 pub use exec::{
-    AllocationReport, ChoiceReport, ChoiceState, Clock, Completion, Dependency, Executable, Finalize, HostNodeReport,
-    MemoryReport, NodeProfile, Profile, Progress, Report, Runner, SegmentReport, SubGraph, SubGraphNode,
-    SubGraphReport, Submission, Submit, TitleProfile, Trace, UpdateReport, UserEvent, WaitFor, WayReport,
+    AllocationReport, Clock, Completion, Dependency, Executable, Finalize, HostNodeReport, MemoryReport, NodeProfile,
+    Profile, Progress, Report, Runner, SegmentReport, StrategyReport, SubGraph, SubGraphNode, SubGraphReport,
+    Submission, Submit, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, UserEvent, WaitFor,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, EventHandle, EventNode, EventSignal,
     EventWait, Extent, FillNode, FreeNode, Graph, GraphMemory, GraphProperties, GroupNode, HintNode, HostRead,
     HostTask, HostTaskNode, HostWrite, ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode,
     LocalMemory, MemoryPool, NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording, NdRange,
-    Node, NodeKind, Nodes, Parameter, Pixels, PoolKind, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg,
-    WriteNode,
+    Nodes, Parameter, Pixels, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg, WriteNode,
 };
-pub use images::{Addressing, ChannelOrder, ChannelType, Color, Filter, ImageFormat, ImageKind, ImageShape};
+pub use handles::{Node, NodeKind};
+pub use images::{
+    Addressing, ChannelOrder, ChannelType, Color, Filter, ImageAccess, ImageFormat, ImageKind, ImageShape,
+};
 pub use plan::{Command, Path, Why};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 
-/// The README's program is a test.
+/// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
 
-/// So are those of the guide to device globals.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/device_globals.md")]
-struct DeviceGlobals;
+    #[doc = include_str!("../docs/guide/building.md")]
+    struct Building;
 
-/// So are those of the guides to porting.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/porting.md")]
-struct Porting;
+    #[doc = include_str!("../docs/guide/costs.md")]
+    struct Costs;
 
-/// From CUDA Graphs and SYCL graphs.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/porting_graphs.md")]
-struct PortingGraphs;
+    #[doc = include_str!("../docs/guide/device_globals.md")]
+    struct DeviceGlobals;
+
+    #[doc = include_str!("../docs/guide/errors.md")]
+    struct Errors;
+
+    #[doc = include_str!("../docs/guide/from_cuda_and_sycl.md")]
+    struct FromCudaAndSycl;
+
+    #[doc = include_str!("../docs/guide/from_opencl3.md")]
+    struct FromOpencl3;
+
+    #[doc = include_str!("../docs/guide/host_tasks.md")]
+    struct HostTasks;
+
+    #[doc = include_str!("../docs/guide/memory.md")]
+    struct Memory;
+
+    #[doc = include_str!("../docs/guide/native_commands.md")]
+    struct NativeCommands;
+
+    #[doc = include_str!("../docs/guide/paths.md")]
+    struct Paths;
+
+    #[doc = include_str!("../docs/guide/profiling.md")]
+    struct Profiling;
+
+    #[doc = include_str!("../docs/guide/recording.md")]
+    struct Recording;
+
+    #[doc = include_str!("../docs/guide/reports.md")]
+    struct Reports;
+
+    #[doc = include_str!("../docs/guide/updating.md")]
+    struct Updating;
+}

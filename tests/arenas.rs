@@ -1,16 +1,16 @@
-//! What becomes of a graph's own memory in executables: whose it is, how much, and in how many buffers.
+//! A graph's own memory in executables: who owns it, how much there is, and in how many buffers.
 
 mod common;
 
 use clgraph::{
     AllocationReport, Error, ErrorKind, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, GraphMemory,
-    HostRead, MapMode, MemoryReport, Path, Queue, UpdateError,
+    HostRead, MapRead, MemoryReport, Path, Queue, UpdateError,
 };
 use common::{Bench, text};
 
 const LEN: usize = 256;
 
-/// A graph that stirs what it keeps, zero at first, and reads it.
+/// Returns a graph that stirs memory that it keeps, which is zero at first, and reads it.
 fn counter(bench: &Bench) -> (Graph, HostRead<u32>) {
     let graph = bench.graph();
     let kept = graph.alloc::<u32>(LEN).zero_init().add().unwrap();
@@ -20,7 +20,7 @@ fn counter(bench: &Bench) -> (Graph, HostRead<u32>) {
     (graph, read)
 }
 
-/// What is in it after so many runs.
+/// Returns the content after so many runs.
 fn stirred(times: usize) -> Vec<u32> {
     let stir = |(at, value): (u32, u32)| value.wrapping_mul(5).wrapping_add(at);
     (0..times).fold(vec![0; LEN], |all, _| (0..).zip(all).map(stir).collect())
@@ -32,7 +32,7 @@ fn result(executable: &Executable, queue: &Queue, read: &HostRead<u32>) -> Vec<u
     run.get(read).unwrap().to_vec()
 }
 
-/// Rules M4, M5, M8: also while another executable of the graph lives.
+/// Rules M4, M5, M8: also while another executable of the graph exists.
 #[test]
 fn what_executables_of_one_graph_keep_is_apart() {
     let bench = Bench::new();
@@ -51,7 +51,7 @@ fn what_executables_of_one_graph_keep_is_apart() {
     }
 }
 
-/// Rules M4, M5, N3: alone and in parents it is the same memory, and no parent makes it zero again.
+/// Rules M4, M5, N3: alone and in parents the executable uses the same memory, and no parent fills it with zeros again.
 #[test]
 fn a_child_has_one_memory_in_all_its_parents() {
     let bench = Bench::new();
@@ -83,7 +83,7 @@ fn a_child_has_one_memory_in_all_its_parents() {
     }
 }
 
-/// Rule M2: an order that a changed node has not is missed at finalize, and both nodes are named.
+/// Rule M2: if a changed node lacks an order, finalize reports it and names both nodes.
 #[test]
 fn a_use_without_an_order_is_named() {
     let bench = Bench::new();
@@ -113,7 +113,7 @@ fn a_use_without_an_order_is_named() {
     assert!(graph.predecessors(free).unwrap().contains(&read.node()));
 }
 
-/// Rule U7: the nodes by themselves.
+/// Rule U7: updates of single nodes.
 #[test]
 fn allocations_and_frees_are_not_updated() {
     let bench = Bench::new();
@@ -131,7 +131,7 @@ fn allocations_and_frees_are_not_updated() {
     }
 }
 
-/// Rule M6: not in launches and maps of a queue, and not by address.
+/// Rule M6: launches and maps of a queue cannot use it, and it has no address.
 #[test]
 fn a_graphs_memory_is_for_its_nodes_only() {
     let bench = Bench::new();
@@ -147,12 +147,12 @@ fn a_graphs_memory_is_for_its_nodes_only() {
     };
     assert!(text(launch()).contains("belongs to a graph and is used by a queue that executes"));
     // SAFETY: an error.
-    assert!(text(unsafe { queue.map(&memory, MapMode::Read, &[]) }).contains("mapping memory that a graph owns"));
+    assert!(text(unsafe { queue.map(&memory, MapRead, &[]) }).contains("mapping memory that a graph owns"));
     let recorded = text(other.record(queue, || launch().map(|_| ())));
     assert!(recorded.contains("belongs to a graph and is used in another graph"), "{recorded}");
     assert!(other.is_empty());
     assert!(memory.slice(..LEN / 2).unwrap().as_ptr().is_none());
-    // Nor for a graph that has its graph's executable as a node.
+    // A graph that contains the graph's executable cannot use it either.
     graph.fill(&memory, 1).add().unwrap();
     let parent = bench.graph();
     parent.sub_graph(&graph.finalize(Finalize::new()).unwrap()).add().unwrap();
@@ -163,7 +163,7 @@ fn a_graphs_memory_is_for_its_nodes_only() {
     assert!(text(built).contains("is used in another graph"));
 }
 
-/// Rule M9: together more than the device allocates at once, and each part at its place.
+/// Rule M9: all allocations together are larger than the device's largest allocation, and each is at its place.
 #[test]
 fn what_is_too_much_for_one_buffer_is_in_several() {
     let bench = Bench::new();
@@ -195,13 +195,13 @@ fn what_is_too_much_for_one_buffer_is_in_several() {
     }
 }
 
-/// Rule M3: memory that is used again makes nobody wait, and the report says who has whose bytes.
+/// Rule M3: sharing memory makes no node wait, and the report says which allocations share bytes.
 #[test]
 fn packing_adds_no_edges_and_the_report_tells_who_shares_bytes() {
     let bench = Bench::new();
     let out = [0, 1].map(|_| bench.buffer(&[0; LEN]));
     let graph = bench.graph();
-    // Two chains that have nothing to do with each other.
+    // Two independent chains.
     for (chain, out) in (0..).zip(&out) {
         let mut last = graph.alloc::<u32>(LEN).add().unwrap();
         graph.fill(&last, chain).add().unwrap();
@@ -241,7 +241,7 @@ fn packing_adds_no_edges_and_the_report_tells_who_shares_bytes() {
     }
 }
 
-/// The most bytes that live at once, each allocation rounded up to where the next may start.
+/// Returns the most bytes that live at once, each allocation rounded up to where the next may start.
 fn peak(memory: &MemoryReport, align: usize) -> usize {
     let mut changes: Vec<(usize, isize)> = Vec::new();
     for one in &memory.allocations {
@@ -256,7 +256,7 @@ fn peak(memory: &MemoryReport, align: usize) -> usize {
     live.max().unwrap() as usize
 }
 
-/// Rule M3: graphs of which every node reads some of those before, at random.
+/// Rule M3: random graphs, in which every node reads some of the nodes before it.
 #[test]
 fn random_graphs_are_packed_near_their_peak() {
     let bench = Bench::new();
@@ -288,7 +288,7 @@ fn random_graphs_are_packed_near_their_peak() {
         let memory = &executable.report().memory;
         let (bytes, peak) = (memory.bytes, peak(memory, align));
         assert_eq!(memory.allocations.len(), count);
-        // Behind the last one nothing has to start.
+        // After the last allocation there is nothing to align.
         assert!(
             bytes + align > peak && bytes as f64 <= 1.1 * peak as f64,
             "{bytes} bytes, {peak} at once, seed {seed}"

@@ -1,7 +1,7 @@
-//! What the bench makes of its measurements: the table's file, and the bounds.
+//! What the bench makes of its measurements: the file of the table, and the bounds.
 //!
-//! The bench itself is a program without tests, so its parts are taken in here.
-#![allow(dead_code)] // What the bench uses besides.
+//! The bench itself is a program without tests, so its modules are included here.
+#![allow(dead_code)] // Some parts are used only by the bench.
 
 #[path = "../benches/graphs/bounds.rs"]
 mod bounds;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A way whose rounds took so many microseconds.
+/// Returns a variant whose rounds took so many microseconds.
 fn way(variant: &'static str, rounds: [u64; 3]) -> Measured {
     let times = |us| {
         let (submit, total) = (Some(Duration::from_micros(us / 2)), Duration::from_micros(us));
@@ -33,7 +33,7 @@ fn way(variant: &'static str, rounds: [u64; 3]) -> Measured {
     Measured::new(variant, rounds.map(times).into())
 }
 
-/// The rows of the file.
+/// Returns the rows of the file.
 fn written(results: &Results) -> Vec<Value> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let (process, number) = (std::process::id(), NUMBER.fetch_add(1, SeqCst));
@@ -47,7 +47,7 @@ fn written(results: &Results) -> Vec<Value> {
     told["rows"].as_array().unwrap().clone()
 }
 
-/// The file is what others read.
+/// Other programs read the file.
 #[test]
 fn the_file_has_every_field_of_every_row() {
     let mut results = Results::new();
@@ -67,9 +67,9 @@ fn the_file_has_every_field_of_every_row() {
     assert!(results.check().unwrap_err().to_string().contains("no row has a bound"));
 }
 
-/// What comes of several passes: rounds are compared with those of the same pass, of which some ways have fewer.
+/// Several passes: rounds are compared with rounds of the same pass; some variants have fewer rounds.
 #[test]
-fn passes_are_told_together() {
+fn passes_are_reported_together() {
     let mut results = Results::new();
     let short = |us| Measured::new("native", vec![Times { total: Duration::from_micros(us), ..Times::default() }]);
     for (pass, us) in [(1, 100), (2, 200), (3, 1_000)] {
@@ -82,14 +82,14 @@ fn passes_are_told_together() {
     assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), expected.map(|(n, of, us)| (Some(n), Some(of), Some(us))));
     let ratios: Vec<_> = rows[..3].iter().map(|row| row["ratio_to_loop"].as_f64()).collect();
     assert_eq!(ratios, [Some(1.0), Some(2.0), Some(0.5)]);
-    // Another device of the same driver has rows of its own.
+    // Another device of the same driver has its own rows.
     results.next_device();
     results.add("pocl31", "submit", 100, vec![way("loop", [9; 3])]);
     let rows = written(&results);
     assert_eq!((rows.len(), &rows[4]["rounds"], &rows[4]["total_us"]), (5, &json!(3), &json!(9.0)));
 }
 
-/// The ratio of a row, to which other it is, and whether that is good enough.
+/// Returns the ratio of a row, the row that it is compared with, and whether it is good enough.
 fn judged(n: usize, ways: &[(&'static str, u64)]) -> Vec<(String, String, bool)> {
     let ways: Vec<_> = ways.iter().map(|(variant, us)| way(variant, [*us, 2 * us, 3 * us])).collect();
     let mut results = Results::new();
@@ -126,12 +126,13 @@ fn rows_are_judged_by_what_they_are_compared_with() {
     rows_are(100, "gated_loop", &rows(1_000, 900, 1_200, 1_000, 1_200, 900));
     assert_eq!(verdicts(100, &rows(1_000, 2_000, 1_200, 1_049, 1_250, 1_049)), [true; 3]);
     assert_eq!(verdicts(100, &rows(1_000, 2_000, 1_200, 1_060, 1_270, 1_060)), [false; 3]);
-    // The noise is given to them, whichever way it goes.
+    // The bound includes the noise, in whichever direction that goes.
     assert_eq!(verdicts(100, &rows(980, 2_000, 1_200, 1_060, 1_270, 1_060)), [true; 3]);
-    // Many commands: one command buffer has to be beaten; the automatic path has the best of all.
+    // Many commands: the native path has to be faster than one command buffer; the automatic path has to be as good as
+    // the best.
     assert_eq!(verdicts(929, &rows(1_000, 900, 1_200, 1_000, 1_190, 940)), [true; 3]);
     assert_eq!(verdicts(929, &rows(1_000, 900, 1_200, 1_000, 1_210, 960)), [true, false, false]);
-    // Without command buffers there is nothing to beat.
+    // Without command buffers there is nothing to compare with.
     assert_eq!(judged(4, &[("loop", 10), ("loop_again", 10), ("native", 90)]), []);
 }
 

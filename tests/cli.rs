@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-/// What the table tells of each device.
+/// The rows of the table for each device.
 const ROWS: [&str; 20] = [
     "device",
     "driver",
@@ -41,7 +41,8 @@ fn devices_are_listed_as_a_table_of_what_the_library_says() {
     let output = clgraph(&["devices"], &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
-    // Nothing is wrapped where no terminal is. A table begins with a corner, and its first column has the names.
+    // Lines are not wrapped if the output is no terminal. A table begins with a corner, and its first column has the
+    // names.
     let tables = shown.split('┌').skip(1).map(|table| table.lines().filter_map(|line| line.strip_prefix('│')));
     let platforms = clgraph::platforms().unwrap();
     let devices: Vec<_> =
@@ -62,7 +63,7 @@ fn devices_are_listed_as_a_table_of_what_the_library_says() {
             assert_eq!(cell("queues").contains("out of order"), caps.out_of_order, "{shown}");
             let named = if caps.named_global_access { "yes" } else { "no" };
             assert_eq!(cell("access to them by name"), named);
-            let ways: Vec<_> = caps.global_ways().iter().map(ToString::to_string).collect();
+            let ways: Vec<_> = caps.global_access().iter().map(ToString::to_string).collect();
             assert_eq!(cell("device globals"), ways.join("; "));
             let twice =
                 caps.command_buffers.as_ref().map(|buffers| if buffers.simultaneous_use { "yes" } else { "no" });
@@ -98,7 +99,7 @@ fn devices_are_listed_as_json_with_what_the_library_says() {
             assert_eq!(told["caps"], value(serde_json::to_value(caps)));
             assert_eq!(told["abi"], value(serde_json::to_value(device.abi().unwrap())));
             assert!(told["abi_error"].is_null());
-            assert_eq!(told["globals"], value(serde_json::to_value(caps.global_ways())));
+            assert_eq!(told["globals"], value(serde_json::to_value(caps.global_access())));
             let (path, why) = device.path().unwrap();
             assert_eq!((&told["path"], &told["why"]), (&value(serde_json::to_value(path)), &why.to_string().into()));
             let commands: Vec<_> = clgraph::Command::ALL
@@ -110,7 +111,7 @@ fn devices_are_listed_as_json_with_what_the_library_says() {
                 })
                 .collect();
             assert_eq!(told["commands"], serde_json::Value::from(commands));
-            // Not only what the library would write of itself.
+            // Also something that the library adds to the driver's own text.
             assert_eq!(told["caps"]["name"], caps.name);
             assert_eq!(told["caps"]["version"], caps.version.to_string());
             let revision = caps.command_buffers.as_ref().and_then(|buffers| buffers.version);
@@ -120,9 +121,9 @@ fn devices_are_listed_as_json_with_what_the_library_says() {
     }
 }
 
-/// Rule Q4: the environment counts, as it does when a graph is finalized.
+/// Rule Q4: the environment counts, as in finalize.
 #[test]
-fn the_path_that_is_told_is_the_one_that_would_be_taken() {
+fn the_path_that_is_reported_is_the_one_that_would_be_used() {
     let output = clgraph(&["devices"], &[("CLGRAPH_PATH", "replay")]);
     assert!(text(&output.stdout).contains("as CLGRAPH_PATH says"), "{}", text(&output.stdout));
     let output = clgraph(&["devices"], &[("CLGRAPH_PATH", "bogus")]);
@@ -144,7 +145,7 @@ fn what_is_wrong_is_said_on_standard_error() {
     assert!(text(&output.stderr).contains("devices"), "clap tells what there is: {}", text(&output.stderr));
 }
 
-/// Where drivers are listed by files.
+/// On systems where files list the drivers.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_broken_driver_beside_a_good_one_is_named_and_hides_nothing() {
@@ -163,7 +164,7 @@ fn a_broken_driver_beside_a_good_one_is_named_and_hides_nothing() {
     assert!(beside.status.success());
     assert_eq!(text(&beside.stdout), text(&alone.stdout));
     let said = text(&beside.stderr);
-    assert!(said.contains("left out: the OpenCL driver `/no/such/libbroken.so` does not work"), "{said}");
+    assert!(said.contains("ignored: the OpenCL driver `/no/such/libbroken.so` does not work"), "{said}");
     assert!(said.contains("a_broken.icd, which names it"), "{said}");
-    assert!(!text(&alone.stderr).contains("left out"), "{}", text(&alone.stderr));
+    assert!(!text(&alone.stderr).contains("ignored: "), "{}", text(&alone.stderr));
 }

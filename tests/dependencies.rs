@@ -35,7 +35,7 @@ fn writes_and_reads_of_the_same_memory_make_edges_and_reads_alone_make_none() {
     assert_eq!(before(copy), [again, read]);
 }
 
-/// Rule D1: a write that the kernel's own declaration contradicts is told.
+/// Rule D1: a write that contradicts the kernel's own declaration is reported.
 #[test]
 fn a_declared_write_to_a_const_argument_is_reported() {
     let bench = Bench::new();
@@ -47,11 +47,12 @@ fn a_declared_write_to_a_const_argument_is_reported() {
     assert_eq!(executable.report().warnings.iter().filter(|warning| warning.starts_with("node")).count(), 1);
     let report = executable.report().to_string();
     assert!(
-        report.contains("warning  node 0 (kernel `add`): argument 1 is given as written, and is const in the kernel")
+        report
+            .contains("warning    node 0 (kernel `add`): argument 1 was added as written, but is const in the kernel")
     );
 }
 
-/// Rule D1: what is reported is what the nodes are now, and no node stands for another.
+/// Rule D1: warnings are about the current nodes, and each node has its own.
 #[test]
 fn a_write_to_a_const_argument_is_reported_of_replaced_nodes_and_groups_too() {
     let bench = Bench::new();
@@ -61,7 +62,7 @@ fn a_write_to_a_const_argument_is_reported_of_replaced_nodes_and_groups_too() {
     let told = || {
         let report = graph.finalize(Finalize::new()).unwrap().report();
         let of_nodes = report.warnings.iter().filter(|warning| warning.starts_with("node"));
-        of_nodes.map(|warning| warning.split(" is given").next().unwrap().to_owned()).collect::<Vec<_>>()
+        of_nodes.map(|warning| warning.split(" was added").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let right = || graph.kernel(&kernel).read_write(&a).read(&b).range(8);
     let wrong = || graph.kernel(&kernel).read_write(&a).write(&b).range(8);
@@ -101,14 +102,14 @@ fn byte_ranges_decide_and_sub_buffers_are_ranges_of_their_buffer() {
     assert_eq!(before(middle), [fill_low, fill_high], "two sub-buffers that share bytes");
     let head = graph.fill(&low.slice(..128).unwrap(), 4_u32).add().unwrap();
     assert_eq!(before(head), [fill_low], "a slice of a sub-buffer");
-    // The buffer itself beside its sub-buffers: any write conflicts, disjoint or not.
+    // The buffer itself with its sub-buffers: any write conflicts, even on disjoint ranges.
     let tail = graph.fill(&whole.slice(480..).unwrap(), 5_u32).add().unwrap();
     assert_eq!(before(tail), [fill_high, middle, head], "all of the first fill has been written over");
     let after = graph.fill(&low.slice(..1).unwrap(), 6_u32).add().unwrap();
     assert_eq!(before(after), [head, tail]);
 }
 
-/// Rule D2: the bytes are right, whatever the ranges.
+/// Rule D2: the bytes are right for all ranges.
 #[test]
 fn ranges_and_sub_buffers_give_the_bytes_of_an_eager_run() {
     let bench = Bench::new();
@@ -130,8 +131,9 @@ fn ranges_and_sub_buffers_give_the_bytes_of_an_eager_run() {
     assert_eq!(bench.content(&whole), expected);
 }
 
-/// Rules D1, D2: a node that reads through a sub-buffer, writes the buffer elsewhere, and reads again has read still: whoever writes
-/// the buffer waits for it. So for a host task, a kernel, and a sub-graph, which has the uses of all its nodes.
+/// Rules D1, D2: a node reads through a sub-buffer, writes elsewhere in the buffer, and reads again. A later write of
+/// the buffer waits for the node. So it is for a host task, a kernel, and a sub-graph, which has the uses of all its
+/// nodes.
 #[test]
 fn a_node_that_reads_twice_around_a_write_of_its_own_is_waited_for() {
     let bench = Bench::new();
@@ -150,7 +152,8 @@ fn a_node_that_reads_twice_around_a_write_of_its_own_is_waited_for() {
     let three = clgraph::Program::from_source(&bench.queue, source).unwrap().kernel("three").unwrap();
     let inner = bench.graph();
     let written = whole.slice(300..301).unwrap();
-    // SAFETY: the kernel reads two elements of the sub-buffer. (It is not run: its pointer is to the start of the buffer.)
+    // SAFETY: the kernel reads two elements of the sub-buffer. (It is not run: its pointer is to the start of the
+    // buffer.)
     unsafe { inner.kernel(&three).read(&low).write(&written).read(&low).range(1).add() }.unwrap();
     let kernel = inner.nodes()[0];
     let fill = inner.fill(&later, 1).add().unwrap();
@@ -167,7 +170,7 @@ fn a_node_that_reads_twice_around_a_write_of_its_own_is_waited_for() {
     assert_eq!(parent.predecessors(fill).unwrap(), [sub.node()]);
 }
 
-/// A null argument is no memory, and neither are values: what clgraph does not know makes no edge.
+/// A null argument is no memory, and neither are values: clgraph makes no edge for memory that it does not know.
 #[test]
 fn arguments_without_memory_make_no_edges() {
     let bench = Bench::new();
@@ -203,7 +206,7 @@ fn edges_are_not_doubled_and_queries_show_also_those_that_finalize_drops() {
     assert_eq!(graph.predecessors(third).unwrap(), [first, second]);
 }
 
-/// A range of nothing orders nothing by itself, and is refused only where it is outside.
+/// An empty range makes no edges. It is refused only if it is outside the buffer.
 #[test]
 fn empty_slices_use_no_memory() {
     let bench = Bench::new();

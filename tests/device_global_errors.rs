@@ -1,11 +1,11 @@
-//! Device globals: what is wrong, and that nothing changes then. And those that belong to one program.
+//! Device globals: errors, after which nothing has changed; and globals that belong to one program.
 
 mod common;
 
 use std::process::Command;
 
 use clgraph::{
-    DeviceGlobal, Error, ErrorKind, ExecuteKernel, Finalize, GlobalError, GlobalWay, Kernel, Path, Program,
+    DeviceGlobal, Error, ErrorKind, ExecuteKernel, Finalize, GlobalAccess, GlobalError, Kernel, Path, Program,
     ProgramBuilder, ProgramError, Queue, device_global, scope,
 };
 use common::{Bench, elsewhere, text};
@@ -26,8 +26,8 @@ const OWNS: &str = "CLG_DEVICE_GLOBAL_ARRAY(uint, own, [2]);
     kernel void tick(CLG_ONLY_PARAMS) { CLG_GLOBAL(own)[0]++; CLG_GLOBAL(own)[1] += 2; }
     kernel void load(global uint *out CLG_PARAMS) { out[get_global_id(0)] = CLG_GLOBAL(own)[get_global_id(0)]; }";
 
-fn ways(queue: &Queue) -> Vec<GlobalWay> {
-    queue.device().caps().global_ways()
+fn ways(queue: &Queue) -> Vec<GlobalAccess> {
+    queue.device().caps().global_access()
 }
 
 fn run(queue: &Queue, kernel: &Kernel) {
@@ -47,25 +47,25 @@ fn count(queue: &Queue) -> u32 {
     data[0]
 }
 
-/// Rule G5: it is a program's own, from its initial value on, and goes with it.
+/// Rule G5: the variable belongs to one program. It starts with its initial value and goes with the program.
 #[test]
 fn a_global_with_image_scope_belongs_to_one_program() {
     for way in ways(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let list = || ProgramBuilder::new(queue).global("own", &OWN).globals_by(way);
+        let list = || ProgramBuilder::new(queue).global("own", &OWN).global_access(way);
         // No program.
         let error = OWN.on(queue).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::KernelNotSupported);
         assert_eq!(
             error.to_string(),
-            "device global `device_global_errors::OWN` has `device_image_scope`, and no program has it: build a program that \
-             lists it and has a kernel that uses it, and keep the program"
+            "device global `device_global_errors::OWN` has `device_image_scope`, but no program has the global: build \
+             a program that lists the global and has a kernel that uses it, and keep the program"
         );
         let program = list().source(OWNS).unwrap();
         let bound = &program.globals()[0];
-        assert!(bound.is_image_scope && bound.way == way);
-        assert_eq!(bound.is_variable, way == GlobalWay::NamedWrite, "{bound}");
+        assert!(bound.is_image_scope && bound.access == way);
+        assert_eq!(bound.is_variable, way == GlobalAccess::NamedWrite, "{bound}");
         // A copy before any kernel.
         assert_eq!(own(queue), [10, 20], "{way}");
         run(queue, &program.kernel("tick").unwrap());
@@ -74,18 +74,23 @@ fn a_global_with_image_scope_belongs_to_one_program() {
         queue.enqueue_fill_buffer(&OWN.on(queue).unwrap(), &[5], 0, 4, &[]).unwrap();
         run(queue, &program.kernel("tick").unwrap());
         assert_eq!(own(queue), [6, 9], "{way}");
-        // A second one, while the first is there; a kernel keeps it.
+        // A second program while the first exists; a kernel keeps the first.
         let tick = program.kernel("tick").unwrap();
         drop(program);
         let error = list().source(OWNS).unwrap_err();
         assert!(matches!(error, Error::Global(GlobalError::OtherProgram { .. })));
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert!(error.to_string().contains("belongs to another program of this context: drop that first"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("belongs to another program of this context: drop that program and its kernels first"),
+            "{error}"
+        );
         run(queue, &tick);
         assert_eq!(own(queue), [7, 11], "{way}");
         // Another context has its own.
         let elsewhere = Bench::new();
-        let theirs = ProgramBuilder::new(&elsewhere.queue).global("own", &OWN).globals_by(way).source(OWNS).unwrap();
+        let theirs = ProgramBuilder::new(&elsewhere.queue).global("own", &OWN).global_access(way).source(OWNS).unwrap();
         assert_eq!(own(&elsewhere.queue), [10, 20], "{way}");
         drop((tick, theirs));
         // Built again: a new instance.
@@ -93,7 +98,7 @@ fn a_global_with_image_scope_belongs_to_one_program() {
         assert_eq!(own(queue), [10, 20], "{way}");
         drop(again);
         assert!(OWN.on(queue).is_err());
-        // One that fails takes no place.
+        // A program that fails to build does not count.
         list().source("CLG_DEVICE_GLOBAL_ARRAY(uint, own, [2]); nonsense").unwrap_err();
         list().source(OWNS).unwrap();
     }
@@ -106,7 +111,7 @@ fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
         for path in [Path::Replay, Path::Native, Path::Auto] {
             let bench = Bench::new();
             let queue = &bench.queue;
-            let list = || ProgramBuilder::new(queue).global("own", &OWN).globals_by(way);
+            let list = || ProgramBuilder::new(queue).global("own", &OWN).global_access(way);
             let program = list().source(OWNS).unwrap();
             let (out, graph) = (bench.buffer(&[0; 2]), bench.graph());
             let (slice, load) = (OWN.on(queue).unwrap(), program.kernel("load").unwrap());
@@ -125,10 +130,10 @@ fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
                     "{way}"
                 );
             }
-            // The executable has the kernel, so it has the place.
+            // The executable keeps the kernel, so the variable is still in use.
             assert!(matches!(list().source(OWNS), Err(Error::Global(GlobalError::OtherProgram { .. }))));
             drop(executable);
-            // The slice has the memory, and no place.
+            // A slice keeps the memory, but does not keep the variable in use.
             let again = list().source(OWNS).unwrap();
             assert_eq!(own(queue), [10, 20]);
             let mut old = [0; 2];
@@ -139,24 +144,24 @@ fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
     }
 }
 
-/// Rule G5: a program that has no kernel is none.
+/// Rule G5: a program without kernels does not count.
 #[test]
 fn a_program_without_kernels_makes_no_use_of_a_global() {
     let bench = Bench::new();
     let queue = &bench.queue;
     let source = "CLG_DEVICE_GLOBAL(ulong, also); void nobody(CLG_ONLY_PARAMS) { CLG_GLOBAL(also)++; }";
     for way in ways(queue) {
-        let Ok(_program) = ProgramBuilder::new(queue).global("also", &ALSO).globals_by(way).source(source) else {
-            // Some compilers want one.
+        let Ok(_program) = ProgramBuilder::new(queue).global("also", &ALSO).global_access(way).source(source) else {
+            // Some compilers require a kernel.
             continue;
         };
         let error = ALSO.on(queue).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::KernelNotSupported);
-        assert!(error.to_string().contains("the program that has it has no kernel"), "{error}");
+        assert!(error.to_string().contains("the program that has the global has no kernel"), "{error}");
     }
 }
 
-/// Rule G5: several threads, one place.
+/// Rule G5: several threads, of which one gets the variable.
 #[test]
 fn of_programs_that_are_built_at_once_one_gets_the_global() {
     let bench = Bench::new();
@@ -167,7 +172,7 @@ fn of_programs_that_are_built_at_once_one_gets_the_global() {
     });
     assert_eq!(built.iter().filter(|program| program.is_ok()).count(), 1);
     assert_eq!(own(&bench.queue), [10, 20]);
-    // Those that share get the same memory, made once.
+    // Globals that are shared have the same memory, made once.
     let queue = &bench.queue;
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -183,7 +188,7 @@ fn of_programs_that_are_built_at_once_one_gets_the_global() {
     assert_eq!(count(queue), 7);
 }
 
-/// Rules G1, G10: two variables of one name.
+/// Rules G1, G10: two variables with one name.
 #[test]
 fn a_second_variable_of_one_name_is_an_error_that_names_both() {
     fn first() -> &'static DeviceGlobal<u32> {
@@ -203,12 +208,12 @@ fn a_second_variable_of_one_name_is_an_error_that_names_both() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         let error = error.to_string();
         let start =
-            "two device globals are called `device_global_errors::SAME`: a u32 at tests/device_global_errors.rs:";
+            "two device globals are named `device_global_errors::SAME`: a u32 at tests/device_global_errors.rs:";
         assert!(error.starts_with(start), "{error}");
         assert!(error.contains(" and a [f32; 2] at tests/device_global_errors.rs:"), "{error}");
     }
     first().on(&bench.queue).unwrap();
-    // In another context the other one may come first.
+    // In another context the other variable may come first.
     second().on(&elsewhere().queue).unwrap();
 }
 
@@ -224,28 +229,28 @@ fn names_in_c_are_checked() {
     }
     assert_eq!(
         text(list().global("one", &COUNT).global("one", &LARGE).source(source)),
-        "the program lists `one` for device global `device_global_errors::LARGE`, and for `device_global_errors::COUNT` \
-         too: give each a name of its own, and list it once"
+        "the program lists device global `device_global_errors::LARGE` as `one`, but also lists \
+         `device_global_errors::COUNT` by this name: list each global once, with a name of its own"
     );
     assert_eq!(
         text(list().global("one", &COUNT).global("two", &COUNT).source(source)),
-        "the program lists `two` for device global `device_global_errors::COUNT`, and the same as `one`: give each a name of \
-         its own, and list it once"
+        "the program lists device global `device_global_errors::COUNT` as `two`, but also lists the same global as \
+         `one`: list each global once, with a name of its own"
     );
 }
 
-/// Rule G4: sizes on the two sides; what the source leaves out, and what it has too much.
+/// Rule G4: sizes on both sides; what the source lacks, and what it has too much.
 #[test]
-fn what_the_source_declares_otherwise_is_told() {
+fn what_the_source_declares_otherwise_is_reported() {
     let bench = Bench::new();
     for way in ways(&bench.queue) {
-        let list = || ProgramBuilder::new(&bench.queue).global("count", &COUNT).globals_by(way);
+        let list = || ProgramBuilder::new(&bench.queue).global("count", &COUNT).global_access(way);
         let error = list().source(&COUNTS.replace("uint", "ulong")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert_eq!(
             error.to_string(),
-            "device global `device_global_errors::COUNT` has 4 bytes as u32 in Rust, and `count` has 8 bytes in OpenCL C: \
-             both have to be laid out alike",
+            "device global `device_global_errors::COUNT` has 4 bytes as u32 in Rust, but `count` has 8 bytes in OpenCL \
+             C: give both types the same layout",
             "{way}"
         );
         let Error::Global(GlobalError::NotDeclared { c_name, log, .. }) =
@@ -254,10 +259,10 @@ fn what_the_source_declares_otherwise_is_told() {
             panic!("it is not declared, by {way}")
         };
         assert!(c_name == "count" && log.contains("clgraph_type_count"), "{log}");
-        // A function that does not get it. Where the program has a pointer, nothing is missing.
+        // A function that does not get the global. If the program uses a pointer, nothing is missing.
         let helper = "void up(void) { CLG_GLOBAL(count)++; } kernel void f(CLG_ONLY_PARAMS) { up(); }";
         let built = list().source(&format!("CLG_DEVICE_GLOBAL(uint, count); {helper}"));
-        if way == GlobalWay::Argument {
+        if way == GlobalAccess::Argument {
             let Error::Global(GlobalError::NoParameter { c_name, log, .. }) = built.unwrap_err() else {
                 panic!("it has no parameter")
             };
@@ -265,80 +270,81 @@ fn what_the_source_declares_otherwise_is_told() {
         } else {
             built.unwrap();
         }
-        // A name that is a macro, and one more declaration where warnings are errors.
-        let list_as = |name| ProgramBuilder::new(&bench.queue).global(name, &COUNT).globals_by(way).options("-Werror");
+        // A name that is a macro, and a second declaration, with warnings as errors.
+        let list_as =
+            |name| ProgramBuilder::new(&bench.queue).global(name, &COUNT).global_access(way).options("-Werror");
         let twice = "CLG_DEVICE_GLOBAL(uint, NAME); CLG_DEVICE_GLOBAL(uint, NAME);
             kernel void f(global uint *a CLG_PARAMS) { a[0] = CLG_GLOBAL(NAME); }";
         for name in ["count", "NULL", "M_PI"] {
             list_as(name).source(&twice.replace("NAME", name)).unwrap().kernel("f").unwrap();
         }
-        // Undeclared ones: the log is the compiler's.
+        // For undeclared names the log is the compiler's.
         let error = list().source(&COUNTS.replace("GLOBAL(count)++", "GLOBAL(nothing)++")).unwrap_err();
         assert!(matches!(error, Error::Program(ProgramError::BuildFailed { .. })), "{error}");
         assert!(error.to_string().contains("CLGRAPH_LVALUE_nothing"), "{error}");
         let error = list().source(&format!("{COUNTS}\nCLG_DEVICE_GLOBAL(uint, more);")).unwrap_err();
         assert!(error.to_string().contains("CLGRAPH_SIZE_more"), "{error}");
-        // Lines are those of the source.
+        // Line numbers are those of the source.
         let error = list().source(&format!("{COUNTS}\n\nkernel void g(global int *a) {{ missing(a); }}")).unwrap_err();
-        // (Two compilers count those before it too.)
+        // (Two compilers count the lines before it too.)
         let is_counted = !["rusticl", "NVIDIA CUDA"].contains(&&*bench.queue.device().caps().platform);
         assert!(error.to_string().contains(":4:") || !is_counted, "{error}");
     }
-    // A parameter behind the hidden ones.
-    let list = ProgramBuilder::new(&bench.queue).global("count", &COUNT).globals_by(GlobalWay::Argument);
+    // A parameter after the hidden ones.
+    let list = ProgramBuilder::new(&bench.queue).global("count", &COUNT).global_access(GlobalAccess::Argument);
     let behind = COUNTS.replace("(CLG_ONLY_PARAMS)", "(global uint *a CLG_PARAMS, uint by)");
     let error = list.source(&behind).unwrap().kernel("tick").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(
         error.to_string(),
-        "kernel `tick` has the parameter `by` where only those of the device globals listed for the program can be: list what \
-         it was built with, and write CLG_PARAMS behind all other parameters"
+        "kernel `tick` has the parameter `by` in a place for device globals, but the program lists no such global: \
+         list the globals that the program was built with, and write CLG_PARAMS after all other parameters"
     );
     assert_eq!(count(&bench.queue), 3);
-    // Without a list the macros are not there.
+    // Without a list the macros do not exist.
     let error = Program::from_source(&bench.queue, COUNTS).unwrap_err();
     assert!(matches!(error, Error::Program(ProgramError::BuildFailed { .. })));
 }
 
-/// Rule G8: a way that the device does not have, by the builder and by the environment.
+/// Rule G8: an access that the device does not have, by the builder and by the environment.
 #[test]
-fn a_way_that_is_not_there_is_refused() {
+fn an_access_that_is_not_there_is_refused() {
     let bench = Bench::new();
     let queue = &bench.queue;
     let has = ways(queue);
-    for way in [GlobalWay::NamedWrite, GlobalWay::Kernel, GlobalWay::Argument] {
-        let built = ProgramBuilder::new(queue).global("count", &COUNT).globals_by(way).source(COUNTS);
+    for way in [GlobalAccess::NamedWrite, GlobalAccess::Kernel, GlobalAccess::Argument] {
+        let built = ProgramBuilder::new(queue).global("count", &COUNT).global_access(way).source(COUNTS);
         match built {
-            Ok(program) => assert_eq!((has.contains(&way), program.globals()[0].way), (true, way)),
+            Ok(program) => assert_eq!((has.contains(&way), program.globals()[0].access), (true, way)),
             Err(error) => {
                 assert!(!has.contains(&way));
                 assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
-                let start = format!("device globals cannot be reached by {way}: device `");
+                let start = format!("device globals cannot be accessed by {way}: the only access on device `");
                 assert!(error.to_string().starts_with(&start), "{error}");
             }
         }
     }
-    // The best one is taken, and arguments where the program is to have no variables.
+    // The best access is chosen; arguments if the program must not have variables.
     let list = || ProgramBuilder::new(queue).global("count", &COUNT);
     if std::env::var_os("CLGRAPH_GLOBALS").is_none() {
-        assert_eq!(list().source(COUNTS).unwrap().globals()[0].way, has[0]);
+        assert_eq!(list().source(COUNTS).unwrap().globals()[0].access, has[0]);
     }
     let old = list().options("-cl-std=CL1.2").source(COUNTS).unwrap();
-    assert_eq!(old.globals()[0].way, GlobalWay::Argument);
+    assert_eq!(old.globals()[0].access, GlobalAccess::Argument);
     run(queue, &old.kernel("tick").unwrap());
     assert_eq!(count(queue), 4);
-    if has[0] != GlobalWay::Argument {
-        let error = list().options("-cl-std=CL1.2").globals_by(has[0]).source(COUNTS).unwrap_err();
+    if has[0] != GlobalAccess::Argument {
+        let error = list().options("-cl-std=CL1.2").global_access(has[0]).source(COUNTS).unwrap_err();
         assert!(error.to_string().contains("a version of OpenCL C that has no variables"), "{error}");
     }
 }
 
 /// Rule G8
 #[test]
-fn the_environment_may_say_the_way() {
+fn the_environment_may_set_the_access() {
     let bench = Bench::new();
     for (name, way) in
-        [("named", GlobalWay::NamedWrite), ("kernel", GlobalWay::Kernel), ("argument", GlobalWay::Argument)]
+        [("named", GlobalAccess::NamedWrite), ("kernel", GlobalAccess::Kernel), ("argument", GlobalAccess::Argument)]
     {
         let expected = if ways(&bench.queue).contains(&way) { format!("{way}") } else { "refused".to_owned() };
         assert_eq!(in_child(name), expected);
@@ -349,7 +355,7 @@ fn the_environment_may_say_the_way() {
     );
 }
 
-/// The way of a program that is built by a process with this variable.
+/// Returns the access of a program that a process with this variable builds.
 fn in_child(globals: &str) -> String {
     let exe = std::env::current_exe().unwrap();
     let mut child = Command::new(exe);
@@ -360,7 +366,7 @@ fn in_child(globals: &str) -> String {
     text.lines().find_map(|line| line.split_once("the way: ")).unwrap().1.to_owned()
 }
 
-/// Does nothing unless `the_environment_may_say_the_way` runs it.
+/// Does nothing unless `the_environment_may_set_the_access` runs it.
 #[test]
 fn child_tells_the_way() {
     if std::env::var_os("CLGRAPH_TEST_CHILD").is_none_or(|child| child != "way") {
@@ -368,7 +374,7 @@ fn child_tells_the_way() {
     }
     let bench = Bench::new();
     match ProgramBuilder::new(&bench.queue).global("count", &COUNT).source(COUNTS) {
-        Ok(program) => println!("the way: {}", program.globals()[0].way),
+        Ok(program) => println!("the way: {}", program.globals()[0].access),
         Err(error @ Error::Global(_)) => {
             assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
             println!("the way: refused");
@@ -377,8 +383,8 @@ fn child_tells_the_way() {
     }
 }
 
-/// A device with too little memory: at the first use, and nothing is left of it. (A type of 2^44 bytes is not one on a
-/// machine of 32 bits.)
+/// A device with too little memory fails at the first use, and nothing is left over. (A type of 2^44 bytes does not
+/// exist on a 32-bit machine.)
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn a_global_that_is_too_large_for_the_device_is_refused() {
@@ -397,7 +403,7 @@ fn a_global_that_is_too_large_for_the_device_is_refused() {
     assert_eq!(count(&bench.queue), 3);
 }
 
-/// The types of the scopes are apart.
+/// The types of different scopes are different.
 #[test]
 fn the_scope_is_part_of_the_type() {
     fn is_own<T: 'static, A>(_: &'static DeviceGlobal<T, A, scope::DeviceImage>) {}

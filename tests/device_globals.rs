@@ -1,10 +1,10 @@
-//! Device globals: variables that live on devices, by every way that a device has.
+//! Device globals: variables in device memory, with every kind of access that a device has.
 
 mod common;
 
 use bytemuck::{Pod, Zeroable};
 use clgraph::{
-    Buffer, DeviceGlobal, Elements, Error, ErrorKind, Event, ExecuteKernel, Finalize, GlobalSlice, GlobalWay, Graph,
+    Buffer, DeviceGlobal, Elements, Error, ErrorKind, Event, ExecuteKernel, Finalize, GlobalAccess, GlobalSlice, Graph,
     HostAccess, InContext, InitMode, Kernel, Memory, MemoryError, MemoryKind, Parameter, Path, Program, ProgramBuilder,
     ProgramError, Queue, device_global, host_access, scope,
 };
@@ -38,16 +38,16 @@ mod other {
     }
 }
 
-fn ways(queue: &Queue) -> Vec<GlobalWay> {
-    queue.device().caps().global_ways()
+fn ways(queue: &Queue) -> Vec<GlobalAccess> {
+    queue.device().caps().global_access()
 }
 
-fn listing(on: &impl InContext, way: GlobalWay) -> ProgramBuilder {
+fn listing(on: &impl InContext, way: GlobalAccess) -> ProgramBuilder {
     let list = ProgramBuilder::new(on).global("total", &TOTAL).global("stats", &STATS).global("table", &TABLE);
-    list.globals_by(way)
+    list.global_access(way)
 }
 
-fn program(on: &impl InContext, way: GlobalWay) -> Program {
+fn program(on: &impl InContext, way: GlobalAccess) -> Program {
     listing(on, way).source(SOURCE).unwrap()
 }
 
@@ -65,7 +65,7 @@ fn set_total(queue: &Queue, value: u32) {
     queue.enqueue_write_buffer(&TOTAL.on(queue).unwrap(), 0, &[value], &[]).unwrap();
 }
 
-/// Runs a kernel of no arguments, or of one buffer, once or for each element.
+/// Runs a kernel without arguments, or with one buffer: once, or once for each element.
 fn run(queue: &Queue, kernel: &Kernel, buffer: Option<&Buffer<u32>>) {
     let mut launch = ExecuteKernel::new(kernel);
     if let Some(buffer) = buffer {
@@ -86,7 +86,10 @@ fn a_kernel_does_with_a_global_what_it_does_with_a_variable_by_every_way() {
         let all = program.globals();
         let names: Vec<_> = all.iter().map(|global| (global.c_name.as_str(), global.bytes)).collect();
         assert_eq!(names, [("total", 4), ("stats", 24), ("table", 24)]);
-        assert!(all.iter().all(|global| global.way == way && !global.is_image_scope && !global.is_variable), "{all:?}");
+        assert!(
+            all.iter().all(|global| global.access == way && !global.is_image_scope && !global.is_variable),
+            "{all:?}"
+        );
         assert_eq!(all[0].name, "device_globals::TOTAL");
         let mut kernels = program.kernel_names().unwrap();
         kernels.sort();
@@ -109,7 +112,7 @@ fn a_kernel_does_with_a_global_what_it_does_with_a_variable_by_every_way() {
     }
 }
 
-/// Rules G1, G2, G12: programs come and go, with other options; the content and the address stay.
+/// Rules G1, G2, G12: programs are built and dropped, with other options; the content and the address stay.
 #[test]
 fn all_programs_of_a_context_have_the_same_variable_as_long_as_the_context_lives() {
     let other = "
@@ -136,7 +139,7 @@ fn all_programs_of_a_context_have_the_same_variable_as_long_as_the_context_lives
         let before = address(&first);
         drop(first);
         for by in [3, 4] {
-            let list = ProgramBuilder::new(queue).options(&format!("-DBY={by}")).global("t", &TOTAL).globals_by(way);
+            let list = ProgramBuilder::new(queue).options(&format!("-DBY={by}")).global("t", &TOTAL).global_access(way);
             let second = list.source(other).unwrap();
             run(queue, &second.kernel("scale").unwrap(), None);
             assert_eq!(address(&second), before, "{way}");
@@ -151,7 +154,7 @@ fn all_programs_of_a_context_have_the_same_variable_as_long_as_the_context_lives
     }
 }
 
-/// Rule G1: a device of a context has its own.
+/// Rule G1: each device of a context has its own variable.
 #[test]
 fn each_device_of_a_context_has_its_own_variable() {
     let device = clgraph::best_device().unwrap();
@@ -159,19 +162,22 @@ fn each_device_of_a_context_has_its_own_variable() {
     let ids: Vec<_> = parts.iter().map(opencl3::device::SubDevice::id).collect();
     // SAFETY: `parts` keeps them.
     let devices: Vec<_> = ids.iter().map(|id| unsafe { clgraph::Device::from_raw(*id).unwrap() }).collect();
-    for way in device.caps().global_ways() {
+    for way in device.caps().global_access() {
         let context = clgraph::Context::new(&devices).unwrap();
         let built = listing(&context, way).source(SOURCE);
-        if way != GlobalWay::Argument && device.caps().platform.starts_with("Portable") {
+        if way != GlobalAccess::Argument && device.caps().platform.starts_with("Portable") {
             let error = text(built);
-            assert!(error.contains("share variables of a program, so it is a hidden argument"), "{error}");
+            assert!(
+                error.contains("share variables of a program, so the only access is by a hidden argument"),
+                "{error}"
+            );
             continue;
         }
         let queue = |at: usize| Queue::with_properties(&context, &devices[at], Default::default()).unwrap();
         let (a, b) = (queue(0), queue(1));
         let count = built.unwrap().kernel("count").unwrap();
         let data = Buffer::from_slice(&context, &[10]).unwrap();
-        // In turns, so that the kernel's own object has to know its device.
+        // By turns, so that the kernel's own object has to know its device.
         run(&a, &count, Some(&data));
         run(&b, &count, Some(&data));
         run(&a, &count, Some(&data));
@@ -186,7 +192,7 @@ fn each_device_of_a_context_has_its_own_variable() {
     }
 }
 
-/// Rule G1: the initial value is there before the first use, of whatever kind that is.
+/// Rule G1: the initial value is there before the first use, whatever kind of use that is.
 #[test]
 fn the_first_use_finds_the_initial_value() {
     for way in ways(&Bench::new().queue) {
@@ -204,7 +210,7 @@ fn the_first_use_finds_the_initial_value() {
         graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
         assert_eq!(bench.content(&data), [5, 5], "{way}");
     }
-    // A copy, when there is no program at all; a struct that starts as zero.
+    // A copy when there is no program at all; a struct that starts as zero.
     let bench = Bench::new();
     assert_eq!(content(&bench.queue, &TABLE.on(&bench.queue).unwrap()), [1, 2, 3, 4, 5, 6]);
     assert_eq!(content(&bench.queue, &STATS.on(&bench.queue).unwrap()), [Counters::default()]);
@@ -216,7 +222,7 @@ fn the_first_use_finds_the_initial_value() {
     assert_eq!(*run.get(&read).unwrap(), [5]);
 }
 
-/// Rules G3, G11: by elements and by bytes, typed and raw, from the host and from every kind of memory, behind events.
+/// Rules G3, G11: by elements and by bytes, typed and raw, from the host and from every kind of memory, after events.
 #[test]
 fn copies_go_by_elements_and_by_bytes() {
     let bench = Bench::new();
@@ -238,7 +244,7 @@ fn copies_go_by_elements_and_by_bytes() {
     assert_eq!(content(queue, &table.slice(2..).unwrap().cast::<u64>().unwrap()).len(), 2);
     queue.enqueue_fill_buffer(&table, &[9], 4, 8, &[]).unwrap();
     assert_eq!(content(queue, &table), [1, 9, 9, 4, 50, 60]);
-    // From and to memory of every kind, without blocking, behind a gate and each other.
+    // From and to memory of every kind, without blocking, after a gate and after each other.
     for kind in MemoryKind::ALL.into_iter().filter(|kind| queue.device().caps().has_memory(*kind)) {
         let memory = Memory::<i32>::with_kind(queue, kind, 6).unwrap();
         queue.enqueue_write_buffer(&memory, 0, &[10, 20, 30, 40, 50, 60], &[]).unwrap();
@@ -303,7 +309,7 @@ fn a_copy_beyond_the_end_is_invalid_and_touches_nothing() {
     assert_eq!(content(queue, &table), [1, 2, 3, 4, 5, 6]);
 }
 
-/// Rules G6, G7, G14: asked in constants, and in types.
+/// Rules G6, G7, G14: as constants, and as types.
 #[test]
 fn properties_are_known_at_compile_time() {
     device_global! {
@@ -341,7 +347,7 @@ fn properties_are_known_at_compile_time() {
     let (read, write) = (READ.on(&bench.queue).unwrap(), WRITE.on(&bench.queue).unwrap());
     bench.queue.enqueue_copy_buffer(&read, &write, 0, 0, 4, &[]).unwrap();
     assert_eq!(content(&bench.queue, &read), [1]);
-    // The device does as it likes.
+    // The device may do both.
     let source = "CLG_DEVICE_GLOBAL(uint, a); CLG_DEVICE_GLOBAL(uint, b);
         kernel void f(CLG_ONLY_PARAMS) { CLG_GLOBAL(a) += CLG_GLOBAL(b) + 1; }";
     let list = ProgramBuilder::new(&bench.queue).global("a", &READ).global("b", &WRITE);
@@ -412,7 +418,8 @@ fn copies_of_globals_are_nodes_and_the_data_orders_them() {
     }
 }
 
-/// Rules G3, G9, I5: from and to memory of every kind, in parts, by rectangles, as raw bytes; and what is beyond.
+/// Rules G3, G9, I5: from and to memory of every kind, in parts, by rectangles, and as raw bytes; and ranges beyond the
+/// end.
 #[test]
 fn every_copy_of_a_global_can_be_a_node() {
     let bench = Bench::new();
@@ -500,25 +507,25 @@ fn a_node_may_say_which_globals_it_uses_and_how() {
         graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap().wait().unwrap();
         assert_eq!((bench.content(&out[1]), bench.content(&out[5])), (vec![5; 2], vec![9; 2]));
 
-        // What its program does not list.
+        // A global that its program does not list.
         // SAFETY: it is refused.
         let error = unsafe { graph.kernel(&load).write(&out[0]).global_read(&other::TOTAL).range(2).add() };
         assert_eq!(
             text(error),
-            "kernel `load` (to be node 9): it is said to use device global `device_globals::other::TOTAL`, and its program \
-             lists `device_globals::TOTAL`, `device_globals::STATS`, `device_globals::TABLE`: list it by `ProgramBuilder::global`, or \
-             leave it out here"
+            "kernel `load` (to be node 9): the launch declares a use of device global `device_globals::other::TOTAL`, \
+             but its program lists `device_globals::TOTAL`, `device_globals::STATS`, `device_globals::TABLE`: list the \
+             global with `ProgramBuilder::global`, or do not declare its use here"
         );
         let kernel = bench.kernel("scale");
         let mut launch = ExecuteKernel::new(&kernel);
         launch.set_arg(&out[0]).set_arg(&out[1]).set_arg(&1_u32).set_global_read_write(&TOTAL).set_global_work_size(1);
         // SAFETY: as above.
         let error = text(unsafe { launch.enqueue_nd_range(queue) });
-        assert!(error.contains("and its program lists none: list it by"), "{error}");
+        assert!(error.contains("but its program lists none: list the global"), "{error}");
     }
 }
 
-/// Rules G10, G15: two of one name in different modules, in one program.
+/// Rules G10, G15: two variables with one name in different modules, in one program.
 #[test]
 fn names_in_modules_and_names_in_c_are_apart() {
     let source = "CLG_DEVICE_GLOBAL(uint, small); CLG_DEVICE_GLOBAL(ulong, large);
@@ -526,7 +533,7 @@ fn names_in_modules_and_names_in_c_are_apart() {
     for way in ways(&Bench::new().queue) {
         let bench = Bench::new();
         let list = ProgramBuilder::new(&bench.queue).global("small", &TOTAL).global("large", &other::TOTAL);
-        let program = list.globals_by(way).source(source).unwrap();
+        let program = list.global_access(way).source(source).unwrap();
         run(&bench.queue, &program.kernel("f").unwrap(), None);
         assert_eq!(total(&bench.queue), 6);
         assert_eq!(content(&bench.queue, &other::TOTAL.on(&bench.queue).unwrap()), [82]);
@@ -543,7 +550,7 @@ fn a_global_may_be_declared_in_several_sources_of_a_program() {
         kernel void twice(CLG_ONLY_PARAMS) { bump(CLG_GLOBAL(total) CLG_ARGS); }";
     for way in ways(&Bench::new().queue) {
         let bench = Bench::new();
-        let list = || ProgramBuilder::new(&bench.queue).global("total", &TOTAL).globals_by(way);
+        let list = || ProgramBuilder::new(&bench.queue).global("total", &TOTAL).global_access(way);
         let program = list().sources(&[first, second]).unwrap();
         run(&bench.queue, &program.kernel("twice").unwrap(), None);
         assert_eq!(total(&bench.queue), 10, "{way}");
@@ -552,7 +559,7 @@ fn a_global_may_be_declared_in_several_sources_of_a_program() {
     }
 }
 
-/// Rule G12: a kernel finds what another one has stored.
+/// Rule G12: a kernel reads what another kernel has stored.
 #[test]
 fn an_address_that_a_kernel_stores_serves_others_that_list_no_global() {
     let source = "kernel void follow(global const ulong *at, global uint *out) {
@@ -575,7 +582,7 @@ fn an_address_that_a_kernel_stores_serves_others_that_list_no_global() {
             }
             graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap().wait().unwrap();
             assert_eq!((bench.content(&out), total(queue)), (vec![5], 99), "{way}");
-            // And where a kernel takes a pointer, a global can be given.
+            // A global can also be given where a kernel takes a pointer.
             // SAFETY: a work-item of its own for each of the two elements.
             unsafe {
                 let graph = bench.graph();
@@ -631,7 +638,7 @@ fn updates_leave_the_globals_of_a_kernel_as_they_are() {
     }
 }
 
-/// Rules C2, N1: in groups and sub-graphs.
+/// Rules C2, N1: in command groups and sub-graphs.
 #[test]
 fn globals_count_in_groups_and_sub_graphs() {
     for way in ways(&Bench::new().queue) {
@@ -644,7 +651,7 @@ fn globals_count_in_groups_and_sub_graphs() {
         let group = unsafe {
             let launch = |by: u32| graph.kernel(&step).read(&data).arg(by).global_read_write(&TOTAL).range(1);
             let error = graph.command_group([launch(2), launch(3).global_read(&TABLE)]).unwrap_err();
-            assert!(error.to_string().contains("all launches of a group have the same accesses"), "{error}");
+            assert!(error.to_string().contains("give all of a group the same accesses"), "{error}");
             graph.command_group([launch(2), launch(3)]).unwrap()
         };
         let before = graph.write(&TOTAL.on(queue).unwrap(), [10]).add().unwrap();
@@ -668,7 +675,7 @@ fn globals_count_in_groups_and_sub_graphs() {
     }
 }
 
-/// Rule G8: the report and the drawing tell.
+/// Rule G8: the report and the drawing name the access.
 #[test]
 fn the_report_tells_how_kernels_get_to_globals() {
     let bench = Bench::new();
@@ -683,7 +690,7 @@ fn the_report_tells_how_kernels_get_to_globals() {
         let kind = bench.queue.device().caps();
         let kind = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse].into_iter().find(|its| kind.has_memory(*its));
         let line = format!(
-            "global   `total` is device_globals::TOTAL (4 bytes): {}, by {way}\n",
+            "global     `total` is device_globals::TOTAL (4 bytes): {}, by {way}\n",
             kind.unwrap_or(MemoryKind::Buffer)
         );
         assert!(report.to_string().contains(&line), "{report}");
@@ -692,9 +699,9 @@ fn the_report_tells_how_kernels_get_to_globals() {
     }
 }
 
-/// Rule I2: what was built from source is loaded again, or it is said why not.
+/// Rule I2: a binary of a program can be loaded again, or the error says why not.
 #[test]
-fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
+fn binaries_work_where_an_access_exists_and_are_refused_clearly_elsewhere() {
     for way in ways(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
@@ -702,7 +709,7 @@ fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
         // In another order.
         let list = ProgramBuilder::new(queue).global("table", &TABLE).global("total", &TOTAL).global("stats", &STATS);
         // SAFETY: this binary and those below are the driver's own.
-        let loaded = unsafe { list.globals_by(way).binary(&binary) }.unwrap();
+        let loaded = unsafe { list.global_access(way).binary(&binary) }.unwrap();
         match loaded.kernel("count") {
             Ok(count) => {
                 assert_eq!(count.num_args(), 1);
@@ -711,28 +718,31 @@ fn binaries_work_where_a_way_exists_and_are_refused_clearly_elsewhere() {
                 assert_eq!(total(queue), 5 + 6, "{way}");
             }
             Err(error) => {
-                assert_eq!((way, error.kind()), (GlobalWay::Argument, ErrorKind::KernelNotSupported));
+                assert_eq!((way, error.kind()), (GlobalAccess::Argument, ErrorKind::KernelNotSupported));
                 assert_eq!(
                     error.to_string(),
-                    "kernel `count` may have hidden arguments for device globals, and the driver does not tell the names of \
-                     its parameters (clGetKernelArgInfo failed with CL_KERNEL_ARG_INFO_NOT_AVAILABLE (-19)): build the \
-                     program from source"
+                    "kernel `count` may have hidden arguments for device globals, but the driver does not report the \
+                     names of its parameters (clGetKernelArgInfo failed with CL_KERNEL_ARG_INFO_NOT_AVAILABLE (-19)): \
+                     build the program from source"
                 );
             }
         }
-        // One that knows nothing of globals, and one with other globals.
+        // A binary without globals, and a binary with other globals.
         let plain = bench.program.binary(queue.device()).unwrap();
-        let less = ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way);
+        let less = ProgramBuilder::new(queue).global("total", &TOTAL).global_access(way);
         // SAFETY: as above.
         for loaded in unsafe { [listing(queue, way).binary(&plain), less.binary(&binary)] } {
             assert_eq!(loaded.as_ref().unwrap_err().kind(), ErrorKind::KernelNotSupported);
-            assert!(text(loaded).starts_with("the program was not made with the device globals `total`"));
+            assert!(text(loaded).starts_with(
+                "the binary or SPIR-V was not made with exactly the device globals \
+                                              `total`"
+            ));
         }
-        // One for another way: a pointer that nobody sets would lead nowhere.
+        // A binary for another access: a pointer would never be set.
         for other in ways(queue).into_iter().filter(|other| *other != way) {
             // SAFETY: as above.
             let loaded = unsafe { listing(queue, other).binary(&binary) };
-            let alike = way != GlobalWay::Argument && other != GlobalWay::Argument;
+            let alike = way != GlobalAccess::Argument && other != GlobalAccess::Argument;
             assert_eq!(loaded.is_ok(), alike, "{way}, {other}");
         }
     }
@@ -749,7 +759,7 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
         // SAFETY: a live program.
         let again = unsafe { Program::from_raw(queue, program.raw()).unwrap() };
         assert_eq!(again.globals(), program.globals());
-        // Both in one graph, whichever comes first.
+        // Both in one graph, in either order.
         let (graph, data) = (bench.graph(), bench.buffer(&[1]));
         let kernel = Kernel::from_opencl3(queue, &object).unwrap();
         assert_eq!((kernel.num_args(), &kernel), (2, &again.kernel("advance").unwrap()));
@@ -771,7 +781,7 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
         }
         plain.finish().unwrap();
         assert_eq!(total(queue), 341, "{way}");
-        // When it is gone, what it had is gone.
+        // After the program is gone, its variables are gone.
         let raw = program.raw();
         // SAFETY: a live program, which the object keeps.
         let raw = unsafe {
@@ -779,10 +789,10 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
             Program::from_raw(queue, raw)
         };
         let error = raw.unwrap_err().to_string();
-        // Intel's CPU runtime knows a program no more that only kernels keep.
+        // Intel's CPU runtime no longer knows a program that only kernels keep.
         let is_unknown = error.contains("CL_INVALID_PROGRAM");
         assert!(
-            is_unknown || error.starts_with("the program was built with device globals, and the `Program`"),
+            is_unknown || error.starts_with("the program was built with device globals, but no `Program`"),
             "{error}"
         );
     }
@@ -790,15 +800,15 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
 
 /// Rules G2, I2: SPIR-V that was made of the same source elsewhere, with and without a specialization constant.
 #[test]
-fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
+fn spir_v_works_where_it_is_accepted_and_has_what_the_access_needs() {
     const POINTER: &[u8] = include_bytes!("../kernels-cl/ticks_pointer.spv");
     const ARGUMENT: &[u8] = include_bytes!("../kernels-cl/ticks_argument.spv");
     let takes = !Bench::new().queue.device().caps().il_versions.is_empty();
     for way in ways(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let list = || ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way);
-        let (right, wrong) = if way == GlobalWay::Argument { (ARGUMENT, POINTER) } else { (POINTER, ARGUMENT) };
+        let list = || ProgramBuilder::new(queue).global("total", &TOTAL).global_access(way);
+        let (right, wrong) = if way == GlobalAccess::Argument { (ARGUMENT, POINTER) } else { (POINTER, ARGUMENT) };
         // SAFETY: all of these are valid modules.
         let loaded = unsafe { list().il(right) };
         if !takes {
@@ -817,7 +827,7 @@ fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
                 assert_eq!((bench.content(&out), total(queue)), (vec![11], 11), "{way}");
                 // Another specialization constant is another program, with the same variable.
                 let device = queue.device().caps();
-                if way != GlobalWay::Argument && device.version >= clgraph::Version::new(2, 2) {
+                if way != GlobalAccess::Argument && device.version >= clgraph::Version::new(2, 2) {
                     // SAFETY: as above.
                     let program = unsafe { list().specialize(7, 10_u32).il(right) }.unwrap();
                     let tick = program.kernel("tick").unwrap();
@@ -829,13 +839,13 @@ fn spir_v_works_where_it_is_taken_and_has_what_the_way_needs() {
                 }
             }
             Err(error) => {
-                assert_eq!((way, error.kind()), (GlobalWay::Argument, ErrorKind::KernelNotSupported), "{error}");
+                assert_eq!((way, error.kind()), (GlobalAccess::Argument, ErrorKind::KernelNotSupported), "{error}");
             }
         }
-        // What was made for another way. (A compiler may refuse variables altogether.)
+        // Made for another access. (A compiler may refuse variables altogether.)
         // SAFETY: as above.
         match unsafe { list().il(wrong) } {
-            Err(Error::Program(ProgramError::BuildFailed { .. })) => assert_eq!(way, GlobalWay::Argument),
+            Err(Error::Program(ProgramError::BuildFailed { .. })) => assert_eq!(way, GlobalAccess::Argument),
             refused => assert_eq!(refused.unwrap_err().kind(), ErrorKind::KernelNotSupported, "{way}"),
         }
     }

@@ -1,5 +1,5 @@
-//! What documents name exists: links and headings, paths, scripts and their options, examples, tests, benches, scenarios,
-//! features, variables of the environment, and items of the crate.
+//! Everything that documents name exists: links and headings, paths, scripts and their options, examples, tests,
+//! benches, scenarios, features, variables of the environment, and items of the crate.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All files below a folder whose names end so.
+/// Returns all files below a folder whose names end in a certain way.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     fn visit(folder: &Path, end: &str, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -53,7 +53,7 @@ impl Document {
         self.path.extension().is_some_and(|end| end == "md")
     }
 
-    /// What stands between backquotes, and each line of a block that is not a program, with the number of its line.
+    /// Returns the text between backquotes, and each line of a block that is no program, with the number of its line.
     fn code(&self) -> Vec<(usize, String)> {
         let (mut found, mut block) = (Vec::new(), None);
         for (at, line) in self.text.lines().enumerate() {
@@ -72,7 +72,7 @@ impl Document {
         found
     }
 
-    /// Where links lead.
+    /// Returns the targets of links.
     fn links(&self) -> Vec<&str> {
         if !self.is_markdown() {
             return Vec::new();
@@ -84,12 +84,12 @@ impl Document {
     }
 }
 
-/// Prints all that is wrong, and fails if anything is.
+/// Prints everything that is wrong, and fails if anything is.
 fn nothing(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// As GitHub makes a name of a heading.
+/// Returns the anchors of headings, as GitHub makes them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
@@ -125,7 +125,7 @@ fn links_lead_to_files_and_headings() {
     nothing(wrong);
 }
 
-/// Whether a word is a path of this repository, and not of what programs write.
+/// Returns a path if the word is a path of this repository, and not one of a file that programs write.
 fn path_in(word: &str) -> Option<PathBuf> {
     const FOLDERS: [&str; 9] = ["src", "docs", "tests", "examples", "ci", "benches", "kernels-cl", ".ci", "cl"];
     const MODULES: [&str; 8] = ["cl", "ffi", "exec", "plan", "graph", "ir", "record", "drawing"];
@@ -134,7 +134,7 @@ fn path_in(word: &str) -> Option<PathBuf> {
     if rest.contains(['<', '{', '=', '(', '"']) || word.contains("::") {
         return None;
     }
-    // Sources are often named from `src` on.
+    // Sources are often named relative to `src`.
     if MODULES.contains(&first) && (rest.ends_with(".rs") || rest.is_empty() && first != "record") {
         return Some(Path::new("src").join(word));
     }
@@ -160,7 +160,7 @@ fn paths_exist() {
     nothing(wrong);
 }
 
-/// What follows an option, as `--example 01_deep_field` or `--features=cli`.
+/// Returns what follows an option, as in `--example 01_deep_field` or `--features=cli`.
 fn values<'a>(words: &[&'a str], option: &str) -> Vec<&'a str> {
     let next = words.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1]);
     let own = words.iter().filter_map(|word| word.strip_prefix(option)?.strip_prefix('='));
@@ -168,7 +168,7 @@ fn values<'a>(words: &[&'a str], option: &str) -> Vec<&'a str> {
     given.filter(|value| !value.chars().all(|c| c.is_uppercase() || matches!(c, '_' | '.'))).collect()
 }
 
-/// As clap makes names of values from names of variants, the other way round.
+/// Makes the name of a variant from the name of a value: the reverse of what clap does.
 fn camel_case(name: &str) -> String {
     let word =
         |word: &str| word.chars().enumerate().map(|(at, c)| if at == 0 { c.to_ascii_uppercase() } else { c }).collect();
@@ -192,7 +192,7 @@ fn commands_can_be_given() {
                 && !name.contains('.')
             {
                 seen += 1;
-                // A script may not be there: that is a path, which another test follows.
+                // The script may not exist: another test checks that.
                 let text = fs::read_to_string(root().join("ci").join(name)).unwrap_or_default();
                 for option in words.iter().take_while(|word| **word != "--").filter(|word| word.starts_with("--")) {
                     let option = option.split('=').next().unwrap().trim_end_matches([',', ')', ':']);
@@ -240,7 +240,7 @@ fn commands_can_be_given() {
     nothing(wrong);
 }
 
-/// Names that begin so, in a text.
+/// Returns the names in a text that begin in a certain way.
 fn names<'a>(text: &'a str, begin: &str) -> BTreeSet<&'a str> {
     let ends = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     let starts = text.match_indices(begin).map(|(at, _)| at);
@@ -248,13 +248,13 @@ fn names<'a>(text: &'a str, begin: &str) -> BTreeSet<&'a str> {
 }
 
 #[test]
-fn variables_of_the_environment_are_read_and_told() {
+fn variables_of_the_environment_are_read_and_documented() {
     let sources: String = files("src", ".rs").iter().map(read).collect();
     let tests: String = ["tests", "ci", "benches", ".ci"]
         .iter()
         .flat_map(|at| files(at, ""))
         .map(|path| {
-            // Some are not text.
+            // Some files are not text.
             fs::read_to_string(path).unwrap_or_default()
         })
         .collect();
@@ -275,8 +275,8 @@ fn variables_of_the_environment_are_read_and_told() {
     nothing(wrong);
 }
 
-/// The parts of the sources that say what a type has: its declaration, `impl` blocks that name it, and macros, which write
-/// methods of several types.
+/// Returns the parts of the sources that declare what a type has: its declaration, `impl` blocks that name it, and
+/// macros, which write methods of several types.
 fn about(of: &str, sources: &str) -> String {
     let is_word = |line: &str| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == of);
     let begins = |line: &str| {
@@ -306,8 +306,8 @@ fn items_of_the_crate_exist() {
     let mut wrong = Vec::new();
     let mut seen = 0;
     for document in documents().iter_mut().filter(|document| document.is_markdown()) {
-        // The first column of what others call it has items of theirs.
-        if document.path.file_name().unwrap().to_str().unwrap().starts_with("porting") {
+        // The first column of their tables names items of other libraries.
+        if document.path.file_name().unwrap().to_str().unwrap().starts_with("from_") {
             let cell = |line: &str| {
                 line.strip_prefix('|').map_or(line.to_owned(), |row| row[row.find('|').unwrap_or(0)..].to_owned())
             };
@@ -347,10 +347,30 @@ fn items_of_the_crate_exist() {
     nothing(wrong);
 }
 
-/// The guide quotes them, so that one can look for what a report says.
+/// `src/lib.rs` includes each page, so that its programs are tests; and the index of the guide has a link to it.
+#[test]
+fn pages_of_the_guide_are_tested_and_listed() {
+    let (lib, index) = (read("src/lib.rs"), read("docs/guide/README.md"));
+    let mut wrong = Vec::new();
+    for page in files("docs/guide", ".md") {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        if name == "README.md" {
+            continue;
+        }
+        if !lib.contains(&format!("include_str!(\"../docs/guide/{name}\")")) {
+            wrong.push(format!("src/lib.rs does not include docs/guide/{name}"));
+        }
+        if !index.contains(&format!("]({name})")) {
+            wrong.push(format!("docs/guide/README.md has no link to {name}"));
+        }
+    }
+    nothing(wrong);
+}
+
+/// The guide quotes these texts, so that a reader can search for the text of a report.
 #[test]
 fn reasons_are_those_that_reports_give() {
-    let guide = read("docs/reading.md");
+    let guide = read("docs/guide/reports.md");
     let sources = read("src/plan/path.rs");
     let table = guide.split("| the report says | means |").nth(1).unwrap().split("\n\n").next().unwrap();
     let reasons: Vec<&str> = table.lines().skip(2).map(|line| line.split('|').nth(1).unwrap().trim()).collect();
@@ -358,7 +378,7 @@ fn reasons_are_those_that_reports_give() {
     nothing(reasons.into_iter().filter(|why| !sources.contains(why)).map(str::to_owned).collect());
 }
 
-/// Each has a heading of its own in their README, with a picture or what it prints, and its files are short enough to be read.
+/// Each example has a heading in their README, with a picture or its output, and its files are short enough to be read.
 #[test]
 fn examples_are_shown_and_short() {
     let readme = read("examples/README.md");

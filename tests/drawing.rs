@@ -1,16 +1,16 @@
-//! Drawings.
+//! Drawings of graphs and executables.
 
 mod common;
 
 use clgraph::{BuildCause, Detail, Finalize, Graph, Path};
 use common::{Bench, cause};
 
-/// How often a text is in a drawing, whose lines do not matter.
+/// Returns how often a text is in a drawing, whatever its line breaks.
 fn count(svg: &str, what: &str) -> usize {
     svg.replace('\n', "").matches(what).count()
 }
 
-/// Boxes have rounded corners, and nothing else has.
+/// Counts boxes: only boxes have rounded corners.
 fn boxes(svg: &str) -> usize {
     count(svg, "rx=\"4\"")
 }
@@ -92,7 +92,7 @@ fn print_graph_writes_dot_with_kinds_numbers_and_names() {
     graph.print_graph(&svg, Detail::Verbose).unwrap();
     assert_eq!(std::fs::read_to_string(&svg).unwrap(), graph.to_svg(Detail::Verbose).unwrap());
     let png = folder.join("graph.png");
-    let why = "its extension must be `dot` or `svg`".to_owned();
+    let why = "the extension of the file must be `dot` or `svg`".to_owned();
     assert_eq!(cause(graph.print_graph(&png, Detail::Brief)), BuildCause::File { path: png.clone(), why });
     assert!(!png.exists());
     let BuildCause::File { path, .. } = cause(graph.print_graph(folder.join("none/graph.dot"), Detail::Brief)) else {
@@ -114,7 +114,7 @@ fn a_graph_as_svg_has_its_nodes_edges_labels_and_kinds() {
     {
         assert!(count(&svg, part) > 0, "{part} in {svg}");
     }
-    // What a node is in full is told where one points at it; in the picture only where that is asked for.
+    // The full description of a node is in its tooltip, and in the picture only if that is asked for.
     assert_eq!(count(&svg, "pattern of 4 bytes"), 2);
     assert_eq!(count(&graph.to_svg(Detail::Verbose).unwrap(), "pattern of 4 bytes"), 4);
     // Characters that XML does not have.
@@ -132,34 +132,38 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     let graph = fork(&bench);
     for path in [Path::Native, Path::Replay] {
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
-        let svg = executable.to_svg(None).unwrap();
-        // The sub-graph is written out, between where it begins and ends.
+        let svg = executable.to_svg(Detail::Brief, None).unwrap();
+        // The sub-graph is inlined, between its entry and its exit.
         assert_eq!(boxes(&svg), 7, "{svg}");
-        assert_eq!((count(&svg, ">the rest<"), count(&svg, "3 begins"), count(&svg, "3.1 copy")), (2, 1, 2));
+        assert_eq!((count(&svg, ">3 the rest<"), count(&svg, ">begins<"), count(&svg, "3.1 copy")), (2, 1, 2));
         let native = executable.report().segments.iter().any(|segment| segment.path == Path::Native);
         assert_eq!(
             (count(&svg, ">command buffer 0<"), count(&svg, ">replay<"), count(&svg, ">host<")),
             // In the legend; and the number of a command buffer in its two boxes.
             (3 * usize::from(native), usize::from(!native), 1)
         );
-        assert!(!svg.contains("of the longest time"));
+        assert!(!svg.contains("share of the whole time"));
     }
     let executable = graph.finalize(Finalize::new().profiling()).unwrap();
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
     let profile = run.profile().unwrap();
-    let svg = executable.to_svg(Some(&profile)).unwrap();
-    // In the box, and where one points at it.
-    assert_eq!((count(&svg, " us, "), svg.contains("of the longest time")), (2 * profile.nodes.len(), true), "{svg}");
+    let svg = executable.to_svg(Detail::Brief, Some(&profile)).unwrap();
+    // In the box and in its tooltip.
+    assert_eq!(
+        (count(&svg, " us, "), svg.contains("share of the whole time")),
+        (2 * profile.nodes.len(), true),
+        "{svg}"
+    );
 
     let folder = std::env::temp_dir().join(format!("clgraph-drawing-exec-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("graph.svg");
-    executable.print_graph(&file, Some(&profile)).unwrap();
+    executable.print_graph(&file, Detail::Brief, Some(&profile)).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), svg);
     // As text for Graphviz: the same nodes, edges and times.
     let file = folder.join("graph.dot");
-    executable.print_graph(&file, Some(&profile)).unwrap();
+    executable.print_graph(&file, Detail::Brief, Some(&profile)).unwrap();
     let dot = std::fs::read_to_string(&file).unwrap();
     assert!(dot.starts_with("digraph {") && dot.ends_with("}\n"), "{dot}");
     assert_eq!(
@@ -167,14 +171,17 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
         (profile.nodes.len(), 7, 6),
         "{dot}"
     );
-    let wrong = executable.print_graph(folder.join("graph.png"), None);
-    assert!(matches!(cause(wrong), BuildCause::File { why, .. } if why == "its extension must be `dot` or `svg`"));
+    let wrong = executable.print_graph(folder.join("graph.png"), Detail::Brief, None);
+    assert!(
+        matches!(cause(wrong), BuildCause::File { why, .. } if why == "the extension of the file must be `dot` or \
+                                                                           `svg`")
+    );
     std::fs::remove_dir_all(folder).unwrap();
     // Times of another graph.
     let other = fork(&bench).finalize(Finalize::new()).unwrap();
-    assert!(matches!(cause(other.to_svg(Some(&profile))), BuildCause::OtherExecutable));
+    assert!(matches!(cause(other.to_svg(Detail::Brief, Some(&profile))), BuildCause::OtherExecutable));
     let again = graph.finalize(Finalize::new()).unwrap();
-    assert!(matches!(cause(again.to_svg(Some(&profile))), BuildCause::OtherExecutable));
+    assert!(matches!(cause(again.to_svg(Detail::Brief, Some(&profile))), BuildCause::OtherExecutable));
 }
 
 /// Rule Q3
@@ -185,11 +192,18 @@ fn more_nodes_than_anybody_could_look_at_are_not_drawn() {
     for _ in 0..5_000 {
         graph.empty().add().unwrap();
     }
-    assert_eq!(boxes(&graph.to_svg(Detail::Brief).unwrap()), 5_000);
+    assert_eq!(boxes(&graph.to_svg(Detail::Full).unwrap()), 5_000);
     graph.empty().add().unwrap();
-    let error = graph.to_svg(Detail::Brief);
+    let error = graph.to_svg(Detail::Full);
     assert_eq!(cause(error), BuildCause::TooManyToDraw { nodes: 5_001, most: 5_000 });
-    assert!(cause(graph.finalize(Finalize::new()).unwrap().to_svg(None)).to_string().contains("write `.dot`"));
+    assert!(cause(graph.finalize(Finalize::new()).unwrap().to_svg(Detail::Full, None)).to_string().contains(
+        "write a \
+                                                                                                             `.dot` \
+                                                                                                             file"
+    ));
+    // What repeats is drawn once.
+    let svg = graph.to_svg(Detail::Brief).unwrap();
+    assert_eq!((boxes(&svg), count(&svg, "× 5001 without order")), (1, 1));
 }
 
 /// Graphviz ends a text at a NUL, and takes none above 16 KiB; XML takes no control characters.
@@ -204,13 +218,13 @@ fn labels_of_any_text_and_length_can_be_drawn() {
     let folder = std::env::temp_dir().join(format!("clgraph-drawing-labels-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("graph.dot");
-    executable.print_graph(&file, None).unwrap();
+    executable.print_graph(&file, Detail::Brief, None).unwrap();
     let ours = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
     let drawings = [
         graph.to_dot(clgraph::Detail::Verbose),
         graph.to_svg(clgraph::Detail::Verbose).unwrap(),
-        executable.to_svg(None).unwrap(),
+        executable.to_svg(Detail::Brief, None).unwrap(),
         ours,
     ];
     for drawing in drawings {

@@ -1,4 +1,4 @@
-//! Errors: what they carry, what they say, and what they leave behind.
+//! Errors: what they carry, what they say, and that they leave nothing over.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn errors_have_kinds_to_match() {
     let refused = ProgramError::BinaryRefused { device: "a device".to_owned() };
     assert_eq!(Error::from(refused).kind(), ErrorKind::KernelNotSupported);
     assert_eq!(Error::from(SubmitError::NotComplete).kind(), ErrorKind::NotReady);
-    assert_eq!(Error::from(FinalizeError::OwnMemory).kind(), ErrorKind::OutOfMemory);
+    assert_eq!(Error::from(FinalizeError::MemoryTooLarge).kind(), ErrorKind::OutOfMemory);
     let memory = |source| Error::from(FinalizeError::Memory { bytes: 8, source }).kind();
     let refused = |status| MemoryError::from(DriverError::new("clCreateBuffer", Status(status)));
     assert_eq!(memory(refused(-4)), ErrorKind::OutOfMemory);
@@ -47,7 +47,7 @@ fn errors_have_kinds_to_match() {
     assert_eq!(memory(large), ErrorKind::OutOfMemory);
     let none = MemoryError::NoImages { device: "a".to_owned() };
     assert_eq!(Error::from(none).kind(), ErrorKind::FeatureNotSupported);
-    let held = MemoryError::HostHasIt { kind: MemoryKind::SvmCoarse };
+    let held = MemoryError::HeldByHost { kind: MemoryKind::SvmCoarse };
     assert_eq!(Error::from(held).kind(), ErrorKind::NotReady);
     let failed = |cause| SubmitError::EventFailed { index: 0, cause };
     assert_eq!(Error::from(failed(Box::new(SubmitError::UserEventDropped.into()))).kind(), ErrorKind::Failed);
@@ -58,7 +58,7 @@ fn errors_have_kinds_to_match() {
     let argument = FinalizeError::Argument { node, kernel: "f".to_owned(), index: 2, source };
     assert_eq!(
         argument.to_string(),
-        "node 0 (kernel `f`): argument 2 was refused: clSetKernelArg failed with CL_INVALID_ARG_SIZE (-51)"
+        "node 0 (kernel `f`): the driver refused argument 2: clSetKernelArg failed with CL_INVALID_ARG_SIZE (-51)"
     );
     assert_eq!(Error::from(argument).kind(), ErrorKind::Driver);
 }
@@ -68,8 +68,8 @@ fn errors_have_kinds_to_match() {
 #[test]
 fn a_failure_in_the_middle_of_finalize_leaks_nothing_and_changes_nothing() {
     let bench = Bench::new();
-    // Without argument information, so that nothing is found before. Some drivers tell it without being asked to, and not
-    // of intermediate languages.
+    // Without argument information, so that nothing is found before. Some drivers tell it without being asked to, and
+    // not of intermediate languages.
     let context = clgraph::InContext::context(&bench.queue).to_opencl3().unwrap();
     let plain = opencl3::program::Program::create_and_build_from_source(&context, common::SOURCE, "").unwrap();
     let source = Program::from_opencl3(&bench.queue, &plain).unwrap().kernel("scale").unwrap();
@@ -89,7 +89,7 @@ fn a_failure_in_the_middle_of_finalize_leaks_nothing_and_changes_nothing() {
         let wrong = if argument == 0 { wrong } else { wrong.read(&a).write(&b) };
         let node = wrong.bytes(&[0; 64]).range(8).add().unwrap();
         let error = graph.finalize(Finalize::new()).unwrap_err().to_string();
-        let expected = format!("{node} (kernel `{}`): argument {argument} was refused", kernel.name());
+        let expected = format!("{node} (kernel `{}`): the driver refused argument {argument}", kernel.name());
         assert!(error.starts_with(&expected), "{error}");
     }
     assert_eq!(graph.len(), 2);
@@ -97,7 +97,7 @@ fn a_failure_in_the_middle_of_finalize_leaks_nothing_and_changes_nothing() {
     tell.wait_until_gone();
 }
 
-/// Rule E2: a submission that fails in any way leaves executable, queue and buffers usable, and nothing behind.
+/// Rule E2: after a submission that failed in any way, executable, queue and buffers are usable, and nothing is left over.
 #[test]
 fn failures_at_submit_leave_everything_usable() {
     let bench = Bench::new();
@@ -118,7 +118,7 @@ fn failures_at_submit_leave_everything_usable() {
         assert!(run.wait().is_err());
         assert!(text(executable.submit(&bench.queue)).contains("all 1 result slots"), "the failed run holds the slot");
         drop(run);
-        // The watcher lets go of the failed run a moment after it has ended.
+        // The event reaper releases the failed run a moment after it has ended.
         let run = loop {
             match executable.submit(&bench.queue) {
                 Ok(run) => break run,

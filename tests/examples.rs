@@ -45,6 +45,6 @@ fn without_opencl_they_say_what_to_install() {
 fn without_a_driver_they_say_what_to_install() {
     let empty = std::env::temp_dir().join(format!("clgraph-examples-{}", std::process::id()));
     std::fs::create_dir_all(&empty).unwrap();
-    fail_with("OCL_ICD_VENDORS", empty.to_str().unwrap(), &["no driver is: install one", "pocl-opencl-icd"]);
+    fail_with("OCL_ICD_VENDORS", empty.to_str().unwrap(), &["no driver is installed", "pocl-opencl-icd"]);
     std::fs::remove_dir_all(&empty).unwrap();
 }

@@ -1,4 +1,4 @@
-//! External events: nodes that wait for what a submission is given, and nodes that complete it.
+//! External events: nodes that wait for an event of the submission, and nodes that complete one.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn failure(outcome: clgraph::Result<()>) -> SubmitError {
     }
 }
 
-/// Fills the first buffer, says so, waits, and then fills the second one.
+/// A graph that fills a buffer, completes an event, waits for another, and then fills a second buffer.
 struct TwoSteps {
     bench: Bench,
     first: Buffer<u32>,
@@ -95,9 +95,9 @@ fn host_and_device_meet_inside_a_graph() {
     }
 }
 
-/// Rules X1, S3: many times, in one graph and over submissions that follow each other.
+/// Rules X1, S3: many events in one graph, and in submissions that follow each other.
 #[test]
-fn host_and_device_take_turns_many_times() {
+fn host_and_device_alternate_many_times() {
     const TURNS: usize = 12;
     for path in PATHS {
         let bench = Bench::new();
@@ -108,7 +108,7 @@ fn host_and_device_take_turns_many_times() {
         for _ in 0..TURNS {
             let signal = graph.signal_event().after(last).add().unwrap();
             let wait = graph.wait_event().after(signal).add().unwrap();
-            // Only the edge says so.
+            // Only the edge orders these.
             last = stir(&bench, &graph, &a);
             graph.add_edge(wait.node(), last).unwrap();
             pairs.push((signal, wait));
@@ -139,7 +139,7 @@ fn host_and_device_take_turns_many_times() {
     }
 }
 
-/// Rules X1, R6, S7: whatever can be waited for.
+/// Rules X1, R6, S7: everything that can be waited for.
 #[test]
 fn a_node_waits_for_events_of_every_kind() {
     let steps = TwoSteps::new();
@@ -147,7 +147,7 @@ fn a_node_waits_for_events_of_every_kind() {
     let executable = steps.executable(Path::Auto);
     let submit = || executable.submit_to(&bench.queue);
     let signalled = || (event(bench), bench.another_queue(false));
-    // A submission, an event of a queue, a raw user event, one that is complete.
+    // A submission, an event of a queue, a raw user event, and an event that is complete.
     let (filled, queue) = signalled();
     let other = bench.graph().finalize(Finalize::new()).unwrap().submit(&queue).unwrap();
     submit().with_signal(&steps.filled, &filled).with_event(&steps.go_on, &other).submit().unwrap().wait().unwrap();
@@ -168,7 +168,7 @@ fn a_node_waits_for_events_of_every_kind() {
     submit().with_signal(&steps.filled, &filled).with_event(&steps.go_on, &done).submit().unwrap().wait().unwrap();
 }
 
-/// Rule X1: what one submission completes, another one waits for; on one thread, in both directions.
+/// Rule X1: one submission completes what another one waits for; on one thread, in both directions.
 #[test]
 fn two_graphs_call_each_other() {
     let (one, other) = (TwoSteps::new(), TwoSteps::new());
@@ -263,7 +263,7 @@ fn queues_record_nodes_with_external_events() {
         let not = |outcome: Result<(), Error>| assert_eq!(outcome, Err(RecordError::NotRecording.into()));
         not(queue.record_event_wait(&[]).map(drop));
         not(queue.record_event_signal(&[]).map(drop));
-        // A recorded submission has none: each submission of what it is recorded into has.
+        // A recorded submission has no events: each submission of the recorded graph has its own.
         let error = bench
             .graph()
             .record(&queue, || executable.submit_to(&queue).with_event(&go_on, &event(&bench)).submit().map(drop));
@@ -271,7 +271,7 @@ fn queues_record_nodes_with_external_events() {
     }
 }
 
-/// Rules X1, E2: nothing is enqueued, and nothing is taken.
+/// Rules X1, E2: after an error nothing is enqueued, and no event is taken.
 #[test]
 fn a_submission_without_its_events_is_refused() {
     let steps = TwoSteps::new();
@@ -286,7 +286,7 @@ fn a_submission_without_its_events_is_refused() {
     assert_eq!(error, SubmitError::EventMissing { node: filled.node(), method: "with_signal" });
     assert_eq!(
         error.to_string(),
-        "node 1 needs an event, and the submission was given none: give it one by `Submit::with_signal`"
+        "node 1 needs an event, but the submission gives none: give it an event with `Submit::with_signal`"
     );
     let error = refused(submit().with_signal(&filled, &said));
     assert_eq!(error, SubmitError::EventMissing { node: go_on.node(), method: "with_event" });
@@ -311,29 +311,29 @@ fn a_submission_without_its_events_is_refused() {
     assert_eq!(refused(submit().with_signal(&filled, &failed).with_event(&go_on, &go)), SubmitError::UserEventEnded);
     assert_eq!(failure(failed.complete()), SubmitError::UserEventEnded);
 
-    // What was refused holds nothing.
+    // The refused submission holds nothing back.
     assert_eq!(steps.content(), (0, 0));
     let before = event(bench);
     let run = submit().after(&before).with_signal(&filled, &said).with_event(&go_on, &go).submit().unwrap();
-    // Nobody else completes it, or is promised it.
-    assert_eq!(failure(said.complete()), SubmitError::UserEventGiven);
-    assert_eq!(failure(said.fail("no")), SubmitError::UserEventGiven);
-    assert_eq!(refused(submit().with_signal(&filled, &said).with_event(&go_on, &go)), SubmitError::UserEventGiven);
+    // Nothing else can complete the event, or be given it.
+    assert_eq!(failure(said.complete()), SubmitError::UserEventInUse);
+    assert_eq!(failure(said.fail("no")), SubmitError::UserEventInUse);
+    assert_eq!(refused(submit().with_signal(&filled, &said).with_event(&go_on, &go)), SubmitError::UserEventInUse);
     before.complete().unwrap();
     go.complete().unwrap();
     run.wait().unwrap();
     assert_eq!(failure(said.complete()), SubmitError::UserEventEnded);
-    // A graph without them takes none.
+    // A graph without external events accepts none.
     let plain = bench.graph().finalize(Finalize::new()).unwrap();
     let error = plain.submit_to(&bench.queue).with_event(&go_on, &go).submit();
     assert_eq!(failure(error.map(drop)), SubmitError::NotAnEvent { node: go_on.node() });
-    // A wait is no signal.
+    // A waiting node is no completing node.
     assert!(steps.graph.set_nd_range(go_on.node(), 4).is_err());
     let error = bench.graph().add_edge(go_on.node(), filled.node());
     assert!(matches!(cause(error), BuildCause::OtherGraph { .. }));
 }
 
-/// Rules X1, S9, H3: by the program, and by being dropped.
+/// Rules X1, S9, H3: an event fails by the program, and when it is dropped.
 #[test]
 fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
     for path in PATHS {
@@ -353,7 +353,7 @@ fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
         let fails: [(&dyn Fn(UserEvent), &str); 2] = [
             (&|event| event.fail("no more paper").unwrap(), "a user event failed: no more paper"),
-            (&drop, "a user event was dropped before it was completed: keep it until `complete` or `fail`"),
+            (&drop, "a user event was dropped before it was completed: keep it until you call `complete` or `fail`"),
         ];
         for (fail, said) in fails {
             let (waited, dead, alive) = (event(&bench), event(&bench), event(&bench));
@@ -373,7 +373,7 @@ fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
             assert_eq!(content, [0, 2, 3]);
             assert_eq!(ran.load(Ordering::Relaxed), 0);
         }
-        // It can be submitted again.
+        // The executable can be submitted again.
         let go = event(&bench);
         go.complete().unwrap();
         let run = executable.submit_to(&bench.queue).with_event(&wait, &go).with_signal(&never, &event(&bench));
@@ -382,7 +382,7 @@ fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
     }
 }
 
-/// Rule X1: a signal that will never come fails at once, and not only when the submission is over.
+/// Rule X1: an event that will never be completed fails at once, not only when the submission has ended.
 #[test]
 fn a_signal_that_cannot_come_fails_while_the_rest_goes_on() {
     let bench = Bench::new();
@@ -394,14 +394,14 @@ fn a_signal_that_cannot_come_fails_while_the_rest_goes_on() {
     let (promised, awaited) = (event(&bench), event(&bench));
     let run = executable.submit_to(&bench.queue).with_signal(&signal, &promised).with_event(&wait, &awaited);
     let run = run.submit().unwrap();
-    // The other branch waits for whoever hears of the failure.
+    // The other branch waits until the failure was reported.
     assert_eq!(failure(promised.wait_for(LONG)).to_string(), "node 0 (host task) failed: it broke");
     assert!(!run.is_done().unwrap());
     awaited.complete().unwrap();
     assert_eq!(text(run.wait()), "node 0 (host task) failed: it broke");
 }
 
-/// Rules X1, S7: what the submission itself waits for fails, so its signals do.
+/// Rules X1, S7: if an event that the submission itself waits for fails, the events that it completes fail too.
 #[test]
 fn a_submission_that_never_runs_fails_its_signals() {
     let steps = TwoSteps::new();
@@ -414,13 +414,13 @@ fn a_submission_that_never_runs_fails_its_signals() {
     let error = failure(run.wait());
     assert_eq!(
         error.to_string(),
-        "the submission did not run, because what it waited for failed: a user event failed: never mind"
+        "the submission did not run, because an event that it waited for failed: a user event failed: never mind"
     );
     assert_eq!(failure(said.wait_for(LONG)), error);
     assert_eq!(steps.content(), (0, 0));
 }
 
-/// Rules X1, F3, S5: other work goes on, and nothing that is dropped waits.
+/// Rules X1, F3, S5: other work goes on, and dropping never waits.
 #[test]
 fn an_event_that_never_comes_holds_nobody_else() {
     let steps = TwoSteps::new();
@@ -440,7 +440,7 @@ fn an_event_that_never_comes_holds_nobody_else() {
     assert_eq!(steps.content(), (1, 2));
 }
 
-/// Rules X1, E3: what was refused is let go where no lock is held, also when that ends the event.
+/// Rules X1, E3: a refused submission is dropped while no lock is held, even if that ends the event.
 #[test]
 fn a_refused_signal_whose_last_handle_it_was_hangs_nobody() {
     let steps = TwoSteps::new();
@@ -462,7 +462,7 @@ fn a_refused_signal_whose_last_handle_it_was_hangs_nobody() {
     let third = submit().with_signal(&steps.filled, &event(bench)).with_event(&steps.go_on, &ended()).submit().unwrap();
     let refused = submit().with_signal(&steps.filled, &last).with_event(&steps.go_on, &ended());
     drop(last);
-    // The first one waits for what ends here, under the very locks that it needs to go on.
+    // Another submission waits for the event that ends here, and needs the same locks.
     assert!(matches!(failure(refused.submit().map(drop)), SubmitError::NoSlot { .. }));
     let error = failure(first.wait_for(LONG));
     assert_eq!(error, SubmitError::DependencyFailed { cause: Box::new(SubmitError::UserEventDropped.into()) });
@@ -471,7 +471,7 @@ fn a_refused_signal_whose_last_handle_it_was_hangs_nobody() {
     assert_eq!(third.get(&read).unwrap()[0], 2);
 }
 
-/// Rule E3: a chain of submissions that fail does not recurse.
+/// Rule E3: a chain of failing submissions does not recurse.
 #[test]
 fn thousands_of_deferred_submissions_fail_one_after_the_other() {
     let bench = Bench::new();
@@ -490,7 +490,7 @@ fn thousands_of_deferred_submissions_fail_one_after_the_other() {
     }
 }
 
-/// Rule E3: also at the end of a thread, when its own variables go.
+/// Rule E3: also at the end of a thread, when its thread-local variables are dropped.
 #[test]
 fn an_event_in_a_variable_of_a_thread_is_dropped_with_it() {
     thread_local! {
@@ -502,7 +502,7 @@ fn an_event_in_a_variable_of_a_thread_is_dropped_with_it() {
     let waiting = std::thread::spawn({
         let queue = bench.queue.clone();
         move || {
-            // First, so that it goes last.
+            // Stored first, so that it is dropped last.
             EVENT.with_borrow_mut(|event| *event = Some(UserEvent::new(&queue).unwrap()));
             EVENT.with_borrow(|event| executable.submit_to(&queue).after(event.as_ref().unwrap()).submit()).unwrap()
         }
@@ -511,7 +511,7 @@ fn an_event_in_a_variable_of_a_thread_is_dropped_with_it() {
     assert_eq!(error, SubmitError::DependencyFailed { cause: Box::new(SubmitError::UserEventDropped.into()) });
 }
 
-/// Rule F3: an event that nobody has given to a driver keeps nothing from being released.
+/// Rule F3: an event that no driver has seen delays no release.
 #[test]
 fn a_pending_user_event_holds_no_memory() {
     let bench = Bench::new();
@@ -519,7 +519,7 @@ fn a_pending_user_event_holds_no_memory() {
     let (buffer, tell) = bench.telling_buffer(&[1; LEN]);
     drop(buffer);
     tell.wait_until_gone();
-    // One that a driver may wait for does, until it has ended.
+    // An event that a driver may wait for delays releases until it has ended.
     let seen = pending.event();
     let (buffer, tell) = bench.telling_buffer(&[1; LEN]);
     drop(buffer);
@@ -530,7 +530,7 @@ fn a_pending_user_event_holds_no_memory() {
     drop(seen);
 }
 
-/// Rule X1: it would never begin.
+/// Rule X1: such a submission would never begin.
 #[test]
 fn a_submission_that_waits_for_its_own_signal_is_refused() {
     let steps = TwoSteps::new();
@@ -540,7 +540,7 @@ fn a_submission_that_waits_for_its_own_signal_is_refused() {
     let submit =
         submit.submit_to(&bench.queue).after(&own).with_signal(&steps.filled, &own).with_event(&steps.go_on, &go);
     assert_eq!(failure(submit.submit().map(drop)), SubmitError::OwnEvent { node: steps.filled.node() });
-    // Nor may what completes it be behind what waits for it; the other way round is allowed, however odd.
+    // The node that completes an event must not be after the node that waits for it. The reverse is allowed.
     let executable = steps.executable(Path::Auto);
     let graph = bench.graph();
     let wait = graph.wait_event().add().unwrap();
@@ -558,7 +558,7 @@ fn a_submission_that_waits_for_its_own_signal_is_refused() {
     again.submit().unwrap().wait().unwrap();
 }
 
-/// Rules X1, U3: an update while a node waits does not reach the submission.
+/// Rules X1, U3: an update while a node waits does not change the submission.
 #[test]
 fn an_update_while_a_node_waits_is_for_the_next_submission() {
     for path in PATHS {
@@ -585,7 +585,7 @@ fn an_update_while_a_node_waits_is_for_the_next_submission() {
     }
 }
 
-/// Rule X1: on queues and for the host it is an event like others.
+/// Rule X1: on queues and for the host it is an event like any other.
 #[test]
 fn a_user_event_is_an_event_like_others() {
     let bench = Bench::new();

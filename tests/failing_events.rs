@@ -1,17 +1,19 @@
-//! Events that fail in the wait list of a plain command: the command is over at once, while earlier ones of its queue still run.
+//! Events that fail in the wait list of a plain command. The command ends at once, while earlier commands of its queue
+//! still run.
 
 mod common;
 
 use clgraph::{
-    Event, Executable, ExecuteKernel, ExecutionStatus, Finalize, HostRead, MapMode, Memory, MemoryError, Path, Queue,
+    Event, Executable, ExecuteKernel, ExecutionStatus, Finalize, HostRead, MapRead, Memory, MemoryError, Path, Queue,
 };
 use common::{Bench, Reason, UserEvent, skip};
 
 const LEN: usize = 64;
-/// Long enough on any CPU that the calls of a test come meanwhile.
+/// Long enough on any CPU that the test makes its calls meanwhile.
 const ROUNDS: u32 = 100_000_000;
 
-/// What the kernel makes of a number: its rounds are a step of a linear recurrence, and so are any number of them together.
+/// Returns what the kernel makes of a number. A round is a step of a linear recurrence, and so are several rounds
+/// together.
 fn spun(x: u32, mut rounds: u32) -> u32 {
     let (mut factor, mut plus) = (1_u32, 0_u32);
     let (mut step, mut more) = (1_664_525_u32, 1_013_904_223_u32);
@@ -29,7 +31,7 @@ fn is_over(event: &Event) -> bool {
     matches!(event.command_execution_status().unwrap(), ExecutionStatus::Complete | ExecutionStatus::Failed(_))
 }
 
-/// Launches a kernel that takes its time over memory.
+/// Launches a kernel that runs for a while over memory.
 fn slow<T: clgraph::KernelArg>(bench: &Bench, memory: &T) -> Event {
     let kernel = bench.kernel("spin");
     let mut launch = ExecuteKernel::new(&kernel);
@@ -40,7 +42,7 @@ fn slow<T: clgraph::KernelArg>(bench: &Bench, memory: &T) -> Event {
     event
 }
 
-/// A fill whose wait list fails while what is before it runs.
+/// Enqueues a fill whose wait list fails while the command before it runs.
 fn failing_fill<T>(bench: &Bench, memory: &T)
 where
     T: clgraph::AsDestination<u32>,
@@ -60,8 +62,8 @@ fn shared(bench: &Bench) -> Option<Memory<u32>> {
     memory
 }
 
-/// Takes a guard as soon as there is one to be had, which is not before the kernel is over. (rusticl runs nothing on a queue
-/// any more on which something failed.)
+/// Takes a guard as soon as that is possible, which is not before the kernel has ended. (rusticl runs nothing more on a
+/// queue on which something failed.)
 #[track_caller]
 fn first_guard(bench: &Bench, memory: &Memory<u32>, event: &Event, before: u32) -> u32 {
     loop {
@@ -80,13 +82,13 @@ fn first_guard(bench: &Bench, memory: &Memory<u32>, event: &Event, before: u32) 
     }
 }
 
-/// The host gets no memory that a command before the one that failed still uses.
+/// The host gets no memory that a command before the failed one still uses.
 #[test]
 fn memory_is_not_the_hosts_while_a_command_before_one_that_failed_uses_it() {
     let bench = Bench::new();
     let Some(memory) = shared(&bench) else { return };
     bench.queue.enqueue_fill_buffer(&memory, &[1], 0, LEN * 4, &[]).unwrap();
-    // Compiled, so that it is running soon.
+    // Compiled now, so that it starts soon.
     bench.queue.finish().unwrap();
     let mut value = 1;
     for again in 0..3 {
@@ -95,14 +97,14 @@ fn memory_is_not_the_hosts_while_a_command_before_one_that_failed_uses_it() {
         for _ in 0..again {
             failing_fill(&bench, &memory);
         }
-        // Behind one that has failed it fails too, or runs at once, beside the kernel.
+        // After a command that has failed it fails too, or it runs at once, beside the kernel.
         let after = bench.queue.enqueue_fill_buffer(&memory, &[4], 8, 4, &[]);
         assert!(after.is_ok());
         value = first_guard(&bench, &memory, &kernel, value);
     }
 }
 
-/// Memory that is dropped stays until the command before the one that failed is through.
+/// Memory that is dropped stays until the command before the failed one has ended.
 #[test]
 fn memory_is_not_freed_while_a_command_before_one_that_failed_uses_it() {
     let bench = Bench::new();
@@ -112,7 +114,7 @@ fn memory_is_not_freed_while_a_command_before_one_that_failed_uses_it() {
         let kernel = slow(&bench, &memory);
         failing_fill(&bench, &memory);
         drop(memory);
-        // What is freed is given to somebody else soon.
+        // Freed memory would soon be allocated again.
         let others: Vec<_> = (0..16).map(|_| Memory::<u32>::host_accessible(&bench.queue, LEN).unwrap()).collect();
         others.iter().for_each(|memory| memory.host_mut().unwrap().fill(3));
         let _ = kernel.wait();
@@ -122,7 +124,7 @@ fn memory_is_not_freed_while_a_command_before_one_that_failed_uses_it() {
     }
 }
 
-/// An executable that spins over memory and reads it.
+/// Returns an executable that spins over memory and reads it.
 fn spinner(bench: &Bench, memory: &Memory<u32>, path: Path) -> (Executable, HostRead<u32>) {
     let graph = bench.graph();
     let part = memory.slice(..1).unwrap();
@@ -137,8 +139,8 @@ fn start(bench: &Bench, memory: &Memory<u32>) {
     bench.queue.finish().unwrap();
 }
 
-/// Rule S3: submissions of one executable follow each other, whatever a plain command between them comes to; and the memory of all
-/// of them stays.
+/// Rule S3: submissions of one executable never overlap, whatever a plain command between them does; and the memory of
+/// all of them stays.
 #[test]
 fn submissions_follow_each_other_over_a_command_that_failed() {
     for path in [Path::Replay, Path::Gated, Path::Native] {
@@ -155,7 +157,7 @@ fn submissions_follow_each_other_over_a_command_that_failed() {
                 Some(executable.submit(&bench.queue).unwrap())
             };
             failing_fill(&bench, &memory);
-            // Whether it runs is the driver's affair.
+            // Whether it runs depends on the driver.
             let second = executable.submit(&bench.queue).unwrap();
             let third = executable.submit(&other).unwrap();
             assert!(memory.host_mut().is_err(), "submissions run, and the host gets their memory");
@@ -179,9 +181,9 @@ fn submissions_follow_each_other_over_a_command_that_failed() {
     }
 }
 
-/// An executable that is dropped leaves everything to what runs of it.
+/// After an executable is dropped, everything stays for its running submissions.
 #[test]
-fn what_an_executable_leaves_behind_outlives_a_submission_before_a_command_that_failed() {
+fn what_an_executable_leaves_outlives_a_submission_before_a_command_that_failed() {
     let bench = Bench::new();
     let Some(memory) = shared(&bench) else { return };
     start(&bench, &memory);
@@ -197,7 +199,7 @@ fn what_an_executable_leaves_behind_outlives_a_submission_before_a_command_that_
     assert!(others.iter().flatten().all(|byte| *byte == 7));
 }
 
-/// The order of a queue is broken for good on some drivers: its end is the end of everything all the same.
+/// On some drivers the order of a queue is broken for good; its end is still the end of everything.
 #[test]
 fn finishing_and_mapping_wait_for_what_is_before_a_command_that_failed() {
     let bench = Bench::new();
@@ -207,7 +209,7 @@ fn finishing_and_mapping_wait_for_what_is_before_a_command_that_failed() {
         &|| drop(queue.finish()),
         &|| while !queue.is_empty().unwrap() {},
         // SAFETY: nothing else uses the buffer.
-        &|| drop(unsafe { queue.map(&buffer, MapMode::Read, &[]) }),
+        &|| drop(unsafe { queue.map(&buffer, MapRead, &[]) }),
     ];
     for end in ends {
         let kernel = slow(&bench, &buffer);
@@ -217,7 +219,7 @@ fn finishing_and_mapping_wait_for_what_is_before_a_command_that_failed() {
     }
 }
 
-/// Two wrappers of one queue know the same of its order.
+/// Two wrappers of one queue know the same about its order.
 #[test]
 fn wrappers_of_one_queue_share_its_order() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Fills with patterns of any size: by OpenCL's command where it has one, and by a kernel.
+//! Fills with patterns of any size: by OpenCL's command if it can, and by a kernel.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::Bench;
 
 const PATHS: [Path; 4] = [Path::Auto, Path::Native, Path::Replay, Path::Queues];
 
-/// What was there before, and what a fill of elements leaves there.
+/// Returns the old content with a fill of elements applied.
 fn expected<T: Element>(len: usize, range: std::ops::Range<usize>, value: T) -> Vec<u8> {
     let mut bytes = vec![0xaa; len * size_of::<T>()];
     for at in range {
@@ -28,7 +28,7 @@ fn run(graph: &Graph, queue: &Queue, path: Path) -> Executable {
     executable
 }
 
-/// By every way, over a part of the elements.
+/// Checks a fill of some elements by every path.
 fn check<T: Element>(bench: &Bench, one: T, other: T) {
     const LEN: usize = 40;
     let (queue, bytes) = (&bench.queue, LEN * size_of::<T>());
@@ -47,7 +47,7 @@ fn check<T: Element>(bench: &Bench, one: T, other: T) {
         assert_eq!(graph.kind(node).unwrap(), kind, "{what}");
         let executable = run(&graph, queue, path);
         assert_eq!(content(queue, &buffer, bytes), expected(LEN, 3..LEN - 1, one), "{what}, {path}");
-        // Its edges are those of a fill, and it can be replaced.
+        // It has the edges of a fill, and it can be replaced.
         let read = graph.read(&elements.slice(..4).unwrap()).add().unwrap();
         assert_eq!(graph.predecessors(read.node()).unwrap(), [node], "{what}");
         graph.fill(&part, other).replace(node).unwrap();
@@ -104,7 +104,7 @@ fn a_pattern_may_be_of_any_plain_type() {
     check(&bench, long, [1; 512]);
 }
 
-/// Rule B14: what can be wrong with a pattern.
+/// Rule B14: errors of patterns.
 #[test]
 fn a_range_is_a_whole_number_of_patterns() {
     let bench = Bench::new();
@@ -117,11 +117,11 @@ fn a_range_is_a_whole_number_of_patterns() {
     assert_eq!(fill(&[1, 2, 3], 16), BuildCause::PatternRange { len: 16, pattern: 12 });
     assert_eq!(fill(&[1], 6), BuildCause::PatternRange { len: 6, pattern: 4 });
     assert_eq!(fill(&[], 8), BuildCause::EmptyPattern);
-    // A pattern of several elements, and one that does not start where OpenCL wants it.
+    // A pattern of several elements, and a fill that does not start at a multiple of its pattern.
     queue.enqueue_fill_buffer(&buffer, &[1, 2, 3], 4, 24, &[]).unwrap();
     queue.enqueue_fill_buffer(&buffer, &[8, 9], 28, 16, &[]).unwrap();
     assert_eq!(bench.content(&buffer)[..12], [0, 1, 2, 3, 1, 2, 3, 8, 9, 8, 9, 0]);
-    // Nothing is filled with anything.
+    // A fill of an empty range.
     let empty = graph.fill(&buffer.slice(3..3).unwrap(), 5).add().unwrap();
     assert_eq!(graph.kind(empty).unwrap(), NodeKind::Fill);
     queue.enqueue_fill_buffer(&buffer, &[1, 2, 3], 8, 0, &[]).unwrap();

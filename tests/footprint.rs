@@ -1,4 +1,4 @@
-//! What graphs take of memory, without the driver's: Rust's allocator is clgraph's alone here.
+//! How much memory graphs need, without the driver's: in this process only clgraph uses Rust's allocator.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use clgraph::{Finalize, Path};
 use common::Bench;
 
-/// The system's, that counts the bytes which are in use.
+/// The system allocator, which counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
@@ -54,7 +54,7 @@ fn a_node_takes_400_bytes_at_most_and_a_dropped_graph_none() {
         (built, all, IN_USE.load(Ordering::Relaxed) - before)
     };
     for path in [Path::Replay, Path::Native, Path::Auto] {
-        // What comes once.
+        // Memory that is allocated only once.
         of(10, path);
         for len in [1_000, 10_000, 100_000] {
             let (built, all, left) = of(len, path);

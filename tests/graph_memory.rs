@@ -1,4 +1,4 @@
-//! Memory that a graph owns: who shares what, and that nobody can tell.
+//! Memory that a graph owns: which allocations share bytes, and that results do not show it.
 
 mod common;
 
@@ -74,7 +74,7 @@ fn what_is_not_freed_keeps_its_content_and_zeros_are_there_once() {
     let out = bench.buffer(&[9; LEN]);
     for path in [Path::Replay, Path::Native] {
         let graph = bench.graph();
-        // Something that lives before, and that the zeros must not share bytes with.
+        // An allocation that lives before, and with which the zeros must not share bytes.
         let before = alloc(&graph);
         graph.fill(&before, 77).add().unwrap();
         graph.copy(&before, &out).add().unwrap();
@@ -95,7 +95,7 @@ fn what_is_not_freed_keeps_its_content_and_zeros_are_there_once() {
     }
 }
 
-/// Rules M5, N3, U7: each executable has its own; they may be in other graphs, and be updated.
+/// Rules M5, N3, U7: each executable has its own memory; executables may be in other graphs, and be updated.
 #[test]
 fn each_executable_has_memory_of_its_own_alone_and_inside_of_others() {
     let bench = Bench::new();
@@ -165,8 +165,8 @@ fn wrong_uses_name_both_nodes_and_nothing_is_made() {
     });
     assert_eq!(
         late,
-        "the allocation of node 0 is used after it is freed: node 1 frees it, and node 2 comes after that; free it later, behind all \
-         that use it"
+        "the allocation of node 0 is used after it is freed: node 1 frees it, and node 2 comes after node 1; free it \
+         after all nodes that use it"
     );
     let twice = refused(&|graph, memory| {
         graph.free(memory).add().unwrap();
@@ -174,7 +174,7 @@ fn wrong_uses_name_both_nodes_and_nothing_is_made() {
     });
     assert_eq!(
         twice,
-        "the allocation of node 0 is freed twice: node 1 frees it, and node 2 comes after that; free it once"
+        "the allocation of node 0 is freed twice: node 1 frees it, and node 2 comes after node 1; free it once"
     );
     let graph = bench.graph();
     let memory = alloc(&graph);
@@ -212,7 +212,8 @@ fn wrong_uses_name_both_nodes_and_nothing_is_made() {
     assert!(text(elsewhere().graph().copy(&memory, &out).add()).contains("context"));
 }
 
-/// Rules M1, M7: recorded allocations are what built ones are, on queues of both kinds and by threads of queues.
+/// Rules M1, M7: recorded allocations are the same as built ones, on in-order and out-of-order queues and from several
+/// threads.
 #[test]
 fn recorded_allocations_are_what_built_ones_are() {
     let bench = Bench::new();
@@ -257,15 +258,15 @@ fn recorded_allocations_are_what_built_ones_are() {
     }
 }
 
-/// Rules M6, M7: what a queue says no to, and that nothing is recorded then.
+/// Rules M6, M7: errors of a queue, after which nothing was recorded.
 #[test]
 fn allocations_are_recorded_and_never_executed() {
     let bench = Bench::new();
     let queue = &bench.queue;
     let graph = bench.graph();
     let memory = alloc(&graph);
-    assert!(text(queue.enqueue_alloc::<u32>(4, &[])).contains("the queue executes"));
-    assert!(text(queue.enqueue_free(&memory, &[])).contains("the queue executes"));
+    assert!(text(queue.enqueue_alloc::<u32>(4, &[])).contains("the queue executes commands"));
+    assert!(text(queue.enqueue_free(&memory, &[])).contains("the queue executes commands"));
     let other = bench.graph();
     let outcome = other.record(queue, || {
         assert!(text(queue.enqueue_free(&memory, &[])).contains("is used in another graph"));
@@ -274,17 +275,17 @@ fn allocations_are_recorded_and_never_executed() {
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
         for kind in [PoolKind::Host, PoolKind::Shared] {
             let error = text(queue.enqueue_alloc_from_pool::<u32>(MemoryPool::new().kind(kind), 4, &[]));
-            assert!(error.contains(&format!("the pool is of {kind} memory")), "{error}");
+            assert!(error.contains(&format!("the pool has {kind} memory")), "{error}");
         }
         Ok(())
     });
     outcome.unwrap();
     assert!(other.is_empty());
     let error = text(graph.alloc::<u32>(4).pool(MemoryPool::new().kind(PoolKind::Host)).add());
-    assert!(error.contains("allocation: a graph owns memory of the device only"), "{error}");
+    assert!(error.contains("allocation: a graph can own device memory only"), "{error}");
 }
 
-/// Rule M7: a pool's content is honoured, and what has no effect has none.
+/// Rule M7: a pool's settings are applied, except those without effect.
 #[test]
 fn pools_say_what_is_in_an_allocation() {
     let bench = Bench::new();
@@ -304,13 +305,14 @@ fn pools_say_what_is_in_an_allocation() {
     assert_eq!(bench.content(&recorded), [0; LEN]);
 }
 
-/// Rules U7, P6, M2: an update uses an allocation only while it is there, because others have its bytes at other times.
+/// Rules U7, P6, M2: an update uses an allocation only while it exists, because at other times its bytes belong to
+/// others.
 #[test]
 fn updates_use_memory_only_while_it_is_there() {
     let bench = Bench::new();
     let (other, out, seen) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
     for path in [Path::Replay, Path::Native] {
-        // Before, between and behind: a fill that updates are to turn into one of `a`.
+        // Before, between and after: a fill that an update turns into a fill of `a`.
         let build = |moved: Option<usize>| {
             let graph = bench.graph();
             let target = |at: usize, a: &GraphMemory<u32>| match moved == Some(at) {
@@ -337,7 +339,7 @@ fn updates_use_memory_only_while_it_is_there() {
             assert_eq!(bench.content(&out), [7; LEN], "{path}");
         };
         check(3);
-        for (node, why) in [(nodes[0], "before it is there"), (nodes[2], "after it is freed")] {
+        for (node, why) in [(nodes[0], "before it is allocated"), (nodes[2], "after it is freed")] {
             graph.fill(&a, 9).replace(node).unwrap();
             let error = text(executable.update(&node));
             assert!(error.contains(&format!("{node} would use the allocation of {} {why}", a.node())), "{error}");
@@ -352,9 +354,9 @@ fn updates_use_memory_only_while_it_is_there() {
             graph.fill(&other, 1).replace(node).unwrap();
             error
         };
-        assert!(graph_says(nodes[0]).contains("is used before it is there: node 0 comes before node "));
+        assert!(graph_says(nodes[0]).contains("is used before it is made: node 0 comes before node "));
         assert!(graph_says(nodes[2]).contains("is used after it is freed: node "));
-        // In between it may.
+        // Between the two nodes it is allowed.
         graph.fill(&a, 9).replace(nodes[1]).unwrap();
         executable.update(&nodes[1]).unwrap();
         check(9);
@@ -365,7 +367,7 @@ fn updates_use_memory_only_while_it_is_there() {
     }
 }
 
-/// Rules U5, U7: what comes to a graph later is not in its executables.
+/// Rules U5, U7: what is added to a graph later is not in its executables.
 #[test]
 fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
     let bench = Bench::new();
@@ -378,7 +380,7 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
     let late = alloc(&graph);
     memory.set(&late).unwrap();
     let error = text(executable.update(&node));
-    assert!(error.contains("a part of the graph's own memory that no node of the executable used"), "{error}");
+    assert!(error.contains("memory of the graph that no node of the executable used"), "{error}");
     run(&executable, &bench.queue);
 
     let executable = |build: &dyn Fn(&Graph)| {
@@ -400,9 +402,9 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
         graph.fill(&graph.alloc(2 * LEN).add().unwrap().slice(..LEN).unwrap(), 1_u32).add().unwrap();
     });
     for (to, from, why) in [
-        (&empty, &plain, "it is an empty node, and an allocation was given"),
-        (&plain, &zeroed, "its allocation is undefined when it is finalized, and one that is filled with zeros"),
-        (&plain, &longer, "its allocation has 4096 bytes, and the one given has 8192"),
+        (&empty, &plain, "it is an empty node, but an allocation was given"),
+        (&plain, &zeroed, "its allocation is undefined at finalize, but the allocation given is filled with zeros"),
+        (&plain, &longer, "its allocation has 4096 bytes, but the allocation given has 8192"),
     ] {
         let error = text(to.0.update_from(&from.1));
         assert!(error.contains(why), "{error}");
@@ -410,7 +412,7 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
     }
 }
 
-/// Rules N3, M5: allocations of a parent and of its children have nothing to do with each other, used or not.
+/// Rules N3, M5: the allocations of a parent and of its children are independent, used or not.
 #[test]
 fn parents_and_children_have_allocations_of_their_own() {
     let bench = Bench::new();
@@ -459,7 +461,7 @@ fn parents_and_children_have_allocations_of_their_own() {
     }
 }
 
-/// Rules M3, M4: zeros share nothing with what lives before them, also when they are freed.
+/// Rules M3, M4: memory that is to be zero shares no bytes with earlier allocations, even if it is freed.
 #[test]
 fn zeros_are_not_where_something_was_before() {
     let bench = Bench::new();
@@ -472,7 +474,7 @@ fn zeros_are_not_where_something_was_before() {
         let zeros = graph.alloc::<u32>(LEN).zero_init().after(free).add().unwrap();
         graph.copy(&zeros, &out).add().unwrap();
         let freed = graph.free(&zeros).add().unwrap();
-        // Behind the zeros it may be where they were.
+        // After the zeros, an allocation may have their bytes.
         let behind = graph.alloc::<u32>(LEN).after(freed).add().unwrap();
         graph.fill(&behind, 78).add().unwrap();
         graph.free(&behind).add().unwrap();
@@ -483,7 +485,7 @@ fn zeros_are_not_where_something_was_before() {
     }
 }
 
-/// The memory goes when nothing uses it any more, and not before.
+/// The memory is released when nothing uses it any more, and not before.
 #[test]
 fn an_executable_may_be_dropped_while_it_runs() {
     let bench = Bench::new();
@@ -503,7 +505,7 @@ fn an_executable_may_be_dropped_while_it_runs() {
     }
 }
 
-/// A picture that a person can look at: a rectangle for each allocation, inside of its buffer.
+/// The picture has a rectangle for each allocation, inside its buffer.
 #[test]
 fn the_drawing_has_every_allocation_in_its_buffer() {
     let bench = Bench::new();
@@ -537,7 +539,7 @@ fn the_drawing_has_every_allocation_in_its_buffer() {
     assert!(text(memory.write_svg("/nowhere/memory.svg")).contains("cannot write /nowhere/memory.svg"));
 }
 
-/// A graph of temporaries: who reads whom, by number.
+/// A graph of temporaries: which node reads which, by number.
 #[derive(Clone, Debug)]
 struct Temporaries(Vec<(u8, u8, bool)>);
 
@@ -552,7 +554,7 @@ impl Arbitrary for Temporaries {
     }
 }
 
-/// Rule M3: with and without sharing, on each path, the results are those of memory that nobody shares.
+/// Rule M3: with and without sharing, on each path, the results are the same as with separate memory.
 #[test]
 fn random_temporaries_compute_what_buffers_compute() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Host tasks: chains, forks and joins on every path, what they get and give, and how they fail.
+//! Host tasks: chains, forks and joins on every path, their inputs and results, and how they fail.
 
 mod common;
 
@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, Error, ErrorKind, Executable, Finalize, Graph, HostTask, Node, Path, Progress, Submission, SubmitError,
+    Buffer, BuildCause, Error, ErrorKind, Executable, Finalize, Graph, GroupError, HostTask, Node, Path, Progress,
+    Submission, SubmitError,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -27,7 +28,7 @@ fn scale(bench: &Bench, graph: &Graph, from: &Buffer<u32>, to: &Buffer<u32>, by:
     unsafe { graph.kernel(&bench.kernel("scale")).read(from).write(to).arg(by).range(LEN).add() }.unwrap()
 }
 
-/// `to = from * by + 1`, on the host. Gives the last node.
+/// `to = from * by + 1`, on the host. Returns the last node.
 fn on_the_host(graph: &Graph, from: &Buffer<u32>, to: &Buffer<u32>, by: u32) -> Node {
     let read = graph.read(from).add().unwrap();
     let write = graph.write(to, [0; LEN]).add().unwrap();
@@ -56,7 +57,7 @@ fn counting(count: &Arc<AtomicU32>) -> impl FnMut(&HostTask<'_>) + Send + 'stati
     }
 }
 
-/// A door that a host task waits at.
+/// A host task waits until the door is opened.
 struct Door(Sender<()>, Arc<Mutex<Receiver<()>>>);
 
 impl Door {
@@ -105,10 +106,10 @@ fn a_chain_of_kernels_and_host_tasks_gives_what_a_loop_would() {
                     let once = n.wrapping_mul(3).wrapping_add(5).wrapping_mul(2).wrapping_add(1);
                     *n = once.wrapping_mul(3).wrapping_add(7).wrapping_mul(3).wrapping_add(1);
                 }
-                // Nobody waits in between: each one runs behind the one before.
+                // Nothing waits in between: each submission runs after the one before.
                 runs.push(executable.submit(&bench.queue).unwrap());
             }
-            // What the queue is given afterwards runs behind all of them.
+            // Later commands of the queue run after all of them.
             assert_eq!(bench.content(&a), expected, "{path:?}");
             for run in runs {
                 run.wait().unwrap();
@@ -120,7 +121,7 @@ fn a_chain_of_kernels_and_host_tasks_gives_what_a_loop_would() {
 
 /// Rules H1, H2, S4
 #[test]
-fn forks_and_joins_wait_for_all_that_they_are_behind_and_for_nothing_else() {
+fn forks_and_joins_wait_for_all_that_they_are_after_and_for_nothing_else() {
     let bench = Bench::new();
     for path in PATHS {
         let graph = bench.graph();
@@ -271,7 +272,7 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         let slow = other.finalize(Finalize::new()).unwrap().submit(&queue).unwrap();
         let run = executable.submit_to(&queue).after(&slow).submit().unwrap();
         let same = executable.submit(&bench.queue).unwrap();
-        // One behind a node that is no command.
+        // A host task after a node that is no command.
         let hollow = bench.graph();
         let (empty, said) = (hollow.empty().add().unwrap(), Arc::clone(&log));
         hollow.host_task(move |_| said.lock().unwrap().push("hollow")).after(empty).add().unwrap();
@@ -340,7 +341,7 @@ fn an_error_or_a_panic_fails_the_submission_with_its_text_and_the_rest_goes_on()
                 Ok(())
             });
             let fail = fail.reads(&b).add().unwrap();
-            // What waits for it does not run, a task neither.
+            // What waits for the task does not run, tasks included.
             let never = graph.fill(&c, 1_u32).after(fail).add().unwrap();
             let count = Arc::new(AtomicU32::new(0));
             graph.host_task(counting(&count)).after(never).add().unwrap();
@@ -390,7 +391,7 @@ fn another_function_comes_with_an_update_and_submissions_in_flight_keep_theirs()
     after.wait().unwrap();
     assert_eq!(*log.lock().unwrap(), [1, 2]);
 
-    // A whole graph, whose function knows the nodes of its own graph by their handles, and then one that does not match.
+    // A whole graph, whose function knows its own graph's nodes by their handles; and then a graph that does not match.
     let other = bench.graph();
     let third = Arc::clone(&log);
     let nothing = other.host_task(|_| ()).add().unwrap();
@@ -407,7 +408,7 @@ fn another_function_comes_with_an_update_and_submissions_in_flight_keep_theirs()
     assert!(unlike.host_task(|_| ()).replace(not_a_task).is_err());
 }
 
-/// Rule H1: what it gets and gives.
+/// Rule H1: inputs and results of a task.
 #[test]
 fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
     let bench = Bench::new();
@@ -433,7 +434,7 @@ fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
         said.push(error(task.put(&foreign_write, vec![0; LEN])));
         said.push(error(task.put(&put, vec![0; LEN - 1])));
         said.push(error(task.put(&put, vec![3; LEN])));
-        // The last one counts.
+        // The last data count.
         said.push(error(task.put(&put, vec![4; LEN])));
     });
     let task = task.after(early).add().unwrap();
@@ -446,7 +447,7 @@ fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
     let said = log.lock().unwrap();
     let starts = [
         "fine",
-        "node 4 (host task) does not wait for node 3, whose result it asks for",
+        "node 4 (host task) asks for the result of node 3, but does not wait for this node",
         "node ",
         "the host task gives data to node ",
         "node ",
@@ -461,7 +462,7 @@ fn what_a_task_asks_for_too_early_or_gives_too_late_is_an_error() {
     assert!(said[2].contains("is no host read of this submission"), "{}", said[2]);
     assert!(said[3].contains("make the host write wait"), "{}", said[3]);
     assert!(said[4].contains("is no host write of this executable"), "{}", said[4]);
-    assert!(said[5].contains("writes 256 bytes, and what was given has 252"), "{}", said[5]);
+    assert!(said[5].contains("writes 256 bytes, but 252 bytes were given"), "{}", said[5]);
     drop(said);
 
     let foreign = elsewhere_buffer();
@@ -475,7 +476,7 @@ fn elsewhere_buffer() -> Buffer<u32> {
 
 /// Rule H1
 #[test]
-fn a_task_behind_an_empty_node_waits_for_what_that_is_behind() {
+fn a_task_after_an_empty_node_waits_for_what_that_is_after() {
     let bench = Bench::new();
     let a = bench.buffer(&each(|i| i));
     let graph = bench.graph();
@@ -488,7 +489,7 @@ fn a_task_behind_an_empty_node_waits_for_what_that_is_behind() {
     graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
 }
 
-/// Its own submission, others, and graphs submitted by tasks.
+/// A task waits for its own submission, for others, and for graphs that tasks submit.
 #[test]
 fn a_task_may_submit_and_wait_but_not_for_itself() {
     let bench = Bench::new();
@@ -508,7 +509,7 @@ fn a_task_may_submit_and_wait_but_not_for_itself() {
             inner.submit(&queue)?.wait()?;
             let own = this.get().unwrap();
             let _ = sent.send([failure(own.wait()), failure(own.wait_for(Duration::from_secs(1)))]);
-            // An error of clgraph's is the task's.
+            // An error of clgraph is the error of the task.
             own.wait()
         })
         .writes(&b)
@@ -518,7 +519,7 @@ fn a_task_may_submit_and_wait_but_not_for_itself() {
     own.set(run.clone()).unwrap();
     door.open();
     let SubmitError::HostTask { text, .. } = failure(run.wait()) else { panic!("it is the task's failure") };
-    assert_eq!(text, "a host task cannot wait for its own submission, which waits for the task: return first");
+    assert_eq!(text, SubmitError::OwnSubmission.to_string());
     assert!(came.recv().unwrap().iter().all(|error| matches!(error, SubmitError::OwnSubmission)));
     assert_eq!(bench.content(&b), [5; LEN]);
 }
@@ -538,7 +539,7 @@ fn a_task_may_drop_the_last_handle_of_its_executable_and_of_all_else() {
     let task = task.add().unwrap();
     let (b, tell) = bench.telling_buffer(&[0; LEN]);
     graph.fill(&b, 3_u32).after(task).add().unwrap();
-    // By replay: Intel's CPU runtime keeps buffers that recorded fills name.
+    // By replay, because Intel's CPU runtime retains buffers that recorded fills name.
     let executable = graph.finalize(Finalize::new().path(Path::Replay)).unwrap();
     let run = executable.submit(&bench.queue).unwrap();
     *handles.lock().unwrap() = Some((executable, graph));
@@ -549,7 +550,7 @@ fn a_task_may_drop_the_last_handle_of_its_executable_and_of_all_else() {
     tell.wait_until_gone();
 }
 
-/// Rule S5: other work goes on, and no drop waits.
+/// Rule S5: other work goes on, and dropping never waits.
 #[test]
 fn a_task_that_does_not_return_holds_up_nothing_but_what_waits_for_it() {
     let bench = Bench::new();
@@ -575,7 +576,7 @@ fn a_task_that_does_not_return_holds_up_nothing_but_what_waits_for_it() {
     assert_eq!(bench.content(&a), [1; LEN]);
 }
 
-/// The other half of the test below: ends while a task runs that never returns.
+/// The other half of the test below: the process ends while a task runs that never returns.
 #[test]
 fn the_child_ends_while_a_task_runs() {
     let is_child = std::env::var_os("CLGRAPH_TEST_CHILD").is_some();
@@ -602,7 +603,7 @@ fn the_child_ends_while_a_task_runs() {
     }
 }
 
-/// A program ends, though a host task never returns.
+/// A program ends although a host task never returns.
 #[test]
 fn main_returns_while_a_task_runs() {
     let this = std::env::current_exe().unwrap();
@@ -662,7 +663,7 @@ fn a_task_inside_of_sub_graphs_knows_the_writes_and_reads_of_its_own_graph() {
         on_the_host(&child, &b, &a, 3);
         let child = child.finalize(Finalize::new().path(path)).unwrap();
         let middle = bench.graph();
-        // Some of its own before, between and behind.
+        // Nodes of its own before, between and after.
         on_the_host(&middle, &a, &b, 5);
         middle.sub_graph(&child).add().unwrap();
         middle.sub_graph(&child).add().unwrap();
@@ -785,7 +786,7 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
     };
     let group = graph.host_task_group([say("one"), say("two"), say("three")]).unwrap();
     let first = graph.group(&group).after(read).add().unwrap();
-    // Another node of it, recorded.
+    // Another node of it, which is recorded.
     graph.begin_recording(&queue).unwrap();
     let event = queue.enqueue_command_group(&group, &[]).unwrap();
     let second = event.node().unwrap();
@@ -806,13 +807,16 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
     group.set_active_index(1).unwrap();
     assert_eq!(said(&graph.finalize(Finalize::new()).unwrap()), ["two", "two"]);
 
-    assert!(text(group.set_active_index(3)).contains("there is no host task 3: it has 3, counted from 0"));
+    assert!(matches!(
+        cause(group.set_active_index(3)),
+        BuildCause::Group(GroupError::Index { index: 3, count: 3, .. })
+    ));
     assert!(text(say("four").replace(first)).contains("set_active_index"));
-    assert!(text(graph.host_task_group([])).contains("it has no host task"));
+    assert!(matches!(cause(graph.host_task_group([])), BuildCause::Group(GroupError::Empty { .. })));
     let other = graph.host_task(|_| ()).reads(&b);
     assert!(text(graph.host_task_group([say("one"), other])).contains("host task 1 of a command group"));
     let after = say("one").after(first);
-    assert!(text(graph.host_task_group([after])).contains("give `after` and `label` to the node"));
+    assert!(matches!(cause(graph.host_task_group([after])), BuildCause::Group(GroupError::Options { .. })));
     let foreign = graph.host_task(|_| ()).reads(&elsewhere_buffer());
     assert!(text(graph.host_task_group([foreign])).contains("another"));
     let unlike = bench.graph();
@@ -847,7 +851,7 @@ fn conflicts_of_tasks_are_seen_by_updates() {
     assert_eq!((bench.content(&a), bench.content(&b)), (vec![1; LEN], vec![4; LEN]));
 }
 
-/// 95 layers of 59 launches, a host task after each, 20 times.
+/// 95 layers of 59 launches, with a host task after each, 20 times.
 #[test]
 fn many_tasks_between_many_launches_end_in_the_right_sum() {
     const LAYERS: usize = 95;
@@ -876,7 +880,7 @@ fn many_tasks_between_many_launches_end_in_the_right_sum() {
     assert_eq!(count.load(Ordering::Relaxed), (LAYERS * PASSES) as u32);
 }
 
-/// The processor time that this process has used, in seconds. The system tells it by files.
+/// Returns the processor time that this process has used, in seconds. The system reports it in files.
 #[cfg(target_os = "linux")]
 fn processor_time() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -929,7 +933,7 @@ fn a_graph_that_waits_for_a_task_does_not_keep_a_processor_busy() {
     assert!(share.is_some_and(|share| share < 0.01), "{share:?} of a core: {text}");
 }
 
-/// Rules H1, R1: a recorded task gets a recorded read and gives to a recorded write.
+/// Rules H1, R1: a recorded task takes the result of a recorded read, and sets the data of a recorded write.
 #[test]
 fn a_recorded_task_knows_recorded_reads_and_writes() {
     let bench = Bench::new();
@@ -951,22 +955,23 @@ fn a_recorded_task_knows_recorded_reads_and_writes() {
     let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
     run.wait().unwrap();
     assert_eq!(*run.get(&result).unwrap(), [40; LEN]);
-    // Of the read there is none, nor by elements that do not fit.
+    // There is no write handle of the read, and no handle for elements that do not fit.
     assert!(
         text(graph.host_write::<u32>(graph.nodes()[0])).contains("is a host read, so a handle of a host write is not")
     );
-    assert!(text(graph.host_write::<[u8; 3]>(graph.nodes()[2])).contains("no whole number of elements of 3 bytes"));
+    assert!(text(graph.host_write::<[u8; 3]>(graph.nodes()[2])).contains("not a whole number of elements of 3 bytes"));
 }
 
-/// Rule H1: what a task asks for it has to wait for, and what waits for it has to be behind it; whatever happens to be complete.
+/// Rule H1: a task must wait for the reads that it takes, and the writes that it sets must wait for it, even if
+/// everything happens to be complete.
 #[test]
-fn a_task_that_forgot_an_edge_is_told_so_every_time() {
+fn a_task_that_forgot_an_edge_gets_an_error_every_time() {
     let bench = Bench::new();
     let (a, b) = (bench.buffer(&[4; LEN]), bench.buffer(&[0; LEN]));
     let graph = bench.graph();
     let read = graph.read(&a).add().unwrap();
     let write = graph.write(&b, [0; LEN]).add().unwrap();
-    // So that all is complete long before.
+    // So everything is complete long before.
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
     let task = graph.host_task(move |task| {
@@ -981,15 +986,17 @@ fn a_task_that_forgot_an_edge_is_told_so_every_time() {
         executable.submit(&bench.queue).unwrap().wait().unwrap();
     }
     let expected = (
-        "node 3 (host task) does not wait for node 0, whose result it asks for: add the edge, by `after`".to_owned(),
-        "the host task gives data to node 1, which does not wait for it: make the host write wait for the task, by `after`"
+        "node 3 (host task) asks for the result of node 0, but does not wait for this node: add an edge from node 0 to \
+         node 3 with `after`".to_owned(),
+        "the host task gives data to node 1, but node 1 does not wait for the task: make the host write wait for the \
+         task, with `after`"
             .to_owned(),
     );
     assert_eq!(*told.lock().unwrap(), vec![expected; 10]);
 }
 
-/// Rule S4: a result's memory is free for the next submission as soon as the last handle is gone, also while clgraph's own threads
-/// are not done with the submission before.
+/// Rule S4: a result's memory is free for the next submission as soon as the last handle is dropped, even if clgraph's
+/// threads still handle the submission before.
 #[test]
 fn one_result_slot_is_enough_for_who_waits_and_lets_go() {
     let bench = Bench::new();

@@ -15,7 +15,7 @@ fn pixels() -> Vec<[u8; 4]> {
     (0..54).map(|at| [at, at + 1, at + 2, at + 3]).collect()
 }
 
-/// A kernel that reads and writes one image, where the device can; elsewhere it is an error before the driver is asked.
+/// A kernel that reads and writes one image, if the device can; otherwise it is an error before the driver is called.
 #[test]
 fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
     let Some(bench) = bench() else { return };
@@ -24,7 +24,7 @@ fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
     let formats = Image::formats(queue, ImageKind::Image2d, ImageAccess::ReadWriteInKernel).unwrap();
     let image = Image::with_data(queue, shape, FORMAT, &pixels()).unwrap();
     if !formats.contains(&FORMAT) {
-        // Whatever the program says of the kernel: this one would be built by every device.
+        // The device does not have it, even if its compiler would build this kernel.
         let source = "kernel void f(global int *a, read_only image2d_t b) { a[0] = get_image_width(b); }";
         let kernel = Program::from_source(queue, source).unwrap().kernel("f").unwrap();
         // SAFETY: an error.
@@ -32,7 +32,10 @@ fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
             unsafe { bench.graph().kernel(&kernel).write(&bench.buffer(&[0])).read_write(&image).range(1).add() };
         let wrong = text(wrong);
         assert!(wrong.contains("that one kernel reads and writes") || wrong.contains("is read_only"), "{wrong}");
-        assert!(text(Image::with_access(queue, shape, FORMAT, ImageAccess::ReadWriteInKernel)).contains("has no"));
+        assert!(text(Image::with_access(queue, shape, FORMAT, ImageAccess::ReadWriteInKernel)).contains(
+            "does not \
+                                                                                                         support"
+        ));
         return;
     }
     let source = "kernel void raise(read_write image2d_t image, uint by) {
@@ -56,7 +59,7 @@ fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
         let expected: Vec<_> = pixels().iter().map(|pixel| pixel.map(|channel| channel + 3)).collect();
         assert_eq!(*run.get(&read).unwrap(), expected, "{path}");
     }
-    // One that was made for one direction.
+    // An image that was made for one direction.
     for access in [ImageAccess::Read, ImageAccess::Write] {
         let image = Image::with_access(queue, shape, FORMAT, access).unwrap();
         let graph = bench.graph();
@@ -72,14 +75,14 @@ fn one_kernel_reads_and_writes_an_image_where_the_device_can() {
         };
         assert!(wrong.iter().all(|cause| matches!(cause, BuildCause::AccessForbidden { .. })), "{wrong:?}");
     }
-    // One of the formats that kernels can have in one direction at a time, if there is one.
+    // A format that kernels can have only in one direction at a time, if there is one.
     let all = Image::formats(queue, ImageKind::Image2d, ImageAccess::ReadWrite).unwrap();
     if let Some(format) = all.iter().find(|format| !formats.contains(format) && format.pixel_size().is_some()) {
         let image = Image::new(queue, shape, *format).unwrap();
         // SAFETY: an error.
         let wrong = unsafe { bench.graph().kernel(&kernel).read_write(&image).arg(1_u32).range([9, 6]).add() };
         let wrong = text(wrong);
-        assert!(wrong.contains("the device can do so with ") || wrong.contains("was given"), "{format}: {wrong}");
+        assert!(wrong.contains("the device supports this for ") || wrong.contains("was given"), "{format}: {wrong}");
     }
 }
 
@@ -112,18 +115,18 @@ fn images_for_one_direction_are_not_used_in_the_other() {
         run.wait().unwrap();
         assert_eq!(*run.get(&read).unwrap(), pixels(), "{path}");
     }
-    // What kernels can only read is made by `with_access` alone.
+    // Formats that kernels can only read need `with_access`.
     let list = |access| Image::formats(queue, ImageKind::Image2d, access).unwrap();
     let (readable, all) = (list(ImageAccess::Read), list(ImageAccess::ReadWrite));
     for format in readable.into_iter().filter(|format| !all.contains(format) && format.pixel_size().is_some()) {
-        assert!(text(Image::new(queue, shape, format)).contains("has no image2d_t of format"), "{format}");
+        assert!(text(Image::new(queue, shape, format)).contains("does not support an image2d_t of format"), "{format}");
         assert!(Image::with_access(queue, shape, format, ImageAccess::Read).is_ok(), "{format}");
     }
     let unknown = ImageFormat::new(ChannelOrder::Rgb, ChannelType::UnormInt8);
-    assert!(text(Image::with_access(queue, shape, unknown, ImageAccess::Read)).contains("it has"));
+    assert!(text(Image::with_access(queue, shape, unknown, ImageAccess::Read)).contains("use a supported format"));
 }
 
-/// A program's own name for the type of samplers, of which drivers tell no more than of any other type.
+/// A program's own name for the sampler type, about which drivers report nothing.
 #[test]
 fn samplers_have_types_of_the_programs_own_names() {
     let Some(bench) = bench() else { return };
@@ -157,7 +160,7 @@ fn samplers_have_types_of_the_programs_own_names() {
     }
 }
 
-/// A program's own name for a type of image: what driver tells of it is a name that says nothing.
+/// A program's own name for an image type, for which drivers report a name that says nothing.
 #[test]
 fn images_have_types_of_the_programs_own_names() {
     let Some(bench) = bench() else { return };
@@ -168,7 +171,7 @@ fn images_have_types_of_the_programs_own_names() {
         int2 at = (int2)(get_global_id(0), get_global_id(1));
         write_imageui(out, at, read_imageui(in, at));
     }";
-    // NVIDIA's compiler does not take such an image to be written.
+    // NVIDIA's compiler does not accept such an image for writing.
     if queue.device().caps().platform == "NVIDIA CUDA" {
         assert!(text(Program::from_source(queue, source).map(|_| ())).contains("does not build"));
         return;
@@ -184,7 +187,7 @@ fn images_have_types_of_the_programs_own_names() {
     unsafe {
         let wrong = graph.kernel(&kernel).read(&bench.buffer(&[0])).write(&into).range([9, 6]).add();
         assert!(text(wrong).contains("is an image"));
-        // PoCL does not know that it is one, runs the kernel, and changes nothing: in plain C as well.
+        // PoCL does not recognise the image, runs the kernel, and changes nothing; so it does in plain C.
         if queue.device().caps().platform == "Portable Computing Language" {
             let wrong = graph.kernel(&kernel).read(&from).write(&into).range([9, 6]).add();
             assert!(text(wrong).contains("argument 0 `in`, an image of type `source`"));

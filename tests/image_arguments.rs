@@ -1,4 +1,4 @@
-//! Images and samplers as arguments of kernels, as parameters, and of others: by all paths, on a queue, and recorded.
+//! Images and samplers as arguments of kernels, as parameters, and wrapped: by all paths, on a queue, and recorded.
 
 mod common;
 #[path = "common/images.rs"]
@@ -67,7 +67,7 @@ fn kernels_read_and_write_images_of_each_kind() {
     }
 }
 
-/// Rules D1, I3: each kind with memory of its own that the device can read and write in one kernel.
+/// Rules D1, I3: each kind with its own memory that the device can read and write in one kernel.
 #[test]
 fn a_kernel_reads_and_writes_one_image_of_each_kind() {
     let Some(bench) = bench() else { return };
@@ -112,7 +112,7 @@ fn a_kernel_reads_and_writes_one_image_of_each_kind() {
     }
 }
 
-/// Rules P1, P2, P4: one parameter in several recorded nodes, on each path; what it cannot become it does not.
+/// Rules P1, P2, P4: one parameter in several recorded nodes, on each path, and the values that it refuses.
 #[test]
 fn a_parameter_is_the_image_of_several_recorded_nodes() {
     let Some(bench) = bench() else { return };
@@ -143,7 +143,7 @@ fn a_parameter_is_the_image_of_several_recorded_nodes() {
         executable.update(&nodes).unwrap();
         run(&executable, queue);
         assert_eq!(found(), expected(2), "{path}");
-        // Of another context: nothing changes.
+        // An image of another context: nothing changes.
         let theirs = image(elsewhere(), kind, 7);
         assert!(matches!(from.set(&theirs), Err(Error::Parameter(ParameterError::OtherContext))));
         executable.update(&nodes).unwrap();
@@ -154,7 +154,7 @@ fn a_parameter_is_the_image_of_several_recorded_nodes() {
     }
 }
 
-/// Rules P2, P3: an image that kernels cannot write does not come in by a parameter.
+/// Rules P2, P3: a parameter of an image that is written refuses an image that kernels cannot write.
 #[test]
 fn a_written_parameter_does_not_become_an_image_to_be_read() {
     let Some(bench) = bench() else { return };
@@ -183,7 +183,7 @@ fn a_written_parameter_does_not_become_an_image_to_be_read() {
         executable.update(&node).unwrap();
         run(&executable, queue);
     }
-    // Nor at first.
+    // Also as the first value.
     let graph = bench.graph();
     let launched = graph.kernel(&kernel).read(&a).write(&Parameter::image(&readable)).arg(1_u32).range([9, 6]);
     // SAFETY: an error.
@@ -191,13 +191,13 @@ fn a_written_parameter_does_not_become_an_image_to_be_read() {
     assert!(matches!(cause(refused), BuildCause::AccessForbidden { .. }) && graph.is_empty());
 }
 
-/// Rule I1: images of others, of each kind, by both ways of wrapping; what graphs do to them others see.
+/// Rule I1: wrapped images of each kind, by both ways of wrapping; others see what graphs do to them.
 #[test]
 fn images_of_plain_opencl_are_wrapped_by_kind() {
     let Some(bench) = bench() else { return };
     let queue = &bench.queue;
     for kind in ImageKind::ALL {
-        // An image that is made of a buffer has no function for its shape.
+        // For an image that is made of a buffer there is no function that makes it from a shape.
         let shape = if kind == ImageKind::Image1dBuffer { image(&bench, kind, 0).shape() } else { shape(kind) };
         for format in [FORMAT, ImageFormat::RGBA_F32] {
             let size = format.pixel_size().unwrap();
@@ -245,7 +245,8 @@ fn images_of_plain_opencl_are_wrapped_by_kind() {
     }
 }
 
-/// Rule I1: what is no image or sampler, or cannot be kept alive, is an error; flags of others count.
+/// Rule I1: handles that are no image or sampler, or that cannot be kept alive, are errors; flags of wrapped images
+/// count.
 #[test]
 fn what_cannot_be_wrapped_is_an_error() {
     let Some(bench) = bench() else { return };
@@ -271,7 +272,7 @@ fn what_cannot_be_wrapped_is_an_error() {
     }
 }
 
-/// Rule I1: a sampler of others reads as one of clgraph's own, and lives as long as the wrapper.
+/// Rule I1: a wrapped sampler reads like one of clgraph's own, and lives as long as the wrapper.
 #[test]
 fn samplers_of_plain_opencl_are_wrapped() {
     let Some(bench) = bench() else { return };
@@ -293,7 +294,7 @@ fn samplers_of_plain_opencl_are_wrapped() {
     }
 }
 
-/// A kernel that samples an image of a kind, at places between its pixels and beside it.
+/// A kernel that samples an image of a kind, between its pixels and outside of it.
 struct Samples {
     queue: Queue,
     kernel: Kernel,
@@ -319,7 +320,7 @@ impl Samples {
         let kernel = Program::from_source(&queue, &source).unwrap().kernel("sampled").unwrap();
         let pixels: Vec<[f32; 4]> = (0..len(kind)).map(|at| [at as f32, 0.3, 1.0 / (at + 1) as f32, -7.7]).collect();
         let image = Image::with_data(&queue, shape(kind), ImageFormat::RGBA_F32, &pixels).unwrap();
-        // From before the first pixel to behind the last, in pixels or in parts of the image.
+        // From before the first pixel to after the last, in pixels or in fractions of the image.
         let steps = |normalized: bool| {
             let sizes = shape(kind).region().map(|size| if normalized { 1.0 } else { size as f32 });
             (-3..40).map(move |at| {
@@ -341,7 +342,7 @@ impl Samples {
         unsafe { launch.enqueue_nd_range(&self.queue).unwrap() }
     }
 
-    /// What is there, bit by bit.
+    /// Returns the samples, bit by bit.
     fn taken(&self) -> Vec<[u32; 4]> {
         let found = common::content(&self.queue, &self.out).into_iter().map(|pixel| pixel.map(f32::to_bits)).collect();
         self.queue.enqueue_fill_buffer(&self.out, &[[0.0; 4]], 0, self.out.size(), &[]).unwrap();
@@ -367,7 +368,7 @@ impl Samples {
     }
 }
 
-/// Rule I3: what samplers read between and beside pixels is the same on a queue and on each path, bit for bit.
+/// Rule I3: samples between and outside of pixels are the same on a queue and on each path, bit for bit.
 #[test]
 fn sampling_gives_the_bits_of_an_eager_run() {
     let Some(bench) = bench() else { return };
@@ -400,7 +401,7 @@ fn sampling_gives_the_bits_of_an_eager_run() {
     }
 }
 
-/// Rule P2: two nodes that come to use one image, one of them writing, need an edge, which a parameter does not make.
+/// Rule P2: two nodes that come to use one image, one of them writing, need an edge; a parameter does not make one.
 #[test]
 fn a_parameter_does_not_become_an_image_that_another_node_writes() {
     let Some(bench) = bench() else { return };

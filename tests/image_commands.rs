@@ -13,12 +13,12 @@ use images::{FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored,
 
 const CL_IMAGE_ELEMENT_SIZE: u32 = 0x1111;
 
-/// Where a kind is cut into parts that have nothing to do with each other: rows, layers, slices.
+/// Returns into how many independent parts a kind can be divided: rows, layers or slices.
 fn cut(kind: ImageKind) -> usize {
     if matches!(kind, ImageKind::Image1dArray | ImageKind::Image2d) { 1 } else { 2 }
 }
 
-/// So many of these parts from one on.
+/// Returns the origin and region of some of these parts.
 fn parts(kind: ImageKind, start: usize, count: usize) -> ([usize; 3], [usize; 3]) {
     let (mut origin, mut region) = ([0; 3], shape(kind).region());
     (origin[cut(kind)], region[cut(kind)]) = (start, count);
@@ -27,11 +27,11 @@ fn parts(kind: ImageKind, start: usize, count: usize) -> ([usize; 3], [usize; 3]
 
 const CUT: [ImageKind; 4] = [ImageKind::Image1dArray, ImageKind::Image2d, ImageKind::Image2dArray, ImageKind::Image3d];
 
-/// Rules D1, D2: rows of a picture, layers of an array, slices of a block. Disjoint ones are not ordered.
+/// Rules D1, D2: rows of a picture, layers of an array, slices of a block. Disjoint parts are not ordered.
 #[test]
 fn parts_of_an_image_are_ordered_where_they_overlap() {
     let Some(bench) = bench() else { return };
-    // Of an in-order queue every node would be behind the one before.
+    // On an in-order queue every node would be after the one before.
     let queue = bench.another_queue(true);
     for kind in CUT {
         for recorded in [false, true] {
@@ -51,7 +51,7 @@ fn parts_of_an_image_are_ordered_where_they_overlap() {
             assert_eq!(before(first), [], "{kind}");
             assert_eq!(before(second), [], "{kind}");
             assert_eq!(before(third), [second], "{kind}");
-            // What only reads waits for who wrote there, and what writes for who read there.
+            // A read waits for the writers of the part; a write waits for its readers.
             let read = |(origin, region)| graph.read_image::<Pixel>(&image).area(origin, region).add().unwrap();
             let (top, rest) = (read(parts(kind, 0, 1)), read(parts(kind, 1, 2)));
             assert_eq!((before(top.node()), before(rest.node())), (vec![first], vec![third]), "{kind}");
@@ -70,7 +70,7 @@ fn parts_of_an_image_are_ordered_where_they_overlap() {
     }
 }
 
-/// Rules D1, D2: copies and host writes by part as well, on both sides; and a kernel says its layers.
+/// Rules D1, D2: copies and host writes go by parts too, on both sides; a kernel names its layers.
 #[test]
 fn commands_and_kernels_on_different_parts_are_not_ordered() {
     let Some(bench) = bench() else { return };
@@ -86,7 +86,7 @@ fn commands_and_kernels_on_different_parts_are_not_ordered() {
         let beside = graph.write_image(&b, numbered(pixels, 5)).area(at(0), part).add().unwrap().node();
         let over = graph.write_image(&a, numbered(pixels, 6)).area(at(0), part).add().unwrap().node();
         assert_eq!((before(beside), before(over)), (vec![], vec![copy]), "{kind}");
-        // One that clgraph refuses for some drivers: an array of rows and a buffer.
+        // clgraph refuses this copy for some drivers: between an array of rows and a buffer.
         match graph.copy_image_to_buffer(&b, &buffer).src_origin(at(1)).region(part).add() {
             Ok(taken) => {
                 assert_eq!(before(taken), [copy], "{kind}");
@@ -106,7 +106,7 @@ fn commands_and_kernels_on_different_parts_are_not_ordered() {
     let node = |layer: usize| {
         let (read, written) = (from.layers(layer..=layer).unwrap(), into.layers(layer..=layer).unwrap());
         let node = graph.kernel(&kernel).read(&read).write(&written).arg(1_u32).range([9, 1]).offset([0, layer]);
-        // SAFETY: a work-item writes its own pixel, of the layer where its ids start.
+        // SAFETY: a work-item writes its own pixel, of the layer at which its ids start.
         unsafe { node.add().unwrap() }
     };
     let (first, second) = (node(0), node(3));
@@ -121,7 +121,7 @@ fn commands_and_kernels_on_different_parts_are_not_ordered() {
     assert_eq!(content(&bench.queue, &into), expected);
 }
 
-/// Rules R3, R15, R20: host reads and writes that take memory over, at once, recorded, and without events.
+/// Rules R3, R15, R20: host reads and writes that own their memory: executed, recorded, and without events.
 #[test]
 fn reads_and_writes_of_owned_memory_are_recorded() {
     let Some(bench) = bench() else { return };
@@ -181,7 +181,7 @@ fn reads_and_writes_of_owned_memory_are_recorded() {
     }
 }
 
-/// Rule R20: the other commands without events, at once and recorded.
+/// Rule R20: the other commands without events, executed and recorded.
 #[test]
 fn commands_on_images_have_forms_without_events() {
     let Some(bench) = bench() else { return };
@@ -214,7 +214,7 @@ fn commands_on_images_have_forms_without_events() {
     }
 }
 
-/// Rules F1, F4: why a command on an image is replayed where the others are recorded, and that it does the same.
+/// Rules F1, F4: the report says why a command on an image is replayed; the result is the same.
 #[test]
 fn the_report_says_why_a_command_on_an_image_is_replayed() {
     let Some(bench) = bench() else { return };
@@ -234,7 +234,7 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     assert_eq!(only(&graph), (Path::Replay, caps.can_record(Command::Read).unwrap_err()));
     assert_eq!(only(&graph).1 == Why::NoSuchCommand, caps.can_record(Command::Kernel).is_ok());
 
-    // PoCL crashes over a recorded image that is made of a buffer; copies are of the buffer, and are recorded.
+    // PoCL crashes over a recorded image that is made of a buffer. Copies name the buffer, and are recorded.
     let buffer = Buffer::from_slice(queue, &numbered(23, 7)).unwrap();
     let row = Image::from_buffer(queue, &buffer, FORMAT).unwrap();
     let out = Buffer::<Pixel>::new(queue, 23).unwrap();
@@ -263,7 +263,7 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
 
     let Some(pitch) = caps.images.unwrap().buffer_pitch else {
         let refused = Image::from_buffer_2d(queue, &buffer, (2, 2), FORMAT, 0);
-        assert!(text(refused).contains("makes none of two dimensions"));
+        assert!(text(refused).contains("does not support two-dimensional images"));
         return;
     };
     let row_pitch = (4 * pitch).max(36).next_multiple_of(4 * pitch);
@@ -281,8 +281,8 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     assert_eq!(common::content(queue, &out), [[9; 4]; 54]);
 }
 
-/// Rule I3: every format that the device has and clgraph knows, in each kind: what is written is read, and a graph fills as a
-/// queue does, bit for bit.
+/// Rule I3: every format that the device has and clgraph knows, in each kind: what is written is read, and a graph
+/// fills like a queue, bit for bit.
 #[test]
 fn each_format_is_filled_as_by_an_eager_run() {
     let Some(bench) = bench() else { return };
@@ -307,7 +307,7 @@ fn each_format_is_filled_as_by_an_eager_run() {
                 found
             };
             assert_eq!(found(), bytes, "{kind} of {format}");
-            // The one kind of numbers that the format has.
+            // The kind of numbers that the format has.
             let colors = [Color::Float([0.25, 0.5, 0.75, 1.0]), Color::Int([-3, 4, -5, 6]), Color::Uint([3, 4, 5, 6])];
             let fills =
                 |color: &Color| bench.graph().fill_image(&image, *color).add().map_err(|error| cause::<()>(Err(error)));
@@ -336,7 +336,8 @@ fn each_format_is_filled_as_by_an_eager_run() {
     assert!(known > 6 * 3, "every device has more formats than that");
 }
 
-/// Rules B2, I3: pixels of each size, a part of each kind: from image to image, and through a buffer, from an odd byte on.
+/// Rules B2, I3: pixels of each size and a part of each kind: from image to image, and through a buffer at an odd byte
+/// offset.
 #[test]
 fn pixels_of_each_size_are_copied() {
     let Some(bench) = bench() else { return };
@@ -375,7 +376,7 @@ fn pixels_of_each_size_are_copied() {
                 if kind == ImageKind::Image1dArray
                     && matches!(&taken, Err(error) if error.kind() == ErrorKind::FeatureNotSupported)
                 {
-                    // What clgraph refuses for a driver that refuses it.
+                    // clgraph refuses this on a driver that refuses it.
                     return queue.enqueue_copy_image(&into, &through, [0; 3], [0; 3], part, &[]);
                 }
                 queue.enqueue_copy_buffer_to_image(&bytes, &through, 5, [0; 3], part, &[])

@@ -1,4 +1,5 @@
-//! What is wrong with images is found before a driver hears of it, alike by building, executing and recording.
+//! Errors of image commands are found before the driver is called, in the same way for building, executing and
+//! recording.
 
 mod common;
 #[path = "common/images.rs"]
@@ -9,7 +10,8 @@ mod layer;
 
 use clgraph::{
     Addressing, Buffer, BuildCause, ChannelOrder, ChannelType, Error, ExecuteKernel, Filter, Graph, Image, ImageAccess,
-    ImageFormat, ImageKind, ImageShape, Kernel, MapMode, MemoryError, Program, Queue, RecordError, Result, Sampler,
+    ImageFormat, ImageKind, ImageShape, Kernel, MapMode, MapRead, MapWrite, MapWriteInvalidate, MemoryError, Program,
+    Queue, RecordError, Result, Sampler,
 };
 use common::{Bench, cause, elsewhere, text};
 use images::{FORMAT, Pixel, bench, content, image, len, mirror, numbered, plain_image, shape};
@@ -18,10 +20,10 @@ use opencl3::memory as plain;
 /// Origin and region.
 type Part = ([usize; 3], [usize; 3]);
 
-/// A command on a part of an image: built, if there is a graph, or enqueued.
+/// A command on a part of an image: built if there is a graph, otherwise enqueued.
 type Command<'a> = (&'static str, Box<dyn Fn(Option<&Graph>, &Image, Part) -> Result<()> + 'a>);
 
-/// All of them. `with` is another image of the kind, and the buffer has room for more pixels than the image has.
+/// All commands. `with` is another image of the kind, and the buffer has room for more pixels than the image.
 fn commands<'a>(queue: &'a Queue, with: &'a Image, buffer: &'a Buffer<Pixel>) -> Vec<Command<'a>> {
     let count = |(_, region): Part| region.iter().product::<usize>();
     let start = [0; 3];
@@ -107,7 +109,8 @@ fn commands<'a>(queue: &'a Queue, with: &'a Image, buffer: &'a Buffer<Pixel>) ->
     ]
 }
 
-/// What a command says when it is built, executed and recorded, which is one and the same; the graph stays empty.
+/// Returns the error of a command when it is built, executed and recorded, which must be the same; the graph stays
+/// empty.
 #[track_caller]
 fn refused(bench: &Bench, (name, command): &Command<'_>, image: &Image, part: Part) -> BuildCause {
     let graph = bench.graph();
@@ -119,7 +122,7 @@ fn refused(bench: &Bench, (name, command): &Command<'_>, image: &Image, part: Pa
     built
 }
 
-/// Parts that are not inside: beside the image in each dimension, also in those that it does not have, and longer by one.
+/// Parts that are outside: beside the image in each dimension, even those that it does not have, and too long by one.
 fn beyond(sizes: [usize; 3]) -> Vec<Part> {
     let mut parts = Vec::new();
     for dim in 0..3 {
@@ -161,7 +164,7 @@ fn parts_beyond_an_image_are_errors_of_each_command() {
     }
 }
 
-/// Rule R16: images of another context, in each command and on both sides, as arguments, mapped, and made of buffers.
+/// Rule R16: images of another context, in each command on both sides, as arguments, mapped, and made of buffers.
 #[test]
 fn images_of_another_context_are_errors_wherever_they_are_given() {
     let Some(bench) = bench() else { return };
@@ -174,7 +177,7 @@ fn images_of_another_context_are_errors_wherever_they_are_given() {
             let found = refused(&bench, &command, &theirs, all);
             assert!(matches!(found, BuildCause::OtherContext { .. }), "{}, {kind}: {found}", command.0);
         }
-        // And the buffer that pixels come from or go to.
+        // Also the buffer that pixels come from or go to.
         let away = Buffer::<Pixel>::new(&far.queue, len(kind)).unwrap();
         for command in commands(queue, &own, &away).into_iter().filter(|command| command.0.contains("a buffer")) {
             let found = refused(&bench, &command, &own, all);
@@ -196,7 +199,7 @@ fn images_of_another_context_are_errors_wherever_they_are_given() {
             assert!(graph.is_empty());
         }
         // SAFETY: an error.
-        let mapped = unsafe { queue.map_image::<u8>(&theirs, all.0, all.1, MapMode::Read, &[]) };
+        let mapped = unsafe { queue.map_image::<u8, _>(&theirs, all.0, all.1, MapRead, &[]) };
         assert!(matches!(cause(mapped), BuildCause::OtherContext { .. }));
     }
     let source = "kernel void sampled(read_only image2d_t in, sampler_t sampler, global float4 *out) {
@@ -218,7 +221,7 @@ fn images_of_another_context_are_errors_wherever_they_are_given() {
     }
 }
 
-/// What a launch says when it executes and when it is recorded, which is the same; nothing is added.
+/// Returns the error of a launch when it executes and when it is recorded, which must be the same; nothing is added.
 #[track_caller]
 fn refused_launch(bench: &Bench, kernel: &Kernel, give: impl Fn(&mut ExecuteKernel<'_>)) -> BuildCause {
     let launch = || {
@@ -234,7 +237,7 @@ fn refused_launch(bench: &Bench, kernel: &Kernel, give: impl Fn(&mut ExecuteKern
     executed
 }
 
-/// Rules R16, D1: OpenCL leaves it undefined what a kernel finds, so there is no such kernel.
+/// Rules R16, D1: OpenCL does not define what such a kernel reads, so clgraph refuses it.
 #[test]
 fn writing_an_image_and_reading_its_buffer_in_one_kernel_is_refused() {
     let Some(bench) = bench() else { return };
@@ -256,7 +259,7 @@ fn writing_an_image_and_reading_its_buffer_in_one_kernel_is_refused() {
     let row = Image::from_buffer(queue, &buffer, FORMAT).unwrap();
     let again = Image::from_buffer(queue, &buffer, FORMAT).unwrap();
     let words = buffer.cast::<u32>().unwrap();
-    // Not by the part either: OpenCL does not say that parts are apart.
+    // Also for a part of the buffer: OpenCL does not say that parts are separate.
     let part = words.slice(8..).unwrap();
     let graph = bench.graph();
     let shared = BuildCause::ImageShared { image: 0, other: 1 };
@@ -282,7 +285,7 @@ fn writing_an_image_and_reading_its_buffer_in_one_kernel_is_refused() {
     ];
     assert!(found.iter().all(|found| *found == shared), "{found:?}");
     assert_eq!(common::content(queue, &buffer), numbered(16, 1));
-    // Nor are layers of one image apart.
+    // Nor are layers of one image separate.
     let kind = ImageKind::Image2dArray;
     let (layered, array) = (mirror(&bench, kind), image(&bench, kind, 1));
     let [top, bottom] = [0, 2].map(|layer| array.layers(layer..=layer).unwrap());
@@ -297,7 +300,7 @@ fn writing_an_image_and_reading_its_buffer_in_one_kernel_is_refused() {
     assert_eq!(bench.content(&out), numbered(16, 1).iter().map(sum).collect::<Vec<_>>());
 }
 
-/// Rules R16, I3: PoCL takes anything where an image belongs; every kind in the place of every other.
+/// Rules R16, I3: PoCL accepts anything as an image, so every kind is tried in place of every other.
 #[test]
 fn an_image_of_another_kind_is_an_error() {
     let Some(bench) = bench() else { return };
@@ -310,7 +313,7 @@ fn an_image_of_another_kind_is_an_error() {
                     launch.set_arg(from).set_arg(into).set_arg(&1_u32);
                 });
                 assert!(matches!(found, BuildCause::ArgumentKind { index: at, .. } if at == index), "{found}");
-                let said = format!("an image (`{expected}`), and {given} was given");
+                let said = format!("an image (`{expected}`), but an {given} was given");
                 assert!(found.to_string().contains(&said), "{found}");
                 let graph = bench.graph();
                 // SAFETY: an error.
@@ -322,7 +325,7 @@ fn an_image_of_another_kind_is_an_error() {
     }
 }
 
-/// Rules R16, I3: images, samplers, buffers and values in the place of each other, and qualifiers that say otherwise.
+/// Rules R16, I3: images, samplers, buffers and values in place of each other, and qualifiers that contradict.
 #[test]
 fn what_belongs_elsewhere_is_an_error_of_a_launch() {
     let Some(bench) = bench() else { return };
@@ -394,13 +397,13 @@ fn a_map_that_invalidates_replaces_what_is_mapped() {
         let mut expected = numbered(len(kind), 1);
         let (mut origin, mut region) = ([0; 3], sizes);
         for rest in 0..2 {
-            // All of it, and then all but the first of each dimension.
+            // The whole image, and then all but the first of each dimension.
             if rest == 1 {
                 origin = sizes.map(|size| usize::from(size > 1));
                 region = [0, 1, 2].map(|dim| sizes[dim] - origin[dim]);
             }
             // SAFETY: nothing else uses the image.
-            let mapped = unsafe { queue.map_image::<Pixel>(&image, origin, region, MapMode::WriteInvalidate, &[]) };
+            let mapped = unsafe { queue.map_image::<Pixel, _>(&image, origin, region, MapWriteInvalidate, &[]) };
             let mut mapped = mapped.unwrap();
             assert_eq!(mapped.region(), region);
             for z in 0..region[2] {
@@ -416,11 +419,12 @@ fn a_map_that_invalidates_replaces_what_is_mapped() {
         }
         let graph = bench.graph();
         let recorded = graph.record(queue, || {
-            for mode in [MapMode::Read, MapMode::Write, MapMode::WriteInvalidate] {
-                // SAFETY: an error.
-                let mapped = unsafe { queue.map_image::<Pixel>(&image, [0; 3], sizes, mode, &[]) };
+            let refused = |mapped: Result<()>| {
                 assert!(matches!(mapped, Err(Error::Record(RecordError::NotRecordable { .. }))), "{mapped:?}");
-            }
+            };
+            refused(map(queue, &image, ([0; 3], sizes), MapRead));
+            refused(map(queue, &image, ([0; 3], sizes), MapWrite));
+            refused(map(queue, &image, ([0; 3], sizes), MapWriteInvalidate));
             Ok(())
         });
         recorded.unwrap();
@@ -428,7 +432,13 @@ fn a_map_that_invalidates_replaces_what_is_mapped() {
     }
 }
 
-/// Rule I1: what others made for the device alone, or for one direction, the host does not get.
+/// Maps and unmaps a part of an image that nothing else uses.
+fn map(queue: &Queue, image: &Image, (origin, region): ([usize; 3], [usize; 3]), mode: impl MapMode) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { queue.map_image::<Pixel, _>(image, origin, region, mode, &[]) }.and_then(|mapped| Ok(mapped.unmap()?))
+}
+
+/// Rule I1: images that others made for the device alone, or for one direction, are refused to the host.
 #[test]
 fn the_host_does_not_reach_images_that_forbid_it() {
     let Some(bench) = bench() else { return };
@@ -449,7 +459,7 @@ fn the_host_does_not_reach_images_that_forbid_it() {
             let forbidden = match command.0 {
                 name if name.contains("read") => !reads,
                 name if name.contains("write") => !writes,
-                // Those of the device.
+                // The flags for the device.
                 _ => false,
             };
             if forbidden {
@@ -459,24 +469,15 @@ fn the_host_does_not_reach_images_that_forbid_it() {
                 command.1(Some(&bench.graph()), &image, all).unwrap();
             }
         }
-        for (mode, allowed) in [(MapMode::Read, reads), (MapMode::Write, reads && writes)] {
-            // SAFETY: nothing else uses the image.
-            let mapped = unsafe { queue.map_image::<Pixel>(&image, all.0, all.1, mode, &[]) };
-            match mapped {
-                Ok(mapped) => {
-                    assert!(allowed, "{name}, {mode:?}");
-                    mapped.unmap().unwrap();
-                }
-                Err(error) => {
-                    let found = cause::<()>(Err(error));
-                    assert!(
-                        !allowed && matches!(found, BuildCause::AccessForbidden { .. }),
-                        "{name}, {mode:?}: {found}"
-                    );
-                }
+        let (read, write) = (map(queue, &image, all, MapRead), map(queue, &image, all, MapWrite));
+        for (mode, mapped, allowed) in [("read", read, reads), ("write", write, reads && writes)] {
+            assert_eq!(mapped.is_ok(), allowed, "{name}, {mode}: {mapped:?}");
+            if !allowed {
+                let found = cause(mapped);
+                assert!(matches!(found, BuildCause::AccessForbidden { .. }), "{name}, {mode}: {found}");
             }
         }
-        // By the device it is there all the same.
+        // The device can use it.
         let graph = bench.graph();
         graph.fill_image(&image, [5_u32; 4]).add().unwrap();
         graph.copy_image(&image, &other).add().unwrap();
@@ -485,9 +486,9 @@ fn the_host_does_not_reach_images_that_forbid_it() {
     }
 }
 
-/// Rule E4: what a device does not have is named, with what it has.
+/// Rule E4: an error names what a device does not have, and says what it has.
 #[test]
-fn sizes_and_formats_that_a_device_lacks_are_told_with_those_that_it_has() {
+fn sizes_and_formats_that_a_device_lacks_are_reported_with_those_that_it_has() {
     let Some(bench) = bench() else { return };
     let queue = &bench.queue;
     let caps = queue.device().caps().images.unwrap();
@@ -512,12 +513,12 @@ fn sizes_and_formats_that_a_device_lacks_are_told_with_those_that_it_has() {
         for made in made {
             let error = text(made);
             assert!(error.contains(&shape.to_string()) && error.contains(queue.device().name()), "{error}");
-            assert!(error.contains(&format!("its sizes are 1 to {limits:?}")), "{error}");
+            assert!(error.contains(&format!("give sizes from 1 to {limits:?}")), "{error}");
         }
     }
     let none = Buffer::<u8>::new(queue, 3).unwrap();
     let error = text(Image::from_buffer(queue, &none, FORMAT));
-    assert!(error.contains(&format!("its sizes are 1 to [{}, 1, 1]", caps.max_buffer)), "{error}");
+    assert!(error.contains(&format!("give sizes from 1 to [{}, 1, 1]", caps.max_buffer)), "{error}");
     for kind in ImageKind::ALL {
         let has = Image::formats(queue, kind, ImageAccess::ReadWrite).unwrap();
         let odd = [
@@ -532,17 +533,17 @@ fn sizes_and_formats_that_a_device_lacks_are_told_with_those_that_it_has() {
             };
             let error = text(made);
             assert!(
-                error.contains(&format!("has no {kind} of format {format} for kernels that read it and ")),
+                error.contains(&format!("does not support an {kind} of format {format} for kernels that read it and ")),
                 "{error}"
             );
-            // Those that it knows.
+            // The formats that clgraph knows.
             let known = has.iter().filter(|format| format.pixel_size().is_some());
             assert!(known.into_iter().all(|format| error.contains(&format.to_string())), "{error}");
         }
     }
 }
 
-/// A device without images says so, and that test of a driver is left out that is listed; the others fail.
+/// A device without images is reported. A test is skipped if it is listed for the driver; the others fail.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_device_without_images_has_a_clear_error_for_each() {
@@ -572,9 +573,9 @@ fn the_child_has_no_images() {
     for refused in refused {
         let error = refused.unwrap_err();
         assert!(matches!(error, Error::Memory(MemoryError::NoImages { .. })), "{error}");
-        assert!(error.to_string().ends_with("has no images: use buffers"), "{error}");
+        assert!(error.to_string().ends_with("does not support images: use buffers"), "{error}");
     }
-    // No driver is listed that has none.
+    // No driver is listed as having none.
     let skipped = std::panic::catch_unwind(images::bench).err().unwrap();
     assert!(skipped.downcast_ref::<String>().is_some_and(|text| text.contains("(no-images)")));
     println!("ALL ARE REFUSED");

@@ -1,21 +1,21 @@
-//! Whose memory an image has, and who keeps it: buffers and parts of them, memory of graphs, and commands that wait.
+//! The memory of images, and what keeps it alive: buffers and parts of them, memory of graphs, and commands that wait.
 
 mod common;
 #[path = "common/images.rs"]
 mod images;
 
 use clgraph::{
-    Buffer, ErrorKind, Event, Executable, ExecuteKernel, Finalize, Image, ImageAccess, ImageKind, ImageShape, MapMode,
-    Parameter, Path, ProgramBuilder, Result,
+    Buffer, ErrorKind, Event, Executable, ExecuteKernel, Finalize, Image, ImageAccess, ImageKind, ImageShape,
+    MapWriteInvalidate, Parameter, Path, ProgramBuilder, Result,
 };
 use common::{Bench, UserEvent, text};
 use images::{FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored, numbered, plain_image, run, shape};
 use opencl3::memory as plain;
 
-/// At once, and by these paths.
+/// Executed, and by these paths.
 const WAYS: [Option<Path>; 3] = [None, Some(Path::Replay), Some(Path::Native)];
 
-/// Runs commands at once, or records them and runs the graph.
+/// Executes commands, or records them and runs the graph.
 fn go(bench: &Bench, way: Option<Path>, commands: impl Fn() -> Result<Event>) {
     let Some(path) = way else { return commands().unwrap().wait().unwrap() };
     let graph = bench.graph();
@@ -23,7 +23,8 @@ fn go(bench: &Bench, way: Option<Path>, commands: impl Fn() -> Result<Event>) {
     run(&graph.finalize(Finalize::new().path(path)).unwrap(), &bench.queue);
 }
 
-/// Whether the driver copies between this kind of image and buffers: NVIDIA's refuses arrays of rows, and so does clgraph then.
+/// Returns whether clgraph copies between this kind of image and buffers. NVIDIA's driver refuses arrays of rows, so
+/// clgraph refuses them there.
 fn is_copied(bench: &Bench, kind: ImageKind) -> bool {
     let buffer = Buffer::<Pixel>::new(&bench.queue, len(kind)).unwrap();
     let copied = bench.graph().copy_image_to_buffer(&image(bench, kind, 1), &buffer).add();
@@ -32,12 +33,12 @@ fn is_copied(bench: &Bench, kind: ImageKind) -> bool {
     refused.is_none()
 }
 
-/// Images that may come to lie where others were.
+/// Returns images that may get memory that other images have released.
 fn others(bench: &Bench, kind: ImageKind) -> Vec<Image> {
     (0..20).map(|seed| image(bench, kind, 100 + seed)).collect()
 }
 
-/// A queue whose commands wait until the event is set.
+/// Holds a queue: its commands wait until the event is complete.
 fn hold(bench: &Bench, scratch: &Buffer<u32>) -> UserEvent {
     let gate = UserEvent::new(&bench.queue);
     let held = Event::from_opencl3(&gate.0).unwrap();
@@ -45,7 +46,7 @@ fn hold(bench: &Bench, scratch: &Buffer<u32>) -> UserEvent {
     gate
 }
 
-/// Images live as long as launches that wait: PoCL (3.1 to 7.1) does not keep an image that is made of a buffer.
+/// Images live as long as launches that wait. PoCL (3.1 to 7.1) does not retain an image that is made of a buffer.
 #[test]
 fn a_launch_keeps_its_images_until_it_has_run() {
     let Some(bench) = bench() else { return };
@@ -75,7 +76,7 @@ fn a_launch_keeps_its_images_until_it_has_run() {
     }
 }
 
-/// Rules F3, U3: images live as long as submissions that run, when the executable is dropped or updated meanwhile.
+/// Rules F3, U3: images live as long as running submissions, even if the executable is dropped or updated.
 #[test]
 fn a_submission_keeps_its_images_until_it_has_run() {
     let Some(bench) = bench() else { return };
@@ -110,8 +111,8 @@ fn a_submission_keeps_its_images_until_it_has_run() {
     }
 }
 
-/// Rules B2, M1: a sub-buffer, and memory of a graph, which is one: PoCL 3.1 and 6.0 crash over such a copy, and rusticl copies
-/// from where the buffer starts.
+/// Rules B2, M1: a sub-buffer, and memory of a graph, which is a sub-buffer. PoCL 3.1 and 6.0 crash over such a copy,
+/// and rusticl copies from the start of the buffer.
 #[test]
 fn pixels_are_copied_to_and_from_parts_of_buffers() {
     let Some(bench) = bench() else { return };
@@ -151,8 +152,8 @@ fn pixels_are_copied_to_and_from_parts_of_buffers() {
     }
 }
 
-/// Rules B2, I3: the pixels of a picture that is made of a buffer, where the device has such, and rows that are further apart
-/// than they are long: rusticl copies others, also beyond the part.
+/// Rules B2, I3: pixels of a 2D image that is made of a buffer, if the device has such images, with a row pitch longer
+/// than a row. rusticl copies other pixels, even outside of the part.
 #[test]
 fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
     let Some(bench) = bench() else { return };
@@ -160,7 +161,7 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
     let (width, height) = (9, 6);
     let Some(pitch) = queue.device().caps().images.unwrap().buffer_pitch else {
         let refused = Image::from_buffer_2d(queue, &bench.buffer(&[0; 54]), (width, height), FORMAT, 0);
-        assert!(text(refused).contains("makes none of two dimensions"));
+        assert!(text(refused).contains("does not support two-dimensional images"));
         return;
     };
     let row = (4 * pitch).max(4 * width).next_multiple_of(4 * pitch);
@@ -193,7 +194,7 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
         go(&bench, way, || queue.enqueue_copy_image_to_buffer(&source.0, &packed, [6, 3, 0], part, 0, &[]));
         let taken: Vec<Pixel> = (1..4).flat_map(|y| (2..5).map(move |x| (x, y))).map(|(x, y)| from(x, y)).collect();
         assert_eq!(common::content(queue, &packed), taken, "a copy to a buffer, rows of {row} bytes, {way:?}");
-        // Where the driver would copy other pixels nothing is copied, but for single rows.
+        // On rusticl, which would copy other pixels, clgraph copies only single rows.
         if queue.device().caps().platform == "rusticl" {
             let refused = [
                 queue.enqueue_copy_image(&other, &source.0, [6, 3, 0], [2, 1, 0], part, &[]),
@@ -201,7 +202,7 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
                 queue.enqueue_copy_buffer_to_image(&packed, &source.0, 0, [2, 1, 0], part, &[]),
             ];
             for refused in refused {
-                assert!(text(refused).contains("copy its buffer, or row by row"));
+                assert!(text(refused).contains("or copy row by row"));
             }
             let copied = picture(1);
             (0..3).for_each(|y| {
@@ -227,7 +228,7 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
     }
 }
 
-/// Rules B2, I3: the pixels of an image that is made of a sub-buffer are copied from where that is.
+/// Rules B2, I3: pixels of an image that is made of a sub-buffer are copied from where the sub-buffer is.
 #[test]
 fn the_pixels_of_a_sub_buffer_are_copied() {
     let Some(bench) = bench() else { return };
@@ -274,7 +275,8 @@ fn a_part_of_no_pixels_changes_nothing() {
     }
 }
 
-/// Rule R16: a map that invalidates reads nothing, so an image that the host may only write can be mapped by it, as a buffer can.
+/// Rule R16: a map that invalidates reads nothing. So an image that the host may only write can be mapped with it, like
+/// a buffer.
 #[test]
 fn an_image_that_the_host_only_writes_is_mapped_to_be_written() {
     let Some(bench) = bench() else { return };
@@ -284,7 +286,7 @@ fn an_image_that_the_host_only_writes_is_mapped_to_be_written() {
     let (plain, _) = plain_image(queue, shape(kind), FORMAT, flags, bytemuck::cast_slice_mut(&mut pixels));
     let image = Image::from_opencl3(queue, &plain).unwrap();
     // SAFETY: nothing else uses the image.
-    let mapped = unsafe { queue.map_image::<Pixel>(&image, [0; 3], region, MapMode::WriteInvalidate, &[]) };
+    let mapped = unsafe { queue.map_image::<Pixel, _>(&image, [0; 3], region, MapWriteInvalidate, &[]) };
     let mut mapped = mapped.unwrap();
     (0..region[1]).for_each(|y| mapped.row_mut(y, 0).unwrap().fill([y as u8; 4]));
     mapped.unmap().unwrap();
@@ -294,7 +296,7 @@ fn an_image_that_the_host_only_writes_is_mapped_to_be_written() {
     assert_eq!(common::content(queue, &out), rows);
 }
 
-/// Rules D1, I3: a kernel that reads and writes the pixels of a buffer: PoCL 3.1 and 6.0 crash over it.
+/// Rules D1, I3: a kernel that reads and writes the pixels of a buffer. PoCL 3.1 and 6.0 crash over it.
 #[test]
 fn a_kernel_reads_and_writes_the_pixels_of_a_buffer_or_is_refused() {
     let Some(bench) = bench() else { return };

@@ -1,4 +1,4 @@
-//! Working with what programs have: `opencl3` objects, raw handles, every form of program, every kind of argument.
+//! Interoperation: `opencl3` objects, raw handles, every form of program, every kind of argument.
 
 mod common;
 
@@ -30,14 +30,14 @@ fn a_program_of_opencl3_objects_runs_as_a_graph_and_back() {
     // SAFETY: each work-item touches its own element.
     unsafe { graph.kernel(&scale).read(&from).write(&into).arg(1_u32).range(16).add() }.unwrap();
     let run = graph.finalize(Finalize::new()).unwrap().submit(&graph_queue).unwrap();
-    // Plain OpenCL behind it, waiting for the submission's event.
+    // Plain OpenCL after it, waiting for the submission's event.
     let event = run.event().unwrap().to_opencl3().unwrap();
     let mut seen = [0_u32; 16];
     // SAFETY: the destination is as long as the buffer, and the call blocks.
     unsafe { queue.enqueue_read_buffer(&b, 1, 0, &mut seen, &[event.get()]) }.unwrap();
     assert_eq!(seen, [16; 16]);
 
-    // The wrappers do not depend on the objects that they were made of, nor the other way.
+    // The wrappers do not depend on the objects that they were made of, and these do not depend on the wrappers.
     drop((a, b, program, kernel, queue, context));
     assert_eq!(common::content(&graph_queue, &into), [16; 16]);
     let out = into.to_opencl3().unwrap();
@@ -78,7 +78,7 @@ fn raw_handles_are_taken_and_null_or_foreign_ones_are_refused() {
         assert!(text(Program::from_raw(&other.queue, bench.program.raw())).contains("another OpenCL context"));
         assert!(text(Kernel::from_raw(&other.queue, raw.get())).contains("another OpenCL context"));
         let odd = Buffer::<[u32; 3]>::from_raw(&bench.queue, buffer.raw());
-        assert!(text(odd).contains("16 bytes are no whole number of elements of 12 bytes"));
+        assert!(text(odd).contains("16 bytes are not a whole number of elements of 12 bytes"));
     }
     let context = bench.queue.context().to_opencl3().unwrap();
     let unbuilt = opencl3::program::Program::create_from_source(&context, SOURCE).unwrap();
@@ -142,8 +142,8 @@ fn spir_v_and_specialization_constants_work_where_the_device_takes_them() {
         let error = plain.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
         let error = error.to_string();
-        let why = ["it lists no intermediate language", "it has OpenCL"];
-        assert!(why.iter().any(|why| error.contains(&format!("takes no SPIR-V: {why}"))), "{error}");
+        let why = ["the device lists no intermediate language", "the device has OpenCL"];
+        assert!(why.iter().any(|why| error.contains(&format!("does not support SPIR-V: {why}"))), "{error}");
     } else {
         let mut programs = vec![(plain.unwrap(), 1)];
         if caps.version >= Version::new(2, 2) {
@@ -163,9 +163,10 @@ fn spir_v_and_specialization_constants_work_where_the_device_takes_them() {
     let source = ProgramBuilder::new(&bench.queue).specialize(7, 1_u32).source(SOURCE).unwrap_err();
     assert_eq!(source.kind(), ErrorKind::FeatureNotSupported);
     assert!(
-        source
-            .to_string()
-            .contains("takes no source with specialization constants: OpenCL has them for SPIR-V only: use a macro"),
+        source.to_string().contains(
+            "does not support source with specialization constants: OpenCL has these for SPIR-V only; use a \
+                       macro"
+        ),
         "{source}"
     );
 }
@@ -177,11 +178,11 @@ fn built_in_kernels_are_what_the_device_lists() {
     let device = bench.queue.device();
     let unknown = Program::from_builtin_kernels(&bench.queue, &["no.such.kernel"]).unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::FeatureNotSupported);
-    assert!(unknown.to_string().contains("takes no built-in kernel `no.such.kernel`: it has"), "{unknown}");
+    assert!(unknown.to_string().contains("does not support built-in kernel `no.such.kernel`: use a"), "{unknown}");
     assert!(text(Program::from_builtin_kernels(&bench.queue, &[])).contains("list of built-in kernels is empty"));
     let context = bench.queue.context().to_opencl3().unwrap();
     for name in &device.caps().builtin_kernels {
-        // What plain OpenCL can do with it, clgraph can. (PoCL 3.1 lists four for the CPU, and cannot build them.)
+        // clgraph can do what plain OpenCL can. (PoCL 3.1 lists four kernels for the CPU, and cannot build them.)
         // SAFETY: the device lists the kernel.
         let mut plain =
             unsafe { opencl3::program::Program::create_from_builtin_kernels(&context, &[device.raw()], name) }.unwrap();
@@ -196,7 +197,7 @@ fn built_in_kernels_are_what_the_device_lists() {
     }
 }
 
-/// Rule I2: options reach the compiler, and argument information is asked for besides.
+/// Rule I2: options reach the compiler, and argument information is requested too.
 #[test]
 fn build_options_are_passed_on() {
     let bench = Bench::new();
@@ -256,7 +257,7 @@ fn null_local_value_and_sub_buffer_arguments_reach_the_kernel() {
     assert_eq!(bench.content(&a), expected);
 }
 
-/// Rule I3: vectors, two dimensions, offsets, and a required work-group size that is taken when none is given.
+/// Rule I3: vectors, two dimensions, offsets, and a required work-group size, which is used if none is given.
 #[test]
 fn vectors_ranges_offsets_and_required_work_groups_reach_the_kernel() {
     let bench = Bench::new();
@@ -284,7 +285,7 @@ fn vectors_ranges_offsets_and_required_work_groups_reach_the_kernel() {
     assert_eq!(bench.content(&b), [8; 64]);
 }
 
-/// Rule I5: a box out of a volume, into another with other pitches.
+/// Rule I5: a box from a volume to another volume with other pitches.
 #[test]
 fn boxes_are_copied_between_volumes() {
     let bench = Bench::new();
@@ -301,7 +302,7 @@ fn boxes_are_copied_between_volumes() {
     assert_eq!(bench.content(&b), expected);
 }
 
-/// Rule I3: a kernel that prints runs in a graph as it does outside.
+/// Rule I3: a kernel that prints runs in a graph as it does outside of one.
 #[test]
 fn kernels_may_print() {
     let bench = Bench::new();

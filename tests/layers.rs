@@ -1,45 +1,47 @@
-//! The architecture's promises that a compiler does not keep: who may name whom, and where unsafe code is.
+//! Promises of the architecture that the compiler does not check: which module may name which, and where unsafe code
+//! is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folder or file below `src`, and the modules of the crate that it may name (see docs/ARCHITECTURE.md).
+/// A folder or file below `src`, and the modules of the crate that it may name (see docs/ARCHITECTURE.md).
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("ffi", &["ffi", "caps", "error"]),
     // Plain data, as `caps.rs`.
     ("images.rs", &["images"]),
     ("device_global", &["device_global"]),
-    ("known.rs", &["caps"]),
-    ("cl", &["cl", "ffi", "caps", "device_global", "env", "error", "images", "known"]),
+    ("quirks.rs", &["caps"]),
+    ("cl", &["cl", "ffi", "caps", "device_global", "env", "error", "images", "quirks"]),
     ("drawing", &["drawing"]),
     ("ir", &["ir", "images"]),
-    ("plan", &["plan", "ir", "caps", "error", "known"]),
-    ("graph", &["graph", "ir", "cl", "caps", "device_global", "drawing", "error", "images", "known"]),
-    ("record", &["record", "graph", "ir", "cl", "caps", "device_global", "error", "images"]),
-    ("exec", &["exec", "record", "graph", "plan", "ir", "cl", "caps", "drawing", "env", "error", "known"]),
-    ("error", &["error", "graph"]),
+    ("plan", &["plan", "ir", "caps", "error", "quirks"]),
+    ("graph", &["graph", "handles", "ir", "cl", "caps", "device_global", "drawing", "error", "images", "quirks"]),
+    ("record", &["record", "graph", "handles", "ir", "cl", "caps", "device_global", "error", "images"]),
+    ("exec", &["exec", "record", "graph", "handles", "plan", "ir", "cl", "caps", "drawing", "env", "error", "quirks"]),
+    ("error", &["error", "handles", "caps", "images"]),
+    ("handles.rs", &["handles", "ir"]),
     ("caps.rs", &["caps"]),
     ("env.rs", &["env", "error"]),
 ];
 
-/// Folders with unsafe code, and the declarations of the user's promise outside of them.
+/// Folders with unsafe code. Outside of them only declarations of the caller's promise are allowed.
 const UNSAFE_FOLDERS: [&str; 2] = ["ffi", "cl"];
 const PROMISES: [(&str, &str); 17] = [
-    ("graph/group.rs", "pub unsafe fn command_group"),
-    ("graph/kernel.rs", "pub unsafe fn add(mut self)"),
-    ("graph/kernel.rs", "pub unsafe fn replace(mut self"),
-    ("graph/native_command.rs", "pub unsafe fn add(self)"),
-    ("graph/native_command.rs", "pub unsafe fn replace(self"),
-    ("exec/native_command.rs", "pub unsafe fn enqueue_native_command("),
-    ("graph/map.rs", "pub unsafe fn map<T: Element, R: TaskOutcome>("),
-    ("graph/map.rs", "pub unsafe fn map_image<T: Element, R: TaskOutcome>("),
-    ("graph/map.rs", "pub unsafe fn map<T: Element>("),
-    ("graph/map.rs", "pub unsafe fn map_image<T: Element>("),
-    ("exec/host_task.rs", "pub unsafe fn enqueue_map<T: Element, R: TaskOutcome>("),
-    ("exec/host_task.rs", "pub unsafe fn enqueue_map_image<T: Element, R: TaskOutcome>("),
-    ("graph/parameter.rs", "pub unsafe fn set_unchecked(&self"),
-    ("record/enqueue.rs", "pub unsafe fn map<T: Element>("),
-    ("record/image.rs", "pub unsafe fn map_image<T: Element>("),
+    ("graph/nodes/command_group.rs", "pub unsafe fn command_group"),
+    ("graph/nodes/kernel.rs", "pub unsafe fn add(mut self)"),
+    ("graph/nodes/kernel.rs", "pub unsafe fn replace(mut self"),
+    ("graph/nodes/native_command.rs", "pub unsafe fn add(self)"),
+    ("graph/nodes/native_command.rs", "pub unsafe fn replace(self"),
+    ("exec/submit/queue_native_command.rs", "pub unsafe fn enqueue_native_command("),
+    ("graph/nodes/map.rs", "pub unsafe fn map<T: Element, M: MapMode, R: TaskOutcome>("),
+    ("graph/nodes/map.rs", "pub unsafe fn map_image<T: Element, M: MapMode, R: TaskOutcome>("),
+    ("graph/nodes/map.rs", "pub unsafe fn map<T: Element, M: MapMode>("),
+    ("graph/nodes/map.rs", "pub unsafe fn map_image<T: Element, M: MapMode>("),
+    ("exec/submit/queue_host_task.rs", "pub unsafe fn enqueue_map<T: Element, M: MapMode, R: TaskOutcome>("),
+    ("exec/submit/queue_host_task.rs", "pub unsafe fn enqueue_map_image<T: Element, M: MapMode, R: TaskOutcome>("),
+    ("graph/parameters/mod.rs", "pub unsafe fn set_unchecked(&self"),
+    ("record/enqueue.rs", "pub unsafe fn map<T: Element, M: MapMode>("),
+    ("record/image.rs", "pub unsafe fn map_image<T: Element, M: MapMode>("),
     ("record/execute.rs", "pub unsafe fn enqueue_nd_range(&mut self"),
     ("record/execute.rs", "pub unsafe fn enqueue_nd_range_detached(&mut self"),
 ];
@@ -63,7 +65,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The part of a line that is code.
+/// Returns the part of a line that is code.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
@@ -73,7 +75,7 @@ fn arrows_between_layers_point_one_way() {
     let mut wrong = Vec::new();
     for (path, text) in sources() {
         let first = path.components().next().unwrap().as_os_str().to_str().unwrap().to_owned();
-        // The crate's face, and a program that uses it from outside.
+        // The public face of the crate, and a program that uses the crate.
         if first == "lib.rs" || first == "bin" {
             continue;
         }
@@ -82,10 +84,10 @@ fn arrows_between_layers_point_one_way() {
             .find(|(folder, _)| *folder == first)
             .unwrap_or_else(|| panic!("{first} is a new folder: say in this test whom it may name"));
         for (number, line) in text.lines().enumerate() {
-            // What macros name for whoever uses them is the crate's face.
+            // Names in macros that other crates expand are public.
             for rest in code(line).replace("$crate::", "").split("crate::").skip(1) {
                 let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                // Names that begin with a capital are the crate's public ones, such as `crate::Error`.
+                // Names that begin with a capital are public items of the crate, such as `crate::Error`.
                 let public = name.chars().next().is_none_or(char::is_uppercase);
                 if !public && !allowed.contains(&name.as_str()) {
                     wrong.push(format!("{}:{}: names {name}", path.display(), number + 1));

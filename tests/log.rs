@@ -1,14 +1,14 @@
-//! What clgraph logs. The logger is the process's, so all of it is one test.
+//! The log. A process has one logger, so all of it is one test.
 
 mod common;
 
 use std::sync::Mutex;
 
-use clgraph::{ChoiceState, Finalize, Path};
+use clgraph::{Finalize, Path, TuningState};
 use common::{Bench, text};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// The lines of clgraph.
+/// Stores clgraph's lines.
 struct Lines(Mutex<Vec<(Level, String)>>);
 
 impl Log for Lines {
@@ -33,7 +33,7 @@ fn lines() -> Vec<(Level, String)> {
 
 #[test]
 fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
-    // Before a bench sets one for what it runs.
+    // Set before anything else sets a logger.
     log::set_logger(&LINES).unwrap();
     let bench = Bench::new();
     let a = bench.buffer(&[0; 64]);
@@ -46,15 +46,15 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
     let decided = said.iter().find(|(level, line)| *level == Level::Info && line.starts_with("a graph of 1 node for "));
     assert!(decided.is_some_and(|(_, line)| line.contains("1 command by replay")), "{said:?}");
 
-    // Where there is more than one path, the fastest is told.
+    // If there is more than one path, the log names the fastest.
     graph.fill(&a, 2).add().unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
-    while executable.report().choice.state == ChoiceState::Trying {
+    while executable.report().tuning.state == TuningState::Trying {
         executable.submit(&bench.queue).unwrap().wait().unwrap();
     }
     let said = lines();
-    let settled = said.iter().any(|(_, line)| line.starts_with("the automatic path of an executable on device `"));
-    assert_eq!(settled, executable.report().choice.state == ChoiceState::Settled, "{said:?}");
+    let settled = said.iter().any(|(_, line)| line.starts_with("the autotuner chose for an executable on device `"));
+    assert_eq!(settled, executable.report().tuning.state == TuningState::Settled, "{said:?}");
 
     text(a.slice(..65));
     text(graph.finalize(Finalize::new().result_slots(0)));

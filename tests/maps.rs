@@ -1,4 +1,4 @@
-//! Memory and images that nodes map for the host: every kind, on every path, built, recorded and at once.
+//! Memory and images that nodes map for the host: every kind, on every path, built, recorded and executed.
 
 mod common;
 #[path = "common/images.rs"]
@@ -8,13 +8,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, BufferSlice, BuildCause, Error, ErrorKind, Finalize, Graph, HostTaskNode, Image, ImageKind, MapMode,
-    Mapped, MappedImage, Memory, MemoryError, MemoryKind, MemorySlice, NodeKind, Path, Queue, SubmitError,
+    Buffer, BufferSlice, BuildCause, Error, ErrorKind, Finalize, Graph, HostTask, HostTaskNode, Image, ImageKind,
+    MapMode, MapRead, MapWrite, MapWriteInvalidate, Mapped, MappedImage, Memory, MemoryError, MemoryKind, MemorySlice,
+    NodeKind, Path, Queue, SubmitError,
 };
 use common::{Bench, cause, elsewhere, text};
 use images::{Pixel, image, len, mirror, mirrored, numbered, shape};
 
-/// Parts that start where sub-buffers may on every device that is known.
+/// Elements of a part. Sub-buffers may start at its multiples on every known device.
 const PART: usize = 128;
 const LEN: usize = 3 * PART;
 const PATHS: [Path; 5] = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues];
@@ -42,15 +43,15 @@ fn content(queue: &Queue, memory: &Memory<u32>) -> Vec<u32> {
 }
 
 /// `n * 2 + at`, on the host.
-fn double(numbers: &mut Mapped<u32>) -> clgraph::Result<()> {
-    numbers.as_mut_slice()?.iter_mut().zip(0..).for_each(|(n, at)| *n = n.wrapping_mul(2).wrapping_add(at));
+fn double(numbers: &mut [u32]) -> clgraph::Result<()> {
+    numbers.iter_mut().zip(0..).for_each(|(n, at)| *n = n.wrapping_mul(2).wrapping_add(at));
     Ok(())
 }
 
-/// A node that does it.
+/// A node that does this.
 fn doubling<'g>(graph: &'g Graph, part: &MemorySlice<u32>) -> HostTaskNode<'g> {
     // SAFETY: only this graph uses the memory.
-    unsafe { graph.map(part, MapMode::Write, |_, numbers| double(numbers)) }
+    unsafe { graph.map(part, MapWrite, |_, numbers| double(numbers)) }
 }
 
 #[track_caller]
@@ -80,7 +81,7 @@ fn memory_of_every_kind_is_mapped_between_kernels() {
                         // SAFETY: a work-item touches its own element; only this graph uses the memory.
                         unsafe {
                             stir.enqueue_nd_range(queue)?;
-                            let map = queue.enqueue_map(&part, MapMode::Write, |_, numbers| double(numbers), &[])?;
+                            let map = queue.enqueue_map(&part, MapWrite, |_, numbers| double(numbers), &[])?;
                             assert_eq!(graph.kind(map.event().unwrap().node().unwrap())?, NodeKind::HostTask);
                         }
                         queue.enqueue_copy_buffer(&a, &b, 0, 0, LEN * 4, &[])
@@ -103,7 +104,7 @@ fn memory_of_every_kind_is_mapped_between_kernels() {
                 }
                 executable.submit(queue).unwrap();
             }
-            // What the queue is given afterwards runs behind all of them.
+            // Later commands of the queue run after all of them.
             assert_eq!(content(queue, &b), expected, "{kind} {path:?} recorded: {records}");
         }
     }
@@ -118,7 +119,7 @@ fn parts_of_images_of_every_kind_are_mapped_between_kernels() {
         let (kernel, whole) = (mirror(&bench, kind), shape(kind).region());
         let origin = whole.map(|size| usize::from(size > 2));
         let region = [0, 1, 2].map(|dim| whole[dim] - origin[dim]);
-        let paint = |rows: &mut MappedImage<Pixel>| -> clgraph::Result<()> {
+        let paint = |rows: &mut MappedImage<Pixel, MapWrite>| -> clgraph::Result<()> {
             let [_, height, depth] = rows.region();
             for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
                 rows.row_mut(y, z)?.iter_mut().zip(1..).for_each(|(pixel, x)| pixel[0] = x + y as u8 + 10 * z as u8);
@@ -138,7 +139,7 @@ fn parts_of_images_of_every_kind_are_mapped_between_kernels() {
             let graph = bench.graph();
             // SAFETY: a work-item writes its own pixel.
             unsafe { graph.kernel(&kernel).read(&from).write(&into).arg(1_u32).range(whole).add() }.unwrap();
-            let map = MapMode::Write;
+            let map = MapWrite;
             if records {
                 let record = || {
                     // SAFETY: only this graph uses the image.
@@ -158,7 +159,7 @@ fn parts_of_images_of_every_kind_are_mapped_between_kernels() {
     }
 }
 
-/// Rules H7, R1: on a queue that executes it comes behind what came before, and is waited for by what comes after.
+/// Rules H7, R1: on a queue that executes, a map comes after earlier commands, and later commands wait for it.
 #[test]
 fn queues_map_for_a_function_at_once() {
     let bench = Bench::new();
@@ -167,7 +168,7 @@ fn queues_map_for_a_function_at_once() {
             let a = memory(queue, kind, &[0; LEN]);
             let fill = queue.enqueue_fill_buffer(&a, &[7], 0, LEN * 4, &[]).unwrap();
             // SAFETY: only these commands use the memory, in this order.
-            let map = unsafe { queue.enqueue_map(&a, MapMode::Write, |_, numbers| double(numbers), &[&fill]) }.unwrap();
+            let map = unsafe { queue.enqueue_map(&a, MapWrite, |_, numbers| double(numbers), &[&fill]) }.unwrap();
             let b = bench.buffer(&[0; LEN]);
             let copy = queue.enqueue_copy_buffer(&a, &b, 0, 0, LEN * 4, &[&map.event().unwrap()]).unwrap();
             copy.wait().unwrap();
@@ -177,7 +178,13 @@ fn queues_map_for_a_function_at_once() {
     }
 }
 
-/// Rules H7, D1: the mode and the part say what waits for what.
+/// A node that maps memory and does nothing with it.
+fn map<M: MapMode>(graph: &Graph, memory: &MemorySlice<u32>, mode: M) -> clgraph::Node {
+    // SAFETY: only this graph uses the memory.
+    unsafe { graph.map(memory, mode, |_, _: &mut Mapped<u32, M>| ()) }.add().unwrap()
+}
+
+/// Rules H7, D1: the mode and the part decide what waits for what.
 #[test]
 fn the_mode_and_the_part_make_the_edges() {
     let bench = Bench::new();
@@ -185,10 +192,8 @@ fn the_mode_and_the_part_make_the_edges() {
     let part = |at: usize| memory.slice(at * PART..(at + 1) * PART).unwrap();
     let graph = bench.graph();
     let fill = graph.fill(&part(0), 1).add().unwrap();
-    // SAFETY: only this graph uses the memory.
-    let map = |at, mode| unsafe { graph.map(&part(at), mode, |_, _: &mut Mapped<u32>| ()) }.add().unwrap();
-    let (one, two) = (map(0, MapMode::Read), map(0, MapMode::Read));
-    let (beside, write) = (map(1, MapMode::Write), map(0, MapMode::WriteInvalidate));
+    let (one, two) = (map(&graph, &part(0), MapRead), map(&graph, &part(0), MapRead));
+    let (beside, write) = (map(&graph, &part(1), MapWrite), map(&graph, &part(0), MapWriteInvalidate));
     let behind = graph.predecessors(write).unwrap();
     assert_eq!((graph.predecessors(one).unwrap(), graph.predecessors(two).unwrap()), (vec![fill], vec![fill]));
     assert!(graph.predecessors(beside).unwrap().is_empty());
@@ -196,7 +201,7 @@ fn the_mode_and_the_part_make_the_edges() {
     bench.run(&graph);
 }
 
-/// Rule H7: tasks beside each other map the same bytes to read them. PoCL takes one thread's unmapping for that of another.
+/// Rule H7: tasks side by side map the same bytes for reading. PoCL takes one thread's unmap for that of another.
 #[test]
 fn several_tasks_map_the_same_memory_at_once() {
     const TASKS: usize = 8;
@@ -209,7 +214,7 @@ fn several_tasks_map_the_same_memory_at_once() {
         for _ in 0..TASKS {
             // SAFETY: of both: nothing writes.
             unsafe {
-                graph.map(&memory, MapMode::Read, |_, numbers| {
+                graph.map(&memory, MapRead, |_, numbers| {
                     if **numbers == *each(|i| i) { Ok(()) } else { Err(format!("{:?}...", &numbers[..4])) }
                 })
             }
@@ -219,7 +224,7 @@ fn several_tasks_map_the_same_memory_at_once() {
             let size = image.shape().region();
             // SAFETY: as above.
             unsafe {
-                graph.map_image(image, [0; 3], size, MapMode::Read, move |_, rows: &mut MappedImage<Pixel>| {
+                graph.map_image(image, [0; 3], size, MapRead, move |_, rows: &mut MappedImage<Pixel>| {
                     let row = rows.row(size[1] - 1, 0).unwrap_or_default();
                     if numbered(len(ImageKind::Image2d), 1).ends_with(row) { Ok(()) } else { Err("another row") }
                 })
@@ -234,9 +239,9 @@ fn several_tasks_map_the_same_memory_at_once() {
     }
 }
 
-/// Rule H7: it is mapped while other branches have not even begun.
+/// Rule H7: memory is mapped while other branches have not even begun.
 #[test]
-fn a_map_waits_for_nothing_that_it_is_not_behind() {
+fn a_map_waits_for_nothing_that_it_is_not_after() {
     let bench = Bench::new();
     let (a, b) = (bench.buffer(&[1; LEN]), bench.buffer(&[2; LEN]));
     let graph = bench.graph();
@@ -246,7 +251,7 @@ fn a_map_waits_for_nothing_that_it_is_not_behind() {
     graph.fill(&b, 5).after(held).add().unwrap();
     let (say, said) = mpsc::channel();
     // SAFETY: only this graph uses the buffer.
-    let map = unsafe { graph.map(&a, MapMode::Read, move |_, numbers| say.send(numbers[LEN - 1])) };
+    let map = unsafe { graph.map(&a, MapRead, move |_, numbers| say.send(numbers[LEN - 1])) };
     map.add().unwrap();
     let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
     assert_eq!(said.recv_timeout(Duration::from_secs(60)), Ok(1));
@@ -268,12 +273,11 @@ fn a_task_maps_as_much_as_it_likes() {
         graph.fill(&a.slice(..PART).unwrap(), 9).add().unwrap();
         let task = graph.host_task(move |task| -> clgraph::Result<()> {
             // SAFETY: of all here: only this graph uses the memory, and the node says that it does.
-            let (from, mut into) =
-                unsafe { (task.map(&from, MapMode::Read)?, task.map(&into, MapMode::WriteInvalidate)?) };
-            into.as_mut_slice()?.copy_from_slice(&from);
+            let (from, mut into) = unsafe { (task.map(&from, MapRead)?, task.map(&into, MapWriteInvalidate)?) };
+            into.copy_from_slice(&from);
             into.unmap()?;
             // SAFETY: an error.
-            let other = text(unsafe { task.map(&of, MapMode::Read) });
+            let other = text(unsafe { task.map(&of, MapRead) });
             assert!(other.contains("belongs to another OpenCL context"), "{other}");
             Ok(())
         });
@@ -288,9 +292,9 @@ fn a_task_maps_as_much_as_it_likes() {
     let graph = bench.graph();
     let task = graph.host_task(move |task| -> clgraph::Result<()> {
         // SAFETY: as above.
-        let from = unsafe { task.map_image::<Pixel>(&from, [0; 3], size, MapMode::Read)? };
+        let from = unsafe { task.map_image::<Pixel, _>(&from, [0; 3], size, MapRead)? };
         // SAFETY: as above.
-        let mut into = unsafe { task.map_image::<Pixel>(&into, [0; 3], size, MapMode::WriteInvalidate)? };
+        let mut into = unsafe { task.map_image::<Pixel, _>(&into, [0; 3], size, MapWriteInvalidate)? };
         for y in 0..size[1] {
             into.row_mut(y, 0)?.copy_from_slice(from.row(size[1] - 1 - y, 0).unwrap());
         }
@@ -302,7 +306,7 @@ fn a_task_maps_as_much_as_it_likes() {
     assert_eq!(images::content(&bench.queue, &b), rows.concat());
 }
 
-/// Rules H7, H3, E2: the memory is the device's again, however the function ends.
+/// Rules H7, H3, E2: the device gets the memory back, however the function ends.
 #[test]
 fn a_function_that_fails_leaves_the_memory_unmapped() {
     let bench = Bench::new();
@@ -313,9 +317,9 @@ fn a_function_that_fails_leaves_the_memory_unmapped() {
         let mut turn = 0;
         // SAFETY: only this graph uses the memory.
         let map = unsafe {
-            graph.map(&a, MapMode::Write, move |_, numbers: &mut Mapped<u32>| {
+            graph.map(&a, MapWrite, move |_, numbers| {
                 turn += 1;
-                numbers.as_mut_slice().unwrap()[0] += turn;
+                numbers[0] += turn;
                 match turn {
                     1 => Err("no more today"),
                     2 => panic!("out of paint"),
@@ -333,7 +337,8 @@ fn a_function_that_fails_leaves_the_memory_unmapped() {
     }
 }
 
-/// Rules H7, H4, U2, C1, N1: it is updated, alternative, and in sub-graphs as every host task is.
+/// Rules H7, H4, U2, C1, N1: a map can be updated, be part of a command group, and be in sub-graphs, like every host
+/// task.
 #[test]
 fn maps_are_updated_and_used_as_host_tasks_are() {
     let bench = Bench::new();
@@ -342,9 +347,7 @@ fn maps_are_updated_and_used_as_host_tasks_are() {
     let graph = bench.graph();
     // SAFETY: of all maps here: only these graphs use the memory, one after the other.
     let adding = |to: &Memory<u32>, by: u32| unsafe {
-        graph.map(to, MapMode::Write, move |_, numbers: &mut Mapped<u32>| {
-            numbers.as_mut_slice().map(|numbers| numbers.iter_mut().for_each(|n| *n += by))
-        })
+        graph.map(to, MapWrite, move |_, numbers| numbers.iter_mut().for_each(|n| *n += by))
     };
     let node = adding(&a, 10).add().unwrap();
     let group = graph.host_task_group([adding(&b, 100), adding(&b, 200)]).unwrap();
@@ -371,7 +374,7 @@ fn maps_are_updated_and_used_as_host_tasks_are() {
     assert_eq!((content(queue, &a)[0], content(queue, &a)[LEN - 1], content(queue, &b)[0]), (4, 2021, 601));
 }
 
-/// Rules H7, R15, R16: what is wrong is told when the node is added, and by the names of what can be recorded instead.
+/// Rules H7, R15, R16: errors are reported when the node is added, and name what can be recorded instead.
 #[test]
 fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     let bench = Bench::new();
@@ -379,10 +382,10 @@ fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     let graph = bench.graph();
     let buffer = bench.buffer(&[0; LEN]);
     // SAFETY: of all here: errors, and nothing runs.
-    let map = |buffer: &Buffer<u32>| unsafe { graph.map(buffer, MapMode::Read, |_, _: &mut Mapped<u32>| ()) }.add();
+    let map = |buffer: &Buffer<u32>| unsafe { graph.map(buffer, MapRead, |_, _: &mut Mapped<u32>| ()) }.add();
     // SAFETY: as above.
     let enqueue = |buffer: &Buffer<u32>| unsafe {
-        queue.enqueue_map(buffer, MapMode::Read, |_, _: &mut Mapped<u32>| (), &[]).map(drop)
+        queue.enqueue_map(buffer, MapRead, |_, _: &mut Mapped<u32>| (), &[]).map(drop)
     };
     let foreign = elsewhere().buffer(&[0; 4]);
     assert!(matches!(cause(map(&foreign)), BuildCause::OtherContext { .. }));
@@ -390,7 +393,7 @@ fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     assert!(matches!(cause(enqueue(&foreign)), BuildCause::OtherContext { .. }));
     assert!(text(enqueue(&foreign)).starts_with("map: "), "{}", text(enqueue(&foreign)));
     // SAFETY: as above.
-    let empty = unsafe { graph.map(&buffer.slice(1..1).unwrap(), MapMode::Read, |_, _: &mut Mapped<u32>| ()) };
+    let empty = unsafe { graph.map(&buffer.slice(1..1).unwrap(), MapRead, |_, _: &mut Mapped<u32>| ()) };
     assert!(text(empty.add()).contains("a map of zero bytes"));
     if queue.device().caps().has_memory(MemoryKind::UsmDevice) {
         let of_device = memory(queue, MemoryKind::UsmDevice, &[0; 4]);
@@ -402,18 +405,16 @@ fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     }
     let owned = graph.alloc::<u32>(LEN).add().unwrap();
     // SAFETY: as above.
-    let refused = unsafe { graph.map(&owned, MapMode::Read, |_, _: &mut Mapped<u32>| ()) };
-    assert!(
-        text(refused.add()).contains("each executable has its own, on the device: use a host read or a host write")
-    );
+    let refused = unsafe { graph.map(&owned, MapRead, |_, _: &mut Mapped<u32>| ()) };
+    assert!(text(refused.add()).contains("use a host read or a host write"));
     // SAFETY: as above.
-    let at_once = unsafe { queue.enqueue_map(&owned, MapMode::Read, |_, _: &mut Mapped<u32>| (), &[]) };
+    let at_once = unsafe { queue.enqueue_map(&owned, MapRead, |_, _: &mut Mapped<u32>| (), &[]) };
     assert!(text(at_once.map(drop)).starts_with("map: mapping memory that a graph owns"));
     assert_eq!(graph.nodes().len(), 1, "no node came of it");
 
     let recording = graph.record(queue, || {
         // SAFETY: as above.
-        unsafe { queue.map(&buffer, MapMode::Read, &[]) }.map(drop)
+        unsafe { queue.map(&buffer, MapRead, &[]) }.map(drop)
     });
     assert!(text(recording).contains("use `enqueue_map`"));
 
@@ -421,24 +422,19 @@ fn what_cannot_be_mapped_is_refused_before_it_is_a_node() {
     let (graph, image) = (bench.graph(), image(&bench, ImageKind::Image2d, 1));
     let part = |origin, region| {
         // SAFETY: as above.
-        unsafe { graph.map_image(&image, origin, region, MapMode::Read, |_, _: &mut MappedImage<Pixel>| ()) }.add()
+        unsafe { graph.map_image(&image, origin, region, MapRead, |_, _: &mut MappedImage<Pixel>| ()) }.add()
     };
     assert!(matches!(cause(part([5, 0, 0], [5, 1, 1])), BuildCause::ImageArea { .. }));
     assert!(text(part([0; 3], [0, 1, 1])).contains("a map of zero bytes"));
     // SAFETY: as above.
-    let odd =
-        unsafe { graph.map_image(&image, [0; 3], [1, 1, 1], MapMode::Read, |_, _: &mut MappedImage<[u8; 3]>| ()) };
+    let odd = unsafe { graph.map_image(&image, [0; 3], [1, 1, 1], MapRead, |_, _: &mut MappedImage<[u8; 3]>| ()) };
     assert_eq!(odd.add().unwrap_err().kind(), ErrorKind::FeatureNotSupported);
     let recording = graph.record(&bench.queue, || {
         // SAFETY: as above.
-        unsafe { bench.queue.map_image::<Pixel>(&image, [0; 3], [1, 1, 1], MapMode::Read, &[]) }.map(drop)
+        unsafe { bench.queue.map_image::<Pixel, _>(&image, [0; 3], [1, 1, 1], MapRead, &[]) }.map(drop)
     });
     assert!(text(recording).contains("use `enqueue_map_image`"));
     assert!(graph.nodes().is_empty());
-    // To be read is not to be written.
-    // SAFETY: as above.
-    let run = unsafe { bench.queue.enqueue_map(&bench.buffer(&[0; 4]), MapMode::Read, |_, data| double(data), &[]) };
-    assert!(failure(run.unwrap().wait()).contains("mapped to be read"));
 }
 
 /// Four threads with a queue each.
@@ -451,8 +447,8 @@ fn four_threads(bench: &Bench, each: impl Fn(&Queue, usize) + Sync) {
     });
 }
 
-/// Rule H7: maps of the same bytes by several queues, executables and calls at once. PoCL takes one for another, and Intel's runtime
-/// refuses unmappings of parts that overlap, where they are under way together.
+/// Rule H7: maps of the same bytes by several queues, executables and calls at once. PoCL takes one map for another,
+/// and Intel's runtime refuses unmaps of overlapping parts at the same time.
 #[test]
 fn several_queues_map_the_same_memory_at_once() {
     const ROUNDS: usize = 50;
@@ -464,31 +460,31 @@ fn several_queues_map_the_same_memory_at_once() {
     four_threads(&bench, |queue, at| {
         let graph = bench.graph();
         // SAFETY: of all maps here: nothing writes.
-        unsafe { graph.map(&a, MapMode::Read, move |_, numbers| fives(numbers)) }.add().unwrap();
+        unsafe { graph.map(&a, MapRead, move |_, numbers| fives(numbers)) }.add().unwrap();
         for part in &parts {
             // SAFETY: as above.
-            unsafe { graph.map(part, MapMode::Read, move |_, numbers| fives(numbers)) }.add().unwrap();
+            unsafe { graph.map(part, MapRead, move |_, numbers| fives(numbers)) }.add().unwrap();
         }
         let executable = graph.finalize(Finalize::new()).unwrap();
         for _ in 0..ROUNDS {
             executable.submit(queue).unwrap().wait().unwrap();
             // SAFETY: as above.
-            let run = unsafe { queue.enqueue_map(&parts[at], MapMode::Read, move |_, numbers| fives(numbers), &[]) };
+            let run = unsafe { queue.enqueue_map(&parts[at], MapRead, move |_, numbers| fives(numbers), &[]) };
             // SAFETY: as above.
-            let mapped = unsafe { queue.map(&parts[at], MapMode::Read, &[]) }.unwrap();
+            let mapped = unsafe { queue.map(&parts[at], MapRead, &[]) }.unwrap();
             fives(&mapped).unwrap();
             run.unwrap().wait().unwrap();
             mapped.unmap().unwrap();
             let Some(image) = &image else { continue };
             let size = image.shape().region();
             // SAFETY: as above.
-            let mapped = unsafe { queue.map_image::<Pixel>(image, [0; 3], size, MapMode::Read, &[]) }.unwrap();
+            let mapped = unsafe { queue.map_image::<Pixel, _>(image, [0; 3], size, MapRead, &[]) }.unwrap();
             assert_eq!(mapped.row(0, 0).unwrap()[1], numbered(2, 1)[1]);
         }
     });
 }
 
-/// Rules H7, S4: a map that the caller gets waits for a submission that maps the same, and neither takes the other's.
+/// Rules H7, S4: a map for the caller waits for a submission that maps the same memory, and neither unmaps the other's.
 #[test]
 fn a_queue_maps_what_a_task_of_it_has_mapped() {
     let bench = Bench::new();
@@ -497,9 +493,9 @@ fn a_queue_maps_what_a_task_of_it_has_mapped() {
     let graph = bench.graph();
     // SAFETY: of both: the queue is in order, and only it uses the buffer.
     let map = unsafe {
-        graph.map(&a, MapMode::Write, |_, numbers: &mut Mapped<u32>| {
+        graph.map(&a, MapWrite, |_, numbers| {
             std::thread::sleep(Duration::from_millis(5));
-            numbers.as_mut_slice().map(|numbers| numbers[0] += 1)
+            numbers[0] += 1;
         })
     };
     map.add().unwrap();
@@ -507,14 +503,14 @@ fn a_queue_maps_what_a_task_of_it_has_mapped() {
     for turn in 1..=10 {
         let run = executable.submit(queue).unwrap();
         // SAFETY: as above.
-        let mapped = unsafe { queue.map(&a, MapMode::Read, &[]) }.unwrap();
+        let mapped = unsafe { queue.map(&a, MapRead, &[]) }.unwrap();
         assert_eq!(mapped[0], turn);
         mapped.unmap().unwrap();
         run.wait().unwrap();
     }
 }
 
-/// Rule H7: a function maps one memory several times, and gives it back in any order.
+/// Rule H7: a function maps one memory several times, and unmaps in any order.
 #[test]
 fn a_function_maps_one_memory_several_times() {
     let bench = Bench::new();
@@ -524,7 +520,7 @@ fn a_function_maps_one_memory_several_times() {
         let task = graph.host_task(move |task| -> clgraph::Result<()> {
             let parts = [0..LEN, 0..10, PART..LEN];
             // SAFETY: nothing writes.
-            let map = |part| unsafe { task.map(&of.slice(part)?, MapMode::Read) }.map(Some);
+            let map = |part| unsafe { task.map(&of.slice(part)?, MapRead) }.map(Some);
             let [one, two, three] = parts.map(map);
             let mut mapped = [one?, two?, three?];
             for at in order {
@@ -541,7 +537,7 @@ fn a_function_maps_one_memory_several_times() {
     }
 }
 
-/// Rules H7, D1: tasks map what their node says that it uses, and in the way it says.
+/// Rules H7, D1: tasks can map what their node declares, in the declared mode.
 #[test]
 fn a_task_maps_nothing_that_its_node_does_not_name() {
     let bench = Bench::new();
@@ -552,24 +548,26 @@ fn a_task_maps_nothing_that_its_node_does_not_name() {
     let (c, d) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
     let (halves, both) = (c.clone(), d.clone());
     let task = graph.host_task(move |task| {
-        // SAFETY: of all here: nothing else runs.
-        let map = |memory: &BufferSlice<u32>, mode| unsafe { task.map(memory, mode) }.map(drop);
+        fn map(task: &HostTask<'_>, memory: &BufferSlice<u32>, mode: impl MapMode) -> clgraph::Result<()> {
+            // SAFETY: of all here: nothing else runs.
+            unsafe { task.map(memory, mode) }.map(drop)
+        }
         let part = |range: std::ops::Range<usize>| of.slice(range).unwrap();
-        map(&part(0..PART), MapMode::Read).unwrap();
-        map(&part(0..PART), MapMode::Write).unwrap_err();
-        map(&part(PART..LEN), MapMode::WriteInvalidate).unwrap();
-        map(&part(0..LEN), MapMode::Read).unwrap_err();
-        let refused = map(&other.slice(..).unwrap(), MapMode::Read);
+        map(task, &part(0..PART), MapRead).unwrap();
+        map(task, &part(0..PART), MapWrite).unwrap_err();
+        map(task, &part(PART..LEN), MapWriteInvalidate).unwrap();
+        map(task, &part(0..LEN), MapRead).unwrap_err();
+        let refused = map(task, &other.slice(..).unwrap(), MapRead);
         assert!(matches!(cause(refused), BuildCause::Undeclared { access: "reads", by: "reads" }));
-        let refused = map(&other.slice(..).unwrap(), MapMode::Write).unwrap_err();
+        let refused = map(task, &other.slice(..).unwrap(), MapWrite).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid);
-        assert!(refused.to_string().contains("say it by `reads_and_writes`"));
-        // What it says several times counts together.
-        map(&halves.slice(..).unwrap(), MapMode::Read).unwrap();
-        map(&halves.slice(..).unwrap(), MapMode::WriteInvalidate).unwrap_err();
-        map(&both.slice(..).unwrap(), MapMode::Write).unwrap();
+        assert!(refused.to_string().contains("with `reads_and_writes`"));
+        // Several declarations of one memory count together.
+        map(task, &halves.slice(..).unwrap(), MapRead).unwrap();
+        map(task, &halves.slice(..).unwrap(), MapWriteInvalidate).unwrap_err();
+        map(task, &both.slice(..).unwrap(), MapWrite).unwrap();
         // SAFETY: as above.
-        let refused = text(unsafe { task.map(&graphs, MapMode::Read) }.map(drop));
+        let refused = text(unsafe { task.map(&graphs, MapRead) }.map(drop));
         assert!(refused.contains("use a host read or a host write"), "{refused}");
     });
     let task = task.reads(&c.slice(PART..).unwrap()).reads(&c.slice(..PART).unwrap()).reads(&d).writes(&d);
@@ -577,7 +575,7 @@ fn a_task_maps_nothing_that_its_node_does_not_name() {
     bench.run(&graph);
 }
 
-/// Rules H7, D1: an image and the buffer that it is made of are told apart, and so are layers.
+/// Rules H7, D1: an image and the buffer that it is made of are different memory, and so are layers.
 #[test]
 fn a_task_maps_images_that_its_node_names() {
     let Some(bench) = images::bench() else { return };
@@ -589,18 +587,18 @@ fn a_task_maps_images_that_its_node_names() {
     let (of, over, stack) = (buffer.clone(), row.clone(), layers.clone());
     let by_buffer = graph.host_task(move |task| {
         // SAFETY: of all here: nothing else runs.
-        let refused = unsafe { task.map_image::<Pixel>(&over, [0; 3], [PART, 1, 1], MapMode::Read) }.map(drop);
+        let refused = unsafe { task.map_image::<Pixel, _>(&over, [0; 3], [PART, 1, 1], MapRead) }.map(drop);
         assert!(matches!(cause(refused), BuildCause::Undeclared { .. }), "it is ordered as the buffer is");
         // SAFETY: as above.
-        drop(unsafe { task.map(&of, MapMode::Read) }.unwrap());
+        drop(unsafe { task.map(&of, MapRead) }.unwrap());
     });
     let by_buffer = by_buffer.reads(&buffer).add().unwrap();
     let over = row.clone();
     let by_image = graph.host_task(move |task| {
         // SAFETY: as above.
-        drop(unsafe { task.map_image::<Pixel>(&over, [0; 3], [PART, 1, 1], MapMode::Write) }.unwrap());
+        drop(unsafe { task.map_image::<Pixel, _>(&over, [0; 3], [PART, 1, 1], MapWrite) }.unwrap());
         // SAFETY: as above.
-        let layer = |z| unsafe { task.map_image::<Pixel>(&stack, [0, 0, z], [size[0], size[1], 1], MapMode::Read) };
+        let layer = |z| unsafe { task.map_image::<Pixel, _>(&stack, [0, 0, z], [size[0], size[1], 1], MapRead) };
         assert_eq!(layer(1).unwrap().row(0, 0).unwrap().len(), size[0]);
         assert!(matches!(cause(layer(0).map(drop)), BuildCause::Undeclared { .. }));
     });
@@ -611,14 +609,14 @@ fn a_task_maps_images_that_its_node_names() {
     bench.run(&graph);
 }
 
-/// Rule H7: nodes are called `map` as long as they map, if they have no other name.
+/// Rule H7: nodes that map are called `map` if they have no label.
 #[test]
 fn maps_are_called_by_what_they_are() {
     let bench = Bench::new();
     let a = bench.buffer(&[0; LEN]);
     let graph = bench.graph();
     // SAFETY: nothing runs.
-    let map = || unsafe { graph.map(&a, MapMode::Write, |_, _: &mut Mapped<u32>| ()) };
+    let map = || unsafe { graph.map(&a, MapWrite, |_, _| ()) };
     let plain = || graph.host_task(|_| ()).reads_and_writes(&a);
     let called = |node| graph.label(node).unwrap();
     let node = map().add().unwrap();
@@ -630,7 +628,7 @@ fn maps_are_called_by_what_they_are() {
     map().label("sort").replace(node).unwrap();
     plain().replace(node).unwrap();
     assert_eq!(called(node).as_deref(), Some("sort"));
-    // Taken away, it is the one of its own again; given, it stays whatever it says.
+    // Without a label it has its own name again; a label stays, whatever it says.
     graph.set_label(node, "").unwrap();
     assert_eq!(called(node), None);
     graph.set_label(node, "map").unwrap();
@@ -642,11 +640,11 @@ fn maps_are_called_by_what_they_are() {
     group.set_active_index(1).unwrap();
     assert_eq!(called(node), None);
     // SAFETY: nothing else uses the buffer.
-    let run = unsafe { bench.queue.enqueue_map(&a, MapMode::Read, |_, _: &mut Mapped<u32>| Err("no"), &[]) };
+    let run = unsafe { bench.queue.enqueue_map(&a, MapRead, |_, _: &mut Mapped<u32>| Err("no"), &[]) };
     assert_eq!(text(run.unwrap().wait()), "node 0 (host task, \"map\") failed: no");
 }
 
-/// Whether something holds each time, while kernels run on another queue over memory of their own.
+/// Returns whether something holds each time, while kernels run on another queue over other memory.
 fn beside_kernels(bench: &Bench, holds: impl Fn(u32) -> clgraph::Result<bool>) -> clgraph::Result<bool> {
     let a = bench.buffer(&[1; LEN]);
     let graph = bench.graph();
@@ -668,24 +666,24 @@ fn beside_kernels(bench: &Bench, holds: impl Fn(u32) -> clgraph::Result<bool>) -
     })
 }
 
-/// Rule H7: kernels that run meanwhile on another queue, over other memory, and maps leave each other alone.
+/// Rule H7: kernels that run on another queue over other memory do not disturb maps, nor maps the kernels.
 #[test]
 fn maps_go_on_beside_kernels() {
     let bench = Bench::new();
     let (b, queue) = (bench.buffer(&[0; LEN]), bench.another_queue(false));
     let outcome = beside_kernels(&bench, |turn| {
         // SAFETY: only these maps use the buffer.
-        let mut mapped = unsafe { queue.map(&b, MapMode::WriteInvalidate, &[])? };
-        mapped.as_mut_slice()?.fill(turn);
+        let mut mapped = unsafe { queue.map(&b, MapWriteInvalidate, &[])? };
+        mapped.fill(turn);
         mapped.unmap()?;
         // SAFETY: as above.
-        let mapped = unsafe { queue.map(&b, MapMode::Read, &[])? };
+        let mapped = unsafe { queue.map(&b, MapRead, &[])? };
         Ok(mapped.iter().all(|n| *n == turn))
     });
     assert!(outcome.unwrap());
 }
 
-/// Rule H7: so do maps of images, which drivers may copy.
+/// Rule H7: the same for maps of images, which drivers may copy.
 #[test]
 fn maps_of_images_go_on_beside_kernels() {
     let Some(bench) = images::bench() else { return };
@@ -694,19 +692,19 @@ fn maps_of_images_go_on_beside_kernels() {
     let outcome = beside_kernels(&bench, |turn| {
         let pixel: Pixel = turn.to_le_bytes();
         // SAFETY: only these maps use the image.
-        let mut mapped = unsafe { queue.map_image::<Pixel>(&image, [0; 3], size, MapMode::WriteInvalidate, &[])? };
+        let mut mapped = unsafe { queue.map_image::<Pixel, _>(&image, [0; 3], size, MapWriteInvalidate, &[])? };
         for row in 0..size[1] {
             mapped.row_mut(row, 0)?.fill(pixel);
         }
         mapped.unmap()?;
         // SAFETY: as above.
-        let mapped = unsafe { queue.map_image::<Pixel>(&image, [0; 3], size, MapMode::Read, &[])? };
+        let mapped = unsafe { queue.map_image::<Pixel, _>(&image, [0; 3], size, MapRead, &[])? };
         Ok((0..size[1]).all(|row| mapped.row(row, 0).is_some_and(|row| row.iter().all(|n| *n == pixel))))
     });
     assert!(outcome.unwrap());
 }
 
-/// Rule H7: what was written is there for every queue from when it is unmapped.
+/// Rule H7: every queue sees what was written as soon as it is unmapped.
 #[test]
 fn other_queues_find_what_was_unmapped() {
     const MANY: usize = 1 << 16;
@@ -719,8 +717,8 @@ fn other_queues_find_what_was_unmapped() {
     for turn in (2..60).step_by(2) {
         for (number, explicit) in [(turn, true), (turn + 1, false)] {
             // SAFETY: nothing else uses the buffer meanwhile.
-            let mut mapped = unsafe { one.map(&a, MapMode::WriteInvalidate, &[]) }.unwrap();
-            mapped.as_mut_slice().unwrap().fill(number);
+            let mut mapped = unsafe { one.map(&a, MapWriteInvalidate, &[]) }.unwrap();
+            mapped.fill(number);
             if explicit {
                 mapped.unmap().unwrap()
             } else {
@@ -741,31 +739,30 @@ fn other_queues_find_what_was_unmapped() {
 fn parts_of_images_make_the_edges() {
     let Some(bench) = images::bench() else { return };
     let graph = bench.graph();
-    // SAFETY: only this graph uses the images.
-    let map = |image: &Image, origin, region, mode| unsafe {
-        graph.map_image(image, origin, region, mode, |_, _: &mut MappedImage<Pixel>| ()).add().unwrap()
-    };
+    fn map<M: MapMode>(graph: &Graph, image: &Image, origin: [usize; 3], region: [usize; 3], mode: M) -> clgraph::Node {
+        // SAFETY: only this graph uses the images.
+        unsafe { graph.map_image(image, origin, region, mode, |_, _: &mut MappedImage<Pixel, M>| ()) }.add().unwrap()
+    }
     let layers = image(&bench, ImageKind::Image2dArray, 1);
     let size = layers.shape().region();
-    let first = map(&layers, [0; 3], [size[0], size[1], 1], MapMode::Write);
-    let second = map(&layers, [0, 0, 1], [size[0], size[1], 1], MapMode::Write);
-    let both = map(&layers, [0; 3], [size[0], size[1], 2], MapMode::Read);
+    let first = map(&graph, &layers, [0; 3], [size[0], size[1], 1], MapWrite);
+    let second = map(&graph, &layers, [0, 0, 1], [size[0], size[1], 1], MapWrite);
+    let both = map(&graph, &layers, [0; 3], [size[0], size[1], 2], MapRead);
     assert!(graph.predecessors(second).unwrap().is_empty());
     let behind = graph.predecessors(both).unwrap();
     assert!(behind.contains(&first) && behind.contains(&second), "{behind:?}");
     let buffer = Buffer::from_slice(&bench.queue, &[[1_u8; 4]; LEN]).unwrap();
     let row = Image::from_buffer(&bench.queue, &buffer, images::FORMAT).unwrap();
     let fill = graph.fill(&buffer.slice(..PART).unwrap(), [2; 4]).add().unwrap();
-    let over = map(&row, [PART / 2, 0, 0], [PART, 1, 1], MapMode::Write);
-    let beside = map(&row, [2 * PART, 0, 0], [PART, 1, 1], MapMode::Write);
-    // What a buffer is used for is ordered against every use of its image, wherever (D1); uses of the image by their parts.
+    let over = map(&graph, &row, [PART / 2, 0, 0], [PART, 1, 1], MapWrite);
+    let beside = map(&graph, &row, [2 * PART, 0, 0], [PART, 1, 1], MapWrite);
+    // A use of a buffer is ordered against every use of its image (D1); uses of the image are ordered by their parts.
     assert_eq!((graph.predecessors(over).unwrap(), graph.predecessors(beside).unwrap()), (vec![fill], vec![fill]));
     assert_eq!(graph.label(over).unwrap().as_deref(), Some("map of an image"));
     let executable = bench.run(&graph);
     assert!(executable.report().to_string().contains("map of an image"), "{}", executable.report());
     let foreign = images::image(elsewhere(), ImageKind::Image2d, 1);
     // SAFETY: errors.
-    let refused =
-        unsafe { graph.map_image(&foreign, [0; 3], [1, 1, 1], MapMode::Read, |_, _: &mut MappedImage<Pixel>| ()) };
+    let refused = unsafe { graph.map_image(&foreign, [0; 3], [1, 1, 1], MapRead, |_, _: &mut MappedImage<Pixel>| ()) };
     assert!(matches!(cause(refused.add()), BuildCause::OtherContext { .. }));
 }

@@ -5,12 +5,13 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use clgraph::{
-    Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Graph, MapMode, Memory,
-    MemoryError, MemoryKind, Node, NodeKind, Parameter, Path, Program, Queue,
+    Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Graph, MapMode, MapRead,
+    MapWrite, MapWriteInvalidate, Mapped, Memory, MemoryError, MemoryKind, MemorySlice, Node, NodeKind, Parameter,
+    Path, Program, Queue,
 };
 use common::{Bench, Reason, UserEvent, elsewhere, skip, text};
 
-/// Four parts that start where sub-buffers may on every device that is known.
+/// Elements of a part: sub-buffers may start at its multiples on every known device. Buffers have four parts.
 const PART: usize = 128;
 const LEN: usize = 4 * PART;
 
@@ -32,7 +33,7 @@ fn content(queue: &Queue, memory: &Memory<u32>) -> Vec<u32> {
     data
 }
 
-/// Memory that the host reaches by address.
+/// Returns memory that the host reaches by address.
 fn shared(bench: &Bench) -> Option<Memory<u32>> {
     match Memory::host_accessible(&bench.queue, LEN) {
         Ok(memory) => Some(memory),
@@ -107,7 +108,7 @@ fn every_kind_of_memory_works_in_every_command_on_each_path() {
     }
 }
 
-/// The report says by which path the commands go: recorded where the revision has them.
+/// The report says by which path the commands go: they are recorded if the driver's revision has the commands.
 #[test]
 fn copies_and_fills_of_addresses_are_recorded_where_the_driver_can() {
     let bench = Bench::new();
@@ -165,7 +166,7 @@ fn memory_of_others_makes_no_edges_and_works() {
         let first = graph.fill(&foreign, 5).add().unwrap();
         let second = graph.fill(&foreign.slice(..8).unwrap(), 6).add().unwrap();
         assert!(graph.predecessors(second).unwrap().is_empty());
-        // Its owner's handle is not ordered with it, either.
+        // It is not ordered with its owner's handle either.
         let third = graph.fill(&owner.slice(60..).unwrap(), 7).add().unwrap();
         assert!(graph.predecessors(third).unwrap().is_empty());
         graph.add_edge(first, second).unwrap();
@@ -200,13 +201,13 @@ fn memory_of_others_makes_no_edges_and_works() {
                 assert!(matches!(host, Err(Error::Memory(MemoryError::UnknownPointer))), "{host:?}");
             }
         }
-        assert!(text(foreign.host()).contains("by its own pointer"));
+        assert!(text(foreign.host()).contains("use your own pointer"));
     }
 }
 
 /// Rule I5
 ///
-/// And copies between memory that OpenCL has no command for.
+/// Also copies between kinds of memory for which OpenCL has no command.
 #[test]
 fn rectangles_and_copies_between_kinds_give_the_bytes_of_buffers() {
     let bench = Bench::new();
@@ -230,7 +231,7 @@ fn rectangles_and_copies_between_kinds_give_the_bytes_of_buffers() {
             assert_eq!(kind == NodeKind::Kernel, a.is_pointer() || b.is_pointer());
             assert_eq!(content, expected, "{a} to {b}");
         }
-        // At once, on a queue, and in bytes that fit no larger element.
+        // Executed, on a queue, and in bytes that fit no larger element.
         let bytes = |memory: &Memory<u32>| memory.cast::<u8>().unwrap();
         let at_once = memory(&bench, b, &[0; 4096]);
         let region = ([13, 9, 4], [5, 3, 2], [27, 5, 2]);
@@ -262,7 +263,7 @@ fn rectangles_and_copies_between_kinds_give_the_bytes_of_buffers() {
     }
 }
 
-/// Rules I3, P9: memory that a kernel finds in memory.
+/// Rules I3, P9: memory that a kernel reaches through pointers in other memory.
 #[test]
 fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
     let bench = Bench::new();
@@ -297,14 +298,14 @@ fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
             executable.submit(&bench.queue).unwrap().wait().unwrap();
             assert_eq!(bench.content(&out), numbers(51), "{kind}");
         }
-        // At once, on a queue.
+        // Executed, on a queue.
         bench.queue.enqueue_write_buffer(&table, 0, &[address(&other)], &[]).unwrap();
         let mut launch = ExecuteKernel::new(&through);
         launch.set_arg(&table).set_arg(&out).set_indirect(&other).set_global_work_size(LEN);
         // SAFETY: as above.
         unsafe { launch.enqueue_nd_range(&bench.queue).unwrap().wait().unwrap() };
         assert_eq!(bench.content(&out), numbers(51), "{kind}");
-        // Recorded, who is read and who is written decides who waits.
+        // Recorded: what is declared as read and written decides the order.
         let graph = bench.graph();
         let fill = graph.fill(&hidden, 3).add().unwrap();
         let queue = bench.another_queue(true);
@@ -324,7 +325,7 @@ fn a_kernel_reaches_memory_indirectly_with_its_hazards() {
         assert_eq!(graph.predecessors(third).unwrap(), [first, second], "{kind}");
         // SAFETY: an error.
         let wrong = unsafe { bench.graph().kernel(&through).read(&table).write(&out).indirect(&out).range(1).add() };
-        assert!(text(wrong).contains("reaching a buffer indirectly is not supported"));
+        assert!(text(wrong).contains("indirect access to a buffer is not supported"));
     }
 }
 
@@ -363,7 +364,7 @@ fn a_parameter_of_memory_changes_on_each_path() {
     }
 }
 
-/// Host access is by guard: no submission while one lives, and no guard while something is pending.
+/// The host accesses memory through a guard: no submission while a guard exists, and no guard while a use is pending.
 #[test]
 fn guards_of_the_host_and_commands_exclude_each_other() {
     let bench = Bench::new();
@@ -381,22 +382,22 @@ fn guards_of_the_host_and_commands_exclude_each_other() {
         let (one, _two) = (memory.host().unwrap(), memory.host().unwrap());
         assert_eq!(*one, *numbers(0));
         for refused in [text(executable.submit(queue)), text(parent.submit(queue)), text(write())] {
-            assert!(refused.contains("the host has this memory"), "{refused}");
+            assert!(refused.contains("the host holds this memory"), "{refused}");
         }
         let mut back = [0; LEN];
-        assert!(text(queue.enqueue_read_buffer(&memory, 0, &mut back, &[])).contains("the host has this memory"));
+        assert!(text(queue.enqueue_read_buffer(&memory, 0, &mut back, &[])).contains("the host holds this memory"));
         assert!(text(memory.host_mut()).contains("another guard"));
     }
     {
         let _only = memory.host_mut().unwrap();
         assert!(text(memory.host()).contains("another guard"));
-        assert!(text(executable.submit(queue)).contains("the host has this memory"));
+        assert!(text(executable.submit(queue)).contains("the host holds this memory"));
     }
     for executable in [&executable, &parent] {
         executable.submit(queue).unwrap().wait().unwrap();
         assert_eq!(memory.host().unwrap()[..5], [9, 9, 9, 9, 4]);
     }
-    // Pending: enqueued, deferred, and of a queue.
+    // Pending uses: enqueued, deferred, and of a queue.
     let gate = UserEvent::new(&bench.queue);
     queue.enqueue_barrier_with_wait_list(&[&event_of(&gate)]).unwrap();
     let run = executable.submit(queue).unwrap();
@@ -416,7 +417,7 @@ fn guards_of_the_host_and_commands_exclude_each_other() {
     gate.set(0);
     event.wait().unwrap();
     assert_eq!(memory.host().unwrap()[..2], [3, 9]);
-    // An update brings new memory under the same rule.
+    // Memory that an update brings follows the same rule.
     let other = Memory::<u32>::host_accessible(queue, LEN).unwrap();
     let graph = bench.graph();
     let node = graph.fill(&bench.buffer(&[0; LEN]), 1).add().unwrap();
@@ -424,13 +425,13 @@ fn guards_of_the_host_and_commands_exclude_each_other() {
     graph.fill(&other, 1).replace(node).unwrap();
     executable.update(&node).unwrap();
     let guard = other.host().unwrap();
-    assert!(text(executable.submit(queue)).contains("the host has this memory"));
+    assert!(text(executable.submit(queue)).contains("the host holds this memory"));
     drop(guard);
     executable.submit(queue).unwrap().wait().unwrap();
     assert_eq!(*other.host().unwrap(), [1; LEN]);
 }
 
-/// A guard waits for a submission whose executable has gone, in each way that it can go.
+/// A guard waits for a submission whose executable was dropped, in each way that this can happen.
 #[test]
 fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
     let bench = Bench::new();
@@ -459,7 +460,7 @@ fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
                 gate.set(0);
                 run.wait().unwrap();
                 queue.finish().unwrap();
-                // What the run has left is put away on a thread of its own.
+                // A thread of clgraph's releases what the run has left.
                 let free = (0..1000).any(|_| {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                     memory.host_mut().is_ok()
@@ -470,7 +471,7 @@ fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
     }
 }
 
-/// Who asks for a guard again and again, and gets none, does not disturb submissions.
+/// A thread that asks for a guard again and again, and gets none, does not disturb submissions.
 #[test]
 fn guards_that_are_refused_refuse_no_submission() {
     let bench = Bench::new();
@@ -508,7 +509,7 @@ fn guards_that_are_refused_refuse_no_submission() {
     assert_eq!(memory.host().unwrap()[..2], [1, 5]);
 }
 
-/// Memory that an update has taken away, or brought, is free when its runs are over, with and without their events.
+/// Memory that an update has removed or brought is free when its runs have ended, with and without their events.
 #[test]
 fn a_guard_is_to_be_had_when_runs_without_events_are_over() {
     let bench = Bench::new();
@@ -535,6 +536,12 @@ fn a_guard_is_to_be_had_when_runs_without_events_are_over() {
     }
 }
 
+/// Maps memory that nothing else uses.
+fn map<M: MapMode>(queue: &Queue, memory: &MemorySlice<u32>, mode: M) -> clgraph::Result<Mapped<u32, M>> {
+    // SAFETY: as above.
+    unsafe { queue.map(memory, mode, &[]) }
+}
+
 /// Memory as a slice of the host, until it is unmapped.
 #[test]
 fn memory_is_mapped_to_be_read_and_written() {
@@ -542,10 +549,9 @@ fn memory_is_mapped_to_be_read_and_written() {
     let queue = &bench.queue;
     for kind in kinds(queue) {
         let memory = memory(&bench, kind, &numbers(0));
-        // SAFETY: of all maps here: nothing else uses the memory.
-        let map = |mode| unsafe { queue.map(&memory.slice(PART..3 * PART).unwrap(), mode, &[]) };
+        let part = memory.slice(PART..3 * PART).unwrap();
         if kind == MemoryKind::UsmDevice {
-            assert!(text(map(MapMode::Read)).contains("the host cannot reach this memory"));
+            assert!(text(map(queue, &part, MapRead)).contains("the host cannot access this memory"));
             continue;
         }
         let gate = UserEvent::new(queue);
@@ -554,33 +560,35 @@ fn memory_is_mapped_to_be_read_and_written() {
             std::thread::sleep(std::time::Duration::from_millis(20));
             gate.set(0);
         });
-        let mut mapped = map(MapMode::Read).unwrap();
+        let mapped = map(queue, &part, MapRead).unwrap();
         assert_eq!(late.command_execution_status().unwrap(), ExecutionStatus::Complete, "{kind}");
         setter.join().unwrap();
         assert_eq!((mapped.len(), mapped[0], mapped[PART]), (2 * PART, 7, 2 * PART as u32), "{kind}");
-        assert!(text(mapped.as_mut_slice().map(|_| ())).contains("mapped to be read"));
         mapped.unmap().unwrap();
-        let mut mapped = map(MapMode::Write).unwrap();
-        mapped.as_mut_slice().unwrap()[1] = 70;
+        let mut mapped = map(queue, &part, MapWrite).unwrap();
+        mapped[1] = 70;
+        // Everything that changes a slice is there.
+        mapped[1..].rotate_left(1);
+        mapped[1..].rotate_right(1);
         drop(mapped);
         assert_eq!(content(queue, &memory)[PART..PART + 3], [7, 70, 7], "{kind}");
-        let mut mapped = map(MapMode::WriteInvalidate).unwrap();
-        mapped.as_mut_slice().unwrap().fill(4);
+        let mut mapped = map(queue, &part, MapWriteInvalidate).unwrap();
+        mapped.fill(4);
         mapped.unmap().unwrap();
         assert_eq!(content(queue, &memory)[PART..3 * PART], [4; 2 * PART], "{kind}");
         let graph = bench.graph();
-        let refused = graph.record(queue, || map(MapMode::Read).map(|_| ()));
+        let refused = graph.record(queue, || map(queue, &part, MapRead).map(|_| ()));
         assert!(text(refused).contains("mapping memory"));
     }
     let theirs = elsewhere().buffer(&[0; 4]);
     // SAFETY: errors.
-    assert!(text(unsafe { queue.map(&theirs, MapMode::Read, &[]) }).contains("context"));
+    assert!(text(unsafe { queue.map(&theirs, MapRead, &[]) }).contains("context"));
     let empty = bench.buffer(&[0; 4]).slice(1..1).unwrap();
     // SAFETY: as above.
-    assert!(text(unsafe { queue.map(&empty, MapMode::Read, &[]) }).contains("zero bytes"));
+    assert!(text(unsafe { queue.map(&empty, MapRead, &[]) }).contains("zero bytes"));
 }
 
-/// Sub-buffers are copied by their buffer's handle, which has to be there although nobody else has the buffer.
+/// Sub-buffers are copied through their buffer's handle, which must exist even if nothing else holds the buffer.
 #[test]
 fn sub_buffers_keep_their_buffer() {
     let bench = Bench::new();
@@ -600,7 +608,7 @@ fn sub_buffers_keep_their_buffer() {
     }
 }
 
-/// PoCL 7.1 ends the process when a sub-buffer goes with its last command while a command on its buffer is enqueued.
+/// PoCL 7.1 crashes when a sub-buffer is released with its last command while a command on its buffer is enqueued.
 #[test]
 fn sub_buffers_may_go_while_their_commands_run() {
     let bench = Bench::new();
@@ -619,7 +627,7 @@ fn sub_buffers_may_go_while_their_commands_run() {
     }
 }
 
-/// Whoever wraps a sub-buffer besides, no reference to it stays behind.
+/// Even if somebody else wraps a sub-buffer, no reference to it is left over.
 #[test]
 fn a_sub_buffer_with_several_wrappers_is_given_back() {
     use opencl3::memory::{CL_MEM_REFERENCE_COUNT, get_mem_object_info};
@@ -642,12 +650,12 @@ fn a_sub_buffer_with_several_wrappers_is_given_back() {
     while count() != before {
         assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{} references, {before} before", count());
         std::thread::sleep(std::time::Duration::from_millis(1));
-        // Where sub-buffers go late, they go when something is made.
+        // Drivers that release sub-buffers late do so when something is created.
         drop(bench.buffer(&[0]));
     }
 }
 
-/// Rule U6: what command buffers cannot hold is replayed, also when an update brings it; and back.
+/// Rule U6: a command that command buffers cannot hold is replayed, also if an update brings it; and the reverse.
 #[test]
 fn an_update_may_change_the_kind_of_memory() {
     let bench = Bench::new();
@@ -677,7 +685,7 @@ fn an_update_may_change_the_kind_of_memory() {
     }
 }
 
-/// Slices, offsets in them, and addresses of others, which may be aligned in any way.
+/// Slices, offsets in them, and foreign addresses, which may have any alignment.
 #[test]
 fn copies_by_kernel_start_where_they_should() {
     let bench = Bench::new();
@@ -706,7 +714,7 @@ fn copies_by_kernel_start_where_they_should() {
             queue.enqueue_copy_buffer(&foreign, &buffer, offset * 4, 0, len * 4, &[]).unwrap();
             assert_eq!(bench.content(&buffer), expected, "{kind}: {slice}, {offset}, {len}");
         }
-        // Another alignment in the place of a copy, and none at all.
+        // A copy that gets another alignment, and one that becomes empty.
         let graph = bench.graph();
         let out = Buffer::<u32>::new(queue, 4).unwrap();
         let node = graph.copy(&memory.slice(0..4).unwrap(), &out).add().unwrap();
@@ -717,7 +725,7 @@ fn copies_by_kernel_start_where_they_should() {
             executable.submit(queue).unwrap().wait().unwrap();
             assert_eq!(bench.content(&out)[0], from as u32, "{kind}");
         }
-        // Within an allocation a kernel has no rules of its own.
+        // Within an allocation, kernels have no alignment rules.
         let graph = bench.graph();
         let rect = graph.copy_rect(&memory, &memory).region([4, 4, 1]).src_pitch(8, 0).dst_pitch(4, 0);
         rect.dst_origin([256, 0, 0]).add().unwrap();
@@ -726,7 +734,7 @@ fn copies_by_kernel_start_where_they_should() {
     }
 }
 
-/// Addresses of others are told apart by who wraps them, and may lie in each other.
+/// Foreign addresses are distinguished by their wrapper, and may overlap.
 #[test]
 fn wrapped_addresses_that_overlap_are_not_mixed_up() {
     let bench = Bench::new();
@@ -750,7 +758,7 @@ fn wrapped_addresses_that_overlap_are_not_mixed_up() {
     }
 }
 
-/// Rule C2: launches of a group may differ in memory of others, in its number too.
+/// Rule C2: launches of a group may use different foreign memory, also a different number of them.
 #[test]
 fn launches_of_a_group_use_as_much_memory_of_others_as_they_like() {
     let bench = Bench::new();
@@ -800,7 +808,7 @@ fn launches_of_a_group_use_as_much_memory_of_others_as_they_like() {
     }
 }
 
-/// Memory that only a launch which is not active has named is let go when that one changes.
+/// Memory that only an inactive launch names is released when that launch changes.
 #[test]
 fn a_group_lets_go_of_memory_that_no_launch_has_any_more() {
     let bench = Bench::new();
@@ -818,7 +826,7 @@ fn a_group_lets_go_of_memory_that_no_launch_has_any_more() {
         let _guard = memory.host().unwrap();
         match executable.submit(queue) {
             Ok(run) => run.wait().map(|()| false).unwrap(),
-            Err(clgraph::Error::Memory(MemoryError::HostHasIt { .. })) => true,
+            Err(clgraph::Error::Memory(MemoryError::HeldByHost { .. })) => true,
             Err(error) => panic!("{error}"),
         }
     };
@@ -835,7 +843,7 @@ fn a_group_lets_go_of_memory_that_no_launch_has_any_more() {
     assert!(is_used(&first) && is_used(&second));
 }
 
-/// Rule F1: what commands use outlives them, whoever lets go first.
+/// Rule F1: what commands use outlives them, whatever is dropped first.
 #[test]
 fn memory_outlives_the_commands_that_use_it() {
     let bench = Bench::new();
@@ -855,7 +863,8 @@ fn memory_outlives_the_commands_that_use_it() {
                 queue.detached().enqueue_copy_buffer(&out, &last, 0, 0, LEN * 4, &[]).unwrap();
                 let event = queue.enqueue_copy_buffer(&last, &out, 0, 0, LEN * 4, &[]).unwrap();
                 drop((graph, passing, last));
-                // What was freed too early would be given out again here, and written to by the commands that wait.
+                // Memory that was freed too early would be allocated again here, and the waiting commands would write
+                // to it.
                 let others: Vec<_> = (0..8).map(|_| memory_later(&bench, kind)).collect();
                 let elsewhere = bench.another_queue(false);
                 for other in &others {
@@ -947,7 +956,7 @@ fn wrong_sizes_ranges_and_kinds_are_clear_errors() {
         assert!(text(Parameter::memory(&memory).set(&offset)).contains("the slice starts at byte 512 of its buffer"));
         if !kind.is_host_accessible() {
             for error in [text(memory.host()), text(memory.host_mut())] {
-                assert!(error.contains("the host cannot reach this memory"), "{error}");
+                assert!(error.contains("the host cannot access this memory"), "{error}");
             }
         }
         let graph = bench.graph();
@@ -967,8 +976,9 @@ fn wrong_sizes_ranges_and_kinds_are_clear_errors() {
     }
 }
 
-/// A range of a buffer starts anywhere for copies, fills, reads, writes and maps. As an argument of kernels it is a pointer to its first
-/// element: where the device cannot address that, everything that would give it to a kernel says so, and nothing changes.
+/// Copies, fills, reads, writes and maps accept a range of a buffer that starts anywhere. As an argument of a kernel it
+/// is a pointer to its first element. If the device cannot address that, everything that would give it to a kernel
+/// returns an error, and nothing changes.
 #[test]
 fn slices_of_buffers_start_anywhere_for_commands_and_are_refused_as_arguments() {
     let bench = Bench::new();
@@ -998,12 +1008,12 @@ fn slices_of_buffers_start_anywhere_for_commands_and_are_refused_as_arguments() 
     (expected[2], expected[3], expected[31]) = (6, 6, 0x105);
     assert_eq!(*run.get(&read).unwrap(), *expected);
     // SAFETY: nothing else uses the memory.
-    let mapped = unsafe { queue.map(&odd, clgraph::MapMode::Read, &[]) }.unwrap();
+    let mapped = unsafe { queue.map(&odd, clgraph::MapRead, &[]) }.unwrap();
     assert_eq!(mapped.to_vec(), expected);
     drop(mapped);
     assert_eq!(queue.enqueue_read_buffer_owned(&even, 0, 32, &[]).unwrap().wait().unwrap(), expected);
 
-    // Kernels: by every way to give them an argument.
+    // Kernels: by everything that sets an argument.
     assert!(align > 4, "{align}: a device that takes parts from anywhere on wants a test of its own");
     let (scale, out) = (bench.kernel("scale"), bench.buffer(&[0; 32]));
     let graph = bench.graph();
@@ -1018,7 +1028,7 @@ fn slices_of_buffers_start_anywhere_for_commands_and_are_refused_as_arguments() 
     at_once.set_arg(&odd).set_arg(&out).set_arg(&3_u32).set_global_work_size(32);
     let parameter = Parameter::memory(&even);
     let misplaced = Parameter::memory(&odd);
-    // SAFETY: nothing of it comes to run.
+    // SAFETY: none of it runs.
     let refused = unsafe {
         [
             text(launch(&odd).add()),
@@ -1034,13 +1044,13 @@ fn slices_of_buffers_start_anywhere_for_commands_and_are_refused_as_arguments() 
     assert!(matches!(set, clgraph::Error::Parameter(clgraph::ParameterError::Offset { offset: 4 })), "{set}");
     assert_eq!(graph.len(), nodes);
     drop(group);
-    // The kernel object and the launch are good for another argument.
+    // The kernel object and the launch can still be used with another argument.
     bench.run(&graph);
     let scaled: Vec<u32> = expected.iter().map(|x| x.wrapping_mul(3).wrapping_add(3)).collect();
     assert_eq!(bench.content(&out), scaled);
 }
 
-/// A parameter of a buffer takes a part of one, which has what kernels use of it.
+/// A parameter of a buffer takes a part of a buffer; kernels use exactly that part.
 #[test]
 fn a_parameter_of_a_buffer_is_set_to_parts() {
     let bench = Bench::new();

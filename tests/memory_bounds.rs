@@ -1,9 +1,9 @@
-//! What memory is refused: freed, foreign, misaligned, or shorter than a command would need it.
+//! Memory that is refused: freed, foreign, misaligned, or shorter than a command needs.
 
 mod common;
 
 use clgraph::{
-    Buffer, BuildCause, Error, Event, Executable, Finalize, MapMode, Memory, MemoryError, MemoryKind, MemorySlice,
+    Buffer, BuildCause, Error, Event, Executable, Finalize, MapRead, Memory, MemoryError, MemoryKind, MemorySlice,
     NodeKind, Path, Queue,
 };
 use common::{Bench, UserEvent, cause, text};
@@ -30,7 +30,7 @@ fn out_of_bounds<T>(result: clgraph::Result<T>) -> bool {
     }
 }
 
-/// No command reaches beyond an allocation of any kind, at once or recorded, and nothing has changed.
+/// No command reaches beyond an allocation of any kind, executed or recorded. After the error nothing has changed.
 #[test]
 fn no_command_goes_beyond_an_allocation() {
     let bench = Bench::new();
@@ -77,7 +77,7 @@ fn no_command_goes_beyond_an_allocation() {
     }
 }
 
-/// Rule F6: memory of the host behind a buffer is told apart, also where it is SVM.
+/// Rule F6: a buffer over host memory is recognised, also if the host memory is SVM.
 #[test]
 fn buffers_over_memory_of_the_host_are_recognised() {
     let bench = Bench::new();
@@ -103,7 +103,7 @@ fn buffers_over_memory_of_the_host_are_recognised() {
     }
 }
 
-/// What USM can tell of an address; of SVM nobody can.
+/// USM can report about an address; SVM cannot.
 #[test]
 fn addresses_of_freed_memory_are_refused_where_the_driver_knows() {
     let bench = Bench::new();
@@ -121,7 +121,7 @@ fn addresses_of_freed_memory_are_refused_where_the_driver_knows() {
         }
         // SAFETY: as above.
         let freed = unsafe { Memory::from_raw(queue, kind, pointer, LEN) };
-        // There it is freed a while later, and nothing else gets the address before.
+        // There it is freed a while later, and nothing else gets the address before that.
         let caps = queue.device().caps();
         if caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.") {
             assert!(freed.is_ok());
@@ -131,7 +131,7 @@ fn addresses_of_freed_memory_are_refused_where_the_driver_knows() {
     }
 }
 
-/// Elements start where their type may start: for kernels and for the host.
+/// Elements must start at a multiple of their type's alignment, for kernels and for the host.
 #[test]
 fn elements_are_aligned() {
     let bench = Bench::new();
@@ -139,12 +139,12 @@ fn elements_are_aligned() {
     for kind in kinds(queue).filter(|kind| kind.is_pointer()) {
         let memory = Memory::<u32>::with_kind(queue, kind, LEN).unwrap();
         let odd = memory.slice(1..3).unwrap();
-        // What somebody else has allocated may start anywhere.
+        // Foreign memory may start anywhere.
         let bytes = memory.cast::<u8>().unwrap().as_ptr().unwrap();
         // SAFETY: `memory` lives, and nothing else uses it.
         let wrapped = unsafe { Memory::<u64>::from_raw(queue, kind, bytes.wrapping_add(4).cast(), 4) }.unwrap();
         // SAFETY: errors.
-        let mapped = unsafe { queue.map(&wrapped, MapMode::Read, &[]) };
+        let mapped = unsafe { queue.map(&wrapped, MapRead, &[]) };
         if kind == MemoryKind::UsmDevice {
             assert!(matches!(mapped, Err(Error::Memory(MemoryError::NotHostAccessible { .. }))));
         } else {
@@ -157,7 +157,7 @@ fn elements_are_aligned() {
     }
 }
 
-/// A map waits for the events of its list, and tells of the one that failed.
+/// A map waits for the events of its list, and reports the one that failed.
 #[test]
 fn a_map_waits_for_its_list() {
     let bench = Bench::new();
@@ -173,14 +173,14 @@ fn a_map_waits_for_its_list() {
             gate.set(0);
         });
         // SAFETY: nothing else uses the memory when the list is complete.
-        let mapped = unsafe { queue.map(&memory, MapMode::Read, &[&late]) }.unwrap();
+        let mapped = unsafe { queue.map(&memory, MapRead, &[&late]) }.unwrap();
         setter.join().unwrap();
         assert_eq!(*mapped, [7; LEN], "{kind}");
         mapped.unmap().unwrap();
         let failed = UserEvent::new(queue);
         failed.set(-5);
         // SAFETY: an error.
-        let error = text(unsafe { queue.map(&memory, MapMode::Read, &[&event(&failed)]) });
+        let error = text(unsafe { queue.map(&memory, MapRead, &[&event(&failed)]) });
         assert!(error.contains("(-5)"), "{kind}: {error}");
     }
 }
@@ -212,7 +212,7 @@ fn hints_and_rectangles_are_recorded() {
         let kinds: Vec<NodeKind> = graph.nodes().iter().map(|node| graph.kind(*node).unwrap()).collect();
         assert_eq!((graph.len(), graph.kind(last).unwrap()), (4, NodeKind::Prefetch));
         assert_eq!((kinds[0], kinds[1]), (NodeKind::Prefetch, NodeKind::Advise));
-        // As words: 8 and 32, 6 and 30 of them.
+        // As words: from 8, 32 of them, and from 6, 30 of them.
         let mut expected = vec![0; LEN];
         for (z, y, x) in (0..2).flat_map(|z| (0..3).flat_map(move |y| (0..4).map(move |x| (z, y, x)))) {
             expected[2 + x + y * 6 + (z + 1) * 30] = (1 + x + (y + 1) * 8 + z * 32) as u32;

@@ -1,5 +1,5 @@
-//! The native path on the real driver, beside replay. Where the device has no command buffers, everything is replayed, and
-//! the tests that are only about command buffers say what they expect then.
+//! The native path on the real driver, beside replay. On a device without command buffers everything is replayed; the
+//! tests that are only about command buffers say what they expect then.
 //!
 //! The rest of the suite runs on this path too, with `CLGRAPH_PATH=native`: see `ci/test`.
 
@@ -81,7 +81,7 @@ fn all_kinds_of_node_give_the_same_bytes_by_every_path() {
     }
 }
 
-/// Rules F1, F4: parts, paths, command buffers and reasons.
+/// Rules F1, F4: segments, paths, command buffers and reasons.
 #[test]
 fn the_report_says_which_part_runs_by_which_path_and_why() {
     let bench = Bench::new();
@@ -96,11 +96,11 @@ fn the_report_says_which_part_runs_by_which_path_and_why() {
         assert_eq!(paths, [native, replay, native, replay]);
         let buffers: usize = report.segments.iter().map(|part| part.command_buffers).sum();
         assert_eq!(executable.command_buffers().len(), buffers);
-        // At most 64 commands in each, and no more of them than that needs.
+        // At most 64 commands in each, and no more command buffers than that needs.
         assert_eq!(report.segments[0].command_buffers, report.segments[0].commands.div_ceil(64));
         assert!(report.segments[0].command_buffers > 1);
         let first = format!(
-            "part 0   {} commands by {} command buffers (as asked): nodes ",
+            "segment 0  {} commands by {} command buffers (as asked): nodes ",
             report.segments[0].commands, report.segments[0].command_buffers
         );
         assert!(
@@ -151,7 +151,8 @@ fn a_device_tells_what_it_does_natively_and_what_by_replay() {
     assert!(update.is_none() || fields.is_some(), "what can be updated has fields");
 }
 
-/// Rule F4: functions of extensions belong to a platform. `./ci/test --drivers` runs this with two drivers in one process.
+/// Rule F4: functions of extensions belong to a platform. `./ci/test --drivers` runs this test with two drivers in one
+/// process.
 #[test]
 fn every_device_runs_by_the_functions_of_its_platform() {
     let devices = clgraph::devices().unwrap();
@@ -182,7 +183,8 @@ fn every_device_runs_by_the_functions_of_its_platform() {
     }
 }
 
-/// Rules S1, S3: many in a row, without waiting in between, keep their order although all use the same command buffers.
+/// Rules S1, S3: many submissions in a row, without waiting in between, keep their order although all use the same
+/// command buffers.
 #[test]
 fn submissions_follow_each_other_without_waiting() {
     for path in PATHS {
@@ -250,7 +252,7 @@ fn an_executable_that_is_dropped_while_it_runs_finishes() {
     }
 }
 
-/// Rule I3: a kernel that prints is recorded where the device can, and replayed elsewhere.
+/// Rule I3: a kernel that prints is recorded if the device can, and otherwise replayed.
 #[test]
 fn a_kernel_that_prints_runs_by_every_path() {
     let bench = Bench::new();
@@ -270,7 +272,7 @@ fn a_kernel_that_prints_runs_by_every_path() {
     assert_eq!(last.path == Path::Native, prints.is_ok(), "{report}");
 }
 
-/// Rule I1: what a program of its own can do with the command buffers.
+/// Rule I1: what a program can do with the command buffers itself.
 #[test]
 fn native_command_buffers_can_be_enqueued_by_hand() {
     type Enqueue =
@@ -283,7 +285,7 @@ fn native_command_buffers_can_be_enqueued_by_hand() {
         // SAFETY: each work-item touches its own element.
         unsafe { graph.kernel(&bench.kernel("stir")).read_write(&a).range(64).add() }.unwrap();
     }
-    // In the last one: in another order there would be other bytes.
+    // In the last one; another order would give other bytes.
     graph.fill(&a.slice(..8).unwrap(), 7).add().unwrap();
     let executable = finalize(&graph, Path::Native);
     let buffers = executable.command_buffers();
@@ -321,7 +323,7 @@ fn native_command_buffers_can_be_enqueued_by_hand() {
     assert_eq!(content(&bench.queue, &a), expected);
 }
 
-/// What the process below says when it has these variables.
+/// Returns what the process below prints with these variables.
 fn child(variables: &[(&str, &str)]) -> String {
     let mut child = Process::new(std::env::current_exe().unwrap());
     child
@@ -356,7 +358,7 @@ fn the_child_finalizes_and_prints_what_came_of_it() {
     }
 }
 
-/// Rule F1: the environment decides where the program does not.
+/// Rule F1: the environment decides if the program does not.
 #[test]
 fn the_path_can_be_chosen_by_the_environment() {
     let bench = Bench::new();
@@ -368,7 +370,8 @@ fn the_path_can_be_chosen_by_the_environment() {
     assert_eq!(child(&[("CLGRAPH_PATH", "")]), format!("{auto:?} Asked 1"));
     assert_eq!(
         child(&[("CLGRAPH_PATH", "Native")]),
-        "Invalid: the environment variable CLGRAPH_PATH is `Native`: it must be `auto`, `native`, `replay`, `gated` or `queues`"
+        "Invalid: the environment variable CLGRAPH_PATH is `Native`: it must be `auto`, `native`, `replay`, `gated` or \
+         `queues`"
     );
     assert_eq!(
         child(&[("CLGRAPH_ASSUME", "everything")]),
@@ -389,11 +392,11 @@ fn finalize_writes_its_report_and_graph_where_the_environment_asks_for_it() {
     assert_eq!(extensions, ["dot", "txt", "dot", "txt"]);
     let read = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
     assert!(read(&files[0]).starts_with("digraph"), "{}", read(&files[0]));
-    assert!(read(&files[3]).contains("part 0   1 command by replay (as asked)"), "{}", read(&files[3]));
+    assert!(read(&files[3]).contains("segment 0  1 command by replay (as asked)"), "{}", read(&files[3]));
     let blocked = files[0].join("below-a-file");
     let said = child(&[("CLGRAPH_DUMP", blocked.to_str().unwrap())]);
     assert!(
-        said.starts_with("Invalid: CLGRAPH_DUMP asks for a report, and ") && said.contains("cannot be written"),
+        said.starts_with("Invalid: CLGRAPH_DUMP asks for a report, but ") && said.contains("cannot be written"),
         "{said}"
     );
     std::fs::remove_dir_all(&folder).unwrap();

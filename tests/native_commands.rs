@@ -1,4 +1,4 @@
-//! Native commands: both forms on every path and queue, what they are given, and how they fail.
+//! Native commands: both forms on every path and queue, what their functions get, and how they fail.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..LEN as u32).map(of).collect()
 }
 
-/// Enqueues a fill of what the node names first.
+/// Enqueues a fill of the first memory that the node names.
 fn fill(to: &NativeQueue<'_>, memory: NativeMemory<'_>, value: u32) -> Outcome {
     assert!(memory.is_object());
     // SAFETY: queue and buffer are alive, and the range is the node's.
@@ -72,7 +72,7 @@ type RecordFillWithProperties = unsafe extern "system" fn(
     *mut *mut c_void,
 ) -> i32;
 
-/// An extension's function, as the platform of a device has it.
+/// Returns a function of an extension, from the platform of a device.
 fn function(device: &clgraph::Device, name: &std::ffi::CStr) -> *mut c_void {
     type Address = unsafe extern "system" fn(*mut c_void, *const c_char) -> *mut c_void;
     let platform = opencl3::device::Device::new(device.raw()).platform().unwrap();
@@ -85,7 +85,7 @@ fn function(device: &clgraph::Device, name: &std::ffi::CStr) -> *mut c_void {
     unsafe { library.symbol::<Address>("clGetExtensionFunctionAddressForPlatform").unwrap()(platform, name.as_ptr()) }
 }
 
-/// Records a fill of what the node names first.
+/// Records a fill of the first memory that the node names.
 fn record_fill(to: &NativeRecording<'_>, memory: NativeMemory<'_>, value: u32) -> Outcome {
     let function = function(to.device(), c"clCommandFillBufferKHR");
     let (pattern, buffer) = ((&raw const value).cast(), memory.pointer());
@@ -125,7 +125,7 @@ fn record_fill(to: &NativeRecording<'_>, memory: NativeMemory<'_>, value: u32) -
     if status == 0 { Ok(()) } else { Err(format!("clCommandFillBufferKHR: {status}").into()) }
 }
 
-/// How often functions were called.
+/// How often the functions were called.
 #[derive(Clone, Default)]
 struct Calls {
     enqueued: Arc<AtomicU32>,
@@ -164,7 +164,8 @@ fn stir(bench: &Bench, graph: &Graph, buffer: &Buffer<u32>) -> Node {
 }
 
 fn add(graph: &Graph, command: NativeCommand) -> clgraph::Result<Node> {
-    // SAFETY: what the tests' functions enqueue and record goes where it should, touches the memory that it names, and that is kept.
+    // SAFETY: what the tests' functions enqueue and record goes where it should, touches the memory that it names, and
+    // that is kept.
     unsafe { graph.native_command(command).add() }
 }
 
@@ -178,7 +179,7 @@ fn sandwich(bench: &Bench, command: NativeCommand) -> (Graph, Buffer<u32>, Node)
     (graph, a, node)
 }
 
-/// What that makes of its buffer.
+/// Returns what these commands make of the buffer.
 fn sandwiched(before: &[u32], value: u32) -> Vec<u32> {
     let stir = |x: u32, i: usize| x.wrapping_mul(5).wrapping_add(i as u32);
     let middle = before.iter().enumerate().map(|(i, x)| if i < LEN / 2 { value } else { stir(*x, i) });
@@ -193,7 +194,7 @@ fn check(bench: &Bench, queue: &Queue, executable: &Executable, a: &Buffer<u32>,
     assert_eq!(bench.content(a), sandwiched(&sandwiched(&before, value), value));
 }
 
-/// The paths and reasons of a report.
+/// Returns the paths and reasons of a report.
 fn paths(executable: &Executable) -> Vec<(Path, Why)> {
     executable.report().segments.iter().map(|segment| (segment.path, segment.why)).collect()
 }
@@ -236,7 +237,7 @@ fn a_command_that_records_is_in_a_command_buffer_whatever_path_is_asked_for() {
                     panic!("{finalized:?}")
                 };
                 assert_eq!((which, &*what, kind), (node, "native command", ErrorKind::FeatureNotSupported));
-                assert!(missing.starts_with("it can only be recorded, and "), "{missing}");
+                assert!(missing.starts_with("it can only be recorded, but "), "{missing}");
                 continue;
             }
             let executable = finalized.unwrap();
@@ -277,7 +278,7 @@ fn a_command_with_both_forms_goes_with_its_part() {
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
         check(&bench, &bench.queue, &executable, &a, 4);
         assert_eq!(calls.take(), if native { (0, 1) } else { (2, 0) });
-        // One part: it cuts nothing.
+        // One segment: the command does not divide it.
         assert_eq!(executable.report().segments.len(), 1);
     }
 }
@@ -325,7 +326,7 @@ fn it_finds_memory_of_every_kind_where_it_is() {
     let bench = Bench::new();
     let graph = bench.graph();
     let a = bench.buffer(&[0; LEN]);
-    // Behind another one in the memory that both are in.
+    // After another allocation in the same buffer.
     let _before: GraphMemory<u32> = graph.alloc(LEN).add().unwrap();
     graph.fill(&_before, 1).add().unwrap();
     let first: GraphMemory<u32> = graph.alloc(LEN).add().unwrap();
@@ -378,7 +379,7 @@ fn in_a_sub_graph_it_does_what_it_does_alone() {
     }
 }
 
-/// Rules I4, H2: on the executable's own queue, part by part.
+/// Rules I4, H2: on the executable's own queue, partition by partition.
 #[test]
 fn beside_host_tasks_it_does_what_it_does_without() {
     for path in PATHS {
@@ -426,13 +427,13 @@ fn an_error_or_a_panic_of_a_function_that_enqueues_fails_the_submission_and_no_m
             assert_eq!(error, SubmitError::NativeCommand { node, text: said.to_owned() }.into());
             assert_eq!(error.kind(), ErrorKind::Failed);
             assert_eq!(error.to_string(), format!("node 1 (native command) could not be enqueued: {said}"));
-            // What came before it has run, and nothing behind it.
+            // Earlier commands have run, and later ones have not.
             let stirred: Vec<u32> = before.iter().zip(0..).map(|(x, i)| x.wrapping_mul(5).wrapping_add(i)).collect();
             assert_eq!(bench.content(&a), stirred);
             fails.store(0, Ordering::Relaxed);
             check(&bench, &bench.queue, &executable, &a, 5);
         }
-        // Deferred, the submission itself tells.
+        // A deferred submission reports the error itself.
         fails.store(1, Ordering::Relaxed);
         let gate = UserEvent::new(&bench.queue);
         let run = executable.submit_to(&bench.queue).after(&gate.0).submit().unwrap();
@@ -490,7 +491,7 @@ fn an_update_brings_other_functions_and_records_again() {
             assert_eq!(executable.update(&node), Err(expected.into()));
             check(&bench, &bench.queue, &executable, &a, 3);
         }
-        // Its buffer is another one, which the functions get.
+        // It names another buffer, which its functions get.
         let (other, b, _) = sandwich(&bench, both(6));
         executable.update_from(&other).unwrap();
         let before = bench.content(&a);
@@ -498,7 +499,7 @@ fn an_update_brings_other_functions_and_records_again() {
         assert_eq!(bench.content(&a), before);
         // SAFETY: as of the others.
         let error = unsafe { graph.native_command(NativeCommand::enqueued(|_| ()).writes(&half)).replace(node) };
-        assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("it keeps its forms")));
+        assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("has other forms")));
         // SAFETY: as of the others.
         let error = unsafe { graph.native_command(both(1)).replace(node) };
         assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("it uses memory")));
@@ -536,7 +537,7 @@ fn queues_record_it_and_run_it() {
     }
 }
 
-/// Rules I4, E2: its text is told, and another try may do better.
+/// Rules I4, E2: the error has the function's text, and a second attempt may succeed.
 #[test]
 fn a_record_function_that_fails_for_another_kind_of_queue_fails_the_submission() {
     let bench = Bench::new();
@@ -567,7 +568,7 @@ fn a_record_function_that_fails_for_another_kind_of_queue_fails_the_submission()
     assert_eq!(calls.load(Ordering::Relaxed), 3);
 }
 
-/// Rules I4, S3: in flight several times.
+/// Rules I4, S3: several submissions in flight.
 #[test]
 fn a_command_that_records_is_submitted_again_without_waiting() {
     let bench = Bench::new();
@@ -582,7 +583,7 @@ fn a_command_that_records_is_submitted_again_without_waiting() {
     assert_eq!(bench.content(&a), (0..5).fold(before, |before, _| sandwiched(&before, 8)));
 }
 
-/// Rules I4, N1, E3: nobody waits for what a function drops.
+/// Rules I4, N1, E3: dropping something in a function never waits.
 #[test]
 fn a_function_may_drop_the_last_handle_of_an_executable_in_its_graph() {
     let bench = Bench::new();
@@ -599,7 +600,7 @@ fn a_function_may_drop_the_last_handle_of_an_executable_in_its_graph() {
     assert!(held.lock().unwrap().is_none());
 }
 
-/// Rule I4: what would take locks that are held is refused.
+/// Rule I4: calls that would take locks which are held are refused.
 #[test]
 fn a_function_may_not_submit_update_finalize_or_wait() {
     let bench = Bench::new();
@@ -632,9 +633,9 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
             own.command_buffers().len(),
             run.is_done(),
         ));
-        // Drawing takes no locks but the graph's.
+        // Drawing takes only the graph's lock.
         assert!(parent.get().unwrap().to_dot(clgraph::Detail::Verbose).contains("nodes"));
-        // It stays alive by the test alone.
+        // Only the test keeps it alive.
         drop(Arc::clone(&mine));
     });
     let graph = bench.graph();
@@ -662,7 +663,7 @@ fn what_functions_own_outlives_the_commands() {
     drop(owned);
     let command = NativeCommand::enqueued(move |to: &NativeQueue<'_>| {
         let _ = &held;
-        // A buffer of its own, that no node names.
+        // A buffer of the function's own, which no node names.
         let own = inside.raw();
         // SAFETY: live objects; the function's buffer is its own.
         let event = unsafe {
@@ -707,8 +708,8 @@ fn memory_of_another_context_is_refused() {
     let text = text(error);
     assert_eq!(
         text,
-        "native command (to be node 0): memory that a native command uses belongs to another OpenCL context than the graph or \
-         queue that it is given to: make it in that context"
+        "native command (to be node 0): memory that a native command uses belongs to another OpenCL context than the \
+         graph or the queue: use an object of the same context"
     );
     assert!(graph.is_empty());
 }

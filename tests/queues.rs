@@ -1,4 +1,4 @@
-//! Submissions over several queues: what may run side by side does, and nothing else.
+//! Submissions over several queues: independent commands run side by side, and nothing else does.
 
 mod common;
 
@@ -11,17 +11,18 @@ const LEN: usize = 1 << 10;
 const BRANCHES: usize = 4;
 
 fn path(executable: &Executable) -> Path {
-    executable.report().choice.ways[0].path
+    executable.report().tuning.strategies[0].path
 }
 
-/// Whether it is known by which path everything runs: the environment has chosen, or the driver cannot have several queues.
+/// Returns whether the path is fixed: the environment has set it, or the driver cannot run several queues.
 fn is_pinned() -> bool {
     let platform = clgraph::best_device().unwrap().caps().platform.clone();
     platform == "rusticl" || std::env::var_os("CLGRAPH_PATH").is_some_and(|path| path != "auto")
 }
 
-/// Rules S2, S6: whatever two threads submit to one queue, each submission is ordered like one command. One multiplies and the
-/// other adds, so that all branches come to the same only if they see the submissions in the same order.
+/// Rules S2, S6: if two threads submit to one queue, each submission is ordered like one command. One submission
+/// multiplies and the other adds, so all branches have the same result only if they see the submissions in the same
+/// order.
 #[test]
 fn submissions_of_two_threads_to_one_queue_do_not_mix() {
     const SUBMISSIONS: usize = 400;
@@ -59,7 +60,7 @@ fn submissions_of_two_threads_to_one_queue_do_not_mix() {
     }
 }
 
-/// Rules M5, N3: allocations that come one after the other may have the same bytes, in a graph and in a graph around it.
+/// Rules M5, N3: allocations that follow each other may share bytes, in a graph and in a graph that contains it.
 #[test]
 fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
     let bench = Bench::new();
@@ -84,7 +85,7 @@ fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
     let (with, without) = (finalize(&with), finalize(&without));
     assert!(path(&with) != Path::Queues && (path(&without) == Path::Queues || is_pinned()));
     for (child, spreads) in [(&with, false), (&without, true)] {
-        // In a graph, and in a graph in a graph.
+        // In a graph, and in a graph within a graph.
         let around = bench.graph();
         around.sub_graph(child).add().unwrap();
         let inner = finalize(&around);
@@ -103,8 +104,8 @@ fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
     }
 }
 
-/// Rules S3, S5: a submission waits for the one before of its executable, and for nothing else: not for what holds the queue that
-/// the one before went to, and was put there after it.
+/// Rules S3, S5: a submission waits for the executable's submission before, and for nothing else; in particular not for
+/// what holds the queue of the submission before, if that was enqueued after it.
 #[test]
 fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
     const LONG: Duration = Duration::from_secs(300);
@@ -117,14 +118,15 @@ fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
         let other = graph.finalize(Finalize::new().path(path)).unwrap();
 
-        // The same queue: the gate of a submission that has to wait for an event is behind the submission before.
+        // The same queue: the gate of a submission that waits for an event is after the submission before.
         let (queue, user) = (bench.another_queue(false), UserEvent::new(&bench.queue));
         executable.submit_to(&queue).submit_detached().unwrap();
         let behind = executable.submit_to(&queue).after(&user.0).submit().unwrap();
         user.set(0);
         behind.wait_for(LONG).unwrap();
 
-        // Another queue: what holds the first one is a command, a command behind one of a third queue, or a submission.
+        // Another queue: the first queue is held by a command, by a command after one of a third queue, or by a
+        // submission.
         for holder in 0..3 {
             let (queue, third) = (bench.another_queue(false), bench.another_queue(false));
             let user = UserEvent::new(&bench.queue);
@@ -140,7 +142,7 @@ fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
                 _ => other.submit_to(&queue).after(&user.0).submit_detached().unwrap(),
             }
             queue.flush().unwrap();
-            // Ends while the first queue is held.
+            // It ends while the first queue is held.
             let run = executable.submit(&bench.queue).unwrap();
             run.wait_for(LONG).unwrap();
             user.set(0);

@@ -1,4 +1,4 @@
-//! Random graphs against an eager run: valid ones give the same bytes, invalid ones an error, and none panics.
+//! Random graphs, compared with an eager run: valid graphs give the same bytes, invalid ones an error, and none panics.
 
 mod common;
 
@@ -8,10 +8,10 @@ use opencl3::memory::ClMem;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 const BUFFERS: usize = 4;
-/// Elements of a buffer: two halves of 512 bytes, which can be sub-buffers on every device tried.
+/// Elements of a buffer: two halves of 512 bytes, which can be sub-buffers on every device that was tried.
 const LEN: usize = 256;
 
-/// A command as plain data. Numbers are wild: they are brought into range, or not, by who uses them.
+/// A command as plain data. Its numbers are arbitrary: some uses bring them into range, others do not.
 #[derive(Clone, Debug)]
 struct Command {
     kind: u8,
@@ -21,7 +21,7 @@ struct Command {
     other: u16,
     len: u16,
     value: u32,
-    /// Which earlier node it names as a dependency besides, if any.
+    /// An earlier node that it names as a further dependency, if any.
     after: Option<u8>,
 }
 
@@ -72,13 +72,13 @@ impl Memory {
     }
 }
 
-/// A range that is inside a view.
+/// Returns a range inside a view.
 fn range(start: u16, len: u16, of: usize) -> (usize, usize) {
     let start = usize::from(start) % of;
     (start, usize::from(len) % (of - start) + 1)
 }
 
-/// What every command does, on the CPU, one after the other: the oracle.
+/// Does what every command does, on the CPU, one after another: the expected result.
 struct Eager {
     content: Vec<Vec<u32>>,
     reads: Vec<Vec<u32>>,
@@ -91,7 +91,7 @@ struct Kernels {
     add: Kernel,
 }
 
-/// What all cases of a property use.
+/// What all cases of a property share.
 struct Shared {
     bench: Bench,
     out_of_order: Queue,
@@ -104,7 +104,7 @@ thread_local!(static SHARED: Shared = {
     Shared { out_of_order: bench.another_queue(true), bench, kernels }
 });
 
-/// Adds the command to the graph, and does it eagerly. A command that is invalid is in neither.
+/// Adds the command to the graph, and does it eagerly. An invalid command does neither.
 fn apply(
     command: &Command,
     graph: &clgraph::Graph,
@@ -140,14 +140,14 @@ fn apply(
             eager.reads.push(eager.content[a_index][at..at + len].to_vec());
         }
         3 => {
-            // Wild: may be out of bounds or overlap, and is then refused.
+            // Arbitrary: it may be out of bounds or overlap, and is then refused.
             let other = usize::from(command.other) % LEN;
             graph.copy(&slice, &b.slice(other..other + len)?).after(&after).add()?;
             let bytes = eager.content[a_index][at..at + len].to_vec();
             eager.content[b_index][b_base + other..b_base + other + len].copy_from_slice(&bytes);
         }
         4 => {
-            // Wild as well: rows of a rectangle of 16 columns.
+            // Arbitrary too: rows of a rectangle of 16 columns.
             let (width, rows) = (len % 8 + 1, usize::from(command.other) % 5);
             let (from, into) = (usize::from(command.start) % 16, usize::from(command.len) % 16);
             let rect = graph.copy_rect(a, b).region([width, rows, 1]).src_pitch(16, 0).dst_pitch(16, 0);
@@ -190,8 +190,8 @@ fn apply(
     Ok(())
 }
 
-/// Rule F4: valid commands give the bytes of an eager run, whichever invalid ones were refused in between, on whichever
-/// queue and by whichever path.
+/// Rule F4: valid commands give the bytes of an eager run, whatever invalid commands were refused in between, on every
+/// queue and by every path.
 #[test]
 fn random_graphs_give_the_bytes_of_an_eager_run() {
     fn property(commands: Vec<Command>, on_out_of_order: bool, path: u8) -> bool {
@@ -223,8 +223,8 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
     QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8) -> bool);
 }
 
-/// Submits the command to a queue, behind an earlier one of them if it names one, and does it eagerly. A command that is
-/// invalid is in neither.
+/// Enqueues the command on a queue, after an earlier command if it names one, and does it eagerly. An invalid command
+/// does neither.
 fn enqueue(
     command: &Command,
     queue: &Queue,
@@ -310,8 +310,8 @@ fn enqueue(
     Ok(())
 }
 
-/// Rule F4: commands give the same bytes executed by a queue, and recorded from two queues and run by any path, twice over as
-/// sub-graphs too.
+/// Rule F4: commands give the same bytes when a queue executes them, and when they are recorded from two queues and run
+/// by any path, also twice as sub-graphs.
 #[test]
 fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
     fn property(commands: Vec<Command>, recorded: bool, path: u8, nested: bool) -> bool {
@@ -324,7 +324,7 @@ fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
                 graph.begin_recording(&[&bench.queue, out_of_order]).unwrap();
             }
             for command in &commands {
-                // Data orders recorded commands, and only the queue executed ones.
+                // Recorded commands are ordered by their data; executed ones only by the queue.
                 let queue = if recorded && command.b % 2 == 1 { out_of_order } else { &bench.queue };
                 let before = graph.len();
                 let outcome = enqueue(command, queue, &memory, kernels, &mut eager, (&mut events, &mut reads));
@@ -356,7 +356,7 @@ fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
     QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8, bool) -> bool);
 }
 
-/// Wild edges never panic, never make a cycle, and what is refused changes nothing.
+/// Arbitrary edges never panic and never make a cycle, and a refused edge changes nothing.
 #[test]
 fn random_edges_never_close_a_cycle() {
     fn property(nodes: u8, edges: Vec<(u8, u8)>) -> bool {
@@ -376,7 +376,7 @@ fn random_edges_never_close_a_cycle() {
     QuickCheck::new().tests(100).quickcheck(property as fn(u8, Vec<(u8, u8)>) -> bool);
 }
 
-/// A number that may be anything: small, at a border, or enormous.
+/// A number of any size: small, at a border, or enormous.
 #[derive(Clone, Copy, Debug)]
 struct Wild(usize);
 
@@ -387,8 +387,8 @@ impl Arbitrary for Wild {
     }
 }
 
-/// A kernel node with any number of arguments of any kind, any range, any work-group: an error or a node, never a panic,
-/// and a refusal changes nothing. (What is accepted is not run: nobody promised anything.)
+/// A kernel node with any number of arguments of any kind, any range and any work-group: an error or a node, never a
+/// panic, and a refusal changes nothing. (Accepted nodes do not run, because nothing promises that they are right.)
 #[test]
 fn wild_kernel_nodes_never_panic() {
     type Numbers = (Wild, Wild, Wild);
@@ -429,7 +429,7 @@ fn wild_kernel_nodes_never_panic() {
             let as_counted = graph.len() == usize::from(added);
             let finalized = match graph.finalize(Finalize::new()) {
                 Ok(executable) => executable.report().nodes == graph.len(),
-                // A driver may still refuse an argument of which nobody could tell the type.
+                // A driver may still refuse an argument whose type is unknown.
                 Err(clgraph::Error::Finalize(clgraph::FinalizeError::Argument { .. })) => {
                     added && (!kernel.has_arg_info() || kernel.name() == "affine")
                 }
@@ -463,7 +463,7 @@ fn wild_rectangles_never_panic() {
     QuickCheck::new().tests(1000).quickcheck(property as fn((u8, u8), (Wild, Wild, Wild), Vec<Wild>) -> bool);
 }
 
-/// Objects that were wrapped are released: the memory of the random graphs does not pile up.
+/// Wrapped objects are released: the memory of the random graphs does not accumulate.
 #[test]
 fn what_random_graphs_use_is_released() {
     let bench = Bench::new();
@@ -477,7 +477,7 @@ fn what_random_graphs_use_is_released() {
         bench.run(&graph);
     }
     bench.queue.finish().unwrap();
-    // A driver lets go of what a command used a moment after its event is complete.
+    // A driver releases what a command used a moment after the command's event is complete.
     let begin = std::time::Instant::now();
     while plain.reference_count().unwrap() != before {
         assert!(

@@ -1,8 +1,9 @@
-//! Random graphs whose nodes use several parts of memory, buffers beside their own sub-buffers, in sub-graphs and host tasks too; run
-//! several times on several queues, with input whose owner calls clgraph when it is dropped, wakers that submit, and events that
-//! fail. What ran gives the bytes of an eager run, and everything ends.
+//! Random graphs, compared with an eager run. Their nodes use several parts of memory, and buffers beside their own
+//! sub-buffers, also in sub-graphs and host tasks. They run several times on several queues, with input whose owner
+//! calls clgraph when it is dropped, wakers that submit, and events that fail. What ran gives the bytes of the eager
+//! run, and everything ends.
 //!
-//! `CLGRAPH_TEST_RANDOM` is how many graphs there are.
+//! `CLGRAPH_TEST_RANDOM` is the number of graphs.
 
 mod common;
 
@@ -20,11 +21,11 @@ use common::{Bench, UserEvent};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 const BUFFERS: usize = 3;
-/// Elements of a buffer: two halves of 512 bytes, which can be sub-buffers on every device tried.
+/// Elements of a buffer: two halves of 512 bytes, which can be sub-buffers on every device that was tried.
 const LEN: usize = 256;
 const LONG: Duration = Duration::from_secs(300);
 
-/// Elements of a buffer or of one of its halves. The numbers are wild, and brought into range.
+/// Elements of a buffer or of one of its halves. The numbers are arbitrary, and are brought into range.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     view: u8,
@@ -74,9 +75,9 @@ enum Op {
     Copy(Part, Part),
     Stir(Part),
     Scale(Part, Part, u32),
-    /// Reads what it reads, and writes a number made of that.
+    /// Reads its views, and writes a number made from them.
     Task(Vec<(Part, Use)>, u32),
-    /// Given by each submission.
+    /// Data that each submission sets.
     Input(Part),
     Read(Part),
     Sub(Vec<Op>),
@@ -123,11 +124,11 @@ struct Run {
     wait: Wait,
     /// A plain command before it on the in-order queue, whose wait list fails: at once, or later.
     failing: Option<bool>,
-    /// That command is behind one that waits until it has failed. So it is always where PoCL is the driver.
+    /// That command is after one that waits until the event has failed. On PoCL this is always so.
     held: bool,
-    /// What the owner of its input does at its end.
+    /// What the owner of its input does when it is dropped.
     owner: u8,
-    /// Somebody awaits it, whose waker submits.
+    /// Something awaits it, and its waker submits.
     awaited: bool,
     detached: bool,
     input: u32,
@@ -172,13 +173,13 @@ impl Arbitrary for Case {
     }
 }
 
-/// What the cases share.
+/// What all cases share.
 struct Shared {
     bench: Bench,
     tasks: Queue,
     stir: Kernel,
     scale: Kernel,
-    /// For owners and wakers to submit.
+    /// For owners and wakers that submit.
     other: Executable,
 }
 
@@ -201,7 +202,7 @@ fn view(views: &Views, part: Part) -> &Buffer<u32> {
     &views[part.buffer()][part.side().0]
 }
 
-/// What graphs are made with.
+/// What graphs are made of.
 struct Maker<'a> {
     shared: &'a Shared,
     views: &'a Views,
@@ -209,13 +210,13 @@ struct Maker<'a> {
     reads: Vec<HostRead<u32>>,
 }
 
-/// A case that OpenCL or clgraph refuses is left out of both.
+/// Leaves out a case that OpenCL or clgraph refuses.
 fn allowed(op: &Op) -> bool {
     match op {
         Op::Copy(from, to) => {
             let (len, from_place, to_place) = copied(*from, *to);
             let apart = from_place + len <= to_place || to_place + len <= from_place;
-            // A buffer beside its own sub-buffer, of which one is written, in one command.
+            // A buffer beside its own sub-buffer in one command, with one of them written.
             from.buffer() != to.buffer() || (from.side().0 == to.side().0 && apart)
         }
         Op::Scale(from, to, _) => from.buffer() != to.buffer(),
@@ -223,7 +224,7 @@ fn allowed(op: &Op) -> bool {
     }
 }
 
-/// How many elements a copy has, and where they are in the buffers.
+/// Returns how many elements a copy has, and where they are in the buffers.
 fn copied(from: Part, to: Part) -> (usize, usize, usize) {
     (from.place().len().min(to.place().len()), from.place().start, to.place().start)
 }
@@ -355,7 +356,7 @@ impl Eager<'_> {
     }
 }
 
-/// Input whose owner calls clgraph at its end.
+/// Input whose owner calls clgraph when it is dropped.
 struct Owner {
     data: Vec<u32>,
     what: u8,
@@ -371,7 +372,7 @@ impl AsRef<[u32]> for Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // What failed on the queue is the affair of others.
+        // A failure on the queue is reported elsewhere.
         let _ = match self.what % 4 {
             0 => self.queue.finish(),
             1 => self.other.submit(&self.queue).and_then(|run| run.wait()),
@@ -392,10 +393,11 @@ impl Wake for Submits {
 
 fn check(case: &Case, shared: &Shared) -> bool {
     let (bench, mut events) = (&shared.bench, Vec::new());
-    // A queue on which something fails may be of no use afterwards.
+    // A queue on which something fails may be unusable afterwards.
     let queues = [bench.another_queue(false), bench.another_queue(false), bench.another_queue(true)];
-    // PoCL aborts the process when a command fails while another thread enqueues behind it, or while the command before it ends
-    // (docs/drivers.md). So there other threads have a queue of their own, and what fails is behind a command that waits.
+    // PoCL aborts the process if a command fails while another thread enqueues after it, or while the command before it
+    // ends (docs/drivers.md). So on PoCL other threads have their own queues, and a failing command is after a command
+    // that waits.
     let careful = bench.queue.device().caps().platform == "Portable Computing Language";
     let elsewhere = bench.another_queue(false);
     let start: Vec<Vec<u32>> = (0..BUFFERS).map(|at| (0..LEN as u32).map(|i| i * 7 + at as u32).collect()).collect();
@@ -450,7 +452,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
             (Wait::Before, Some(before)) => submit.after(before),
             _ => submit,
         };
-        // Of one without a handle nobody could tell whether it ran: only where nothing can fail.
+        // Without a handle it is unknown whether it ran, so this is only done if nothing can fail.
         let is_plain =
             case.runs.iter().all(|run| run.failing.is_none()) && !matches!(run.wait, Wait::Fails | Wait::Before);
         if run.detached && is_plain && reads.is_empty() {
@@ -459,7 +461,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
         } else {
             match submit.submit() {
                 Ok(submission) => runs.push((Some(submission), run.input)),
-                // What it was to wait for has failed already.
+                // The event that it was to wait for has failed already.
                 Err(error) => assert!(error.to_string().contains("fail"), "{error}"),
             }
         }
@@ -495,7 +497,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
             well &= results.eq(eager.reads.iter().cloned());
         }
     }
-    // Some driver may have nothing to do with a queue any more on which something failed.
+    // A driver may refuse a queue on which something failed.
     let _ = queues.iter().try_for_each(Queue::finish);
     elsewhere.finish().unwrap();
     well && views.iter().zip(&content).all(|([whole, ..], content)| bench.content(whole) == *content)

@@ -10,7 +10,7 @@ use clgraph::{
     Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Node, NodeKind, Queue,
     QueueState, RecordError, Result,
 };
-use common::{Bench, Reason, UserEvent, elsewhere, skip, text};
+use common::{Bench, Reason, UserEvent, cause, elsewhere, skip, text};
 
 const BYTES: usize = 64 * 4;
 
@@ -44,7 +44,7 @@ impl Field {
     }
 }
 
-/// What became of a call that has to fail by its state.
+/// Checks that a call fails because of the queue's state.
 #[track_caller]
 fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> RecordError {
     match outcome.unwrap_err() {
@@ -117,7 +117,7 @@ fn recordings_end_for_one_for_a_list_or_for_all_and_may_begin_again() {
     assert_eq!(graph.end_recording(&queues[0]).unwrap(), 0, "it executes already");
     assert_eq!(graph.end_recording(&[&queues[0], &queues[1], &queues[1]]).unwrap(), 1);
     assert_eq!(queues[2].state(), QueueState::Recording);
-    assert_eq!(refused(other.end_recording(&[&queues[0], &queues[2]])), RecordError::Elsewhere { index: 1 });
+    assert_eq!(refused(other.end_recording(&[&queues[0], &queues[2]])), RecordError::OtherRecording { index: 1 });
     assert_eq!(queues[2].state(), QueueState::Recording);
     assert_eq!(other.end_all_recording(), 0);
     assert_eq!(graph.end_all_recording(), 1);
@@ -151,18 +151,17 @@ fn an_event_of_recorded_work_stands_for_its_node_and_nothing_else() {
     ] {
         let error = refused(outcome);
         assert!(matches!(error, RecordError::Recorded { .. }), "{error}");
-        assert!(error.to_string().contains("end the recording, submit the finalized graph, and use that"), "{error}");
     }
     graph.end_recording(queue).unwrap();
-    // It is a node in explicit building too, also after the recording.
+    // It is a node in explicit building too, even after the recording.
     let empty = graph.empty().after(&event).add().unwrap();
     assert_eq!(graph.predecessors(empty).unwrap(), [node]);
     let other = field.bench.graph();
     assert!(text(other.empty().after(&event).add()).contains("node 0 belongs to another graph"));
     assert!(text(other.node_of(&event)).contains("node 0 belongs to another graph"));
     let running = field.fill(queue, &field.b, &[]).unwrap();
-    assert!(text(graph.node_of(&running)).contains("an event of work that runs is no node"));
-    assert!(text(graph.empty().after(&running).add()).contains("an event of work that runs is no node"));
+    assert_eq!(cause(graph.node_of(&running)), BuildCause::NotANode);
+    assert_eq!(cause(graph.empty().after(&running).add()), BuildCause::NotANode);
     assert_eq!(graph.len(), 2);
 }
 
@@ -175,7 +174,7 @@ fn recorded_work_waits_for_recorded_work_only() {
     let foreign = other.record(queue, || field.fill(queue, &field.a, &[])).unwrap();
     graph.begin_recording(queue).unwrap();
     let mine = field.fill(queue, &field.a, &[]).unwrap();
-    let ordinary = RecordError::Ordinary { index: 1 };
+    let ordinary = RecordError::RunningEvent { index: 1 };
     assert_eq!(refused(field.fill(queue, &field.a, &[&mine, &running])), ordinary);
     assert!(ordinary.to_string().contains("give the event to the submission of the executable instead"));
     let node = foreign.node().unwrap();
@@ -226,7 +225,7 @@ fn an_in_order_queue_chains_what_it_records_over_a_pause() {
     let write = graph.record(&unordered, || field.fill(&unordered, &field.a, &[])).unwrap();
     let mut all = [node(&first), between.node(), node(&second), node(&third), node(&fourth)].to_vec();
     all.sort_unstable();
-    // Of the chain only the last one is a neighbour.
+    // Only the last node of the chain is a neighbour.
     let preds = graph.predecessors(graph.node_of(&write).unwrap()).unwrap();
     assert!(all[1..].iter().all(|node| preds.contains(node)), "{preds:?}: the data orders");
 }
@@ -245,15 +244,15 @@ fn a_queue_joins_the_recording_of_an_event_that_it_waits_for() {
     let joined = second.enqueue_copy_buffer(&field.a, &field.b, 0, 0, BYTES, &[&event]).unwrap();
     assert_eq!(second.recording_graph().unwrap(), graph);
     assert_eq!(graph.predecessors(joined.node().unwrap()).unwrap(), [event.node().unwrap()]);
-    // It goes on recording without such an event, and also when the first one has ended.
+    // It continues to record without such an event, and also after the first one has ended.
     assert_eq!(graph.end_recording(first).unwrap(), 1);
     assert!(field.fill(&second, &field.b, &[]).unwrap().node().is_some());
     assert_eq!(graph.end_recording(&second).unwrap(), 1);
     // Nothing records any more, so there is nothing to join.
     let node = event.node().unwrap();
-    assert_eq!(refused(field.fill(&second, &field.b, &[&event])), RecordError::Ended { index: 0, node });
+    assert_eq!(refused(field.fill(&second, &field.b, &[&event])), RecordError::RecordingEnded { index: 0, node });
     assert_eq!(graph.len(), 3);
-    // A queue that was ended may join again.
+    // A queue whose recording was ended may join again.
     graph.begin_recording(first).unwrap();
     assert!(field.fill(&second, &field.b, &[&event]).unwrap().node().is_some());
     assert_eq!(graph.end_all_recording(), 2);
@@ -265,7 +264,7 @@ fn a_queue_joins_the_recording_of_an_event_that_it_waits_for() {
     assert_eq!(foreign.queue.state(), QueueState::Executing);
 }
 
-/// Rule R9: a scope ends those that joined it.
+/// Rule R9: the end of a scope ends the queues that joined it.
 #[test]
 fn a_queue_that_joined_a_scope_ends_with_it() {
     let field = Field::new();
@@ -277,7 +276,7 @@ fn a_queue_that_joined_a_scope_ends_with_it() {
     let event = graph.record(first, scope).unwrap();
     assert!(event.node().is_some());
     assert_eq!(second.state(), QueueState::Executing);
-    // Unless another recording into the same graph goes on.
+    // Unless another recording into the same graph continues.
     let third = field.bench.another_queue(true);
     graph.begin_recording(&third).unwrap();
     graph.record(first, scope).unwrap();
@@ -351,7 +350,7 @@ fn a_barrier_orders_later_work_of_its_queue_and_a_marker_does_not() {
     graph.finalize(Finalize::new()).unwrap();
 }
 
-/// Rule R11: an earlier barrier is named only where it is a leaf itself.
+/// Rule R11: an earlier barrier is named only if it is itself a leaf.
 #[test]
 fn a_second_barrier_waits_for_leaves_and_not_for_the_barrier_before_it() {
     let field = Field::new();
@@ -374,7 +373,7 @@ fn a_second_barrier_waits_for_leaves_and_not_for_the_barrier_before_it() {
     assert_eq!(preds(&third), [node(&second)], "here the earlier barrier is the leaf");
     assert_eq!(preds(&read(&loose)), [node(&third)]);
 
-    // In order, everything is before the last node.
+    // On an in-order queue, everything is before the last node.
     let begin = strict.enqueue_barrier_with_wait_list(&[]).unwrap();
     assert_eq!(preds(&begin), []);
     let (next, behind) = (read(&strict), read(&strict));
@@ -466,7 +465,7 @@ fn building_and_recording_alternate_and_finalizing_takes_the_nodes_so_far() {
     assert_eq!(field.bench.content(&field.a)[0], 9);
 }
 
-/// Rule R17: no lost node, none twice, no deadlock.
+/// Rule R17: no node is lost, none is added twice, and nothing deadlocks.
 #[test]
 fn threads_record_and_execute_and_begin_and_end_at_once() {
     const EACH: usize = 200;
@@ -529,8 +528,8 @@ fn an_executing_queue_asks_each_event_before_it_waits_for_it() {
     assert_eq!(field.bench.content(&field.a), [7; 64]);
 }
 
-/// Rule D6: commands of an executing queue that share memory get no edge, so one does not wait for the other's event. (A device
-/// may still run them in order.)
+/// Rule D6: commands of an executing queue that share memory get no edge, so one does not wait for the other's event.
+/// (A device may still run them in order.)
 #[test]
 fn an_executing_out_of_order_queue_orders_by_events_only() {
     let field = Field::new();
@@ -558,16 +557,16 @@ fn an_executing_out_of_order_queue_orders_by_events_only() {
     let stir = |value: u32, i: u32| value * 5 + i;
     let each = |of: &dyn Fn(u32) -> u32| (0..64).map(of).collect::<Vec<_>>();
     if !overtaken {
-        // What the driver may do: the second came behind the first.
+        // The driver may have done this: the second came after the first.
         assert_eq!(field.bench.content(&field.a), each(&|i| stir(stir(7, i), i)));
         return skip(Reason::RunsInOrder);
     }
     assert_eq!(field.bench.content(&field.a), each(&|i| stir(7, i)));
 }
 
-/// Rule D6: a command that has nothing to do keeps its place behind a barrier.
+/// Rule D6: a command that has nothing to do keeps its place after a barrier.
 #[test]
-fn a_command_of_no_size_on_an_out_of_order_queue_stays_behind_barriers() {
+fn a_command_of_no_size_on_an_out_of_order_queue_stays_after_barriers() {
     let field = Field::new();
     let queue = field.bench.another_queue(true);
     let gate = UserEvent::new(&queue);
@@ -649,7 +648,8 @@ fn scopes_on_several_threads_are_their_own() {
     assert_eq!(graph.len(), 4 * 2000);
 }
 
-/// Rules R9, R17: an executing queue joins by an event, or is told that it is too late; never something between.
+/// Rules R9, R17: an executing queue joins by an event, or gets an error that it is too late; nothing in between
+/// happens.
 #[test]
 fn queues_join_a_recording_while_another_thread_ends_it() {
     const ROUNDS: usize = 400;
@@ -676,7 +676,7 @@ fn queues_join_a_recording_while_another_thread_ends_it() {
                                 assert!(event.node().is_some(), "what follows a recorded event is never executed");
                                 true
                             }
-                            Err(Error::Record(RecordError::Ended { .. })) => false,
+                            Err(Error::Record(RecordError::RecordingEnded { .. })) => false,
                             Err(error) => panic!("{error}"),
                         }
                     })
@@ -694,7 +694,7 @@ fn queues_join_a_recording_while_another_thread_ends_it() {
                 graph.end_recording(&joiners).unwrap();
             }
             let joined = threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>();
-            // One that joined one that joined records on.
+            // A queue that joined through a joined queue continues to record.
             graph.end_all_recording();
             joined
         });
@@ -706,7 +706,7 @@ fn queues_join_a_recording_while_another_thread_ends_it() {
     joiners.iter().for_each(|queue| queue.finish().unwrap());
 }
 
-/// A write that blocks is there when it returns, on every queue: Intel's CPU runtime returns before.
+/// A blocking write is complete when it returns, on every queue: Intel's CPU runtime returns before.
 #[test]
 fn a_blocking_write_is_complete_when_it_returns() {
     let field = Field::new();
@@ -722,7 +722,8 @@ fn a_blocking_write_is_complete_when_it_returns() {
     }
 }
 
-/// Rule R17: what each thread recorded is what its part of the graph does, also when the graph goes while others record.
+/// Rule R17: what each thread recorded is what its part of the graph does, even if the graph is dropped while others
+/// record.
 #[test]
 fn each_thread_finds_what_it_recorded_in_its_order() {
     let field = Field::new();
@@ -743,7 +744,7 @@ fn each_thread_finds_what_it_recorded_in_its_order() {
                             queue.enqueue_barrier_with_wait_list(&[]).unwrap();
                         }
                         last = if event.node().is_some() { value } else { last };
-                        // Of memory that all read, so that only their queue orders these.
+                        // All read this memory, so only their queue orders them.
                         let read = queue.enqueue_read_buffer_owned(shared, 0, 64, &[]).unwrap();
                         nodes.extend(read.event().node());
                     }
@@ -762,7 +763,7 @@ fn each_thread_finds_what_it_recorded_in_its_order() {
     });
     queues.iter().for_each(|queue| queue.finish().unwrap());
     for (queue, (_, nodes)) in queues.iter().zip(&ended) {
-        // Each waits for what its queue recorded before it, unless that is out of order.
+        // Each waits for what its queue recorded before, unless the queue is out of order.
         let chained = nodes.iter().filter(|node| !graph.predecessors(**node).unwrap().is_empty()).count();
         let in_order = !queue.properties().out_of_order;
         assert!(!in_order || chained + 1 >= nodes.len(), "{chained} of {}", nodes.len());
@@ -774,7 +775,7 @@ fn each_thread_finds_what_it_recorded_in_its_order() {
     for (buffer, (last, _)) in buffers.iter().zip(ended) {
         assert_eq!(field.bench.content(buffer), [last; 64]);
     }
-    // The last handle goes on one thread while others submit.
+    // One thread drops the last handle while others submit.
     gone.begin_recording(&queues).unwrap();
     std::thread::scope(|scope| {
         for (queue, buffer) in queues.iter().zip(&buffers) {
@@ -790,9 +791,9 @@ fn each_thread_finds_what_it_recorded_in_its_order() {
     queues.iter().for_each(|queue| queue.finish().unwrap());
 }
 
-/// Rule R15: a driver calls a blocking transfer behind an event that fails a success.
+/// Rule R15: a driver reports success for a blocking transfer after an event that fails.
 #[test]
-fn a_blocking_transfer_behind_an_event_that_fails_is_an_error_and_moves_nothing() {
+fn a_blocking_transfer_after_an_event_that_fails_is_an_error_and_moves_nothing() {
     let field = Field::new();
     let queue = field.queue();
     for status in [0, -7] {
@@ -818,7 +819,7 @@ fn a_blocking_transfer_behind_an_event_that_fails_is_an_error_and_moves_nothing(
     }
 }
 
-/// Rule R11: executed, a marker is behind the events of its list and, on a queue in order, behind everything before it.
+/// Rule R11: an executed marker is after the events of its list and, on an in-order queue, after everything before it.
 #[test]
 fn a_marker_with_a_list_of_complete_events_keeps_its_place() {
     let field = Field::new();
@@ -840,7 +841,7 @@ fn a_marker_with_a_list_of_complete_events_keeps_its_place() {
     barrier.wait().unwrap();
 }
 
-/// A program with such buffers runs in OpenCL, so it does here.
+/// A program with such buffers runs in OpenCL, so it must run here.
 #[test]
 fn buffers_with_access_flags_are_used_as_they_can_be() {
     let field = Field::new();
@@ -866,7 +867,7 @@ fn buffers_with_access_flags_are_used_as_they_can_be() {
     assert_eq!(field.bench.content(&into), [7; 64]);
 }
 
-/// What is said about each mistake.
+/// The error text of each mistake.
 #[test]
 fn errors_say_what_was_wrong_and_what_to_do() {
     let field = Field::new();
@@ -876,41 +877,47 @@ fn errors_say_what_was_wrong_and_what_to_do() {
         let said = text(outcome);
         assert!(said.starts_with(starts), "{said}");
     };
-    said(queue.recording_graph().map(|_| ()), "the queue executes, and records into no graph: begin a recording first");
-    said(graph.begin_recording(&[queue, queue]), "queues 0 and 1 are the same: name each queue once");
+    said(
+        queue.recording_graph().map(|_| ()),
+        "the queue executes commands and does not record into a graph: begin a \
+                                               recording first",
+    );
+    said(graph.begin_recording(&[queue, queue]), "queues 0 and 1 of the list are the same queue: list each queue once");
     let foreign = &elsewhere().queue;
-    let context = "queue 0 has another context than the graph: record queues of the graph's context and device";
+    let context = "queue 0 has another context than the graph: record queues of the context and device of the graph";
     said(graph.begin_recording(foreign), context);
     let event = graph.record(queue, || field.fill(queue, &field.a, &[])).unwrap();
-    let ended = "event 0 of the wait list stands for node 0, and nothing records into its graph any more: an executing \
-                 queue cannot wait for it; submit the finalized graph and wait for that";
+    let ended = "event 0 of the wait list stands for node 0, but the recording of its graph has ended, and an \
+                 executing queue cannot wait for a recorded command: submit the finalized graph, and wait for the \
+                 submission";
     said(field.fill(queue, &field.a, &[&event]).map(|_| ()), ended);
     graph.begin_recording(queue).unwrap();
-    said(graph.begin_recording(queue), "queue 0 records already, into this graph: end that recording first");
-    said(other.begin_recording(queue), "queue 0 records already, into another graph: end that recording first");
-    said(other.end_recording(queue).map(|_| ()), "queue 0 records into another graph: end its recording there");
+    said(graph.begin_recording(queue), "queue 0 already records into this graph: end that recording first");
+    said(other.begin_recording(queue), "queue 0 already records into another graph: end that recording first");
+    said(other.end_recording(queue).map(|_| ()), "queue 0 records into another graph: end the recording at that graph");
     let explicit =
-        "fill (to be node 1): a queue records into the graph: end the recording before adding to it explicitly";
+        "fill (to be node 1): a queue records into the graph: end the recording before you add to the graph explicitly";
     said(graph.fill(&field.a, 1).add().map(|_| ()), explicit);
     let theirs = elsewhere().buffer(&[0; 64]);
     let join = foreign.enqueue_fill_buffer(&theirs, &[1], 0, BYTES, &[&event]);
-    let cannot = "event 0 of the wait list stands for node 0, and the queue cannot record into its graph, as it has \
-                  another context: use a queue of the graph's context and device";
+    let cannot = "event 0 of the wait list stands for node 0, but the queue cannot record into the graph of that node, \
+                  because it has another context: use a queue of the context and device of the graph";
     said(join.map(|_| ()), cannot);
     other.begin_recording(&second).unwrap();
-    let crossed = "event 0 of the wait list stands for node 0 of another graph, or of one that is gone: wait for events of \
-                   work that is recorded into the same graph";
+    let crossed = "event 0 of the wait list stands for node 0 of another graph, or of a graph that was dropped: wait \
+                   for events of commands that are recorded into the same graph";
     said(field.fill(&second, &field.a, &[&event]).map(|_| ()), crossed);
-    // Forgetting to end: the executable is recorded, and says so when it is waited for.
+    // The recording was not ended: the executable is recorded, and waiting for it returns an error.
     let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
-    let waited = "the event stands for node 1, which was recorded and does not run by itself: it cannot be waited for; end \
-                  the recording, submit the finalized graph, and use that submission";
+    let waited = "the event stands for node 1, which was recorded and does not run by itself, so the event cannot be \
+                  waited for: end the recording, finalize and submit the graph, and use the submission instead of the \
+                  event";
     said(run.wait(), waited);
     assert!(graph.ensure_recording(&second).is_err());
     assert_eq!((graph.end_all_recording(), other.end_all_recording()), (1, 1));
 }
 
-/// Rule R14: a queue that joined and is then told to record goes on when the scope that it joined ends.
+/// Rule R14: a queue that joined and then begins to record itself continues when the scope that it joined ends.
 #[test]
 fn a_queue_that_joined_may_stay() {
     let field = Field::new();

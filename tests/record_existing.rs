@@ -1,4 +1,5 @@
-//! The program of `examples/02_record_existing`, before and after it moved to clgraph: executed, and recorded by each path.
+//! The program of `examples/02_record_existing`, before and after it moved to clgraph: executed, and recorded by each
+//! path.
 
 #[path = "../examples/02_record_existing/after.rs"]
 mod after;
@@ -28,7 +29,7 @@ fn a_ported_program_gives_the_same_bytes_executed_and_recorded() {
 
     let first = Queue::new(&device).unwrap();
     let unordered = QueueProperties::new().out_of_order(true);
-    // Whether it profiles makes no difference to what is recorded.
+    // Recording is the same whether or not the queue profiles.
     let profiling = QueueProperties::new().profiling(true);
     let other = |properties| Queue::with_properties(&first, &device, properties).unwrap();
     let queues = [first.clone(), other(unordered), other(profiling)];

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use clgraph::{
     Buffer, BuildCause, Device, Error, Event, ExecuteKernel, Finalize, Graph, GraphProperties, Image, ImageFormat,
-    ImageShape, MapMode, ProgramError, Queue, QueueProperties, QueueState, RecordError, Result, UpdateError,
+    ImageShape, MapRead, MapWrite, ProgramError, Queue, QueueProperties, QueueState, RecordError, Result, UpdateError,
 };
 use common::{Bench, Reason, SOURCE, cause, skip, sub_devices, text};
 
@@ -21,7 +21,7 @@ fn states(queues: &[&Queue]) -> Vec<QueueState> {
     queues.iter().map(|queue| queue.state()).collect()
 }
 
-/// Rules R2, R9, R10: all queues of a scope, and one that joins, end with it, however it is left.
+/// Rules R2, R9, R10: the end of a scope ends all its queues, and those that joined, however the scope is left.
 #[test]
 fn a_scope_records_several_queues_and_ends_them_all() {
     let bench = Bench::new();
@@ -33,7 +33,7 @@ fn a_scope_records_several_queues_and_ends_them_all() {
         assert_eq!(states(&all)[..2], [QueueState::Recording; 2]);
         let event = fill(&first, &a, 3, &[])?;
         let event = second.enqueue_copy_buffer(&a, &b, 0, 0, BYTES, &[&event])?;
-        // It joins by the event.
+        // It joins through the event.
         let last = fill(&third, &a, 4, &[&event])?;
         assert_eq!(third.state(), QueueState::Recording);
         Ok(last)
@@ -59,7 +59,7 @@ fn a_scope_records_several_queues_and_ends_them_all() {
     assert_eq!((bench.content(&a), bench.content(&b)), (vec![4; LEN], vec![3; LEN]));
 }
 
-/// An ordinary event tells what the driver's clock says, where the queue profiles.
+/// An event of a queue with profiling reports the times of the driver's clock.
 #[test]
 fn an_executing_queue_profiles_if_it_was_made_so() {
     let bench = Bench::new();
@@ -80,7 +80,7 @@ fn an_executing_queue_profiles_if_it_was_made_so() {
     assert!(text(plain.profiling_command_end()).contains("clGetEventProfilingInfo"));
 }
 
-/// Rules R5, B11: to a submission a recorded event is nothing that runs, neither during the recording nor afterwards.
+/// Rules R5, B11: for a submission a recorded event is nothing that runs, neither during the recording nor afterwards.
 #[test]
 fn a_submission_does_not_wait_for_a_recorded_event() {
     let bench = Bench::new();
@@ -90,27 +90,27 @@ fn a_submission_does_not_wait_for_a_recorded_event() {
     let executable = graph.finalize(Finalize::new()).unwrap();
     let refused = executable.submit_to(&bench.queue).after(&event).submit();
     let node = event.node().unwrap();
-    assert!(matches!(refused, Err(Error::Record(RecordError::Ended { index: 0, node: of })) if of == node));
+    assert!(matches!(refused, Err(Error::Record(RecordError::RecordingEnded { index: 0, node: of })) if of == node));
     executable.submit(&bench.queue).unwrap().wait().unwrap();
     assert_eq!(bench.content(&a), [5; LEN]);
 }
 
-/// Rule R15: a map that the caller gets is no node, and what was mapped before is given back at once.
+/// Rule R15: a map for the caller is no node, and earlier maps are unmapped at once.
 #[test]
 fn what_is_mapped_when_a_recording_begins_is_unmapped_at_once() {
     let bench = Bench::new();
     let queue = &bench.queue;
     let a = bench.buffer(&[1; LEN]);
     // SAFETY: nothing else uses the buffer until it is unmapped.
-    let mut mapped = unsafe { queue.map(&a, MapMode::Write, &[]).unwrap() };
-    mapped.as_mut_slice().unwrap()[7] = 9;
+    let mut mapped = unsafe { queue.map(&a, MapWrite, &[]).unwrap() };
+    mapped[7] = 9;
     let graph = bench.graph();
     graph.begin_recording(queue).unwrap();
     mapped.unmap().unwrap();
     if queue.device().caps().images.is_some() {
         let image = Image::new(queue, ImageShape::image_2d(4, 4), ImageFormat::RGBA_U8).unwrap();
         // SAFETY: an error.
-        let refused = unsafe { queue.map_image::<u8>(&image, [0; 3], [4, 4, 1], MapMode::Read, &[]) };
+        let refused = unsafe { queue.map_image::<u8, _>(&image, [0; 3], [4, 4, 1], MapRead, &[]) };
         assert!(text(refused.map(|_| ())).contains("mapping an image cannot be recorded: use `enqueue_map_image`"));
     }
     assert!(graph.is_empty());
@@ -118,7 +118,7 @@ fn what_is_mapped_when_a_recording_begins_is_unmapped_at_once() {
     assert_eq!(bench.content(&a)[6..9], [1, 9, 1]);
 }
 
-/// Rules R2, R9, R16, U5: queues, graphs and programs of the other device of one context.
+/// Rules R2, R9, R16, U5: queues, graphs and programs of another device of one context.
 #[test]
 fn another_device_of_the_context_is_another_device() {
     let whole = clgraph::best_device().unwrap();
@@ -148,7 +148,7 @@ fn another_device_of_the_context_is_another_device() {
     there.fill(&a, 4).add().unwrap();
     let refused = executable.update_from(&there);
     let Err(Error::Update(UpdateError::Differs { difference })) = &refused else { panic!("{refused:?}") };
-    assert_eq!(difference, "it has another device");
+    assert_eq!(difference, "the graph has another device");
     executable.submit(&mine).unwrap().wait().unwrap();
     assert_eq!(common::content(&mine, &a), [2; LEN]);
 
@@ -158,7 +158,7 @@ fn another_device_of_the_context_is_another_device() {
     plain.build(&[devices[0].raw()], "").unwrap();
     let program = clgraph::Program::from_opencl3(&context, &plain).unwrap();
     let stir = program.kernel("stir").unwrap();
-    // PoCL calls a program built for all parts of a device once it is built for one, and then it is.
+    // PoCL reports a program as built for all parts of a device once it is built for one, and it is.
     let built = plain.get_build_status(devices[1].raw()).unwrap() == 0;
     let mut launch = ExecuteKernel::new(&stir);
     launch.set_arg(&a).set_global_work_size(LEN);

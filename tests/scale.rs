@@ -9,7 +9,7 @@ use common::Bench;
 
 const NODES: usize = 100_000;
 
-/// A chain by data: every node waits for the one before, and no two have the same arguments.
+/// A chain by data: every node waits for the one before, and no two nodes have the same arguments.
 fn chain(bench: &Bench, stir: &Kernel, nodes: usize) -> Graph {
     let buffers = [bench.buffer(&[0; 64]), bench.buffer(&[0; 64])];
     let graph = bench.graph();
@@ -42,8 +42,8 @@ fn a_chain_of_100_000_nodes_is_built_finalized_submitted_and_dropped_on_a_small_
     }
 }
 
-/// Rule D5: four times the nodes take about four times as long, where a scan of all nodes for each would take sixteen.
-/// The shortest of several tries on each side, because the machine does other things too.
+/// Rule D5: four times the nodes take about four times as long; a scan of all nodes for each node would take sixteen
+/// times. The shortest of several attempts counts on each side, because the machine does other things too.
 #[test]
 fn building_and_finalizing_are_linear_in_the_number_of_nodes() {
     let bench = Bench::new();
@@ -60,7 +60,7 @@ fn building_and_finalizing_are_linear_in_the_number_of_nodes() {
     assert!(large < small * 10, "10 000 nodes took {small:?}, 40 000 took {large:?}");
 }
 
-/// Edges that lead backwards need a search each; it looks at what it reaches, and not at every node.
+/// Each edge that leads backwards needs a search. The search looks only at nodes that it reaches.
 #[test]
 fn edges_that_lead_backwards_cost_what_they_reach() {
     let bench = Bench::new();
@@ -72,7 +72,7 @@ fn edges_that_lead_backwards_cost_what_they_reach() {
     bench.run(&graph);
 }
 
-/// A node that joins very many, and very many behind it: linear as well.
+/// A node that joins very many nodes, with very many nodes after it: linear as well.
 #[test]
 fn wide_joins_and_forks_are_linear() {
     let bench = Bench::new();
@@ -85,7 +85,7 @@ fn wide_joins_and_forks_are_linear() {
     }
     let last = graph.empty().after_all_leaves().add().unwrap();
     assert_eq!(graph.predecessors(last).unwrap().len(), NODES / 4);
-    // An edge that exists between two nodes of which one has very many others.
+    // An edge that exists already, between two nodes of which one has very many others.
     let join = graph.nodes()[0];
     let leaf = graph.successors(join).unwrap()[NODES / 8];
     for _ in 0..1000 {

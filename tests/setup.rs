@@ -1,6 +1,6 @@
 //! A machine without OpenCL, without a driver, or without a device: an error that says what to do.
 //!
-//! The OpenCL library is loaded once in a process, so each case runs in a process of its own: this test calls itself.
+//! A process loads the OpenCL library once, so each case runs in a process of its own: this test starts itself.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::Reason;
 
 const CHILD: &str = "CLGRAPH_TEST_CHILD";
 
-/// What `clgraph::best_device` says in a process with these variables.
+/// Returns what `clgraph::best_device` reports in a process with these variables.
 fn best_device_with(variables: &[(&str, &str)]) -> String {
     let this = std::env::current_exe().unwrap();
     let mut child = Command::new(this);
@@ -58,11 +58,11 @@ fn no_driver_is_an_error_that_says_what_to_install() {
     std::fs::create_dir_all(&empty).unwrap();
     let text = best_device_with(&[("OCL_ICD_VENDORS", empty.to_str().unwrap())]);
     std::fs::remove_dir_all(&empty).unwrap();
-    assert!(text.starts_with("FeatureNotSupported: OpenCL is installed, but no driver is"), "{text}");
+    assert!(text.starts_with("FeatureNotSupported: OpenCL is installed, but no driver is installed"), "{text}");
     assert!(text.contains("apt-get install pocl-opencl-icd"), "{text}");
 }
 
-/// Drivers are listed by files on these systems only.
+/// Only these systems list drivers in files.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_broken_driver_is_named_with_its_file_and_what_is_wrong() {
@@ -73,7 +73,7 @@ fn a_broken_driver_is_named_with_its_file_and_what_is_wrong() {
     let text = best_device_with(&[("OCL_ICD_VENDORS", folder.to_str().unwrap())]);
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(
-        text.starts_with("FeatureNotSupported: OpenCL is installed, and no driver works: the OpenCL driver"),
+        text.starts_with("FeatureNotSupported: OpenCL is installed, but no driver works: the OpenCL driver"),
         "{text}"
     );
     for said in [
@@ -81,7 +81,7 @@ fn a_broken_driver_is_named_with_its_file_and_what_is_wrong() {
         "No such file",
         "broken.icd, which names it",
         "`libm.so.6`",
-        "no OpenCL driver",
+        "not an OpenCL driver",
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }

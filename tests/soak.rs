@@ -8,7 +8,7 @@ use common::Bench;
 
 const SUBMISSIONS: usize = 25_000;
 const UPDATES: usize = 5_000;
-/// Bytes below which nothing has leaked.
+/// A smaller growth, in bytes, is no leak.
 const FLAT: usize = 2 << 20;
 
 /// Bytes of memory that the process has.
@@ -18,8 +18,9 @@ fn resident() -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// The bytes by which the process grows when something is done so often, after a tenth of that. A driver takes memory in blocks
-/// until it has enough (rusticl 1 MiB at a time), so that it may be done again: what leaks, leaks each time.
+/// Returns by how many bytes the process grows when something is repeated, after a tenth of the repetitions. A driver
+/// takes memory in blocks until it has enough (rusticl 1 MiB at a time), so the measurement may be repeated: a leak
+/// leaks each time.
 fn growth_of(work: impl Fn(usize), times: usize) -> usize {
     work(times / 10);
     let mut least = usize::MAX;
@@ -34,8 +35,8 @@ fn growth_of(work: impl Fn(usize), times: usize) -> usize {
     least
 }
 
-/// Submits a graph of some rounds of two commands so often, and gives the bytes by which the process has grown.
-/// All of them are waited for, or one in sixteen.
+/// Submits a graph of some rounds of two commands repeatedly, and returns by how many bytes the process has grown. It
+/// waits for all submissions, or for one in sixteen.
 fn growth(path: Path, rounds: u32, submissions: usize, observed: bool) -> usize {
     let bench = Bench::new();
     let a = bench.buffer(&[0; 64]);
@@ -62,8 +63,8 @@ fn growth(path: Path, rounds: u32, submissions: usize, observed: bool) -> usize 
     growth_of(submit, submissions)
 }
 
-/// Updates of a number, of memory and of a range, of an executable that is submitted after some of them, if at all. Gives the
-/// bytes by which the process has grown.
+/// Updates a number, memory and a range of an executable, which is submitted after some of the updates, or never.
+/// Returns by how many bytes the process has grown.
 fn growth_by_updates(path: Path, updates: usize, submitted: bool) -> usize {
     let bench = Bench::new();
     let [a, b, c] = [1, 2, 0].map(|value| bench.buffer(&[value; 64]));
@@ -93,7 +94,7 @@ fn growth_by_updates(path: Path, updates: usize, submitted: bool) -> usize {
     growth_of(update, updates)
 }
 
-/// One test, so that nothing else runs in the process: whatever grows is ours or the driver's.
+/// One test, so that nothing else runs in the process: all growth is clgraph's or the driver's.
 #[test]
 fn memory_is_flat_over_a_hundred_thousand_submissions_and_ten_thousand_updates() {
     for observed in [true, false] {
@@ -102,14 +103,14 @@ fn memory_is_flat_over_a_hundred_thousand_submissions_and_ten_thousand_updates()
     }
     let device = clgraph::best_device().unwrap();
     let leaks = device.caps().platform == "Intel(R) OpenCL";
-    // Long enough for a gate, on drivers that have one.
+    // Long enough for a gate, on drivers where a gate pays.
     if !(leaks && device.path().unwrap().0 == Path::Native) {
         let grown = growth(Path::Auto, 160, SUBMISSIONS / 20, true);
         assert!(grown < FLAT, "automatic: {grown} bytes");
     }
-    // Where nothing can be recorded, the native path replays, and loses nothing either.
+    // If nothing can be recorded, the native path replays, and does not leak either.
     if leaks && device.caps().can_record(Command::Kernel).is_ok() {
-        // A fact of docs/drivers.md: should it fail, the driver was mended, and the table of facts wants a look.
+        // A fact of docs/drivers.md. If this fails, the driver was repaired, and the table has to be checked.
         let grown = growth(Path::Native, 4, SUBMISSIONS / 50, false);
         assert!(grown > SUBMISSIONS / 50 * 8 * 1000, "command buffers lose less than 1 KB a command: {grown} bytes");
     } else {
@@ -119,7 +120,7 @@ fn memory_is_flat_over_a_hundred_thousand_submissions_and_ten_thousand_updates()
         }
     }
     for path in [Path::Replay, Path::Gated, Path::Native] {
-        // What the driver loses at each enqueue of a command buffer is told above.
+        // The check above covers what the driver leaks at each enqueue of a command buffer.
         let submitted = path != Path::Native || !leaks;
         let grown = growth_by_updates(path, UPDATES, submitted);
         assert!(grown < FLAT, "updates, {path}: {grown} bytes");

@@ -61,7 +61,7 @@ fn a_sub_graph_is_between_the_predecessors_and_successors_of_its_node() {
     let report = executable.report();
     let written: Vec<_> = report.sub_graphs.iter().map(|sub| (sub.node, sub.nodes)).collect();
     assert_eq!((written, report.nodes, report.commands), (vec![(1, 4), (2, 4)], 4, 10));
-    assert!(report.to_string().contains("node 1 is a sub-graph, written out to 4 nodes"), "{report}");
+    assert!(report.to_string().contains("node 1 is a sub-graph, inlined as 4 nodes"), "{report}");
     let inputs = (first.write(&child.input).unwrap(), second.write(&child.input).unwrap());
     let submit = executable.submit_to(&bench.queue).with(&inputs.0, [2; 16]).with(&inputs.1, [3; 16]);
     let run = submit.submit().unwrap();
@@ -125,9 +125,9 @@ fn a_recorded_submission_stands_for_a_node() {
     let second = child.executable.submit_to(&bench.queue).after(&first).submit().unwrap();
     child.executable.submit_to(&bench.queue).submit_detached().unwrap();
     let outcome = child.executable.submit_to(&bench.queue).after(&running).submit();
-    assert!(matches!(outcome.unwrap_err(), Error::Record(RecordError::Ordinary { index: 0 })));
+    assert!(matches!(outcome.unwrap_err(), Error::Record(RecordError::RunningEvent { index: 0 })));
     let outcome = child.executable.submit_to(&bench.queue).with(&child.input, [4; 16]).submit();
-    assert!(text(outcome).contains("by `SubGraph::write`"));
+    assert!(text(outcome).contains("with `SubGraph::write`"));
     for outcome in
         [first.wait(), first.wait_for(LONG), first.progress().map(|_| ()), first.get(&child.output).map(|_| ())]
     {
@@ -139,7 +139,7 @@ fn a_recorded_submission_stands_for_a_node() {
     graph.end_recording(&bench.queue).unwrap();
     assert_eq!(graph.len(), 3);
     assert_eq!(graph.predecessors(second.event().unwrap().node().unwrap()).unwrap().len(), 1);
-    // Another queue joins by such a submission.
+    // Another queue joins through such a submission.
     let other = bench.another_queue(true);
     graph.begin_recording(&bench.queue).unwrap();
     let joined = child.executable.submit_to(&other).after(&first).submit().unwrap();
@@ -167,7 +167,7 @@ fn uses_of_an_executable_follow_each_other_alone_and_inside_parents() {
     let output = grand_sub.read(&sub.read(&child.output).unwrap()).unwrap();
     let input = grand_sub.write(&sub.write(&child.input).unwrap()).unwrap();
     let queues: Vec<Queue> = (0..3).map(|_| bench.another_queue(false)).collect();
-    // A use of the child that waits holds back the uses in parents, on other queues, and the other way round.
+    // A use of the child that waits holds back the uses in parents, on other queues, and the reverse.
     let gate = UserEvent::new(&bench.queue);
     let alone = child.executable.submit_to(&queues[0]).after(&gate.0).submit().unwrap();
     let inside = grand.submit_to(&queues[1]).with(&input, [7; 16]).submit().unwrap();
@@ -179,9 +179,9 @@ fn uses_of_an_executable_follow_each_other_alone_and_inside_parents() {
         run.wait_for(LONG).unwrap();
     }
     assert_eq!(*inside.get(&output).unwrap(), stirred(7, 1, 16));
-    // Their result slots are for the threads.
+    // The threads get their result slots.
     drop((alone, inside, again));
-    // From many threads: each run reads what it wrote itself, which it does not when two of them overlap.
+    // From many threads: each run reads what it wrote itself. If two runs overlapped, it would not.
     std::thread::scope(|scope| {
         for (index, queue) in queues.iter().enumerate() {
             let (child, parent, grand, sub, output, input) = (&child, &parent, &grand, &sub, &output, &input);
@@ -234,7 +234,7 @@ fn uses_in_one_graph_are_ordered_through_other_executables() {
     run.wait().unwrap();
 }
 
-/// Rule N5: as far as values can change, by a child that is gone and a graph that grew.
+/// Rule N5: sub-graphs whose values can change, whose child was dropped, and whose graph grew.
 #[test]
 fn a_parent_keeps_what_its_child_was() {
     let bench = Bench::new();
@@ -279,7 +279,7 @@ fn a_wrong_executable_or_handle_is_refused() {
     assert!(!error.contains("node 2"), "{error}");
 }
 
-/// Rule D1: what is declared against a kernel's `const` is told, with a sub-graph beside it and not inside of it.
+/// Rule D1: a declaration against a kernel's `const` is reported beside a sub-graph, and not inside of it.
 #[test]
 fn warnings_are_those_of_the_graph_itself() {
     let bench = Bench::new();
@@ -290,7 +290,7 @@ fn warnings_are_those_of_the_graph_itself() {
     // SAFETY: it is not run.
     unsafe { graph.kernel(&bench.kernel("scale")).read_write(&a).write(&b).arg(1_u32).range(16).add() }.unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
-    assert!(executable.report().warnings[0].starts_with("node 1 (kernel `scale`): argument 0 is given as written"));
+    assert!(executable.report().warnings[0].starts_with("node 1 (kernel `scale`): argument 0 was added as written"));
     let around = bench.graph();
     around.sub_graph(&executable).add().unwrap();
     assert_eq!(

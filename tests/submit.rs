@@ -16,7 +16,7 @@ use clgraph::{
 };
 use common::{Bench, UserEvent, elsewhere, text};
 
-/// Longer than anything here takes, so that a test that hangs fails instead.
+/// Longer than anything here takes, so that a test that hangs fails.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A graph that stirs a buffer of 64 once and reads it back.
@@ -41,7 +41,7 @@ impl Stirrer {
         Self { buffer, executable, result }
     }
 
-    /// Element 1 after so many runs.
+    /// Returns element 1 after so many runs.
     fn expected(runs: usize) -> u32 {
         (0..runs).fold(0, |x: u32, _| x.wrapping_mul(5).wrapping_add(1))
     }
@@ -83,7 +83,7 @@ fn a_submission_keeps_the_order_of_an_in_order_queue() {
     let mut mem = stirrer.buffer.to_opencl3().unwrap();
     let mut seen = vec![vec![0_u32; 64]; 50];
     for round in &mut seen {
-        // Set to 7, stirred by the graph, read by plain OpenCL: all three in order without any event.
+        // Set to 7, stirred by the graph, and read by plain OpenCL: all three in order without any event.
         // SAFETY: sizes fit; `round` lives until the queue has finished.
         unsafe {
             plain.enqueue_fill_buffer(&mut mem, &[7_u32], 0, 256, &[]).unwrap();
@@ -95,7 +95,7 @@ fn a_submission_keeps_the_order_of_an_in_order_queue() {
     assert!(seen.iter().all(|round| round[0] == 35 && round[63] == 98));
 }
 
-/// Rule S2: on an out-of-order queue a barrier holds for submissions, before and behind it.
+/// Rule S2: on an out-of-order queue a barrier orders submissions, before and after it.
 #[test]
 fn a_submission_respects_the_barriers_of_an_out_of_order_queue() {
     let bench = Bench::new();
@@ -126,7 +126,7 @@ fn submissions_of_one_executable_never_overlap_across_queues_and_threads() {
     let n = 4096;
     let buffer = bench.buffer(&vec![0; n]);
     let graph = bench.graph();
-    // Many steps that read and write the same memory: two runs at once would mix them up.
+    // Many steps that read and write the same memory: if two runs overlapped, they would mix.
     for _ in 0..8 {
         // SAFETY: each work-item touches its own element.
         unsafe { graph.kernel(&bench.kernel("stir")).read_write(&buffer).range(n).add() }.unwrap();
@@ -154,7 +154,7 @@ fn submissions_of_one_executable_never_overlap_across_queues_and_threads() {
 
 /// Rule S4
 #[test]
-fn a_submission_can_be_waited_for_polled_awaited_and_told_to_call_back() {
+fn a_submission_can_be_waited_for_polled_awaited_and_can_call_back() {
     struct Signal(Mutex<bool>, Condvar);
     impl Wake for Signal {
         fn wake(self: Arc<Self>) {
@@ -183,7 +183,7 @@ fn a_submission_can_be_waited_for_polled_awaited_and_told_to_call_back() {
         let (outcome, there) = hears.recv_timeout(LONG).unwrap();
         assert_eq!(outcome, Ok(()));
         assert_ne!(here, there, "on a thread of clgraph's own");
-        // Also when it has ended already.
+        // Also after it has ended.
         let (told, hears) = channel();
         run.on_complete(move |outcome| told.send(outcome).unwrap());
         assert_eq!(hears.recv_timeout(LONG).unwrap(), Ok(()));
@@ -200,7 +200,7 @@ fn a_submission_can_be_waited_for_polled_awaited_and_told_to_call_back() {
     }
 }
 
-/// Rule S4: the stages, held in place by a user event. A raw event taken early shows the end too.
+/// Rule S4: the stages, controlled by a user event. A raw event that was taken early shows the end too.
 #[test]
 fn a_submission_that_waits_says_so_and_ends_in_time() {
     let bench = Bench::new();
@@ -218,7 +218,7 @@ fn a_submission_that_waits_says_so_and_ends_in_time() {
     assert_eq!(run.get(&stirrer.result).unwrap()[1], 1);
 }
 
-/// Rule S4: a submission runs from the start of its first command, also when it has only one.
+/// Rule S4: a submission is running from the start of its first command, even if it has only one.
 #[test]
 fn a_submission_of_one_command_is_seen_running() {
     let bench = Bench::new();
@@ -229,7 +229,7 @@ fn a_submission_of_one_command_is_seen_running() {
     let executable = graph.finalize(Finalize::new()).unwrap();
     // The first launch compiles.
     executable.submit(&bench.queue).unwrap().wait().unwrap();
-    // A busy machine may not look in time: one run of several has to be seen.
+    // A busy machine may look too late, so one run of several has to be seen.
     for _ in 0..10 {
         let run = executable.submit(&bench.queue).unwrap();
         let mut seen = Vec::new();
@@ -244,8 +244,8 @@ fn a_submission_of_one_command_is_seen_running() {
     common::skip(common::Reason::StartNotTold);
 }
 
-/// Rules S7, S9: an event that fails only because what it waits for does. Some drivers abort when such an event is in a
-/// wait list.
+/// Rules S7, S9: an event that fails only because an event that it waits for fails. Some drivers abort if such an event
+/// is in a wait list.
 #[test]
 fn an_event_that_fails_by_what_it_waits_for_fails_the_submission_and_nothing_else() {
     let bench = Bench::new();
@@ -260,7 +260,7 @@ fn an_event_that_fails_by_what_it_waits_for_fails_the_submission_and_nothing_els
     assert_eq!(run.progress().unwrap(), Progress::Waiting);
     user.set(-5);
     let outcome = run.wait_for(LONG);
-    // Intel's CPU runtime calls the marker complete all the same, and then the submission runs.
+    // On Intel's CPU runtime the marker becomes complete anyway, and then the submission runs.
     let called_complete = marker.command_execution_status().unwrap().0 == 0;
     assert_eq!(outcome.is_ok(), called_complete, "{outcome:?}");
     stirrer.executable.submit(&queue).unwrap().wait_for(LONG).unwrap();
@@ -272,7 +272,7 @@ fn submitting_does_not_block() {
     let bench = Bench::new();
     let stirrer = Stirrer::new(&bench);
     let event = UserEvent::new(&bench.queue);
-    // Everything behind the event waits; if a submission waited for it here, this test would never end.
+    // Everything after the event waits; if a submission waited for it here, this test would never end.
     let first = stirrer.executable.submit_to(&bench.queue).after(&event.0).submit().unwrap();
     let second = stirrer.executable.submit(&bench.queue).unwrap();
     let third = stirrer.executable.submit(&bench.another_queue(true)).unwrap();
@@ -372,7 +372,7 @@ fn an_empty_graph_completes_when_its_wait_list_and_queue_allow() {
     for queue in [&bench.queue, &bench.another_queue(true)] {
         let event = UserEvent::new(&bench.queue);
         let waits = empty.submit_to(queue).after(&event.0).submit().unwrap();
-        // On the same queue, in order behind the first; it is the same executable, so also elsewhere.
+        // On the same queue, in order after the first; it is the same executable, so on other queues too.
         let behind = empty.submit(queue).unwrap();
         assert!(!waits.is_done().unwrap() && !behind.is_done().unwrap());
         event.set(0);
@@ -399,7 +399,7 @@ fn after_a_failed_submission_the_queue_goes_on_and_only_dependents_fail_with_the
         let error = failed.wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Driver);
         assert!(
-            error.to_string().starts_with("the submission did not run, because what it waited for failed"),
+            error.to_string().starts_with("the submission did not run, because an event that it waited for failed"),
             "{error}"
         );
         assert_eq!(dependent.wait().unwrap_err(), error);
@@ -418,9 +418,9 @@ fn after_a_failed_submission_the_queue_goes_on_and_only_dependents_fail_with_the
     }
 }
 
-/// Rule S9: plain OpenCL work behind a failed submission runs too: its gate opens.
+/// Rule S9: plain OpenCL work after a failed submission also runs, because the gate opens.
 #[test]
-fn plain_work_behind_a_submission_that_waits_runs_whatever_becomes_of_it() {
+fn plain_work_after_a_submission_that_waits_runs_whatever_becomes_of_it() {
     let bench = Bench::new();
     for status in [0, -9] {
         let stirrer = Stirrer::new(&bench);
@@ -449,7 +449,7 @@ fn what_another_queue_waits_for_is_flushed() {
     for _ in 0..50 {
         let other = bench.another_queue(false);
         let first = a.executable.submit(&other).unwrap();
-        // Nobody flushes `other` here; if clgraph did not, waiting for `second` could wait for ever.
+        // The test does not flush `other`; if clgraph did not, waiting for `second` could last for ever.
         let second = b.executable.submit_to(&bench.queue).after(&first).submit().unwrap();
         second.wait_for(LONG).unwrap();
         a.executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
@@ -462,7 +462,7 @@ fn results_belong_to_their_submission_and_a_held_one_is_not_overwritten() {
     let stirrer = Stirrer::with(&bench, Finalize::new().result_slots(4));
     let runs: Vec<_> = (0..4).map(|_| stirrer.executable.submit(&bench.queue).unwrap()).collect();
     let error = stirrer.executable.submit(&bench.queue).unwrap_err();
-    assert!(error.to_string().starts_with("all 4 result slots of node 1 are held"), "{error}");
+    assert!(error.to_string().starts_with("all 4 result slots of node 1 are in use"), "{error}");
     bench.queue.finish().unwrap();
     let guards: Vec<_> = runs.iter().map(|run| run.get(&stirrer.result).unwrap()).collect();
     drop(runs);
@@ -470,7 +470,7 @@ fn results_belong_to_their_submission_and_a_held_one_is_not_overwritten() {
     let values: Vec<u32> = guards.iter().map(|guard| guard[1]).collect();
     assert_eq!(values, [1, 2, 3, 4].map(Stirrer::expected));
     drop(guards);
-    // Nobody holds these, so any number of them is fine.
+    // Nobody holds these results, so any number of submissions is allowed.
     for _ in 0..100 {
         stirrer.executable.submit(&bench.queue).unwrap();
     }
@@ -480,7 +480,7 @@ fn results_belong_to_their_submission_and_a_held_one_is_not_overwritten() {
     assert_eq!(format!("{:?}", &last.get(&stirrer.result).unwrap()[..1]), "[0]");
 }
 
-/// A bound is for those who want one.
+/// A bound exists only if the program asks for one.
 #[test]
 fn any_number_of_submissions_may_hold_results() {
     let bench = Bench::new();
@@ -512,7 +512,7 @@ fn input_for_one_submission_is_checked_and_does_not_stay() {
     );
     assert_eq!(values(executable.submit(&bench.queue).unwrap()), [1; 4]);
     let short = text(executable.submit_to(&bench.queue).with(&write, [8; 3]).submit());
-    assert_eq!(short, "node 0 writes 16 bytes, and what was given has 12");
+    assert_eq!(short, "node 0 writes 16 bytes, but 12 bytes were given: give exactly 16 bytes");
     let other = bench.graph();
     let foreign = other.write(&buffer, [2_u32; 4]).add().unwrap();
     let message = text(executable.submit_to(&bench.queue).with(&foreign, [2; 4]).submit());
@@ -521,7 +521,7 @@ fn input_for_one_submission_is_checked_and_does_not_stay() {
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
     assert!(text(run.get(&foreign)).contains("node 1 is no host read of this submission"));
-    // Many in flight, each with memory of its own that goes when it is through.
+    // Many in flight, each with its own memory, which is released when the submission has ended.
     for round in 0..200_u32 {
         executable.submit_to(&bench.queue).with(&write, vec![round; 4]).submit_detached().unwrap();
     }
@@ -529,7 +529,7 @@ fn input_for_one_submission_is_checked_and_does_not_stay() {
     assert_eq!(bench.content(&buffer), [199; 4]);
 }
 
-/// A callback that panics harms nobody else.
+/// A callback that panics does not affect others.
 #[test]
 fn a_callback_that_panics_is_caught() {
     let bench = Bench::new();
@@ -542,8 +542,8 @@ fn a_callback_that_panics_is_caught() {
     stirrer.executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
 }
 
-/// A fact of docs/drivers.md: on Intel's runtime a queue that is released as soon as its last event is complete is the end
-/// of the thread that ran the command, within the first ten of these queues.
+/// A fact of docs/drivers.md: on Intel's runtime, releasing a queue as soon as its last event is complete kills the
+/// thread that ran the command, within the first ten of these queues.
 #[test]
 fn out_of_order_queues_come_and_go_and_the_device_goes_on() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! The same lists of nodes updated again and again, with all else that may happen in between, against an eager model.
+//! The same lists of nodes are updated again and again, with everything that may happen in between, and compared with
+//! an eager model.
 
 mod common;
 
@@ -14,32 +15,32 @@ const SOURCE: &str = "
     kernel void affine(global uint *a, uint by, uint shift) {
         a[get_global_id(0)] = a[get_global_id(0)] * by + shift;
     }";
-/// Parameters that are numbers.
+/// The number of parameters that are numbers.
 const NUMBERS: usize = 6;
-/// The lists that come again, by node.
+/// The lists that come again, as nodes.
 const LISTS: [&[usize]; 6] = [&[0, 1, 2, 3], &[1], &[3, 0, 3], &[0, 1, 2, 3, 4, 5], &[4, 1], &[2]];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Parameter, and its value.
+    /// A parameter, and its value.
     Set(usize, u32),
-    /// Which list.
+    /// The list.
     Update(usize),
     /// How many elements the last node touches.
     Range(usize),
     /// Whether the fifth node writes to other memory, which is a parameter.
     Elsewhere(bool),
-    /// The second node gets a launch with another parameter.
+    /// The second node is replaced by a launch with another parameter.
     Replace(usize),
     /// The executable gets the values of another graph.
     Foreign(u32),
     Own,
     Submit,
-    /// One that waits for an event, and what comes behind it.
+    /// A submission that waits for an event, and later submissions.
     Defer,
-    /// These events are complete.
+    /// These events are completed.
     Complete,
-    /// The other executable of the same graph is meant from now on.
+    /// From now on the other executable of the same graph is used.
     Other,
 }
 
@@ -73,11 +74,11 @@ struct Values {
     elsewhere: bool,
 }
 
-/// Which of a node's values is which.
+/// Returns the index of a node's value.
 const OF_NODE: [&[usize]; 6] = [&[0], &[1], &[2], &[3, 4], &[5], &[6]];
 
 impl Values {
-    /// The nodes of a list get what they are now.
+    /// Gives the nodes of a list their current values.
     fn take(&mut self, nodes: &[usize], now: &Self) {
         for node in nodes {
             OF_NODE[*node].iter().for_each(|at| self.numbers[*at] = now.numbers[*at]);
@@ -110,7 +111,7 @@ struct World {
     buffers: Vec<Buffer<u32>>,
     numbers: Vec<Parameter<u32>>,
     output: Parameter<Buffer<u32>>,
-    /// Which parameters the values of nodes are.
+    /// Which parameters are the values of the nodes.
     given: [usize; 7],
 }
 
@@ -121,7 +122,7 @@ impl World {
         let numbers: Vec<_> = numbers.into_iter().map(Parameter::any).collect();
         let output = Parameter::buffer(&buffers[0]);
         let [a, b, c, d, ..] = buffers else { panic!("there are five") };
-        // One is of two nodes, and the last node has one for both of its values.
+        // One parameter is used by two nodes, and the last node has one for both of its values.
         let given = [0, 1, 0, 2, 3, 4, 5];
         let number = |at: usize| &numbers[given[at]];
         // SAFETY: a work-item touches its own element.
@@ -141,7 +142,7 @@ impl World {
         Self { graph, nodes, scale, buffers: buffers.to_vec(), numbers, output, given }
     }
 
-    /// What the graph is now.
+    /// The current values of the graph.
     fn now(&self, values: &[u32; NUMBERS], len: usize, elsewhere: bool) -> Values {
         Values { numbers: self.given.map(|at| values[at]), len, elsewhere }
     }
@@ -281,7 +282,7 @@ fn values_from_several_threads_are_all_brought() {
             scope.spawn(|| often(&|| executable.update(&list).unwrap()));
             scope.spawn(|| often(&|| executable.update_from(&world.graph).unwrap()));
             scope.spawn(|| often(&|| executable.submit_to(&bench.queue).submit_detached().unwrap()));
-            // Now early, now late.
+            // Sometimes early, sometimes late.
             (0..round % 64 * 64).for_each(|_| std::hint::spin_loop());
             world.numbers[1].set(round).unwrap();
         });
@@ -292,7 +293,8 @@ fn values_from_several_threads_are_all_brought() {
     }
 }
 
-/// Rule S6: a list that is not of use any more may be the last to have a parameter, whose condition owns what is a user's.
+/// Rule S6: a list that is no longer of use may be the last holder of a parameter, whose condition owns something of
+/// the user's.
 #[test]
 fn users_code_of_a_parameter_runs_where_no_lock_is_held() {
     struct Guard(Graph, std::sync::mpsc::Sender<usize>);

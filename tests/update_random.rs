@@ -9,16 +9,16 @@ use quickcheck::{Arbitrary, Gen, QuickCheck};
 const LEN: usize = 32;
 const BUFFERS: usize = 4;
 
-/// What a node is made of, as plain data.
+/// What a node does, as plain data.
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     /// `out = in * 3 + by`: buffers and the number are parameters.
     Scale,
     /// `a = a * 5 + i`, over a range that changes, or `a = 8` over all of it: two launches of a group.
     Group,
-    /// A fill that others take the place of.
+    /// A fill that others replace.
     Fill,
-    /// A copy of one buffer to another, as long as one says.
+    /// A copy of one buffer to another, as long as one value says.
     Copy,
 }
 
@@ -34,13 +34,13 @@ struct Values {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Node, and which value becomes what.
+    /// A node, and which of its values becomes what.
     Change(usize, u8, u32),
     /// These nodes, as bits.
     Update(u8),
     UpdateFrom,
     Submit,
-    /// A node more, which executables do not have until the graph is finalized again.
+    /// Another node, which executables do not have until the graph is finalized again.
     Add(Kind, Values),
     Finalize,
 }
@@ -95,7 +95,7 @@ impl Arbitrary for Step {
     }
 }
 
-/// What stands behind a node.
+/// Returns the nodes after a node.
 enum Handle {
     Scale { input: Parameter<Buffer<u32>>, output: Parameter<Buffer<u32>>, by: Parameter<u32> },
     Group { buffer: Parameter<Buffer<u32>>, group: CommandGroup },
@@ -107,13 +107,13 @@ struct World<'a> {
     graph: Graph,
     buffers: Vec<Buffer<u32>>,
     nodes: Vec<(Node, Handle)>,
-    /// What the graph is now.
+    /// The current values of the graph.
     now: Vec<(Kind, Values)>,
-    /// What each node was when it was added, which made the edges.
+    /// The values of each node when it was added, which made the edges.
     added: Vec<(Kind, Values)>,
 }
 
-/// The bytes that a node uses: buffer, number of elements from the first on, whether it writes.
+/// The bytes that a node uses: the buffer, the number of elements from the first, and whether it writes.
 fn uses((kind, values): &(Kind, Values)) -> Vec<(usize, usize, bool)> {
     let (a, b) = (values.a, apart(values));
     match kind {
@@ -130,7 +130,8 @@ fn conflict(one: &(Kind, Values), other: &(Kind, Values)) -> bool {
     ones.iter().any(|a| others.iter().any(|b| meet(a, b)))
 }
 
-/// Whether two of some nodes conflict that no path of edges orders; the edges are those of when they were added.
+/// Returns whether two of some nodes conflict that no path of edges orders. The edges are those of when the nodes were
+/// added.
 fn conflicts_without_order(nodes: &[(Kind, Values)], added: &[(Kind, Values)]) -> bool {
     let mut before = vec![vec![false; nodes.len()]; nodes.len()];
     for at in 0..nodes.len() {
@@ -143,7 +144,7 @@ fn conflicts_without_order(nodes: &[(Kind, Values)], added: &[(Kind, Values)]) -
     (0..nodes.len()).any(|at| (0..at).any(|earlier| !before[at][earlier] && conflict(&nodes[earlier], &nodes[at])))
 }
 
-/// One that the two buffers of a node are not, if they are the same.
+/// Returns a buffer that differs from the two buffers of a node, if these are the same.
 fn apart(values: &Values) -> usize {
     if values.a == values.b { (values.b + 1) % BUFFERS } else { values.b }
 }
@@ -219,7 +220,7 @@ impl<'a> World<'a> {
             }
             (_, Handle::Group { buffer, group }) => {
                 buffer.set(a).unwrap();
-                // A length is that of the first launch; it can be set while that is active.
+                // A length is that of the first launch. It can be set while this launch is active.
                 if values.active == 0 {
                     self.graph.set_nd_range(*node, values.len).unwrap();
                 }
@@ -281,7 +282,7 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                 }
                 let mut executable: Executable = world.graph.finalize(options.clone()).unwrap();
                 let mut inside = world.now.clone();
-                // A change of memory is refused for a conflict, for every conflict, and for nothing else.
+                // A change of memory is refused if, and only if, it makes a conflict.
                 let expect = |nodes: &[(Kind, Values)], added: &[(Kind, Values)], error: Option<String>| {
                     let wrong = !conflicts && conflicts_without_order(nodes, added);
                     let refused = error.as_ref().is_some_and(|error| error.contains("no edge orders them"));
@@ -298,7 +299,10 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                             let nodes: Vec<Node> = chosen.iter().map(|at| world.nodes[*at].0).collect();
                             let error = executable.update(&nodes).err().map(|error| error.to_string());
                             if chosen.iter().any(|at| *at >= inside.len()) {
-                                assert!(error.unwrap().contains("added to the graph after this was finalized"));
+                                assert!(error.unwrap().contains(
+                                    "added to the graph after the executable was \
+                                                                 finalized"
+                                ));
                                 continue;
                             }
                             let mut then = inside.clone();
@@ -309,7 +313,7 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                         Step::UpdateFrom => {
                             let error = executable.update_from(&world.graph).err().map(|error| error.to_string());
                             if world.now.len() > inside.len() {
-                                assert!(error.unwrap().contains("nodes, and the executable has"));
+                                assert!(error.unwrap().contains("nodes, but the executable has"));
                                 continue;
                             }
                             inside = if error.is_none() { world.now.clone() } else { inside };
@@ -335,7 +339,7 @@ fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
                 run(&inside, &mut memory);
                 assert_eq!(world.content(), memory, "{path:?}, after {submitted} submissions, {conflicts}");
                 if conflicts {
-                    // Finalized anew it is the same.
+                    // After finalizing again the result is the same.
                     let again = world.graph.finalize(options.clone()).unwrap();
                     again.submit(&bench.queue).unwrap().wait().unwrap();
                     run(&world.now, &mut memory);

@@ -1,5 +1,5 @@
-//! Code of the program's that clgraph calls: the `Drop` of what it was given, wakers, callbacks and host tasks. Whatever they do,
-//! unrelated submissions go on, and their own ends.
+//! Code of the program that clgraph calls: the `Drop` of objects that it was given, wakers, callbacks and host tasks.
+//! Whatever they do, other submissions continue, and their own submission ends.
 
 mod common;
 
@@ -19,7 +19,7 @@ use common::Bench;
 const LEN: usize = 64;
 const LONG: Duration = Duration::from_secs(300);
 
-/// A graph that takes input: it writes, and does something with it.
+/// A graph that takes input: it writes the input, and uses it.
 fn taker(bench: &Bench, path: Path) -> (Executable, HostWrite<u32>) {
     let graph = bench.graph();
     let buffer = bench.buffer(&[0; LEN]);
@@ -28,7 +28,7 @@ fn taker(bench: &Bench, path: Path) -> (Executable, HostWrite<u32>) {
     (graph.finalize(Finalize::new().path(path)).unwrap(), input)
 }
 
-/// Data whose owner does something at its end.
+/// Data whose owner does something when it is dropped.
 struct Owner<F: FnMut() + Send + Sync>([u32; LEN], F);
 
 impl<F: FnMut() + Send + Sync> AsRef<[u32]> for Owner<F> {
@@ -47,7 +47,7 @@ fn owned(at_the_end: impl FnMut() + Send + Sync + 'static) -> HostData<u32> {
     HostData::shared(Arc::new(Owner([3; LEN], at_the_end)))
 }
 
-/// Something to wait for that others open.
+/// Something to wait for, which another thread opens.
 #[derive(Clone, Default)]
 struct Flag(Arc<(Mutex<bool>, Condvar)>);
 
@@ -65,8 +65,8 @@ impl Flag {
     }
 }
 
-/// Input whose owner waits, in its `Drop`, for what is behind its own submission; submits; or panics. Its submission ends, and so
-/// does every other.
+/// Input whose owner, in its `Drop`, waits for work after its own submission, submits, or panics. Its submission ends,
+/// and so does every other.
 #[test]
 fn the_drop_of_an_inputs_owner_may_do_anything() {
     let bench = Bench::new();
@@ -113,7 +113,7 @@ fn the_drop_of_an_inputs_owner_may_do_anything() {
     }
 }
 
-/// The same for what the closures of a graph own, which ends when the last of its submissions does.
+/// The same for objects that the closures of a graph own, which are dropped when its last submission has ended.
 #[test]
 fn the_drop_of_what_closures_own_may_do_anything() {
     struct Last<F: FnMut() + Send>(F);
@@ -158,7 +158,7 @@ fn the_drop_of_what_closures_own_may_do_anything() {
     }
 }
 
-/// A function of a native command that takes its time, in a submission that had to wait, holds up no other submission.
+/// A function of a native command that runs for long, in a submission that had to wait, delays no other submission.
 #[test]
 fn the_function_of_a_native_command_holds_up_its_own_submission_only() {
     let bench = Bench::new();
@@ -176,7 +176,7 @@ fn the_function_of_a_native_command_holds_up_its_own_submission_only() {
     let run = executable.submit_to(&bench.queue).after(&go).submit().unwrap();
     go.complete().unwrap();
     begun.wait();
-    // One that needs the thread that sees events, on another queue.
+    // A submission on another queue, which needs the thread that sees events.
     let also = UserEvent::new(&bench.queue).unwrap();
     let other = taker(&bench, Path::Auto).0.submit_to(&bench.another_queue(false)).after(&also).submit().unwrap();
     also.complete().unwrap();
@@ -237,9 +237,9 @@ fn a_waker_may_do_anything() {
     }
 }
 
-/// What a future gives the submission goes with it.
+/// A future's waker is dropped with the future.
 #[test]
-fn futures_that_are_dropped_leave_nothing_behind() {
+fn futures_that_are_dropped_leave_nothing() {
     let bench = Bench::new();
     let (run, go) = pending(&bench);
     let woken = Arc::new(AtomicUsize::new(0));
@@ -260,14 +260,14 @@ fn futures_that_are_dropped_leave_nothing_behind() {
     run.wait_for(LONG).unwrap();
     let told = Flag::default();
     let tell = told.clone();
-    // Callbacks come one after the other, and those of a submission behind its wakers.
+    // Callbacks come one after another, and the callbacks of a submission after its wakers.
     run.on_complete(move |_| tell.set());
     told.wait();
     assert!(poll(&mut last, &waker).is_ready());
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
 
-/// A callback that panics with something whose `Drop` panics: later callbacks come.
+/// A callback that panics with a value whose `Drop` panics: later callbacks still come.
 #[test]
 fn a_panic_whose_payload_panics_too_takes_no_later_callback() {
     let bench = Bench::new();
@@ -280,7 +280,7 @@ fn a_panic_whose_payload_panics_too_takes_no_later_callback() {
     told.wait();
 }
 
-/// Rule E3: the first of many submissions that wait for each other fails. Each says what came first.
+/// Rule E3: the first of many submissions that wait for each other fails. The error of each names the first cause.
 #[test]
 fn a_long_chain_of_failures_has_short_errors() {
     let bench = Bench::new();
@@ -306,39 +306,37 @@ fn a_long_chain_of_failures_has_short_errors() {
     }
 }
 
-/// As many host tasks wait for submissions with host tasks of their own as the program likes.
+/// Any number of host tasks may wait for submissions with host tasks of their own. All tasks have begun before the first of them
+/// submits, so none of them has a thread to spare.
 #[test]
 fn host_tasks_that_wait_for_host_tasks_have_no_limit() {
     const MANY: usize = 700;
     let bench = Bench::new();
+    let inner = bench.graph();
+    inner.host_task(|_| ()).add().unwrap();
+    let inner = inner.finalize(Finalize::new()).unwrap();
+    // One queue for all of them: some drivers have threads and much memory for each.
+    let (queue, graph) = (bench.another_queue(true), bench.graph());
     let (begun, all) = (Arc::new(AtomicUsize::new(0)), Flag::default());
-    let runs: Vec<_> = (0..MANY)
-        .map(|_| {
-            let inner = bench.graph();
-            inner.host_task(|_| ()).add().unwrap();
-            let inner = inner.finalize(Finalize::new()).unwrap();
-            let graph = bench.graph();
-            let (queue, begun, all) = (bench.another_queue(true), Arc::clone(&begun), all.clone());
-            let own = queue.clone();
-            let task = graph.host_task(move |_| -> clgraph::Result<()> {
-                if begun.fetch_add(1, Ordering::SeqCst) + 1 == MANY {
-                    all.set();
-                }
-                all.wait();
-                inner.submit(&queue)?.wait()
-            });
-            task.add().unwrap();
-            graph.finalize(Finalize::new()).unwrap().submit(&own).unwrap()
-        })
-        .collect();
-    for run in runs {
-        run.wait_for(LONG).unwrap();
+    for _ in 0..MANY {
+        let (inner, queue, begun, all) = (inner.clone(), queue.clone(), Arc::clone(&begun), all.clone());
+        let task = graph.host_task(move |_| -> clgraph::Result<()> {
+            if begun.fetch_add(1, Ordering::SeqCst) + 1 == MANY {
+                all.set();
+            }
+            all.wait();
+            inner.submit(&queue)?.wait()
+        });
+        task.add().unwrap();
     }
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!(begun.load(Ordering::SeqCst), MANY);
 }
 
-/// A host task that waits for what is behind its own submission is told so, and the submission ends.
+/// A host task that waits for work after its own submission gets an error, and the submission ends.
 #[test]
-fn a_host_task_cannot_wait_for_what_is_behind_its_submission() {
+fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
     let bench = Bench::new();
     let buffer = bench.buffer(&[0; LEN]);
     let (sent, came) = mpsc::channel();
@@ -348,7 +346,7 @@ fn a_host_task_cannot_wait_for_what_is_behind_its_submission() {
     let graph = bench.graph();
     let (kernel, plain, elsewhere) = (bench.kernel("stir"), buffer.clone(), bench.another_queue(false));
     let task = graph.host_task(move |_| -> clgraph::Result<()> {
-        // What came before is over.
+        // Everything before it has ended.
         before.wait()?;
         inner.submit(&elsewhere)?.wait()?;
         let behind = inner.submit(&queue)?;

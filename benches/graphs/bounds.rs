@@ -1,24 +1,24 @@
-//! How good clgraph has to be, on PoCL and for the scenario `submit`.
+//! Bounds: how fast clgraph has to be, on PoCL and for the scenario `submit`.
 
 use serde::Serialize;
 
 use crate::rounds::Measured;
 
-/// What a row is compared with, and what came of it.
+/// What a row is compared with, and the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The row that this one is compared with.
+    /// The row that this row is compared with.
     of: &'static str,
     /// The median of per-round ratios to it.
     ratio: f64,
-    /// What the ratio may be. The distance of `loop_again` from 1 is in it.
+    /// The largest ratio that is allowed. The distance of `loop_again` from 1 is included.
     at_most: f64,
-    /// The distance of `loop_again` from 1. What is measured beside so much says nothing: see [`MOST_NOISE`].
+    /// The distance of `loop_again` from 1. If it is too large, the measurement says nothing: see [`MOST_NOISE`].
     noise: f64,
     pub good: bool,
 }
 
-/// Beyond this a bound would mean nothing.
+/// With more noise a bound would mean nothing.
 const MOST_NOISE: f64 = 0.1;
 
 impl std::fmt::Display for Verdict {
@@ -33,19 +33,20 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Whether there are bounds for a scenario on a driver.
+/// Returns whether there are bounds for a scenario on a driver.
 pub fn apply(driver: &str, scenario: &str) -> bool {
     driver.starts_with("pocl") && scenario == "submit"
 }
 
-/// Commands up to which one command buffer, as a program would record it by hand, is hard to beat: it takes a square of time.
+/// Up to so many commands, one command buffer, as a program would record it by hand, is hard to beat; its time grows
+/// with the square of the number of commands.
 const ONE_BUFFER: usize = 100;
 
-/// The verdict on one way among all, if there is a bound for it.
+/// Returns the verdict on one variant among all, if there is a bound for it.
 ///
-/// - `replay`: 1.05 of the loop.
-/// - `native`: 1.05 of one command buffer, up to 100 commands; beyond that it has to be faster.
-/// - `auto`: 1.05 of the best other way.
+/// - `replay`: at most 1.05 of the loop.
+/// - `native`: at most 1.05 of one command buffer, up to 100 commands; with more commands it has to be faster.
+/// - `auto`: at most 1.05 of the best other variant.
 pub fn verdict(way: &Measured, n: usize, all: &[Measured]) -> Option<Verdict> {
     let find = |variant: &str| all.iter().find(|way| way.variant == variant);
     let plain = find("loop")?;

@@ -1,5 +1,5 @@
-//! What only a process of its own can tell: the time from its start to the first result, and the memory that graphs take. This
-//! program once more, as a child.
+//! Measurements that need a process of their own: the time from the start of a process to its first result, and the
+//! memory that graphs take. The bench starts itself as a child.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const SOURCE: &str = "
     kernel void scale(global const uint *from, global uint *into, uint by) { into[0] = from[0] * 3u + by; }";
 const LEN: usize = 1024;
 
-/// Does the work of that name, and prints what was measured.
+/// Does the work with this name, and prints what was measured.
 pub fn work(name: &str, device: &Device) -> Result<(), Failure> {
     match name.split(' ').collect::<Vec<_>>()[..] {
         ["cold", variant] => cold(variant, device),
@@ -51,14 +51,14 @@ fn cold(variant: &str, device: &Device) -> Result<(), Failure> {
     if result.iter().all(|element| *element == 2.0) { Ok(()) } else { Err("the result is wrong".into()) }
 }
 
-/// All phases of a chain of kernels, each with arguments of its own: the time of all, and the bytes that the process has more
-/// once it has been submitted.
+/// All phases of a chain of kernels, each with its own arguments: the time of all phases, and by how many bytes the
+/// process has grown after the submission.
 fn life(variant: &str, len: usize, device: &Device) -> Result<(Duration, usize), Failure> {
     let queue = Queue::new(device)?;
     let kernel = Program::from_source(&queue, SOURCE)?.kernel("scale")?;
     let buffers = [Buffer::<u32>::new(&queue, 64)?, Buffer::new(&queue, 64)?];
     let live = if variant == "loop" { live_by_hand } else { live_as_graph };
-    // What comes once in a process.
+    // What a process allocates only once.
     live(&queue, &kernel, &buffers, 1)?;
     let before = resident();
     let (bytes, time) = timed(|| live(&queue, &kernel, &buffers, len))?;
@@ -84,7 +84,7 @@ fn live_as_graph(queue: &Queue, kernel: &Kernel, buffers: &[Buffer<u32>; 2], len
     Ok(resident())
 }
 
-/// Runs a child, and gives what it printed.
+/// Runs a child, and returns what it printed.
 fn child(driver: &str, work: &str) -> Result<String, Failure> {
     let output = Command::new(std::env::current_exe()?).args(["--child", work, "--driver", driver]).output()?;
     if !output.status.success() {
@@ -108,7 +108,8 @@ pub fn cold_starts<'a>(driver: &str) -> Vec<Way<'a>> {
     VARIANTS.map(way).into_iter().collect()
 }
 
-/// Launches with kernel objects of their own by hand, and a graph: made, submitted once, and dropped, in a process each.
+/// Launches by hand with their own kernel objects, and a graph: made, submitted once, and dropped, each in its own
+/// process.
 pub fn lives<'a>(driver: &str, len: usize) -> Vec<Way<'a>> {
     let way = |(variant, what): (&'static str, &'static str)| {
         let driver = driver.to_owned();

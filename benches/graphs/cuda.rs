@@ -1,5 +1,6 @@
-//! CUDA Graphs of the same kernels, beside what runs on a device of NVIDIA's: its driver tells the binaries of OpenCL programs as
-//! PTX, which CUDA takes. On the first GPU, by the driver's functions, so that nothing has to be installed.
+//! CUDA Graphs of the same kernels, beside what runs on NVIDIA's device. NVIDIA's OpenCL driver returns binaries as
+//! PTX, which CUDA accepts. It uses the first GPU, and the functions of the driver, so that nothing has to be
+//! installed.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
@@ -12,7 +13,8 @@ use crate::rounds::{Times, Way, timed};
 use crate::scenarios::submission;
 use crate::updates::{REPEATED, What};
 
-/// As in `kernels-cl/tests.cl`, whose PTX as a whole CUDA refuses (CUDA_ERROR_INVALID_IMAGE, driver 580).
+/// The same kernel as in `kernels-cl/tests.cl`. CUDA refuses the PTX of that whole file (CUDA_ERROR_INVALID_IMAGE,
+/// driver 580).
 const SCALE: &str = "kernel void scale(global const uint *in, global uint *out, uint by) {
     size_t i = get_global_id(0);
     out[i] = in[i] * 3u + by;
@@ -60,7 +62,7 @@ library! {
     fn cuGraphDestroy(Handle) -> i32;
 }
 
-/// Whether there is CUDA for a device. Where there should be and is not, says why.
+/// Returns CUDA for a device. If it should be there and is not, says why.
 fn is_there(device: &Device) -> bool {
     if device.caps().platform != "NVIDIA CUDA" {
         return false;
@@ -74,7 +76,7 @@ fn is_there(device: &Device) -> bool {
     }
 }
 
-/// A kernel of an OpenCL program, in CUDA's hands.
+/// A kernel of an OpenCL program, loaded by CUDA.
 struct Cuda {
     functions: &'static Functions,
     context: Handle,
@@ -121,7 +123,7 @@ impl Cuda {
         Ok(cuda)
     }
 
-    /// Calls something with the places of the parameters.
+    /// Calls something with the addresses of the parameters.
     fn with_params<R>(&self, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
         let memory = self.memory.iter().map(|address| ptr::from_ref(address).cast_mut().cast());
         let number = self.number.iter().map(|number| ptr::from_ref(number).cast_mut().cast());
@@ -190,7 +192,7 @@ impl CudaGraph {
             })
         })?;
         let mut count = len;
-        // SAFETY: room for as many nodes as told.
+        // SAFETY: room for as many nodes as there are.
         check("cuGraphGetNodes", unsafe {
             (functions.cuGraphGetNodes)(this.graph, this.nodes.as_mut_ptr(), &raw mut count)
         })?;
@@ -238,7 +240,7 @@ impl Drop for CudaGraph {
     }
 }
 
-/// A chain of `len` launches of a kernel with so many pointers, by a stream and as a graph. None where there is no CUDA.
+/// A chain of `len` launches of a kernel with so many pointers, by a stream and as a graph. None if there is no CUDA.
 pub fn chain<'a>(
     queue: &Queue,
     source: &str,
@@ -259,7 +261,7 @@ pub fn chain<'a>(
     Ok(vec![by_stream, by_graph])
 }
 
-/// Other numbers for nodes of a graph of kernels of two pointers and a number. None where there is no CUDA.
+/// Sets other numbers for nodes of a graph whose kernels have two pointers and a number. None if there is no CUDA.
 pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> Result<Option<Way<'a>>, Failure> {
     if !is_there(queue.device()) {
         return Ok(None);

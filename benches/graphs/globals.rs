@@ -1,7 +1,7 @@
-//! Device globals beside arguments.
+//! Device globals, compared with arguments.
 
 use clgraph::{
-    Buffer, Executable, Finalize, GlobalWay, Graph, Kernel, Path, Program, ProgramBuilder, Queue, device_global,
+    Buffer, Executable, Finalize, GlobalAccess, Graph, Kernel, Path, Program, ProgramBuilder, Queue, device_global,
 };
 
 use crate::Failure;
@@ -17,22 +17,22 @@ const BY_GLOBAL: &str = "CLG_DEVICE_GLOBAL(uint, total);
     kernel void tick(CLG_ONLY_PARAMS) { CLG_GLOBAL(total)++; }";
 const BY_ARGUMENT: &str = "kernel void tick(global uint *total) { total[0]++; }";
 
-/// Every way to run `n` kernels that count. The loop has an object with the hidden argument set.
+/// All variants of running `n` kernels that count. The loop's kernel object has the hidden argument set.
 pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     let finish = || raw::finish(queue);
     let by = |way| -> clgraph::Result<Kernel> {
-        ProgramBuilder::new(queue).global("total", &TOTAL).globals_by(way).source(BY_GLOBAL)?.kernel("tick")
+        ProgramBuilder::new(queue).global("total", &TOTAL).global_access(way).source(BY_GLOBAL)?.kernel("tick")
     };
-    let kernel = by(GlobalWay::Argument)?.to_opencl3()?;
+    let kernel = by(GlobalAccess::Argument)?.to_opencl3()?;
     let plain = move || raw::enqueue(queue, std::iter::repeat_n(kernel.get(), n));
     let mut ways = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
     let total = Buffer::from_slice(queue, &[0_u32])?;
     let kernel = Program::from_source(queue, BY_ARGUMENT)?.kernel("tick")?;
     ways.push(replayed(queue, "explicit", chain(queue, n, &kernel, Some(&total))?));
-    for way in queue.device().caps().global_ways() {
+    for way in queue.device().caps().global_access() {
         let variant = match way {
-            GlobalWay::NamedWrite => "named_write",
-            GlobalWay::Kernel => "kernel",
+            GlobalAccess::NamedWrite => "named_write",
+            GlobalAccess::Kernel => "kernel",
             _ => "argument",
         };
         ways.push(replayed(queue, variant, chain(queue, n, &by(way)?, None)?));

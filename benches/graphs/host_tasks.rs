@@ -1,4 +1,4 @@
-//! Host tasks beside a loop that waits and calls.
+//! Host tasks, compared with a loop that waits and calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ use crate::Failure;
 use crate::raw;
 use crate::rounds::{Times, Way, timed};
 
-/// Adds one, of one work-item.
+/// Adds one, with one work-item.
 const SOURCE: &str = "kernel void tick(global uint *total) { total[0]++; }";
 
-/// Every way to do so many times: `width` launches, and then a call of a function.
+/// All variants of repeating: `width` launches, and then a call of a function.
 pub fn ways(queue: &Queue, tasks: usize, width: usize) -> Result<Vec<Way<'_>>, Failure> {
     let total = Buffer::from_slice(queue, &[0_u32])?;
     let kernel = Program::from_source(queue, SOURCE)?.kernel("tick")?;

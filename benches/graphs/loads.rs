@@ -1,4 +1,5 @@
-//! Kernels that do something, beside loops by hand: one after the other, side by side, frame by frame, from several threads.
+//! Kernels with real work, compared with loops by hand: one after another, side by side, frame by frame, and from
+//! several threads.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,14 +26,14 @@ kernel void scale(global const float *in, global float *out, float by) {
 }";
 /// Elements of the sine.
 const LEN: usize = 65_536;
-/// Work-items of a kernel that takes a time of its own.
+/// Work-items of a kernel that takes a certain time.
 const ITEMS: usize = 64;
 /// Elements of a frame: 1 MiB.
 const FRAME: usize = 1 << 18;
 /// Frames of a run.
 const FRAMES: usize = 16;
 
-/// A copy, and so many sines from buffer to buffer.
+/// A copy, and a number of sines from buffer to buffer.
 pub fn sine(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("sine")?;
     let data: Vec<f32> = (0..LEN).map(|at| at as f32 / LEN as f32).collect();
@@ -56,7 +57,7 @@ pub fn sine(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     beside(queue, plain, &graph)
 }
 
-/// So many chains of kernels, each of which takes some microseconds.
+/// A number of chains of kernels, each of which takes some microseconds.
 pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Result<Vec<Way<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("work")?;
     let rounds = rounds_of(queue, &kernel, Duration::from_micros(micros))?;
@@ -64,7 +65,7 @@ pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Resul
     let launches: Vec<Vec<Arg>> =
         buffers.iter().map(|buffer| vec![Arg::Memory(buffer.raw()), Arg::Number(rounds)]).collect();
     let kernels = std::rc::Rc::new(Kernels::with_args(&kernel, &launches)?);
-    // Breadth first, as a program would that wants the chains to overlap.
+    // Breadth first, as a program does that wants the chains to overlap.
     let one = std::rc::Rc::clone(&kernels);
     let plain = move || (0..length).try_for_each(|_| raw::enqueue_over(queue, one.iter(), ITEMS));
     let graph = Graph::new(queue)?;
@@ -112,7 +113,7 @@ pub fn decoder(queue: &Queue, len: usize) -> Result<Vec<Way<'_>>, Failure> {
     beside(queue, plain, &graph)
 }
 
-/// So many rounds that the kernel takes about a time.
+/// Returns how many rounds make the kernel take about a certain time.
 fn rounds_of(queue: &Queue, kernel: &Kernel, time: Duration) -> Result<u32, Failure> {
     let buffer = Buffer::from_slice(queue, &[1.0_f32; ITEMS])?;
     let mut rounds = 1_000_u32;
@@ -133,7 +134,7 @@ fn rounds_of(queue: &Queue, kernel: &Kernel, time: Duration) -> Result<u32, Fail
     }
 }
 
-/// A frame: input, a factor that changes, output. So many are under way at a time.
+/// A frame: input, a factor that changes, output. Several frames may be in flight at once.
 pub fn frames(queue: &Queue, depth: usize) -> Result<Vec<Way<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("scale")?;
     let (input, output) = (Buffer::<f32>::new(queue, FRAME)?, Buffer::<f32>::new(queue, FRAME)?);
@@ -200,7 +201,7 @@ pub fn frames(queue: &Queue, depth: usize) -> Result<Vec<Way<'_>>, Failure> {
     Ok(ways)
 }
 
-/// Four threads, each with a queue and a chain of empty kernels of its own, submitted ten times.
+/// Four threads, each with its own queue and chain of empty kernels, submitted ten times.
 pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     const THREADS: usize = 4;
     const TIMES: usize = 10;
@@ -256,7 +257,7 @@ pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     Ok(ways)
 }
 
-/// A loop by hand, that loop once more, and a graph by every path.
+/// A loop by hand, the same loop again, and a graph by every path.
 fn beside<'a>(
     queue: &'a Queue,
     plain: impl Fn() -> Result<(), Failure> + Clone + 'a,

@@ -1,15 +1,16 @@
-//! clgraph beside hand-written OpenCL, in the same run: `./ci/bench`.
+//! clgraph compared with hand-written OpenCL, in the same run: `./ci/bench`.
 //!
-//! - `main.rs`: the arguments, and what is run on which device.
-//! - `scenarios.rs`: what is measured, and each way to do it; `updates.rs` and `mutate.rs`: those of updates;
-//!   `packing.rs`: those of memory that graphs own; `globals.rs`: those of device globals; `host_tasks.rs`: those of host
-//!   tasks; `profiles.rs`: those of times; `loads.rs`: those of kernels that do something.
-//! - `raw.rs`: the hand-written ways; `cuda.rs`: the same kernels as CUDA Graphs.
-//! - `rounds.rs`: how it is measured. Ways are interleaved round by round, the first round is thrown away, and what is told
-//!   are medians, and medians of per-round ratios; one way is there twice, so that the noise can be seen.
-//! - `bounds.rs`: how good it has to be.
-//! - `children.rs`: what only a process of its own can tell.
-//! - `results.rs`: the table, `target/bench/results.json`, and what was measured last of each scenario; `plots.rs`: its pictures, `tables.rs`: its tables.
+//! - `main.rs`: the arguments, and what runs on which device.
+//! - `scenarios.rs`: what is measured, and the variants of each scenario. More scenarios: `updates.rs` and `mutate.rs`
+//!   (updates), `packing.rs` (memory that graphs own), `globals.rs` (device globals), `host_tasks.rs` (host tasks),
+//!   `profiles.rs` (times of nodes), `loads.rs` (kernels with real work).
+//! - `raw.rs`: the variants that are written by hand; `cuda.rs`: the same kernels as CUDA Graphs.
+//! - `rounds.rs`: how it is measured. Variants are interleaved round by round, the first round does not count, and the
+//!   results are medians, and medians of per-round ratios. One variant is measured twice, which shows the noise.
+//! - `bounds.rs`: how fast clgraph has to be.
+//! - `children.rs`: measurements that need a process of their own.
+//! - `results.rs`: the table, and `target/bench/results.json` with the last measurement of each scenario; `plots.rs`:
+//!   its pictures; `tables.rs`: its tables.
 
 mod bounds;
 mod children;
@@ -48,18 +49,19 @@ struct Arguments {
     /// Only this scenario
     #[arg(long, value_enum)]
     scenario: Option<Scenario>,
-    /// Fewer rounds and smaller graphs: to see that it works
+    /// Fewer rounds and smaller graphs, to check that the bench works
     #[arg(long)]
     quick: bool,
-    /// Goes over everything so many times, with new graphs, and tells of the rounds of all: what one executable meets does not decide
+    /// Repeats everything so many times, with new graphs, and reports the rounds of all passes together: so chance in
+    /// one executable does not decide
     #[arg(long, default_value = "1")]
     passes: NonZeroUsize,
-    /// Fail if clgraph is slower than it may be: replay 1.05 of the loop; native 1.05 of one command buffer up to 100
-    /// commands, and faster beyond; automatic 1.05 of the best row; all for `submit` on PoCL, and plus the noise of the row
+    /// Fail if clgraph is slower than allowed: replay 1.05 of the loop; native 1.05 of one command buffer up to 100
+    /// commands, and faster with more; automatic 1.05 of the best row. For `submit` on PoCL, plus the noise of the row
     /// `loop_again`
     #[arg(long)]
     check: bool,
-    /// What a child does that this program starts
+    /// The work of a child process, which this program starts
     #[arg(long, hide = true)]
     child: Option<String>,
     /// Given by `cargo bench`

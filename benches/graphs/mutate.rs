@@ -12,21 +12,21 @@ use crate::scenarios::{PATHS, is_trying};
 const SOURCE: &str = "kernel void add(global uint *dest, global const uint *src) {
     dest[get_global_id(0)] += src[get_global_id(0)];
 }";
-/// Work-items, in turn.
+/// Numbers of work-items, by turns.
 const RANGES: [usize; 2] = [64, 32];
 
-/// What the ways share.
+/// What the variants share.
 struct Load<'a> {
     queue: &'a Queue,
     kernel: Kernel,
-    /// A destination and a source, in turn.
+    /// A destination and a source, by turns.
     memory: [[Buffer<u32>; 2]; 2],
     len: usize,
-    /// Places of the nodes that change.
+    /// The indices of the nodes that change.
     places: Vec<usize>,
 }
 
-/// The ways to change each so-many-th of `len` kernels and to run them all.
+/// The variants of changing each so-many-th of `len` kernels and of running them all.
 pub fn ways(queue: &Queue, len: usize, every: usize) -> Result<Vec<Way<'_>>, Failure> {
     let buffer = || Buffer::new(queue, RANGES[0]);
     let load = Rc::new(Load {
@@ -75,7 +75,7 @@ impl<'a> Load<'a> {
         Ok(Way { variant, run: Box::new(run) })
     }
 
-    /// One command buffer that is changed, where the device can.
+    /// One command buffer that is changed, if the device can.
     fn by_command_buffer(self: &Rc<Self>) -> Result<Option<Way<'a>>, Failure> {
         let load = Rc::clone(self);
         let Some(buffer) = MutableBuffer::record(load.queue, load.kernels()?, RANGES[0], true)? else {
@@ -131,7 +131,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// A submission behind an update that took so long.
+/// A submission after an update that took so long.
 fn measured<T>(
     update: std::time::Duration,
     submit: impl FnOnce() -> Result<T, Failure>,

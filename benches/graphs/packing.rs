@@ -1,4 +1,4 @@
-//! Memory that graphs own: how long placing takes, and how near to the peak of what lives at once it comes.
+//! Memory that graphs own: how long placing takes, and how near the result is to the most bytes that live at once.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::rounds::{Times, Way, timed};
 /// Bytes that are needed from one step to another.
 type Life = (usize, Range<usize>);
 
-/// Who needs how much when.
+/// A list of what is needed when.
 pub struct Pattern {
     pub name: &'static str,
     lives: Vec<Life>,
 }
 
-/// The patterns of networks, and random ones, of at most so many allocations.
+/// The patterns of networks, and random ones, with at most so many allocations.
 pub fn patterns(most: usize) -> impl Iterator<Item = Pattern> {
     let chain = (0..1_000).map(|at| (4_096 + at % 7 * 512, at..at + 2)).collect();
     let diamond = |at: usize| [(4_096, at..at + 3), (2_048, at + 1..at + 4), (8_192, at + 2..at + 4)];
@@ -33,7 +33,8 @@ pub fn patterns(most: usize) -> impl Iterator<Item = Pattern> {
     all.into_iter().map(|(name, lives)| Pattern { name, lives }).filter(move |pattern| pattern.len() <= most)
 }
 
-/// Stages of blocks, each of two convolutions and a sum with what came in; a stage halves the side and doubles the channels.
+/// Stages of blocks, each of two convolutions and a sum with the block's input; a stage halves the side and doubles the
+/// channels.
 fn residual() -> Vec<Life> {
     let mut lives = Vec::new();
     let mut step = 0;
@@ -48,7 +49,7 @@ fn residual() -> Vec<Life> {
     lives
 }
 
-/// Layers of attention, with its square of tokens, and of a wide part.
+/// Layers of attention, whose size is the square of the tokens, and of a wide part.
 fn transformer() -> Vec<Life> {
     let (tokens, width, heads) = (256, 384, 6);
     let plane = 4 * tokens * width;
@@ -61,7 +62,7 @@ fn transformer() -> Vec<Life> {
     (0..24).flat_map(|at| layer(at * 9)).collect()
 }
 
-/// One a step, of up to 64 KiB, that lives up to so many steps.
+/// One allocation a step, of up to 64 KiB, which lives up to so many steps.
 fn random(count: usize, longest: usize) -> Vec<Life> {
     let mut random = fastrand::Rng::with_seed(1);
     (0..count).map(|at| (random.usize(1..=1 << 16), at..at + random.usize(1..=longest))).collect()
@@ -72,7 +73,7 @@ impl Pattern {
         self.lives.len()
     }
 
-    /// A graph of which each step uses what it needs.
+    /// A graph in which each step uses what it needs.
     fn build(&self, queue: &Queue) -> Result<Graph, Failure> {
         let graph = Graph::new(queue)?;
         let token = Buffer::<u8>::new(queue, 1)?;
@@ -90,7 +91,7 @@ impl Pattern {
                 made[at] = Some(memory);
             }
             for memory in dies[step].iter().filter_map(|at| made[*at].take()) {
-                // A use of the last step, which is after all that are born there.
+                // A use by the last step, which is after all that begin there.
                 graph.copy(&memory.slice(..1)?, &token).add()?;
                 graph.free(&memory).add()?;
             }
@@ -98,7 +99,7 @@ impl Pattern {
         Ok(graph)
     }
 
-    /// Finalizing with memory that is not shared, which is the `loop`, and with memory that is.
+    /// Finalizing without sharing memory, which is the `loop`, and with sharing.
     pub fn ways(&self, queue: &Queue) -> Result<Vec<Way<'static>>, Failure> {
         let graph = self.build(queue)?;
         let (apart, packed) = (Finalize::new().separate_memory(), Finalize::new());
@@ -125,7 +126,7 @@ impl Pattern {
     }
 }
 
-/// The most bytes that live at once, in the order that was chosen.
+/// Returns the most bytes that live at once, in the order that was chosen.
 fn peak(memory: &MemoryReport) -> usize {
     let mut changes: Vec<(usize, isize)> = Vec::new();
     for one in &memory.allocations {

@@ -1,5 +1,5 @@
-//! Plots of what was measured last: a picture of each scenario with several sizes, a panel for each driver, with the time of a node
-//! against their number.
+//! Plots of the last measurements: for each scenario with several sizes a picture, with a panel for each driver, which
+//! shows the time per node against the number of nodes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,12 @@ use plotters::prelude::*;
 use crate::Failure;
 use crate::results::{Point, Row};
 
-/// Of a panel.
+/// The size of a panel.
 const SIZE: (u32, u32) = (380, 300);
 const COLUMNS: usize = 3;
 const TITLE: u32 = 36;
 const LEGEND: u32 = 36;
-/// Variants that are shown, if they are there: how they look, and what they are called.
+/// Variants that are shown if they were measured: their style, and their names.
 const SHOWN: [(&str, RGBColor, u32, &str); 10] = [
     ("loop", RGBColor(120, 120, 120), 2, "loop by hand"),
     ("gated_loop", RGBColor(86, 180, 233), 2, "gated loop by hand"),
@@ -32,7 +32,7 @@ const SHOWN: [(&str, RGBColor, u32, &str); 10] = [
     ("auto", RGBColor(213, 60, 0), 4, "clgraph, automatic"),
 ];
 
-/// Draws the rows into a folder; gives the files.
+/// Draws the rows into a folder; returns the files.
 pub fn draw(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut scenarios: BTreeMap<&str, BTreeMap<&str, Vec<Point<'_>>>> = BTreeMap::new();
     for point in rows.iter().filter_map(Row::point) {
@@ -100,10 +100,10 @@ fn panel(
     });
     let mut chart = ChartBuilder::on(area);
     chart.caption(driver, ("sans-serif", 15)).margin(8).x_label_area_size(24).y_label_area_size(60);
-    // Sizes one beside the other, as they are mostly some times the one before.
+    // Sizes at equal distances, because each is usually a multiple of the one before.
     let x = 0..sizes.len() as i32 - 1;
     if most > least * 8.0 {
-        // From a power of ten to a power of ten: others have no label.
+        // From a power of ten to a power of ten, because only these have labels.
         let decades = 10_f64.powf(least.log10().floor())..10_f64.powf(most.log10().ceil());
         lines(chart.build_cartesian_2d(x, decades.log_scale()).map_err(told)?, points, sizes)
     } else {
@@ -142,7 +142,7 @@ fn lines<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     Ok(())
 }
 
-/// Errors of drawing borrow what is drawn on.
+/// Errors of drawing borrow the canvas.
 fn told(error: impl std::fmt::Display) -> Failure {
     error.to_string().into()
 }

@@ -1,4 +1,4 @@
-//! Times of each node beside those of hand-written events.
+//! Times of each node, compared with hand-written events.
 
 use clgraph::{Finalize, Graph, Program, Queue, QueueProperties};
 
@@ -7,7 +7,7 @@ use crate::raw;
 use crate::rounds::{Times, Way, timed};
 use crate::scenarios::submission;
 
-/// Every way to run `n` empty kernels and learn when each of them ran; and a loop that learns nothing.
+/// All variants of running `n` empty kernels and learning when each of them ran; and a loop that learns nothing.
 pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     let nothing = Program::from_source(queue, include_str!("../../kernels-cl/nothing.cl"))?.kernel("nothing")?;
     let properties = QueueProperties::new().profiling(true);

@@ -1,5 +1,5 @@
-//! Hand-written OpenCL, as an expert would write it: arguments set beforehand, no events that nobody needs, one wait at the
-//! end. `opencl3` asks for an event on every enqueue, so the functions are called as they are.
+//! Hand-written OpenCL, as an expert would write it: arguments set beforehand, no unnecessary events, one wait at the
+//! end. `opencl3` asks for an event on every enqueue, so the functions are called directly.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -9,7 +9,8 @@ use opencl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_platf
 
 use crate::Failure;
 
-/// Functions of a library that is loaded when the first is wanted: of a variable of the environment, or of a name.
+/// Functions of a library that is loaded when the first is needed. A variable of the environment or a default names the
+/// library.
 macro_rules! library {
     ($variable:literal, $library:literal; $( fn $name:ident($($arg:ty),*) $(-> $ret:ty)?; )*) => {
         #[allow(non_snake_case)]
@@ -60,14 +61,14 @@ library! {
     fn clGetExtensionFunctionAddressForPlatform(cl_platform_id, *const c_char) -> *mut c_void;
 }
 
-/// What a call says, as an error that names it.
+/// Turns a status into an error that names the call.
 pub fn check(call: &str, status: i32) -> Result<(), Failure> {
     if status == 0 { Ok(()) } else { Err(format!("{call} failed with {status}").into()) }
 }
 
 const ONE: [usize; 1] = [1];
 
-/// Enqueues kernels one after the other.
+/// Enqueues kernels one after another.
 pub fn enqueue(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
     for kernel in kernels {
@@ -90,13 +91,13 @@ pub fn enqueue(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Resul
     Ok(())
 }
 
-/// The same with an event of each, given back at once.
+/// The same with an event of each, released at once.
 pub fn enqueue_with_events(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
     kernels.into_iter().try_for_each(|kernel| launch_with_event(functions, queue, kernel))
 }
 
-/// One after the other on an out-of-order queue: each waits for the event of the one before.
+/// One after another on an out-of-order queue: each waits for the event of the one before.
 pub fn enqueue_in_a_row(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
     let mut before: cl_event = ptr::null_mut();
@@ -119,7 +120,7 @@ pub fn enqueue_in_a_row(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>)
     if before.is_null() { Ok(()) } else { check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(before) }) }
 }
 
-/// A kernel some times, and a wait for the last.
+/// A kernel several times, and a wait for the last.
 pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<(), Failure> {
     enqueue(queue, std::iter::repeat_n(kernel, count.saturating_sub(1)))?;
     let functions = functions()?;
@@ -132,8 +133,8 @@ pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Resul
     }
 }
 
-/// A kernel some times on a queue that profiles, a wait for the last, and a look at when each was queued, started and ended.
-/// Gives the nanoseconds of all.
+/// A kernel several times on a queue with profiling, a wait for the last, and a query of when each was queued, started
+/// and ended. Returns the nanoseconds of all.
 pub fn enqueue_and_time(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<u64, Failure> {
     let functions = functions()?;
     let events: Vec<cl_event> = (0..count).map(|_| launch(functions, queue, kernel)).collect::<Result<_, _>>()?;
@@ -158,7 +159,7 @@ pub fn enqueue_and_time(queue: &Queue, kernel: cl_kernel, count: usize) -> Resul
     Ok(sum)
 }
 
-/// One kernel, whose arguments are set before each launch, with an event of each.
+/// One kernel, whose arguments are set before each launch, with an event of each launch.
 pub fn enqueue_with_numbers(
     queue: &Queue,
     kernel: cl_kernel,
@@ -178,7 +179,7 @@ fn launch_with_event(functions: &Functions, queue: &Queue, kernel: cl_kernel) ->
     check("clReleaseEvent", unsafe { (functions.clReleaseEvent)(event) })
 }
 
-/// Enqueues a kernel, and gives its event.
+/// Enqueues a kernel, and returns its event.
 fn launch(functions: &Functions, queue: &Queue, kernel: cl_kernel) -> Result<cl_event, Failure> {
     let (list, place) = (ptr::null(), ptr::null());
     let mut event = ptr::null_mut();
@@ -208,7 +209,7 @@ fn set_numbers(
     Ok(())
 }
 
-/// A queue that is held: what is enqueued from then on does not run until it is let go.
+/// A queue that is held: what is enqueued from then on does not run until the queue is released.
 pub struct Held(cl_event);
 
 impl Held {
@@ -238,7 +239,7 @@ impl Drop for Held {
     }
 }
 
-/// The same, held back by a user event until the last is enqueued.
+/// The same, but a user event holds the commands back until the last is enqueued.
 pub fn enqueue_gated(queue: &Queue, mut kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
     let mut status = 0;
@@ -295,7 +296,7 @@ pub fn copy(queue: &Queue, from: *mut c_void, into: *mut c_void, bytes: usize) -
     check("clEnqueueCopyBuffer", status)
 }
 
-/// Enqueues a write of memory that lives until the queue is through.
+/// Enqueues a write of memory that lives until the queue has finished.
 pub fn write(queue: &Queue, into: *mut c_void, data: &[f32]) -> Result<(), Failure> {
     let (write, bytes) = (functions()?.clEnqueueWriteBuffer, size_of_val(data));
     let (data, list, no_event) = (data.as_ptr().cast(), ptr::null(), ptr::null_mut());
@@ -304,7 +305,7 @@ pub fn write(queue: &Queue, into: *mut c_void, data: &[f32]) -> Result<(), Failu
     check("clEnqueueWriteBuffer", status)
 }
 
-/// Enqueues a read into memory that lives, and that nobody looks at, until it is waited for.
+/// Enqueues a read into memory that lives, and that nothing reads, until the read was waited for.
 pub fn read(queue: &Queue, from: *mut c_void, data: &mut [f32]) -> Result<cl_event, Failure> {
     let (read, bytes) = (functions()?.clEnqueueReadBuffer, size_of_val(data));
     let mut event = ptr::null_mut();
@@ -315,7 +316,7 @@ pub fn read(queue: &Queue, from: *mut c_void, data: &mut [f32]) -> Result<cl_eve
     Ok(event)
 }
 
-/// Waits for an event, and gives it back.
+/// Waits for an event, and releases it.
 pub fn wait(event: cl_event) -> Result<(), Failure> {
     let functions = functions()?;
     // SAFETY: a live event, given back once.
@@ -326,7 +327,7 @@ pub fn wait(event: cl_event) -> Result<(), Failure> {
     }
 }
 
-/// Hands what is enqueued to the device.
+/// Flushes the queue.
 pub fn flush(queue: &Queue) -> Result<(), Failure> {
     // SAFETY: a live queue.
     check("clFlush", unsafe { (functions()?.clFlush)(queue.raw()) })
@@ -338,11 +339,12 @@ pub fn finish(queue: &Queue) -> Result<(), Failure> {
     check("clFinish", unsafe { (functions()?.clFinish)(queue.raw()) })
 }
 
-/// Kernel objects with arguments, one a launch. Released newest first: PoCL needs a square of time for the other order.
+/// Kernel objects with arguments, one for each launch. They are released newest first, because in the other order PoCL
+/// needs time that grows with the square of their number.
 pub struct Kernels(Vec<cl_kernel>);
 
 impl Kernels {
-    /// Clones of a kernel of two buffers and a number, each with a number of its own.
+    /// Clones of a kernel with two buffers and a number, each with its own number.
     pub fn with_numbers(kernel: &Kernel, buffers: [*mut c_void; 2], count: usize) -> Result<Self, Failure> {
         let (functions, source) = (functions()?, kernel.to_opencl3()?);
         let mut kernels = Self(Vec::with_capacity(count));
@@ -357,7 +359,7 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// Clones of a kernel, each with memory and numbers of its own, argument by argument.
+    /// Clones of a kernel, each with its own memory and numbers, argument by argument.
     pub fn with_args(kernel: &Kernel, launches: &[Vec<Arg>]) -> Result<Self, Failure> {
         let (functions, source) = (functions()?, kernel.to_opencl3()?);
         let mut kernels = Self(Vec::with_capacity(launches.len()));
@@ -376,7 +378,7 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// Sets an argument of one.
+    /// Sets an argument of one of them.
     pub fn set(&self, at: usize, index: u32, arg: Arg) -> Result<(), Failure> {
         let (set, (size, value)) = (functions()?.clSetKernelArg, arg.value());
         // SAFETY: a live kernel, and a value of the size given.
@@ -401,7 +403,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// Its size, and where its value is.
+    /// Returns its size, and the address of its value.
     fn value(&self) -> (usize, *const c_void) {
         match self {
             Self::Memory(mem) => (size_of_val(mem), ptr::from_ref(mem).cast()),
@@ -439,7 +441,7 @@ type Record = unsafe extern "system" fn(
     *mut Handle,
 ) -> i32;
 
-/// A function of an extension.
+/// Returns a function of an extension.
 fn find(queue: &Queue, name: &CStr) -> Result<Handle, Failure> {
     let platform = queue.device().to_opencl3().platform()?;
     // SAFETY: a live platform, and a name that ends with zero.
@@ -456,7 +458,7 @@ struct DispatchArg {
 }
 
 impl DispatchArg {
-    /// Valid as long as the argument is there.
+    /// Valid as long as the argument exists.
     fn of((index, arg): &(u32, Arg)) -> Self {
         let (size, value) = arg.value();
         Self { index: *index, size, value }
@@ -489,8 +491,8 @@ pub struct MutableBuffer {
 }
 
 impl MutableBuffer {
-    /// Records kernels over so many work-items. None where the device changes no arguments, no ranges if these are to be
-    /// changed, or by the older signature.
+    /// Records kernels over so many work-items. None if the device cannot change arguments, or ranges if these are to
+    /// be changed, or if it has the older signature.
     pub fn record(queue: &Queue, kernels: Kernels, items: usize, ranges: bool) -> Result<Option<Self>, Failure> {
         let caps = queue.device().caps().command_buffers.as_ref();
         let can = caps.and_then(|caps| caps.mutable);
@@ -506,13 +508,13 @@ impl MutableBuffer {
         Ok(Some(Self { buffer, handles, update, _kernels: kernels }))
     }
 
-    /// Sets arguments of some, the same of each, and how many work-items there are if that changes, in one call.
+    /// Sets arguments of some kernels, the same for each, and the number of work-items if that changes, in one call.
     pub fn set(&self, places: &[usize], args: &[(u32, Arg)], items: Option<usize>) -> Result<(), Failure> {
         let args: Vec<DispatchArg> = args.iter().map(DispatchArg::of).collect();
         self.change(places.iter().map(|place| (*place, args.as_slice())), items)
     }
 
-    /// Sets an argument of some in one call. Each has a value of its own, as in a program.
+    /// Sets an argument of some kernels in one call. Each has its own value, as in a program.
     pub fn set_each(&self, places: &[usize], index: u32, arg: Arg) -> Result<(), Failure> {
         let values: Vec<(u32, Arg)> = places.iter().map(|_| (index, arg)).collect();
         let args: Vec<DispatchArg> = values.iter().map(DispatchArg::of).collect();
@@ -539,7 +541,7 @@ impl MutableBuffer {
         let configs: Vec<DispatchConfig> = args.map(config).collect();
         let list: Vec<*const DispatchConfig> = configs.iter().map(ptr::from_ref).collect();
         let kinds = vec![0_u32; configs.len()];
-        // SAFETY: live objects, and as many entries as told.
+        // SAFETY: live objects, and as many entries as counted.
         let status = unsafe { (self.update)(self.buffer.raw, configs.len() as u32, kinds.as_ptr(), list.as_ptr()) };
         check("clUpdateMutableCommandsKHR", status)
     }
@@ -568,7 +570,7 @@ impl CommandBuffer {
         Self::record_with(queue, kernels, 1, None)
     }
 
-    /// The same, with a handle of each kernel to change it by if these are wanted.
+    /// The same, with a handle of each kernel to change it by, if handles are wanted.
     fn record_with(
         queue: &Queue,
         kernels: impl Iterator<Item = cl_kernel>,
@@ -586,8 +588,8 @@ impl CommandBuffer {
                 std::mem::transmute::<Handle, OfBuffer>(find(c"clReleaseCommandBufferKHR")?),
             )
         };
-        // CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR: as programs need it that do not wait.
-        // And CL_COMMAND_BUFFER_MUTABLE_KHR.
+        // CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR: needed by programs that do not wait.
+        // Also CL_COMMAND_BUFFER_MUTABLE_KHR.
         let flags = [0x1293_u64, if handles.is_some() { 3 } else { 1 }, 0];
         let simultaneous = queue.device().caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use);
         let properties = if simultaneous { flags.as_ptr() } else { ptr::null() };

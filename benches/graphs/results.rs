@@ -1,4 +1,4 @@
-//! The table, and `target/bench/results.json`.
+//! The table of results, and `target/bench/results.json`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -18,12 +18,12 @@ pub struct Results {
     date: String,
     machine: String,
     commit: Option<String>,
-    /// Which device is measured: one driver may have several.
+    /// The device that is measured: one driver may have several.
     device: usize,
     comparisons: Vec<Comparison>,
 }
 
-/// Ways of doing one thing, measured beside each other.
+/// Variants of doing one thing, measured together.
 struct Comparison {
     device: usize,
     driver: String,
@@ -33,7 +33,7 @@ struct Comparison {
     ways: Vec<Measured>,
 }
 
-/// What is written.
+/// The content of the file.
 #[derive(Serialize)]
 struct Written<'a> {
     date: &'a str,
@@ -42,8 +42,8 @@ struct Written<'a> {
     rows: Vec<Row>,
 }
 
-/// One way of doing one thing. Times are medians, in microseconds for the whole graph; null where there is no such phase.
-/// What the scenario `submit` prepares is made and timed once.
+/// One variant of doing one thing. Times are medians, in microseconds for the whole graph; null if there is no such
+/// phase. What the scenario `submit` prepares is made and timed once.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct Row {
     pub driver: String,
@@ -55,18 +55,18 @@ pub struct Row {
     finalize_us: Option<f64>,
     pub submit_us: Option<f64>,
     total_us: Option<f64>,
-    /// Where a round is an update, which is the total then.
+    /// If a round is an update, its time, which is then the total.
     update_us: Option<f64>,
     total_p10_us: Option<f64>,
     total_p90_us: Option<f64>,
-    /// Bytes of memory that the process has more.
+    /// By how many bytes the process has grown.
     #[serde(default)]
     resident_bytes_a_node: Option<f64>,
     /// The median of per-round ratios to `loop`.
     pub ratio_to_loop: Option<f64>,
     /// Rounds that were counted.
     rounds: usize,
-    /// Where there is a bound: what came of it.
+    /// The result of the bound, if there is one.
     #[serde(skip_deserializing)]
     verdict: Option<Verdict>,
 }
@@ -80,7 +80,7 @@ pub struct Point<'a> {
     pub us_a_node: f64,
 }
 
-/// A row beside those of other runs.
+/// A row, together with those of other runs.
 #[derive(Deserialize, Serialize)]
 struct Kept {
     date: String,
@@ -90,7 +90,7 @@ struct Kept {
 }
 
 impl Row {
-    /// Of rows on in-order queues.
+    /// Whether the row is of an in-order queue.
     pub fn point(&self) -> Option<Point<'_>> {
         let us_a_node = self.total_us.filter(|total| *total > 0.0 && self.queue == "in-order")? / self.n as f64;
         Some(Point { driver: &self.driver, scenario: &self.scenario, variant: &self.variant, n: self.n, us_a_node })
@@ -98,7 +98,7 @@ impl Row {
 }
 
 impl Comparison {
-    /// Whether it is of the same thing, maybe at another size.
+    /// Returns whether it measures the same thing, perhaps at another size.
     fn is_like(&self, other: &Self) -> bool {
         (self.device, self.scenario, self.queue) == (other.device, other.scenario, other.queue)
     }
@@ -129,7 +129,7 @@ impl Comparison {
         })
     }
 
-    /// Adds the rounds of another pass over the same ways.
+    /// Adds the rounds of another pass over the same variants.
     fn append(&mut self, other: Self) {
         self.ways.iter_mut().zip(other.ways).for_each(|(known, way)| known.append(way));
     }
@@ -189,17 +189,17 @@ impl Results {
         }
     }
 
-    /// What is added from now on is of another device.
+    /// Notes that from now on the measurements are of another device.
     pub fn next_device(&mut self) {
         self.device += 1;
     }
 
-    /// Adds and shows what was measured of one scenario at one size.
+    /// Adds and shows the measurements of one scenario at one size.
     pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
         self.add_on("in-order", driver, scenario, n, ways);
     }
 
-    /// The same for a kind of queue. What was measured in an earlier pass is part of what is shown.
+    /// The same for a kind of queue. Measurements of an earlier pass are included in what is shown.
     pub fn add_on(&mut self, queue: &'static str, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
         let new = Comparison { device: self.device, driver: driver.to_owned(), scenario, n, queue, ways };
         let known = self.comparisons.iter().position(|old| old.is_like(&new) && old.n == n);
@@ -218,7 +218,7 @@ impl Results {
         self.comparisons.iter().flat_map(Comparison::rows)
     }
 
-    /// Says no if a row is beyond its bound, or if there was none to look at.
+    /// Returns an error if a row is beyond its bound, or if there was no row with a bound.
     pub fn check(&self) -> Result<(), Failure> {
         let judged: Vec<(Row, Verdict)> =
             self.rows().filter_map(|row| row.verdict.clone().map(|is| (row, is))).collect();
@@ -237,7 +237,7 @@ impl Results {
         }
     }
 
-    /// Keeps the rows beside the last ones of other scenarios and drivers, and draws them all.
+    /// Stores the rows together with the last rows of other scenarios and drivers, and draws all of them.
     pub fn keep(&self, folder: &Path) -> Result<(), Failure> {
         let file = folder.join("latest.json");
         let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Vec<Kept>>(&text).ok());
@@ -255,7 +255,7 @@ impl Results {
         Ok(())
     }
 
-    /// Writes a file, and the folders that it is in.
+    /// Writes a file, and makes its folders.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -268,7 +268,7 @@ impl Results {
     }
 }
 
-/// Processor and cores, as far as the system tells.
+/// Returns the processor and the number of cores, if the system reports them.
 fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -276,7 +276,7 @@ fn machine() -> String {
     format!("{}, {cores} cores, {}", model.map_or("unknown processor", |(_, name)| name), std::env::consts::OS)
 }
 
-/// The commit of the working tree, with a mark if there are changes.
+/// Returns the commit of the working tree, with a mark if there are changes.
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;

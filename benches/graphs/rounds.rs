@@ -1,4 +1,4 @@
-//! How ways of doing the same thing are measured beside each other.
+//! How variants of doing the same thing are measured together.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,17 @@ pub enum Effort {
     Full,
 }
 
-/// A way is stopped when it has taken this long in all.
+/// A variant is stopped after it has taken this long in all.
 const ROW: Duration = Duration::from_secs(2);
-/// A way is stopped when the process has grown by this many bytes.
+/// A variant is stopped after the process has grown by this many bytes.
 const GROWTH: usize = 1 << 30;
-/// How long ways may take to settle, all of them together.
+/// How long variants may take to settle, all of them together.
 const SETTLE: Duration = Duration::from_secs(10);
-/// Rounds without which there is no median to speak of, however long they take.
+/// The smallest number of rounds for a median, however long they take.
 const FEW: usize = 3;
 
 impl Effort {
-    /// Rounds for a graph of `nodes`, besides the first, which is not counted.
+    /// Returns the number of rounds for a graph of `nodes`, besides the first round, which does not count.
     fn rounds(self, nodes: usize) -> usize {
         match (self, nodes) {
             (Self::Quick, _) => 20,
@@ -31,7 +31,7 @@ impl Effort {
     }
 }
 
-/// What was measured in one round: durations of the phases that the way has.
+/// The measurements of one round: the durations of the phases that the variant has.
 #[derive(Clone, Copy, Default)]
 pub struct Times {
     pub record: Option<Duration>,
@@ -39,9 +39,9 @@ pub struct Times {
     pub submit: Option<Duration>,
     pub update: Option<Duration>,
     pub total: Duration,
-    /// Bytes that the process has more.
+    /// By how many bytes the process has grown.
     pub resident: Option<usize>,
-    /// Whether the way has not settled yet.
+    /// Whether the variant has not settled yet.
     pub trying: bool,
 }
 
@@ -52,21 +52,21 @@ pub fn timed<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Duratio
     Ok((done, begin.elapsed()))
 }
 
-/// One way of doing it.
+/// One variant.
 pub struct Way<'a> {
     pub variant: &'static str,
     pub run: Box<dyn FnMut() -> Result<Times, Failure> + 'a>,
 }
 
-/// The rounds of one way.
+/// The rounds of one variant.
 pub struct Measured {
     pub variant: &'static str,
-    /// Of each pass, in order. All ways begin with the same round, and one may end before others.
+    /// The rounds of each pass, in order. All variants begin with the same round, and some may end earlier.
     passes: Vec<Vec<Times>>,
 }
 
-/// Runs the ways in turn, round by round, in an order that changes. The first round is not counted, nor are those before, until all
-/// ways have settled or have had time to.
+/// Runs the variants by turns, round by round, in an order that changes. The first round does not count. Nor do the
+/// rounds before all variants have settled, or have had time to.
 pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
     let mut ways: Vec<_> = ways.into_iter().map(|way| (way, Vec::new(), Duration::ZERO, 0)).collect();
     let mut order: Vec<usize> = (0..ways.len()).collect();
@@ -85,7 +85,7 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
         trying = warm.iter().any(|(_, trying)| *trying);
     }
     for round in 0..=effort.rounds(nodes) {
-        // Another order each round, so that none always comes behind the same other.
+        // Each round has another order, so that no variant always comes after the same other.
         fastrand::shuffle(&mut order);
         for &at in &order {
             let (way, rounds, spent, grown) = &mut ways[at];
@@ -104,7 +104,7 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
     Ok(ways.into_iter().map(|(way, rounds, ..)| Measured::new(way.variant, rounds)).collect())
 }
 
-/// Bytes of memory that the process has, where the system tells.
+/// Returns how many bytes of memory the process has, if the system reports that.
 pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
@@ -115,7 +115,7 @@ fn us(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// The value below which `percent` of the values are.
+/// Returns the value below which `percent` of the values are.
 fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
@@ -128,27 +128,27 @@ impl Measured {
         Self { variant, passes: vec![rounds] }
     }
 
-    /// Those of all passes.
+    /// The rounds of all passes.
     pub fn rounds(&self) -> impl Iterator<Item = &Times> {
         self.passes.iter().flatten()
     }
 
-    /// Takes the rounds of another pass of the same way.
+    /// Adds the rounds of another pass of the same variant.
     pub fn append(&mut self, other: Self) {
         self.passes.extend(other.passes);
     }
 
-    /// A percentile of a phase in microseconds, if the way has the phase.
+    /// Returns a percentile of a phase in microseconds, if the variant has the phase.
     pub fn phase(&self, percent: usize, phase: impl Fn(&Times) -> Option<Duration>) -> Option<f64> {
         percentile(self.rounds().filter_map(phase).map(us).collect(), percent)
     }
 
-    /// The median of the bytes by which the process grew.
+    /// Returns the median of the bytes by which the process has grown.
     pub fn resident(&self) -> Option<f64> {
         percentile(self.rounds().filter_map(|round| round.resident).map(|bytes| bytes as f64).collect(), 50)
     }
 
-    /// The median of the ratios of this way's rounds to the same rounds of another.
+    /// Returns the median of the ratios of this variant's rounds to the same rounds of another.
     pub fn ratio_to(&self, other: &Self) -> Option<f64> {
         let pairs = self.passes.iter().zip(&other.passes).flat_map(|(mine, theirs)| mine.iter().zip(theirs));
         percentile(pairs.map(|(mine, theirs)| us(mine.total) / us(theirs.total)).collect(), 50)

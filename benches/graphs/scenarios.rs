@@ -1,11 +1,11 @@
-//! What is measured, and the ways to do it.
+//! What is measured, and the variants of each scenario.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 use clgraph::{
-    Buffer, ChoiceReport, ChoiceState, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path,
-    Program, Queue, QueueProperties,
+    Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue, QueueProperties,
+    TuningReport, TuningState,
 };
 
 use crate::Failure;
@@ -25,7 +25,8 @@ use crate::updates::{Chain, What};
 const NOTHING: &str = include_str!("../../kernels-cl/nothing.cl");
 const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_str!("../../kernels-cl/nothing.cl"));
 
-/// A single command buffer of more commands is not recorded: some drivers need a square of time for it.
+/// A single command buffer of more commands is not recorded, because some drivers need time that grows with the square
+/// of that.
 const LARGEST_BUFFER: usize = 20_000;
 
 pub const PATHS: [(&str, Path); 3] = [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)];
@@ -49,20 +50,21 @@ pub enum Scenario {
     ExecuteArguments,
     /// Submit a chain of empty kernels, added one by one (`loop`) or as ten sub-graphs, and wait
     SubGraphs,
-    /// Take down a chain of kernels: by building (`loop`), and by recording
+    /// Record a chain of kernels: by building (`loop`), and by recording
     Record,
     /// Update one number of one node of a chain, a thousand times
     UpdateOne,
     /// Update one number of each node of a chain, and of some of 500
     UpdateMany,
-    /// Submit a chain of kernels that count in one place, and wait: by a hand-written loop, with an argument for it, and with a
-    /// device global by every way that the device has
+    /// Submit a chain of kernels that count in one place, and wait: by a hand-written loop, with an argument for it,
+    /// and with a device global by every access that the device has
     Globals,
-    /// Launches of a kernel and then a call of a function, some times: by a loop that waits and calls, and as host tasks
+    /// Launches of a kernel and then a call of a function, some times: by a loop that waits and calls, and as host
+    /// tasks
     HostTasks,
     /// A copy, and so many times the sine of 65 536 numbers from buffer to buffer
     Sine,
-    /// A hundred kernels of 100 us one after the other
+    /// A hundred kernels of 100 us one after another
     Large,
     /// Independent chains of 16 kernels of 100 us: by one queue by hand (`loop`), by several, and as a graph
     Wide,
@@ -70,15 +72,15 @@ pub enum Scenario {
     Frames,
     /// Four threads, each with a queue and ten submissions of a chain of empty kernels
     Threads,
-    /// 95 layers of 59 kernels, one after the other
+    /// 95 layers of 59 kernels, one after another
     Decoder,
     /// From the start of a process to its first result
     Cold,
-    /// All of the life of a chain of kernels with arguments of their own, in a process each: made, submitted once, waited for and
-    /// dropped; and the memory that it takes
+    /// All of the life of a chain of kernels with arguments of their own, in a process each: made, submitted once,
+    /// waited for and dropped; and the memory that it takes
     Life,
-    /// A chain of empty kernels, and when each of them ran: by events by hand (`loop`), and of an executable that profiles; and a
-    /// loop that learns nothing
+    /// A chain of empty kernels, and when each of them ran: by events by hand (`loop`), and by an executable with
+    /// profiling; and a loop that learns nothing
     Profiled,
     /// Finalize graphs that own memory: without sharing it (`loop`), and packed
     Packing,
@@ -104,7 +106,7 @@ impl Shape {
     }
 }
 
-/// What the ways share.
+/// What the variants share.
 struct Setting {
     queue: Queue,
     nothing: Kernel,
@@ -127,7 +129,7 @@ impl Scenario {
                 for n in [1, 4, 10, 32, 100, 256, 929, 5_605, 20_000].into_iter().filter(|n| *n <= largest) {
                     let mut measured = interleave(setting.submit(n)?, effort, n)?;
                     let cuda = cuda::chain(&setting.queue, NOTHING, c"nothing", 0, n)?;
-                    // Not in turn with the others: a GPU takes its time to go from OpenCL's context to CUDA's.
+                    // Not by turns with the others: a GPU needs time to change from OpenCL's context to CUDA's.
                     measured.extend(interleave(cuda, effort, n)?);
                     results.add(driver, "submit", n, measured);
                 }
@@ -281,21 +283,22 @@ impl Scenario {
     }
 }
 
-/// Whether an automatic path is still looked for. The first trial is of a driver that is not yet what it will be.
+/// Returns whether the autotuner has not settled. The first trial does not count, because the driver is slower in the
+/// beginning.
 pub fn is_trying(executable: &Executable) -> bool {
-    let choice = executable.report().choice;
-    choice.state == ChoiceState::Trying
-        || choice.state == ChoiceState::Settled && choice.trials < 2 && has_rival(&choice)
+    let tuning = executable.report().tuning;
+    tuning.state == TuningState::Trying
+        || tuning.state == TuningState::Settled && tuning.trials < 2 && has_rival(&tuning)
 }
 
-/// Whether ways were about as fast as the one that is taken: they are tried again soon.
-fn has_rival(choice: &ChoiceReport) -> bool {
-    let taken = choice.ways.iter().find(|way| way.taken).and_then(|way| way.total_nanos);
+/// Returns whether other strategies were about as fast as the chosen one: they are tried again soon.
+fn has_rival(tuning: &TuningReport) -> bool {
+    let taken = tuning.strategies.iter().find(|way| way.taken).and_then(|way| way.total_nanos);
     let near = |nanos: u64| taken.is_some_and(|taken| nanos <= taken + taken * 3 / 10);
-    choice.ways.iter().any(|way| !way.taken && way.total_nanos.is_some_and(near))
+    tuning.strategies.iter().any(|way| !way.taken && way.total_nanos.is_some_and(near))
 }
 
-/// Submits until an automatic path is found: what is measured is how it goes from then on.
+/// Submits until the autotuner has settled, because the measurement is about the time after that.
 pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
     for _ in 0..1_000 {
         if !is_trying(executable) {
@@ -307,7 +310,7 @@ pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A way that submits and waits.
+/// A variant that submits and waits.
 pub fn submission<'a>(
     variant: &'static str,
     submit: impl Fn() -> Result<(), Failure> + 'a,
@@ -335,7 +338,8 @@ impl Setting {
         })
     }
 
-    /// Every way to run `n` empty kernels of one work-item. What is prepared once is timed here, and told with each round.
+    /// All variants of running `n` empty kernels of one work-item. What is prepared once is timed here, and added to
+    /// each round.
     fn submit(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
         let queue = &self.queue;
         let kernel = self.nothing.to_opencl3()?;
@@ -377,7 +381,7 @@ impl Setting {
         Ok(ways)
     }
 
-    /// A queue that executes, beside plain enqueues: both with events, or both without.
+    /// A queue that executes, compared with plain enqueues: both with events, or both without.
     fn execute(&self, n: usize, events: bool) -> Result<Vec<Way<'_>>, Failure> {
         let queue = &self.queue;
         let kernel = self.nothing.to_opencl3()?;
@@ -436,7 +440,8 @@ impl Setting {
         ])
     }
 
-    /// A chain of empty kernels, and the same made of ten executables; by replay, and by command buffers where there are some.
+    /// A chain of empty kernels, and the same chain made of ten executables; by replay, and by command buffers if there
+    /// are some.
     fn sub_graphs(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
         let queue = &self.queue;
         let flat = self.empty_kernels(n)?;
@@ -464,7 +469,7 @@ impl Setting {
         Ok(ways.into_iter().map(way).collect())
     }
 
-    /// A chain of kernels becomes a graph.
+    /// Makes a graph of a chain of kernels.
     fn record(&self, n: usize) -> Vec<Way<'_>> {
         let queue = &self.queue;
         let mut ways: Vec<Way<'_>> = Vec::new();
@@ -546,12 +551,13 @@ impl Setting {
         Ok(graph)
     }
 
-    /// Every way to make something that can be submitted, and if `dropping`, the time that its end takes instead.
+    /// All variants of making something that can be submitted. With `dropping`, the time that dropping it takes
+    /// instead.
     fn finalize(&self, shape: Shape, dropping: bool) -> Vec<Way<'_>> {
         let (queue, n) = (&self.queue, shape.len());
         let buffers = [self.buffers[0].raw(), self.buffers[1].raw()];
         let mut ways: Vec<Way<'_>> = Vec::new();
-        // A loop needs kernel objects with their arguments set, as many as there are launches.
+        // A loop needs kernel objects with their arguments set, one for each launch.
         for variant in ["loop", "loop_again"] {
             let run = move || {
                 let (kernels, make) = timed(|| Kernels::with_numbers(&self.scale, buffers, n))?;
@@ -563,7 +569,7 @@ impl Setting {
             let run = move || {
                 let (kernels, make) = timed(|| Kernels::with_numbers(&self.scale, buffers, n))?;
                 let (buffer, record) = timed(|| CommandBuffer::record(queue, kernels.iter()))?;
-                // The command buffer goes first.
+                // The command buffer is released first.
                 let all = (buffer, kernels);
                 ended(
                     all,
@@ -600,7 +606,7 @@ fn told<'a>(
     Box::new(move || Ok(Times { record: once.record, finalize: once.finalize, ..run()? }))
 }
 
-/// What was made goes; if that is what is measured, it is the total.
+/// Drops what was made. If that is what is measured, it is the total.
 fn ended<T>(made: T, times: Times, dropping: bool) -> Result<Times, Failure> {
     let ((), end) = timed(|| {
         drop(made);

@@ -1,4 +1,4 @@
-//! Tables in Markdown of what was measured last: automatic executables beside what is written by hand.
+//! Tables in Markdown of the last measurements: automatic executables, compared with what is written by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,19 +14,19 @@ const BY_HAND: [&str; 5] = ["loop", "gated_loop", "command_buffer", "queues", "r
 /// By driver and by size.
 type Cells<'a> = BTreeMap<&'a str, BTreeMap<usize, Cell<'a>>>;
 
-/// What was measured of one size.
+/// The measurements of one size.
 #[derive(Default)]
 struct Cell<'a>(BTreeMap<&'a str, &'a Row>);
 
 impl Cell<'_> {
-    /// The time of an automatic executable: of the loop, and of the best by hand.
+    /// The time of an automatic executable relative to the loop, and to the best variant by hand.
     fn total(&self) -> Option<(f64, f64)> {
         let auto = self.0.get("auto")?.ratio_to_loop?;
         let by_hand = BY_HAND.iter().filter_map(|variant| self.0.get(variant)?.ratio_to_loop);
         Some((auto, auto / by_hand.min_by(f64::total_cmp)?))
     }
 
-    /// The time until submit returns, of the loop's.
+    /// The time until submit returns, relative to the loop's.
     fn host(&self) -> Option<f64> {
         Some(self.0.get("auto")?.submit_us? / self.0.get("loop")?.submit_us?)
     }

@@ -1,4 +1,4 @@
-//! Updates beside `clSetKernelArg` and `clUpdateMutableCommandsKHR`.
+//! Updates, compared with `clSetKernelArg` and `clUpdateMutableCommandsKHR`.
 
 use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Queue};
 
@@ -7,13 +7,14 @@ use crate::cuda;
 use crate::raw::{Arg, Held, Kernels, MutableBuffer};
 use crate::rounds::{Times, Way, timed};
 
-/// Updates of one node in a round: a single one is too short to be timed.
+/// Updates of one node in a round, because a single update is too short to be timed.
 pub const REPEATED: usize = 1_000;
 
-/// Kernels in each command buffer of `raw_parts`, which is what clgraph takes for executables that are updated in place.
+/// Kernels in each command buffer of `raw_parts`: the number that clgraph uses for executables that are updated in
+/// place.
 const PART: usize = 256;
 
-/// A chain of kernels of two buffers and a number, which is a parameter of each.
+/// A chain of kernels with two buffers and a number, which is a parameter of each.
 pub struct Chain<'a> {
     pub queue: &'a Queue,
     pub kernel: &'a Kernel,
@@ -53,7 +54,7 @@ impl Made {
     }
 }
 
-/// A way that is an update and nothing else, by the number of its round.
+/// A variant that is an update and nothing else, by the number of its round.
 fn way<'a>(variant: &'static str, mut round: Box<dyn FnMut(u32) -> Result<(), Failure> + 'a>) -> Way<'a> {
     let mut number = 0;
     let run = move || {
@@ -83,13 +84,13 @@ impl Chain<'_> {
         [self.buffers[0].raw(), self.buffers[1].raw()]
     }
 
-    /// Places that are updated.
+    /// The indices of the nodes that are updated.
     fn places(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
         let len = self.len;
         (0..count).map(move |at| at * len / count)
     }
 
-    /// The ways, of which the first is `clSetKernelArg` alone.
+    /// The variants. The first is `clSetKernelArg` alone.
     pub fn ways(&self, what: What) -> Result<Vec<Way<'_>>, Failure> {
         let mut ways: Vec<Way<'_>> = Vec::new();
         for variant in ["loop", "loop_again"] {
@@ -170,7 +171,8 @@ impl Chain<'_> {
         Ok(ways)
     }
 
-    /// As many kernels by hand, all of them changed, in several command buffers: what the driver takes for these.
+    /// The same number of kernels by hand, all of them changed, in several command buffers: the time that the driver
+    /// needs.
     fn raw_in_parts(&self, count: usize) -> Result<Option<Way<'_>>, Failure> {
         let kernels = (0..count.div_ceil(PART)).map(|part| {
             let len = PART.min(count - part * PART);

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clgraph::{
-    Buffer, Finalize, GlobalSlice, GlobalWay, Graph, Kernel, Program, ProgramBuilder, Queue, device_global, host_access,
+    Buffer, Finalize, GlobalAccess, GlobalSlice, Graph, Kernel, Program, ProgramBuilder, Queue, device_global,
+    host_access,
 };
 use host::{Equalized, Pixel, check, on_the_cpu, to_picture};
 use image::{GenericImage, RgbImage};
@@ -67,14 +68,14 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
     let device = clgraph::best_device()?;
     println!("device     {} ({}, OpenCL {})", device.name(), device.caps().platform, device.caps().version);
     println!("picture    {} of {} x {} pixels", picture.display(), size.0, size.1);
-    for way in device.caps().global_ways() {
+    for way in device.caps().global_access() {
         // A context of its own each, so that each starts with variables of its own.
         let queue = Queue::new(&device)?;
         println!("\ntwo programs that share them, by {way}");
-        let counting = ProgramBuilder::new(&queue).global("histogram", &shared::HISTOGRAM).globals_by(way);
+        let counting = ProgramBuilder::new(&queue).global("histogram", &shared::HISTOGRAM).global_access(way);
         let curve = ProgramBuilder::new(&queue).global("histogram", &shared::HISTOGRAM).global("curve", &shared::CURVE);
         let counting = counting.source(HISTOGRAM_CL)?;
-        let curve = curve.globals_by(way).source(EQUALIZE_CL)?;
+        let curve = curve.global_access(way).source(EQUALIZE_CL)?;
         let memory = (shared::HISTOGRAM.on(&queue)?, shared::CURVE.on(&queue)?);
         check(&expected, &equalize(&queue, &counting, &curve, &memory, &pixels)?)?;
 
@@ -95,9 +96,9 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn one_program(queue: &Queue, way: GlobalWay) -> clgraph::Result<Program> {
+fn one_program(queue: &Queue, way: GlobalAccess) -> clgraph::Result<Program> {
     let list = ProgramBuilder::new(queue).global("histogram", &HISTOGRAM).global("curve", &CURVE);
-    list.globals_by(way).sources(&[HISTOGRAM_CL, EQUALIZE_CL])
+    list.global_access(way).sources(&[HISTOGRAM_CL, EQUALIZE_CL])
 }
 
 type Memory = (GlobalSlice<u32, host_access::ReadWrite>, GlobalSlice<u8, host_access::Read>);

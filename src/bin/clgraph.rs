@@ -1,11 +1,11 @@
-//! `clgraph`: what the OpenCL devices of this machine can do for command graphs.
+//! `clgraph`: lists what the OpenCL devices of this machine can do for command graphs.
 
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, GlobalWay, Path, QueueKinds, Why};
+use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, GlobalAccess, Path, QueueKinds, Why};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, ContentArrangement, Table};
 use serde::Serialize;
@@ -20,10 +20,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List every OpenCL device, with what it can do and which path clgraph would choose on it
+    /// List every OpenCL device, its capabilities, and the path that clgraph would choose on it
     ///
-    /// To find out how the driver's functions are to be called, a command buffer is made on devices that have them; it is
-    /// never run.
+    /// On devices with command buffers, clgraph records one to find the signatures of the driver's functions. It never
+    /// runs that command buffer.
     Devices {
         /// Write JSON instead of a table
         #[arg(long)]
@@ -31,31 +31,31 @@ enum Action {
     },
 }
 
-/// All that is told of a platform.
+/// What the program prints about a platform.
 #[derive(Serialize)]
-struct ToldPlatform<'a> {
+struct PlatformReport<'a> {
     name: &'a str,
     vendor: &'a str,
     version: &'a str,
-    devices: Vec<Told<'a>>,
-    /// Why devices are not among them.
+    devices: Vec<DeviceReport<'a>>,
+    /// Why devices of the platform are not listed.
     left_out: Vec<String>,
 }
 
-/// All that is told of a device.
+/// What the program prints about a device.
 #[derive(Serialize)]
-struct Told<'a> {
+struct DeviceReport<'a> {
     caps: &'a Caps,
     /// The signatures of its command-buffer functions.
     abi: Option<Abi>,
-    /// Why they are not known, if they should be.
+    /// Why the signatures are unknown, if the device has command buffers.
     abi_error: Option<String>,
-    /// The path that kernels take where a program leaves it to clgraph.
+    /// The path that kernels take unless a program sets one.
     path: Path,
     why: Why,
-    /// How kernels can get to device globals, best first.
-    globals: Vec<GlobalWay>,
-    /// For each command, why a command buffer cannot hold it, if it cannot.
+    /// The access methods of kernels to device globals, best first.
+    globals: Vec<GlobalAccess>,
+    /// For each command: why a command buffer cannot hold it, if it cannot.
     commands: Vec<Recordable>,
 }
 
@@ -66,7 +66,7 @@ struct Recordable {
     why_not: Option<Why>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> DeviceReport<'a> {
     fn of(device: &'a Device) -> clgraph::Result<Self> {
         let (abi, abi_error) = match device.abi() {
             Ok(abi) => (abi, None),
@@ -79,7 +79,7 @@ impl<'a> Told<'a> {
             Recordable { command, native: why_not.is_none(), why_not }
         };
         let commands = Command::ALL.map(recordable).into();
-        let globals = device.caps().global_ways();
+        let globals = device.caps().global_access();
         Ok(Self { caps: device.caps(), abi, abi_error, path, why, globals, commands })
     }
 }
@@ -98,103 +98,107 @@ fn main() -> ExitCode {
 
 fn devices(json: bool) -> Result<(), Box<dyn Error>> {
     let platforms = clgraph::platforms()?;
-    let told = platforms
+    let reports = platforms
         .iter()
         .map(|platform| {
             let (mut devices, mut left_out) = (Vec::new(), Vec::new());
             left_out.extend(platform.left_out.iter().map(ToString::to_string));
             for device in &platform.devices {
-                match Told::of(device) {
-                    Ok(told) => devices.push(told),
-                    // The program's user has to put that right, for all of them.
+                match DeviceReport::of(device) {
+                    Ok(report) => devices.push(report),
+                    // A wrong environment variable concerns all devices, and the user has to correct it.
                     Err(error @ clgraph::Error::Setup(clgraph::SetupError::Environment { .. })) => return Err(error),
-                    // One that cannot be told of does not hide the others.
+                    // A device that cannot be examined must not hide the others.
                     Err(error) => left_out.push(format!("{}: {error}", device.name())),
                 }
             }
             let (name, vendor, version) = (&platform.name, &platform.vendor, &platform.version);
-            Ok(ToldPlatform { name, vendor, version, devices, left_out })
+            Ok(PlatformReport { name, vendor, version, devices, left_out })
         })
         .collect::<clgraph::Result<Vec<_>>>()?;
-    // Beside what programs read: nobody else tells of these.
+    // Programs that read the output do not need these errors, so they go to stderr.
     for error in clgraph::broken_drivers() {
-        eprintln!("clgraph: left out: {error}");
+        eprintln!("clgraph: ignored: {error}");
     }
-    let text = if json { serde_json::to_string_pretty(&told)? } else { tables(&told) };
+    let text = if json { serde_json::to_string_pretty(&reports)? } else { tables(&reports) };
     match writeln!(io::stdout(), "{text}") {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }
 }
 
 /// A heading and a table for each platform.
-fn tables(told: &[ToldPlatform<'_>]) -> String {
-    let platform = |told: &ToldPlatform<'_>| {
-        let mut lines = vec![format!("{} ({}), of {}", told.name, told.version, told.vendor)];
-        lines.extend(told.left_out.iter().map(|why| format!("left out: {why}")));
-        lines.push(if told.devices.is_empty() { "no devices".to_owned() } else { table(&told.devices).to_string() });
+fn tables(reports: &[PlatformReport<'_>]) -> String {
+    let platform = |report: &PlatformReport<'_>| {
+        let mut lines = vec![format!("{} ({}), of {}", report.name, report.version, report.vendor)];
+        lines.extend(report.left_out.iter().map(|why| format!("ignored: {why}")));
+        lines.push(if report.devices.is_empty() {
+            "no devices".to_owned()
+        } else {
+            table(&report.devices).to_string()
+        });
         lines.join("\n")
     };
-    told.iter().map(platform).collect::<Vec<_>>().join("\n\n")
+    reports.iter().map(platform).collect::<Vec<_>>().join("\n\n")
 }
 
-/// A row's name, and how its value is found.
-type Row<'a> = (&'a str, &'a dyn Fn(&Told<'_>) -> String);
+/// The name of a row, and the function that finds its value.
+type Row<'a> = (&'a str, &'a dyn Fn(&DeviceReport<'_>) -> String);
 
-/// One column a device.
-fn table(told: &[Told<'_>]) -> Table {
+/// Makes a table with one column for each device.
+fn table(reports: &[DeviceReport<'_>]) -> Table {
     let rows: [Row<'_>; 20] = [
-        ("device", &|told| told.caps.name.clone()),
-        ("driver", &|told| told.caps.driver_version.clone()),
-        ("OpenCL", &|told| told.caps.version.to_string()),
-        ("compute units", &|told| {
-            format!("{}{}", told.caps.compute_units, if told.caps.gpu { " of a GPU" } else { "" })
+        ("device", &|report| report.caps.name.clone()),
+        ("driver", &|report| report.caps.driver_version.clone()),
+        ("OpenCL", &|report| report.caps.version.to_string()),
+        ("compute units", &|report| {
+            format!("{}{}", report.caps.compute_units, if report.caps.gpu { " of a GPU" } else { "" })
         }),
-        ("queues", &|told| {
-            let also = [(told.caps.out_of_order, "out of order"), (told.caps.profiling, "profiling")];
+        ("queues", &|report| {
+            let also = [(report.caps.out_of_order, "out of order"), (report.caps.profiling, "profiling")];
             all_of("in order", &also)
         }),
-        ("intermediate languages", &|told| list(&told.caps.il_versions)),
-        ("shared virtual memory", &|told| svm(told.caps)),
-        ("unified shared memory", &|told| usm(told.caps)),
-        ("program-scope variables", &|told| match told.caps.max_global_variable_size {
+        ("intermediate languages", &|report| list(&report.caps.il_versions)),
+        ("shared virtual memory", &|report| svm(report.caps)),
+        ("unified shared memory", &|report| usm(report.caps)),
+        ("program-scope variables", &|report| match report.caps.max_global_variable_size {
             0 => "none".to_owned(),
             size => format!("up to {size} bytes"),
         }),
-        ("  access to them by name", &|told| yes(told.caps.named_global_access)),
-        ("device globals", &|told| {
-            let ways: Vec<_> = told.globals.iter().map(ToString::to_string).collect();
+        ("  access to them by name", &|report| yes(report.caps.named_global_access)),
+        ("device globals", &|report| {
+            let ways: Vec<_> = report.globals.iter().map(ToString::to_string).collect();
             ways.join("; ")
         }),
-        ("command buffers", &|told| command_buffers(told.caps)),
-        ("  functions record", &|told| match (&told.abi, &told.abi_error) {
+        ("command buffers", &|report| command_buffers(report.caps)),
+        ("  functions record", &|report| match (&report.abi, &report.abi_error) {
             (Some(abi), _) => abi.record.to_string(),
             (None, Some(error)) => error.clone(),
             (None, None) => "-".to_owned(),
         }),
-        ("  may run twice at once", &|told| of_buffers(told, |buffers| yes(buffers.simultaneous_use))),
-        ("  kernels may print", &|told| of_buffers(told, |buffers| yes(buffers.kernel_printf))),
-        ("  queues must be", &|told| of_buffers(told, |buffers| kinds("as they like", buffers.required_queue))),
-        ("  queues may be", &|told| {
-            of_buffers(told, |buffers| {
-                buffers.supported_queue.map_or("not told".to_owned(), |also| kinds("in order", also))
+        ("  may run twice at once", &|report| of_buffers(report, |buffers| yes(buffers.simultaneous_use))),
+        ("  kernels may print", &|report| of_buffers(report, |buffers| yes(buffers.kernel_printf))),
+        ("  queues must be", &|report| of_buffers(report, |buffers| kinds("of any kind", buffers.required_queue))),
+        ("  queues may be", &|report| {
+            of_buffers(report, |buffers| {
+                buffers.supported_queue.map_or("not reported".to_owned(), |also| kinds("in order", also))
             })
         }),
-        ("  fields to update", &|told| of_buffers(told, |buffers| fields(buffers, told.abi))),
-        ("cannot be recorded", &|told| {
-            let cannot: Vec<_> = told.commands.iter().filter(|command| !command.native).collect();
-            if cannot.len() == told.commands.len() {
+        ("  fields to update", &|report| of_buffers(report, |buffers| fields(buffers, report.abi))),
+        ("cannot be recorded", &|report| {
+            let cannot: Vec<_> = report.commands.iter().filter(|command| !command.native).collect();
+            if cannot.len() == report.commands.len() {
                 return "everything".to_owned();
             }
             cannot.iter().map(|cannot| cannot.command.to_string()).collect::<Vec<_>>().join(", ")
         }),
-        ("clgraph chooses", &|told| format!("{}: {}", told.path, told.why)),
+        ("clgraph chooses", &|report| format!("{}: {}", report.path, report.why)),
     ];
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
     for (index, (name, value)) in rows.iter().enumerate() {
-        let cells = told.iter().map(|told| Cell::new(value(told)));
+        let cells = reports.iter().map(|report| Cell::new(value(report)));
         let row: Vec<Cell> = std::iter::once(Cell::new(name)).chain(cells).collect();
         if index == 0 {
             table.set_header(row.into_iter().map(|cell| cell.add_attribute(Attribute::Bold)));
@@ -209,7 +213,7 @@ fn yes(yes: bool) -> String {
     if yes { "yes" } else { "no" }.to_owned()
 }
 
-/// A list of what there is, beginning with what there always is.
+/// Joins the names of what exists; `always` comes first.
 fn all_of(always: &str, also: &[(bool, &str)]) -> String {
     let also = also.iter().filter(|(has, _)| *has).map(|(_, name)| *name);
     let all: Vec<&str> = Some(always).filter(|always| !always.is_empty()).into_iter().chain(also).collect();
@@ -248,7 +252,7 @@ fn usm(caps: &Caps) -> String {
 
 fn command_buffers(caps: &Caps) -> String {
     let Some(buffers) = &caps.command_buffers else { return "none".to_owned() };
-    let revision = buffers.version.map_or("revision not told".to_owned(), |version| format!("revision {version}"));
+    let revision = buffers.version.map_or("revision not reported".to_owned(), |version| format!("revision {version}"));
     let missing: Vec<&str> = buffers.missing.iter().chain(&buffers.missing_commands).copied().collect();
     let lacks = if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(", ")) };
     match buffers.claim {
@@ -258,8 +262,8 @@ fn command_buffers(caps: &Caps) -> String {
     }
 }
 
-fn of_buffers(told: &Told<'_>, value: impl Fn(&CommandBufferCaps) -> String) -> String {
-    told.caps.command_buffers.as_ref().map_or("-".to_owned(), value)
+fn of_buffers(report: &DeviceReport<'_>, value: impl Fn(&CommandBufferCaps) -> String) -> String {
+    report.caps.command_buffers.as_ref().map_or("-".to_owned(), value)
 }
 
 fn fields(buffers: &CommandBufferCaps, abi: Option<Abi>) -> String {
@@ -268,7 +272,7 @@ fn fields(buffers: &CommandBufferCaps, abi: Option<Abi>) -> String {
     let revision = mutable.version.map_or(String::new(), |version| format!("; revision {version}"));
     let abi = match abi.and_then(|abi| abi.update) {
         Some(abi) => format!(", by {abi}"),
-        None => ", which cannot be called with confidence".to_owned(),
+        None => ", but the signature of its function is unknown".to_owned(),
     };
     format!("{}{revision}{abi}", if fields.is_empty() { "none" } else { &fields })
 }

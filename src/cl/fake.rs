@@ -1,6 +1,8 @@
-//! A driver of command buffers for tests, over any OpenCL device: it keeps the commands in a list and enqueues them one by
-//! one. It can have either signature, lack functions, lie, and refuse; and it changes recorded kernels, by the signature of
-//! updates that belongs to that of its record functions.
+//! A fake driver of command buffers for tests, on top of any OpenCL device. It keeps commands in a list and enqueues
+//! them one by one.
+//!
+//! It can have either signature, lack functions, report wrong values, and refuse calls. It also updates recorded
+//! kernels, with the update signature that belongs to the signature of its record functions.
 
 mod launch;
 
@@ -12,10 +14,10 @@ use opencl_sys::{
     CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_SUCCESS, cl_command_queue, cl_event, cl_int, cl_mem, cl_uint,
 };
 
-use super::context::{Context, InContext};
-use super::device::Device;
-use super::extensions::Extensions;
 use crate::caps::{Caps, CommandBufferCaps, RecordAbi};
+use crate::cl::objects::context::{Context, InContext};
+use crate::cl::objects::device::Device;
+use crate::cl::query::extensions::Extensions;
 use crate::ffi::command_buffer::{
     CL_COMMAND_BUFFER_MUTABLE_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, cl_command_buffer_khr,
     cl_mutable_command_khr, cl_properties, cl_sync_point_khr,
@@ -24,67 +26,67 @@ use crate::ffi::core::Core;
 use launch::Launch;
 pub(crate) use launch::{KERNELS, all_inside, inside};
 
-/// Of `cl_khr_command_buffer`.
+/// An error of `cl_khr_command_buffer`.
 const CL_INVALID_SYNC_POINT_WAIT_LIST_KHR: cl_int = -1139;
 
-/// How a barrier answers.
+/// How the driver responds to the recording of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barrier {
-    /// As the specification says.
+    /// As the specification requires.
     Right,
-    /// It succeeds, and writes no sync point.
+    /// It succeeds and writes no sync point.
     Silent,
-    /// It succeeds, and does not look at whether what must be null is.
+    /// It succeeds and does not check that null parameters are null.
     Careless,
-    /// The same, and where a handle is wanted it writes one.
+    /// It succeeds without checks, and writes a handle where a handle can be returned.
     Generous,
-    /// It fails.
+    /// It fails with this status.
     Fails(cl_int),
 }
 
-/// How the driver is, and what it has seen.
+/// The behaviour of the driver, and what it has seen.
 pub(crate) struct Fake {
     abi: RecordAbi,
     missing: Vec<&'static CStr>,
-    /// What `clCreateCommandBufferKHR` returns.
+    /// The status that `clCreateCommandBufferKHR` returns.
     pub(crate) create_status: AtomicI32,
-    /// What `clFinalizeCommandBufferKHR` returns.
+    /// The status that `clFinalizeCommandBufferKHR` returns.
     pub(crate) finalize_status: AtomicI32,
-    /// What `clEnqueueCommandBufferKHR` returns.
+    /// The status that `clEnqueueCommandBufferKHR` returns.
     pub(crate) enqueue_status: AtomicI32,
-    /// How the barrier by which clgraph tries the signature answers.
+    /// How the barrier responds by which clgraph finds the signature.
     pub(crate) barrier: Mutex<Barrier>,
-    /// Whether there is a function to update commands: the older signature goes with the older one of record functions.
+    /// Whether the driver has a function to update commands. Its signature is the older one if that of the record
+    /// functions is.
     pub(crate) updates: AtomicBool,
-    /// Creating succeeds and gives nothing.
+    /// Creating a command buffer succeeds and returns null.
     pub(crate) null_buffer: AtomicBool,
-    /// Enqueuing succeeds and gives no event.
+    /// Enqueuing succeeds and returns no event.
     pub(crate) null_event: AtomicBool,
-    /// From this enqueue on, `enqueue_status` counts.
+    /// The first enqueue that returns `enqueue_status`.
     pub(crate) fails_from: AtomicUsize,
-    /// A command buffer takes nothing more after it has refused a command.
+    /// After a refused command, a command buffer accepts no more commands.
     pub(crate) sulks: AtomicBool,
-    /// In this context command buffers do not run: their queue is held until [`Fake::run_held`], and nothing but clgraph keeps
-    /// what they use.
+    /// In this context, command buffers do not run before [`Fake::run_held`]. Only clgraph keeps alive what they use.
     pub(crate) holds: Mutex<Option<Context>>,
-    /// User events, as numbers.
+    /// The user events that hold back command buffers, as numbers.
     held: Mutex<Vec<usize>>,
-    /// Fills of this size, in bytes, are refused.
+    /// Fills of this size in bytes are refused.
     pub(crate) refused_fill: AtomicUsize,
-    /// Kernels of so many work-items in the first dimension are refused.
+    /// Kernels of this number of work-items in the first dimension are refused.
     pub(crate) refused_kernel: AtomicUsize,
-    /// What `clUpdateMutableCommandsKHR` returns. If it is an error, only the first of its kernels is changed.
+    /// The status that `clUpdateMutableCommandsKHR` returns. After an error, only the first kernel is updated.
     pub(crate) update_status: AtomicI32,
-    /// Kernels that were changed.
+    /// How many kernels were updated.
     pub(crate) updated: AtomicUsize,
-    /// Every command is refused.
+    /// If this is an error, every command is refused with it.
     pub(crate) refuse_all: AtomicI32,
-    /// Command buffers that were made, and those that are not released.
+    /// How many command buffers were made, and how many of them are not released.
     pub(crate) made: AtomicUsize,
     pub(crate) live: AtomicUsize,
-    /// Commands that were recorded.
+    /// How many commands were recorded.
     pub(crate) recorded: AtomicUsize,
-    /// Command buffers that were enqueued.
+    /// How many command buffers were enqueued.
     pub(crate) enqueued: AtomicUsize,
     /// The flags of each command buffer.
     pub(crate) flags: Mutex<Vec<u64>>,
@@ -93,7 +95,7 @@ pub(crate) struct Fake {
 thread_local!(static CURRENT: std::cell::RefCell<Option<Arc<Fake>>> = const { std::cell::RefCell::new(None) });
 
 impl Fake {
-    /// A driver, which is that of this thread until the next is made. Functions in `missing` it does not have.
+    /// Makes a driver without the functions in `missing`. It is the driver of this thread until the next one is made.
     pub(crate) fn new(abi: RecordAbi, missing: &[&'static CStr]) -> Arc<Self> {
         let fake = Arc::new(Self {
             abi,
@@ -124,7 +126,7 @@ impl Fake {
         fake
     }
 
-    /// The device with this driver's command buffers instead of its own, after a change to what it says of them.
+    /// Returns the device with the command buffers of this driver, after changes to the reported capabilities.
     pub(crate) fn device(&self, device: &Device, change: impl FnOnce(&mut Caps, &mut CommandBufferCaps)) -> Device {
         let extensions = Box::leak(Box::new(self.extensions()));
         let says = |caps: &mut Caps| {
@@ -141,17 +143,17 @@ impl Fake {
         device.with_fakes(extensions, says).unwrap()
     }
 
-    /// Its functions.
+    /// Returns the function tables of the driver.
     pub(crate) fn extensions(&self) -> Extensions {
         Extensions::load(&|name| self.address(name))
     }
 
-    /// Lets go on what it holds.
+    /// Lets the command buffers run that `holds` has held back.
     pub(crate) fn run_held(&self) {
         let core = Core::get().unwrap();
         for event in std::mem::take(&mut *self.held.lock().unwrap()) {
             let event = std::ptr::with_exposed_provenance_mut(event);
-            // SAFETY: a live user event, set once and given back once.
+            // SAFETY: a live user event, whose status is set once and which is released once.
             unsafe {
                 assert_eq!((core.clSetUserEventStatus)(event, opencl_sys::CL_COMPLETE), CL_SUCCESS);
                 assert_eq!((core.clReleaseEvent)(event), CL_SUCCESS);
@@ -186,16 +188,19 @@ impl Fake {
     }
 }
 
-/// A buffer of zeros, and what tells when OpenCL has let it go.
-pub(crate) fn telling_buffer(context: &impl InContext, len: usize) -> (super::buffer::Buffer<u32>, Weak<Vec<u32>>) {
+/// Makes a buffer of zeros, and a flag that shows when OpenCL has released it.
+pub(crate) fn telling_buffer(
+    context: &impl InContext,
+    len: usize,
+) -> (crate::cl::objects::buffer::Buffer<u32>, Weak<Vec<u32>>) {
     let core = Core::get().unwrap();
     let owner = Arc::new(vec![0_u32; len]);
     let (tell, mut status) = (Arc::downgrade(&owner), 0);
     let (flags, place) = (opencl_sys::CL_MEM_USE_HOST_PTR, owner.as_ptr().cast_mut().cast());
-    // SAFETY: the memory goes to the buffer as its owner, and nobody else touches it.
+    // SAFETY: the memory belongs to the buffer as its owner, and nothing else uses it.
     unsafe {
         let raw = (core.clCreateBuffer)(context.context().raw(), flags, 4 * len, place, &raw mut status);
-        let buffer = super::buffer::Buffer::from_raw_with_owner(context, raw, owner).unwrap();
+        let buffer = crate::cl::objects::buffer::Buffer::from_raw_with_owner(context, raw, owner).unwrap();
         assert_eq!((core.clReleaseMemObject)(raw), CL_SUCCESS);
         (buffer, tell)
     }
@@ -207,17 +212,17 @@ type Command = Box<dyn Fn(&Core, cl_command_queue) -> cl_int>;
 struct Buffer {
     fake: Arc<Fake>,
     commands: Vec<Command>,
-    /// Kernels that can be changed. A handle is the address of one.
+    /// The kernels that can be updated. A handle is the address of one of them.
     launches: Vec<Arc<Mutex<Launch>>>,
     mutable: bool,
     finalized: bool,
     sulks: bool,
 }
 
-/// The buffer behind a handle.
+/// Returns the command buffer of a handle.
 ///
 /// # Safety
-/// The handle is live, and nobody else uses it now.
+/// The handle is live, and nothing else uses it now.
 unsafe fn buffer<'a>(handle: cl_command_buffer_khr) -> &'a mut Buffer {
     // SAFETY: the caller's promise; `create` made it from a `Box`.
     unsafe { &mut *handle.cast::<Buffer>() }
@@ -235,7 +240,7 @@ unsafe extern "system" fn create(
     let flags = if properties.is_null() { 0 } else { unsafe { *properties.add(1) } };
     assert!(flags & !(CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR | CL_COMMAND_BUFFER_MUTABLE_KHR) == 0);
     let error = fake.create_status.load(Ordering::SeqCst);
-    // SAFETY: the place for the status.
+    // SAFETY: a valid address for the status.
     unsafe { *status = error };
     if error != CL_SUCCESS || fake.null_buffer.load(Ordering::SeqCst) {
         return std::ptr::null_mut();
@@ -256,7 +261,7 @@ unsafe extern "system" fn finalize(handle: cl_command_buffer_khr) -> cl_int {
 }
 
 unsafe extern "system" fn release(handle: cl_command_buffer_khr) -> cl_int {
-    // SAFETY: a live handle, used here for the last time.
+    // SAFETY: a live handle, which is used for the last time.
     let buffer = unsafe { Box::from_raw(handle.cast::<Buffer>()) };
     buffer.fake.live.fetch_sub(1, Ordering::SeqCst);
     CL_SUCCESS
@@ -283,7 +288,7 @@ unsafe extern "system" fn enqueue(
     }
     buffer.fake.enqueued.fetch_add(1, Ordering::SeqCst);
     if let Some(context) = &*buffer.fake.holds.lock().unwrap() {
-        // Not a gate of clgraph's own, which would hold its releases back.
+        // This must not be a gate of clgraph, which would delay the releases of clgraph.
         let mut status = 0;
         // SAFETY: a live context; then a live queue and one live event.
         return unsafe {
@@ -303,11 +308,11 @@ unsafe extern "system" fn enqueue(
     if event.is_null() || buffer.fake.null_event.load(Ordering::SeqCst) {
         return CL_SUCCESS;
     }
-    // SAFETY: the place for an event.
+    // SAFETY: a valid address for an event.
     unsafe { (core.clEnqueueMarkerWithWaitList)(queue, 0, std::ptr::null(), event) }
 }
 
-/// What all commands check, and whether they are recorded.
+/// Makes the checks of all commands, and records a command if they pass.
 fn record(handle: cl_command_buffer_khr, command: Command) -> cl_int {
     // SAFETY: the record functions are called with live handles.
     let buffer = unsafe { buffer(handle) };
@@ -323,13 +328,13 @@ fn record(handle: cl_command_buffer_khr, command: Command) -> cl_int {
     CL_SUCCESS
 }
 
-/// The functions that have two signatures, by the properties that the newer one has.
+/// Declares the functions that have two signatures; the newer one has properties.
 macro_rules! with_signature {
     ($module:ident $($properties:ident: $type:ty)?) => {
         mod $module {
             use super::*;
 
-            pub(super) unsafe extern "system" fn barrier(
+            pub(in crate::cl) unsafe extern "system" fn barrier(
                 handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? num_waits: cl_uint,
                 waits: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
             ) -> cl_int {
@@ -342,26 +347,26 @@ macro_rules! with_signature {
                     Barrier::Silent => return CL_SUCCESS,
                     Barrier::Right if !waits.is_null() => return CL_INVALID_SYNC_POINT_WAIT_LIST_KHR,
                     Barrier::Right if !place.is_null() => return CL_INVALID_VALUE,
-                    // SAFETY: the place for a handle.
+                    // SAFETY: a valid address for a handle.
                     Barrier::Generous if !place.is_null() => unsafe { *place = handle },
                     Barrier::Right | Barrier::Careless | Barrier::Generous => {}
                 }
                 if !sync_point.is_null() {
-                    // SAFETY: the place for a sync point.
+                    // SAFETY: a valid address for a sync point.
                     unsafe { *sync_point = 1 };
                 }
                 record(handle, Box::new(|_, _| CL_SUCCESS))
             }
 
             #[allow(clippy::too_many_arguments)]
-            pub(super) unsafe extern "system" fn copy(
+            pub(in crate::cl) unsafe extern "system" fn copy(
                 handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? src: cl_mem, dst: cl_mem,
                 src_offset: usize, dst_offset: usize, size: usize, num_waits: cl_uint, waits: *const cl_sync_point_khr,
                 sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
             ) -> cl_int {
                 assert!(queue.is_null() && num_waits == 0 && waits.is_null() && sync_point.is_null() && place.is_null());
                 $(assert!($properties.is_null());)?
-                // SAFETY: clgraph keeps the memory as long as the command buffer.
+                // SAFETY: clgraph keeps the memory alive as long as the command buffer.
                 record(handle, Box::new(move |core, queue| unsafe {
                     let none = std::ptr::null_mut();
                     (core.clEnqueueCopyBuffer)(queue, src, dst, src_offset, dst_offset, size, 0, std::ptr::null(), none)
@@ -369,7 +374,7 @@ macro_rules! with_signature {
             }
 
             #[allow(clippy::too_many_arguments)]
-            pub(super) unsafe extern "system" fn copy_rect(
+            pub(in crate::cl) unsafe extern "system" fn copy_rect(
                 handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? src: cl_mem, dst: cl_mem,
                 src_origin: *const usize, dst_origin: *const usize, region: *const usize, src_row: usize,
                 src_slice: usize, dst_row: usize, dst_slice: usize, num_waits: cl_uint, waits: *const cl_sync_point_khr,
@@ -380,7 +385,7 @@ macro_rules! with_signature {
                 // SAFETY: three sizes each.
                 let sizes = |list: *const usize| unsafe { *list.cast::<[usize; 3]>() };
                 let (src_origin, dst_origin, region) = (sizes(src_origin), sizes(dst_origin), sizes(region));
-                // SAFETY: clgraph keeps the memory as long as the command buffer.
+                // SAFETY: clgraph keeps the memory alive as long as the command buffer.
                 record(handle, Box::new(move |core, queue| unsafe {
                     (core.clEnqueueCopyBufferRect)(
                         queue, src, dst, src_origin.as_ptr(), dst_origin.as_ptr(), region.as_ptr(), src_row, src_slice,
@@ -390,7 +395,7 @@ macro_rules! with_signature {
             }
 
             #[allow(clippy::too_many_arguments)]
-            pub(super) unsafe extern "system" fn fill(
+            pub(in crate::cl) unsafe extern "system" fn fill(
                 handle: cl_command_buffer_khr, queue: cl_command_queue, $($properties: $type,)? dst: cl_mem,
                 pattern: *const c_void, pattern_size: usize, offset: usize, size: usize, num_waits: cl_uint,
                 waits: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, place: *mut cl_mutable_command_khr,
@@ -405,7 +410,7 @@ macro_rules! with_signature {
                 }
                 // SAFETY: the pattern has that size.
                 let pattern = unsafe { std::slice::from_raw_parts(pattern.cast::<u8>(), pattern_size) }.to_vec();
-                // SAFETY: clgraph keeps the memory as long as the command buffer.
+                // SAFETY: clgraph keeps the memory alive as long as the command buffer.
                 record(handle, Box::new(move |core, queue| unsafe {
                     (core.clEnqueueFillBuffer)(
                         queue, dst, pattern.as_ptr().cast(), pattern_size, offset, size, 0, std::ptr::null(),

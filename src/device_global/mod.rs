@@ -1,5 +1,15 @@
-//! Device globals as programs declare them: named variables that live on devices. Plain data; what they come to on a device is
-//! in `cl/globals.rs`.
+//! Device globals as programs declare them: named variables that live on devices.
+//!
+//! Plain data and text: a declaration by [`device_global!`](crate::device_global!) comes in, and the OpenCL C that
+//! makes the variable known to a kernel's source goes out. Nothing here calls OpenCL.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `mod.rs` | the public `DeviceGlobal`, its properties and the macro: read it first |
+//! | `text.rs` | what the compiler is given: definitions for the macros of `kernels-cl/device_global.h` |
+//!
+//! The memory of a global is in `cl/memory/globals.rs`. How the kernels of a program reach it is in
+//! `cl/memory/program_globals.rs`. What a launch declares of it is in `graph/nodes/launch.rs`. Rules: G1 to G16.
 
 pub(crate) mod text;
 
@@ -8,21 +18,23 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-/// A variable that lives on devices: one instance for each device of each context, which all programs share that list it.
+/// A named variable that lives on devices. Each device of each context has one instance, which all programs that list
+/// it share.
 ///
-/// It is declared as a `static`, by [`device_global!`](macro@crate::device_global). It is zero, or has its initial value, before its first use,
-/// and keeps what is written to it, whichever programs come and go, as long as anything of
-/// clgraph's lives in its context: a queue, a buffer, a graph, a [`Context`](crate::Context).
+/// Declare it as a `static` with [`device_global!`](macro@crate::device_global). Its first value is its initial value,
+/// or zero. It keeps each written value as long as any clgraph object exists in its context: a queue, a buffer, a
+/// graph, or a [`Context`](crate::Context). Programs may come and go meanwhile.
 ///
-/// - Kernels reach it by a name in OpenCL C that [`ProgramBuilder::global`](crate::ProgramBuilder::global) gives it, with macros
-///   that are the same on every device: see there.
-/// - The host reaches it as memory of a device, [`on`](Self::on), which every copy, fill, read and write takes, of queues
-///   and of graphs.
-/// - In graphs, kernels of a program are ordered with all that uses the globals that it lists, as with any memory:
-///   [`KernelNode::global_read`](crate::KernelNode::global_read) and its like say it more exactly.
+/// - Kernels use it through a name in OpenCL C and macros that are the same on every device: see
+///   [`ProgramBuilder::global`](crate::ProgramBuilder::global).
+/// - The host uses it as memory of a device: see [`on`](Self::on). All copies, fills, reads and writes of queues and
+///   graphs take this memory.
+/// - In a graph, a kernel is ordered with all other uses of the device globals that its program lists, as for other
+///   memory. [`KernelNode::global_read`](crate::KernelNode::global_read) and its siblings declare the use of one device
+///   global exactly.
 ///
-/// `T` is plain data ([`Pod`]): numbers, arrays and nested arrays of them, `#[repr(C)]` structs that derive `Pod`. So a type with
-/// padding or pointers does not compile:
+/// `T` is plain data ([`Pod`]): numbers, arrays and nested arrays of numbers, and `#[repr(C)]` structs that derive
+/// `Pod`. A type with padding or pointers does not compile:
 ///
 /// ```compile_fail,E0277
 /// #[repr(C)]
@@ -35,9 +47,9 @@ use bytemuck::Pod;
 /// clgraph::device_global! { static POINTER: &'static u32 = &1; }
 /// ```
 ///
-/// `A` is the property `host_access`, a type of [`host_access`]: copies that it forbids do not compile. `S` is
-/// [`scope::DeviceImage`] with the property `device_image_scope`, and [`scope::Context`] without. See
-/// [`device_global!`](macro@crate::device_global) for what these mean.
+/// `A` is the property `host_access`, a type of [`host_access`]: copies that the property forbids do not compile. `S`
+/// is [`scope::DeviceImage`] with the property `device_image_scope`, and [`scope::Context`] without it.
+/// [`device_global!`](macro@crate::device_global) explains both properties.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -71,6 +83,17 @@ pub struct DeviceGlobal<T: 'static, A = host_access::ReadWrite, S = scope::Conte
 
 /// Declares device globals, each as a `static` [`DeviceGlobal`].
 ///
+/// The full name of a device global is its module and its own name. So equal names in different modules are different
+/// variables. Two device globals with one full name clash: for example in two functions of one module, or in two crates
+/// of one name. The first use of the second one returns an error.
+///
+/// | property | meaning |
+/// |---|---|
+/// | `#[host_access(read)]` | The host only reads the variable; copies to it do not compile. With `write` the host only writes it, with `none` it does neither. `read_write` allows both, and is the default. |
+/// | `#[device_image_scope]` | The variable belongs to one program. While that program lives, a second program on the device that lists the variable is an error. A program that is built again has a new variable with its initial value. |
+/// | `#[init_mode(reprogram)]`, `#[init_mode(reset)]` | For FPGAs; clgraph ignores it. |
+/// | `#[implement_in_csr]`, `#[implement_in_csr(false)]` | For FPGAs; clgraph ignores it. |
+///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
 ///
@@ -92,17 +115,8 @@ pub struct DeviceGlobal<T: 'static, A = host_access::ReadWrite, S = scope::Conte
 /// assert!(RESULT.name().ends_with("::RESULT"));
 /// ```
 ///
-/// Its name is that of the module and its own, so equal names in different modules are different variables. Two in one module
-/// (in two functions, say, or in two crates of one name) clash, which is an error where the second is used.
-///
-/// | property | what it means |
-/// |---|---|
-/// | `#[host_access(read)]` | the host only reads it: copies to it do not compile. `write`: it only writes it. `none`: neither. `read_write`: both, as without the property |
-/// | `#[device_image_scope]` | it belongs to one program: a second one on the device that lists it is an error while the first lives, a program that is built again has a new one with its initial value, and dropping the program makes place |
-/// | `#[init_mode(reprogram)]`, `#[init_mode(reset)]` | for FPGAs; without effect here |
-/// | `#[implement_in_csr]`, `#[implement_in_csr(false)]` | for FPGAs; without effect here |
-///
-/// A global may start as another does, unless that belongs to one program: `static B: u32 = A.initial();`.
+/// A device global can have the same initial value as another: `static B: u32 = A.initial();`. This does not compile if
+/// the other belongs to one program:
 ///
 /// ```compile_fail,E0599
 /// clgraph::device_global! {
@@ -123,7 +137,7 @@ macro_rules! device_global {
     };
 }
 
-/// Sorts the properties of one declaration from its other attributes.
+/// Separates the properties of one declaration from its other attributes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __device_global {
@@ -185,7 +199,7 @@ macro_rules! __device_global {
     };
 }
 
-/// The property `host_access`, as types.
+/// The values of the property `host_access`, as types.
 pub mod host_access {
     use super::HostAccess;
 
@@ -195,20 +209,20 @@ pub mod host_access {
 
     /// A value of the property.
     pub trait Property: sealed::Sealed + 'static {
-        /// It as a value.
+        /// The value as a [`HostAccess`].
         const VALUE: HostAccess;
     }
 
-    /// Those with which the host may copy from a global.
+    /// The values with which the host may read a device global.
     #[diagnostic::on_unimplemented(
-        message = "the host may not read a device global with host_access `{Self}`",
+        message = "the host cannot read a device global with host_access `{Self}`",
         note = "declare it with `#[host_access(read)]`, or without the property"
     )]
     pub trait Readable: Property {}
 
-    /// Those with which the host may copy to a global.
+    /// The values with which the host may write a device global.
     #[diagnostic::on_unimplemented(
-        message = "the host may not write a device global with host_access `{Self}`",
+        message = "the host cannot write a device global with host_access `{Self}`",
         note = "declare it with `#[host_access(write)]`, or without the property"
     )]
     pub trait Writable: Property {}
@@ -232,34 +246,34 @@ pub mod host_access {
     }
 
     property! {
-        /// The host copies from it only: `#[host_access(read)]`.
+        /// The host only reads the variable: `#[host_access(read)]`.
         Read: Read, Readable;
-        /// The host copies to it only: `#[host_access(write)]`.
+        /// The host only writes the variable: `#[host_access(write)]`.
         Write: Write, Writable;
-        /// The host copies from it and to it, as without the property.
+        /// The host reads and writes the variable. This is the default.
         ReadWrite: ReadWrite, Readable, Writable;
-        /// The host does neither: `#[host_access(none)]`.
+        /// The host neither reads nor writes the variable: `#[host_access(none)]`.
         NoAccess: None;
     }
 }
 
-/// The property `device_image_scope`, as types.
+/// The values of the property `device_image_scope`, as types.
 pub mod scope {
     pub(super) mod sealed {
         pub trait Sealed {}
     }
 
-    /// Where a global lives.
+    /// What a device global belongs to: a context or one program.
     pub trait Property: sealed::Sealed + 'static {
-        /// Whether it is in one program.
+        /// Whether the device global belongs to one program.
         const IS_DEVICE_IMAGE: bool;
     }
 
-    /// Without `#[device_image_scope]`: all programs of a context share it.
+    /// Without `#[device_image_scope]`: all programs of a context share the device global.
     #[derive(Clone, Copy, Debug)]
     pub enum Context {}
 
-    /// With `#[device_image_scope]`: it is in one program.
+    /// With `#[device_image_scope]`: the device global belongs to one program.
     #[derive(Clone, Copy, Debug)]
     pub enum DeviceImage {}
 
@@ -275,33 +289,34 @@ pub mod scope {
     }
 }
 
-/// What the host does with a device global.
+/// How the host uses a device global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HostAccess {
-    /// It reads it.
+    /// The host only reads it.
     Read,
-    /// It writes it.
+    /// The host only writes it.
     Write,
-    /// It reads and writes it.
+    /// The host reads and writes it.
     ReadWrite,
-    /// Neither.
+    /// The host neither reads nor writes it.
     None,
 }
 
-/// How an FPGA initializes a device global. Without effect here.
+/// How an FPGA initializes a device global. clgraph ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InitMode {
-    /// By programming it again.
+    /// The FPGA is programmed again.
     Reprogram,
-    /// By a signal.
+    /// A reset signal.
     Reset,
 }
 
-/// What a type consists of: an array of the elements of what it is an array of, and anything else of one of itself.
+/// A type whose innermost elements are known: the elements of an array are those of its element type, and any other
+/// type has one element, itself.
 ///
-/// It is there for the numbers that OpenCL C has, and arrays of all that have it. A struct needs one line:
+/// The numbers of OpenCL C, and arrays of types that implement this trait, implement it. A struct needs one line:
 ///
 /// ```
 /// # use bytemuck::{Pod, Zeroable};
@@ -311,11 +326,11 @@ pub enum InitMode {
 /// impl clgraph::Elements for Counters { type Element = Self; }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "nobody says what elements `{Self}` consists of",
+    message = "the element type of `{Self}` is not declared",
     note = "for a struct write `impl clgraph::Elements for {Self} {{ type Element = Self; }}`, or use `on_whole`"
 )]
 pub trait Elements: Pod {
-    /// The innermost type.
+    /// The innermost element type.
     type Element: Pod + Send + Sync;
 }
 
@@ -335,7 +350,7 @@ impl<T: Elements, const N: usize> Elements for [T; N] {
 }
 
 impl<T: Pod, A: host_access::Property, S: scope::Property> DeviceGlobal<T, A, S> {
-    /// What [`device_global!`](macro@crate::device_global) calls.
+    /// Called by [`device_global!`](macro@crate::device_global).
     #[doc(hidden)]
     pub const fn __new(
         name: &'static str,
@@ -348,43 +363,43 @@ impl<T: Pod, A: host_access::Property, S: scope::Property> DeviceGlobal<T, A, S>
         Self { name, location, initial, init_mode, implement_in_csr, properties: PhantomData }
     }
 
-    /// Its module and name.
+    /// Returns the full name: the module and the name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn size(&self) -> usize {
         size_of::<T>()
     }
 
-    /// The property `host_access`: [`HostAccess::ReadWrite`] where none is declared.
+    /// Returns the property `host_access`, which is [`HostAccess::ReadWrite`] if none is declared.
     #[must_use]
     pub const fn host_access(&self) -> HostAccess {
         A::VALUE
     }
 
-    /// The property `device_image_scope`.
+    /// Returns whether the property `device_image_scope` is declared.
     #[must_use]
     pub const fn is_device_image_scope(&self) -> bool {
         S::IS_DEVICE_IMAGE
     }
 
-    /// The property `init_mode`. It has no effect here.
+    /// Returns the property `init_mode`, which clgraph ignores.
     #[must_use]
     pub const fn init_mode(&self) -> Option<InitMode> {
         self.init_mode
     }
 
-    /// The property `implement_in_csr`. It has no effect here.
+    /// Returns the property `implement_in_csr`, which clgraph ignores.
     #[must_use]
     pub const fn implement_in_csr(&self) -> Option<bool> {
         self.implement_in_csr
     }
 
-    /// It without its type.
+    /// Returns the declaration without its type.
     pub(crate) fn declared(&'static self) -> Declared {
         Declared {
             name: self.name,
@@ -399,7 +414,7 @@ impl<T: Pod, A: host_access::Property, S: scope::Property> DeviceGlobal<T, A, S>
 }
 
 impl<T: Pod, A: host_access::Property> DeviceGlobal<T, A, scope::Context> {
-    /// Its initial value, for another that starts in the same way.
+    /// Returns the initial value, for another device global that starts with the same value.
     ///
     /// ```
     /// clgraph::device_global! {
@@ -423,24 +438,24 @@ impl<T: 'static, A, S> fmt::Debug for DeviceGlobal<T, A, S> {
     }
 }
 
-/// A device global without its type.
+/// The declaration of a device global, without its type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Declared {
     pub(crate) name: &'static str,
     /// File and line.
     pub(crate) location: &'static str,
-    /// Of the `static`: tells two of one name apart.
+    /// The address of the `static`, which distinguishes two device globals of one name.
     address: usize,
     pub(crate) type_name: &'static str,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: usize,
-    /// Zero if none.
+    /// The bytes of the initial value; zero bytes if `None`.
     pub(crate) initial: Option<&'static [u8]>,
     pub(crate) is_image_scope: bool,
 }
 
 impl Declared {
-    /// Whether it is the same variable.
+    /// Returns whether both are the same variable.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.address == other.address
     }

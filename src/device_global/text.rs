@@ -1,53 +1,54 @@
-//! What OpenCL C is given to reach device globals: definitions for the macros of `kernels-cl/device_global.h` before the
-//! source, and behind it what the source only declares.
+//! The OpenCL C text through which programs use device globals. Before the source come definitions for the macros of
+//! `kernels-cl/device_global.h`. After the source come the definitions of what the source only declares.
 
 use std::fmt::Write;
 
-/// The macros.
+/// The text of the macros.
 const HEADER: &str = include_str!("../../kernels-cl/device_global.h");
 
-/// What a global is in a program.
+/// How a program holds a device global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A pointer, in a variable of the program.
+    /// A pointer in a program-scope variable.
     Pointer,
-    /// A pointer, as an argument behind those of the kernel.
+    /// A pointer that is an argument after the arguments of the kernel.
     Argument,
-    /// A variable of the program.
+    /// A program-scope variable.
     Variable,
 }
 
-/// A global in a program.
+/// A device global in a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Named<'a> {
     pub(crate) c_name: &'a str,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: usize,
     pub(crate) form: Form,
 }
 
-/// How the name of the type of a global begins.
+/// The prefix of the name of a device global's type.
 pub(crate) const TYPE: &str = "clgraph_type_";
 
-/// What kernels and functions call the parameter of a global.
+/// The prefix of the parameter for a device global, in kernels and functions.
 pub(crate) const PARAMETER: &str = "clgraph_argument_";
 
-/// The global of a hidden parameter, by the parameter's name.
+/// Returns the name in OpenCL C of the device global that a hidden parameter belongs to.
 pub(crate) fn hidden(parameter: &str) -> Option<&str> {
     parameter.strip_prefix(PARAMETER)
 }
 
-/// The variable of a program that has a global, or points to it.
+/// Returns the name of the program-scope variable that is the device global or points to it.
 pub(crate) fn variable(c_name: &str, form: Form) -> String {
     let what = if form == Form::Variable { "variable" } else { "pointer" };
     format!("clgraph_{what}_{c_name}")
 }
 
-/// How clgraph's own kernels begin.
+/// The prefix of the names of clgraph's own kernels.
 const OWN: &str = "clgraph_globals";
 
-/// The kernel by which a program tells which globals it was built with, and in which form; and which sets its pointers, where
-/// it has some. Its parameters are those of [`pointers`], or one that plays no part.
+/// Returns the name of the marker kernel of a program. The name lists the device globals that the program was built
+/// with, and their forms. The kernel also sets the program's pointers, if it has any. Its parameters are those of
+/// [`pointers`], or one unused parameter.
 pub(crate) fn marker(globals: &[Named<'_>]) -> String {
     let mut name = OWN.to_owned();
     for Named { c_name, form, .. } in sorted(globals) {
@@ -56,47 +57,48 @@ pub(crate) fn marker(globals: &[Named<'_>]) -> String {
             Form::Argument => 'a',
             Form::Variable => 'v',
         };
-        // With its length, so that no two lists have one name.
+        // The length makes the name unique for each list.
         let _ = write!(name, "_{form}{}{c_name}", c_name.len());
     }
     name
 }
 
-/// The globals that are pointers, in the order of the marker's parameters.
+/// Returns the device globals that are pointers, in the order of the marker's parameters.
 pub(crate) fn pointers<'a>(globals: &[Named<'a>]) -> Vec<&'a str> {
     sorted(globals).filter(|global| global.form == Form::Pointer).map(|global| global.c_name).collect()
 }
 
-/// In an order that does not depend on how they were listed.
+/// Sorts the device globals, so that the order does not depend on how they were listed.
 fn sorted<'a, 'n>(globals: &'n [Named<'a>]) -> impl Iterator<Item = &'n Named<'a>> {
     let mut globals: Vec<_> = globals.iter().collect();
     globals.sort_unstable_by_key(|global| global.c_name);
     globals.into_iter()
 }
 
-/// Whether a kernel is one of clgraph's own.
+/// Returns whether a kernel is one of clgraph's own.
 pub(crate) fn is_own(kernel: &str) -> bool {
     kernel.starts_with(OWN)
 }
 
-/// Whether a name is one of C.
+/// Returns whether a name is an identifier of C.
 pub(crate) fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// What comes before the source.
+/// Returns the text before the source.
 pub(crate) fn before(globals: &[Named<'_>]) -> String {
     let mut text = String::new();
     let (mut params, mut args) = (String::new(), String::new());
     for Named { c_name, size, form } in globals {
         let name = variable(c_name, *form);
-        // What the user's semicolon ends.
+        // The declaration without its semicolon, which the user writes.
         let (declare, lvalue) = match form {
             Form::Pointer => (format!("extern global clgraph_type_{c_name} *global {name}"), format!("*{name}")),
             Form::Variable => (format!("extern global clgraph_type_{c_name} {name}"), name),
             Form::Argument => {
-                // Functions may come before the declaration of a global that they do not use.
+                // `void *`, because a function may stand before the declaration of a device global that it does not
+                // use.
                 let _ = write!(params, ", global void *{PARAMETER}{c_name}");
                 let _ = write!(args, ", {PARAMETER}{c_name}");
                 let lvalue = format!("*(global clgraph_type_{c_name} *){PARAMETER}{c_name}");
@@ -114,9 +116,9 @@ pub(crate) fn before(globals: &[Named<'_>]) -> String {
     format!("#define CLGRAPH_WRONG -1\n{HEADER}{text}")
 }
 
-/// What comes behind the source: the variables, and the marker. It names the type of every global, so that none goes undeclared
-/// on any device.
-pub(crate) fn behind(globals: &[Named<'_>]) -> String {
+/// Returns the text after the source: the variables and the marker kernel. It names the type of each device global, so
+/// that a missing declaration fails to build on every device.
+pub(crate) fn appended(globals: &[Named<'_>]) -> String {
     let mut text = "\n#line 1 \"clgraph\"\n".to_owned();
     for Named { c_name, form, .. } in globals {
         let name = variable(c_name, *form);
@@ -130,16 +132,17 @@ pub(crate) fn behind(globals: &[Named<'_>]) -> String {
     let list = |each: fn(&&str) -> String, by: &str| names.iter().map(each).collect::<Vec<_>>().join(by);
     let params = list(|name| format!("global clgraph_type_{name} *to_{name}"), ", ");
     let body = list(|name| format!("clgraph_pointer_{name} = to_{name};"), " ");
-    // A kernel without parameters does not build everywhere.
+    // Some drivers cannot build a kernel without parameters.
     let params = if params.is_empty() { "global int *none" } else { &params };
     let _ = writeln!(text, "kernel void {}({params}) {{ {body} }}", marker(globals));
     text
 }
 
-/// A program that tells the sizes that OpenCL C gives to globals, as work-group sizes of kernels.
+/// Returns the text of a program that reports the sizes of device globals in OpenCL C, as required work-group sizes of
+/// kernels.
 pub(crate) fn sizes(source: &str, globals: &[Named<'_>]) -> String {
     let mut text = before(globals).replacen("CLGRAPH_WRONG -1", "CLGRAPH_WRONG 2", 1);
-    let _ = write!(text, "{source}\n{}", behind(globals));
+    let _ = write!(text, "{source}\n{}", appended(globals));
     for Named { c_name, .. } in globals {
         let _ = writeln!(
             text,
@@ -180,7 +183,8 @@ mod tests {
             "{argument}"
         );
         assert!(argument.contains(
-            "#define CLG_PARAMS , global void *clgraph_argument_hits, global void *clgraph_argument_table\n#define CLG_ARGS , clgraph_argument_hits, clgraph_argument_table\n"
+            "#define CLG_PARAMS , global void *clgraph_argument_hits, global void *clgraph_argument_table\n#define \
+             CLG_ARGS , clgraph_argument_hits, clgraph_argument_table\n"
         ));
         assert!(argument.contains("#define CLG_ONLY_ARGS clgraph_argument_hits, clgraph_argument_table\n"));
         assert_eq!(hidden("clgraph_argument_hits"), Some("hits"));
@@ -190,18 +194,18 @@ mod tests {
     #[test]
     fn a_kernel_tells_what_a_program_was_built_with_and_sets_its_pointers() {
         let [hits, table] = named(Form::Pointer);
-        let text = behind(&[table.clone(), hits.clone()]);
+        let text = appended(&[table.clone(), hits.clone()]);
         assert!(text.contains("global clgraph_type_hits *global clgraph_pointer_hits;\n"));
         assert!(text.contains(
-            "kernel void clgraph_globals_p4hits_p5table(global clgraph_type_hits *to_hits, global clgraph_type_table *to_table) \
-             { clgraph_pointer_hits = to_hits; clgraph_pointer_table = to_table; }\n"
+            "kernel void clgraph_globals_p4hits_p5table(global clgraph_type_hits *to_hits, global clgraph_type_table \
+             *to_table) { clgraph_pointer_hits = to_hits; clgraph_pointer_table = to_table; }\n"
         ), "{text}");
         assert_eq!(pointers(&[table, hits]), ["hits", "table"]);
         assert!(
-            behind(&named(Form::Variable))
+            appended(&named(Form::Variable))
                 .contains("kernel void clgraph_globals_v4hits_v5table(global int *none) {  }\n")
         );
-        let text = behind(&named(Form::Argument));
+        let text = appended(&named(Form::Argument));
         assert!(text.contains("typedef clgraph_type_hits clgraph_known_hits;\n"));
         assert!(text.contains("kernel void clgraph_globals_a4hits_a5table(global int *none)"));
         assert!(is_own("clgraph_globals_p4hits") && !is_own("count"));

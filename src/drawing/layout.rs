@@ -1,5 +1,6 @@
-//! Where boxes and arrows go. The layers and the order in them are `rust-sugiyama`'s; this file cuts graphs that are long and thin
-//! into columns, puts siblings into blocks, puts what is not connected side by side, and has arrows go round boxes.
+//! The layout of a drawing: where boxes and arrows go. `rust-sugiyama` computes the layers and the order in them. This
+//! file cuts long and thin graphs into columns, puts siblings into blocks, puts separate components side by side, and
+//! leads arrows around boxes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,43 +8,45 @@ use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::{EdgeRef, IntoEdgeReferences};
 use rust_sugiyama::configure::{Config, RankingType};
 
-/// Pixels.
+/// Distances are in pixels.
 const GAP: f64 = 26.0;
-/// Between arrows that go past boxes.
+/// The distance between arrows that go past boxes.
 const ARROW_GAP: f64 = 8.0;
 const COLUMN_GAP: f64 = 90.0;
-/// How much wider than tall a picture is to be.
+/// The preferred ratio of a picture's width to its height.
 const ASPECT: f64 = 1.5;
-/// A column has no more layers: `rust-sugiyama` recurses over them.
+/// The most layers of a column: `rust-sugiyama` recurses over them.
 const LAYERS: usize = 300;
-/// It recurses over the boxes and arrows of a layer too, a few hundred bytes for each.
+/// The stack of the layout's thread: `rust-sugiyama` also recurses over the boxes and arrows of a layer, a few hundred
+/// bytes for each.
 const STACK: usize = 64 << 20;
-/// So many siblings make a block.
+/// The number of siblings that make a block.
 const SIBLINGS: usize = 8;
-/// Around the boxes of a block.
+/// The space around the boxes of a block.
 const PAD: f64 = 12.0;
 
-/// Where everything is.
+/// The layout of a whole picture.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// The middle of each box.
+    /// The centre of each box.
     pub(super) places: Vec<(f64, f64)>,
     pub(super) routes: Vec<Route>,
-    /// Around blocks: left, top, width and height. An arrow to or from one is one of all its boxes.
+    /// Frames around blocks: left, top, width and height. An arrow to or from a frame stands for arrows of all its
+    /// boxes.
     pub(super) frames: Vec<[f64; 4]>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-/// The way of an arrow.
+/// The path of an arrow.
 #[derive(Debug, Default)]
 pub(super) struct Route {
     pub(super) points: Vec<(f64, f64)>,
-    /// It goes from one column to another.
+    /// Whether the arrow goes from one column to another.
     pub(super) sideways: bool,
 }
 
-/// A part of the picture, with its own corner at 0.
+/// A piece of the picture, with its own corner at 0.
 #[derive(Default)]
 struct Piece {
     places: Vec<(usize, (f64, f64))>,
@@ -52,10 +55,10 @@ struct Piece {
     height: f64,
 }
 
-/// Lays boxes of the given sizes out.
+/// Lays out boxes of the given sizes.
 pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     let blocks = blocks(sizes, edges);
-    // By node: which box it is in the smaller graph. Blocks come behind the others.
+    // By node: the index of its box in the smaller graph. Blocks come after single nodes.
     let mut of = vec![usize::MAX; sizes.len()];
     let singles: Vec<usize> = {
         let inside: HashSet<usize> = blocks.iter().flat_map(|block| block.nodes.iter().copied()).collect();
@@ -71,11 +74,16 @@ pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     let laid = std::thread::scope(|scope| {
         let lay_out = || connected(&outer, &edges);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, lay_out);
-        let thread = thread.map_err(|error| format!("{error}: no thread to lay a drawing out"))?;
+        let thread = thread.map_err(|error| {
+            format!(
+                "{error}: no thread could be started for the layout of a \
+                                                     drawing"
+            )
+        })?;
         thread.join().map_err(|_| "the layout of a drawing panicked".to_owned())
     });
     let mut laid = laid.unwrap_or_else(|why| {
-        log::warn!("{why}: it is drawn in plain rows");
+        log::warn!("{why}: the graph is drawn in plain rows");
         rows(&outer, &edges)
     });
     let places = std::mem::take(&mut laid.places);
@@ -91,10 +99,10 @@ pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     laid
 }
 
-/// Nodes that wait for the same ones, and for which the same ones wait, in rows.
+/// Nodes with the same predecessors and the same successors, laid out in rows.
 struct Block {
     nodes: Vec<usize>,
-    /// The middle of each, from the corner of the block.
+    /// The centre of each node, counted from the corner of the block.
     places: Vec<(f64, f64)>,
     size: (f64, f64),
 }
@@ -131,7 +139,7 @@ fn blocks(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Vec<Block> {
     groups.into_iter().filter(|nodes| nodes.len() >= SIBLINGS).map(block).collect()
 }
 
-/// A layer a row, and arrows straight on.
+/// A simple layout: one row for each layer, with straight arrows.
 fn rows(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     let layers = layers(sizes.len(), edges);
     let mut all = Layout { places: vec![(0.0, 0.0); sizes.len()], ..Layout::default() };
@@ -156,7 +164,7 @@ fn rows(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     all
 }
 
-/// Lays out what is connected, and puts that side by side.
+/// Lays out each component, and puts the components side by side.
 fn connected(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     let layers = layers(sizes.len(), edges);
     let mut edges: Vec<(usize, usize)> = edges.to_vec();
@@ -186,7 +194,7 @@ fn moved(mut route: Route, x: f64, y: f64) -> Route {
     route
 }
 
-/// How many edges lie before each node, at most. What is on a cycle begins anew.
+/// By node: the largest number of edges on a path to it. Counting starts anew on a cycle.
 fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let (mut next, mut missing) = (vec![Vec::new(); count], vec![0_usize; count]);
     for (from, to) in edges {
@@ -211,7 +219,7 @@ fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     }
 }
 
-/// The nodes that are connected, by their first.
+/// The components of the graph, in the order of their first nodes.
 fn components(count: usize, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut of: Vec<usize> = (0..count).collect();
     fn find(of: &mut [usize], mut node: usize) -> usize {
@@ -237,7 +245,7 @@ fn components(count: usize, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
     all
 }
 
-/// Lays out what is connected, in columns if it is long and thin.
+/// Lays out one component, in columns if it is long and thin.
 fn component(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], nodes: &[usize]) -> Piece {
     if let [one] = nodes {
         let (width, height) = sizes[*one];
@@ -282,7 +290,7 @@ fn component(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], n
     all
 }
 
-/// More room below layers from which arrows go far sideways: from where on, and how much in all.
+/// Extra space below layers from which arrows go far sideways: by height, the total extra space from there on.
 fn steepen(graph: &StableDiGraph<Vertex, ()>, place: &HashMap<NodeIndex, (f64, f64)>) -> Vec<(f64, f64)> {
     let mut far: Vec<(f64, f64)> = Vec::new();
     for edge in graph.edge_references() {
@@ -306,18 +314,18 @@ fn below(steps: &[(f64, f64)], y: f64) -> f64 {
     above.checked_sub(1).and_then(|at| steps.get(at)).map_or(0.0, |(_, room)| *room)
 }
 
-/// A box, or a place that an arrow goes through.
+/// A box, or a point that an arrow goes through.
 #[derive(Clone, Copy)]
 enum Vertex {
     Node(usize),
     Way,
 }
 
-/// Lays out some nodes, all edges of which lead downwards but for those of cycles.
+/// Lays out some nodes as one column. All edges lead downwards, except those of cycles.
 fn column(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], nodes: &[usize]) -> Piece {
     let mut graph: StableDiGraph<Vertex, ()> = StableDiGraph::new();
     let index: HashMap<usize, _> = nodes.iter().map(|node| (*node, graph.add_node(Vertex::Node(*node)))).collect();
-    // Long arrows from one box share a way as far as they can.
+    // Long arrows from the same box share their points as far as they can.
     let mut ways: HashMap<usize, Vec<NodeIndex>> = HashMap::new();
     let past = |from: usize, to: usize| layers[to].saturating_sub(layers[from] + 1);
     for (from, to) in edges.iter().filter(|(from, to)| layers[*from] < layers[*to]) {
@@ -334,7 +342,7 @@ fn column(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], node
         Vertex::Node(node) => (sizes[*node].0 + GAP - ARROW_GAP, sizes[*node].1 + GAP - ARROW_GAP),
         Vertex::Way => (2.0, 2.0),
     };
-    // What makes a small picture better takes the square of the time, and the cube.
+    // The options that improve small pictures need time that grows with the square or the cube of the size.
     let is_small = graph.node_count() < 400;
     let config = Config {
         vertex_spacing: ARROW_GAP,
@@ -370,13 +378,13 @@ fn column(sizes: &[(f64, f64)], edges: &[(usize, usize)], layers: &[usize], node
     squeeze(sizes, Piece { routes: routes.collect(), places, width: (left - ARROW_GAP).max(0.0), height })
 }
 
-/// Makes what is empty of boxes from top to bottom narrow: arrows that go far around do not need so much.
+/// Narrows vertical strips without boxes: arrows that go far around do not need so much space.
 fn squeeze(sizes: &[(f64, f64)], mut piece: Piece) -> Piece {
     let mut boxes: Vec<(f64, f64)> =
         piece.places.iter().map(|(node, (x, _))| (x - sizes[*node].0 / 2.0, x + sizes[*node].0 / 2.0)).collect();
     boxes.push((piece.width, piece.width));
     boxes.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Empty from here to there, and so much less is left of it.
+    // By strip without boxes: where it starts and ends, and how much of it is left.
     let (mut empty, mut end) = (Vec::new(), 0.0_f64);
     for (left, right) in boxes {
         if left - end > 3.0 * GAP {
@@ -418,7 +426,7 @@ mod tests {
                 assert!(apart, "{node} and {other} overlap");
             }
         }
-        // At its box, or at the block that it is in.
+        // The end touches its box, or the block of its box.
         let touches = |node: usize, (x, y): (f64, f64)| {
             let (left, top, right, bottom) = corners(node);
             let is_in = |[x, y, width, height]: &&[f64; 4]| {
@@ -439,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Rule Q3: any graph, also one that is not connected, and with cycles.
+    /// Rule Q3: any graph, including graphs with several components and with cycles.
     #[test]
     fn boxes_of_random_graphs_do_not_overlap_and_arrows_end_at_boxes() {
         fn draws(widths: Vec<u8>, edges: Vec<(u8, u8)>) {
@@ -453,7 +461,7 @@ mod tests {
         QuickCheck::new().tests(200).quickcheck(draws as fn(Vec<u8>, Vec<(u8, u8)>));
     }
 
-    /// Rule E3: it does not go as deep as a graph is.
+    /// Rule E3: the recursion is not as deep as the graph.
     #[test]
     fn long_chains_are_cut_into_columns_and_need_little_stack() {
         let draw = || {
@@ -463,10 +471,10 @@ mod tests {
             assert!(width / height > 0.5 && width / height < 4.0, "{width} x {height}");
         };
         std::thread::Builder::new().stack_size(1 << 20).spawn(draw).unwrap().join().unwrap();
-        // And a layer may be as wide as it likes.
+        // A layer may have any width.
         let draw = || {
             let mut edges: Vec<(usize, usize)> = (1..1_500).map(|node| (0, node)).collect();
-            // Pairs, so that no siblings are put into a block.
+            // Edges between pairs, so that no siblings are put into a block.
             edges.extend((1..1_500).step_by(2).map(|node| (node, node + 1)));
             let edges: Vec<_> = edges.into_iter().filter(|(_, to)| *to < 1_500).collect();
             assert_eq!(layout(&vec![(80.0, 40.0); 1_500], &edges).places.len(), 1_500);

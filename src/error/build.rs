@@ -1,17 +1,17 @@
-//! Errors of building: which node, and what is wrong with it.
+//! Errors of building a graph: which node, edge or command, and what is wrong with it.
 
-use super::{DriverError, ErrorKind, GlobalError};
-use crate::ImageFormat;
-use crate::graph::Node;
+use super::{DriverError, ErrorKind, GlobalError, GroupError, RectError, WorkGroupError};
+use crate::handles::Node;
+use crate::images::ImageFormat;
 
-/// A node or an edge that cannot be added, or a question about a node that the graph cannot answer.
+/// A node, an edge or a command cannot be added, or the graph cannot answer a question about a node.
 ///
-/// The graph is as it was before the call.
+/// The graph is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {cause}")]
 #[non_exhaustive]
 pub struct BuildError {
-    /// What was being added, for example ``kernel `blur` (to be node 7)``.
+    /// What the call was about, for example ``kernel `blur` (to be node 7)``.
     pub subject: String,
     /// What is wrong with it.
     pub cause: Box<BuildCause>,
@@ -22,7 +22,7 @@ impl BuildError {
         Self { subject: subject.into(), cause: Box::new(cause.into()) }
     }
 
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.cause.kind()
@@ -30,7 +30,7 @@ impl BuildError {
 }
 
 impl BuildCause {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -45,250 +45,283 @@ impl BuildCause {
     }
 }
 
-/// What is wrong with a node, an edge or a question. Sizes and offsets are in bytes.
+/// What is wrong with a node, an edge, a command or a question. Sizes and offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildCause {
-    /// More or fewer arguments than the kernel has.
-    #[error("arguments given: {given}, expected: {expected}{names}; give one for each parameter, in their order")]
+    /// The number of arguments is not the number of the kernel's parameters.
+    #[error(
+        "the number of arguments is {given}, but the kernel has {expected} parameters{}: give one argument for each \
+         parameter, in the order of the parameters",
+        in_brackets(signature.as_deref())
+    )]
     ArgumentCount {
-        /// Arguments of the kernel.
+        /// The number of the kernel's parameters.
         expected: u32,
-        /// Arguments given.
+        /// The number of arguments given.
         given: usize,
-        /// The kernel's parameters, where the program tells, ready to be read.
-        names: String,
+        /// The kernel with its parameters, as in `scale(float* data, float by)`, if the program has argument
+        /// information.
+        signature: Option<String>,
     },
-    /// An argument of another kind than the kernel's parameter.
-    #[error("argument {index}{name} is {expected}, and {given} was given: give what the kernel declares")]
+    /// An argument is of another kind than the kernel's parameter.
+    #[error("argument {index} `{name}` is {expected}, but {given} was given: give what the kernel declares")]
     ArgumentKind {
         /// Which argument, from 0.
         index: usize,
-        /// Its name, where the program tells, ready to be read.
+        /// The name of the parameter.
         name: String,
-        /// What the kernel declares.
+        /// What the kernel declares, with an article, for example ``a buffer (`float*`)``.
         expected: String,
-        /// What was given.
-        given: &'static str,
+        /// What was given, with an article, for example `a sampler`.
+        given: String,
     },
-    /// An image that is to be used otherwise than its parameter says.
+    /// An image argument declares another use than its parameter does.
     #[error(
-        "argument {index}{name} is {qualifier}, and the image is given as {declared}: give it as the kernel declares it"
+        "argument {index} `{name}` is {qualifier} in the kernel, but the image was given as {declared}: add the image \
+         with the method that matches the qualifier"
     )]
     ImageAccess {
         /// Which argument, from 0.
         index: usize,
-        /// Its name, where the program tells, ready to be read.
+        /// The name of the parameter.
         name: String,
-        /// What the kernel declares.
+        /// The qualifier in the kernel: `read_only` or `write_only`.
         qualifier: &'static str,
-        /// What was said.
+        /// The use that was declared: `read`, `written` or `read and written`.
         declared: &'static str,
     },
-    /// A kernel that has an image twice, or with the buffer that it is made of, and writes to one.
+    /// A kernel takes an image twice, or an image and the buffer that it is made of, and writes to one of the two.
     #[error(
-        "argument {image} is an image of the same memory as argument {other}, and one of them is written: what a kernel then \
-         finds is undefined; use two kernels, or other memory"
+        "argument {image} is an image of the same memory as argument {other}, and one of the two is written: OpenCL \
+         leaves the result undefined; use two kernels, or other memory"
     )]
     ImageShared {
-        /// The image, from 0.
+        /// The argument that is an image, from 0.
         image: usize,
         /// The other argument.
         other: usize,
     },
-    /// A part that is not inside an image.
+    /// A part of an image is not inside the image.
     #[error(
-        "{what}: region {region:?} from {origin:?} on is not inside an {shape}: origin and region together must not exceed its sizes"
+        "{what}: the region {region:?} at origin {origin:?} is not inside an {shape}: in each dimension, origin plus \
+         region must be at most the size of the image"
     )]
     ImageArea {
         /// Which image.
         what: &'static str,
-        /// Where it starts.
+        /// Where the region starts, in pixels, rows and slices or layers.
         origin: [usize; 3],
-        /// How much it is.
+        /// The size of the region, in pixels, rows and slices or layers.
         region: [usize; 3],
         /// The image.
         shape: String,
     },
-    /// A copy between images of different formats.
+    /// A copy is between images of different formats.
     #[error(
-        "the source has format {src}, and the destination {dst}: a copy takes pixels as they are; use images of one format, or a \
-         kernel"
+        "the source has format {src}, but the destination has format {dst}, and a copy does not convert pixels: use \
+         images of the same format, or convert the pixels in a kernel"
     )]
     ImageFormats {
-        /// That of the source.
+        /// The format of the source.
         src: ImageFormat,
-        /// That of the destination.
+        /// The format of the destination.
         dst: ImageFormat,
     },
-    /// A colour of other numbers than an image has.
-    #[error("a colour of {given} for an image of format {format}, which has {has}: give a `Color` of those")]
+    /// A colour has another type of number than the image.
+    #[error(
+        "the colour has {given}, but an image of format {format} has {has}: give a `Color` of the type that the image \
+         has"
+    )]
     ImageColor {
-        /// The image's format.
+        /// The format of the image.
         format: ImageFormat,
-        /// The numbers that it has.
+        /// The type of the numbers in the image.
         has: &'static str,
-        /// The numbers given.
+        /// The type of the numbers given.
         given: &'static str,
     },
-    /// A by-value argument of another size than the kernel's parameter.
+    /// A by-value argument has another size than the kernel's parameter.
     #[error(
-        "argument {index}{name} is {type_name} of {expected} bytes, and what was given has {given}: give a value of that size"
+        "argument {index} `{name}` is `{type_name}` of {expected} bytes, but the value given has {given} bytes: give a \
+         value of that size"
     )]
     ArgumentSize {
         /// Which argument, from 0.
         index: usize,
-        /// Its name, where the program tells, ready to be read.
+        /// The name of the parameter.
         name: String,
-        /// The OpenCL C type.
+        /// The OpenCL C type of the parameter.
         type_name: String,
-        /// Bytes that the kernel takes.
+        /// The size of the parameter in bytes.
         expected: usize,
-        /// Bytes given.
+        /// The size of the value given in bytes.
         given: usize,
     },
-    /// A floating-point number where the kernel's parameter is a whole number, or the other way round.
+    /// A floating-point number was given for an integer parameter, or an integer for a floating-point parameter.
     #[error(
-        "argument {index}{name} is `{type_name}`, and {given} was given: give {expected}, or its bytes as an array"
+        "argument {index} `{name}` is `{type_name}`, but {given} was given: give {expected}, or the bytes of the value \
+         as an array"
     )]
     ArgumentType {
         /// Which argument, from 0.
         index: usize,
-        /// Its name, ready to be read.
+        /// The name of the parameter.
         name: String,
-        /// The OpenCL C type.
+        /// The OpenCL C type of the parameter.
         type_name: String,
-        /// The Rust type given, ready to be read.
+        /// The Rust type given, with an article: ``a `u32` ``.
         given: String,
-        /// The Rust type of such a number, ready to be read.
+        /// A Rust type that fits, with an article: ``an `f32` ``.
         expected: &'static str,
     },
-    /// A by-value argument of no bytes, or more bytes of values than the device takes for one kernel.
+    /// A by-value argument has no bytes, or the values together have more bytes than the device takes for one kernel.
     #[error(
-        "argument {index} has {given} bytes, after {before} of earlier values: a value has at least 1, and all together at most \
-         {limit} (CL_DEVICE_MAX_PARAMETER_SIZE); put large ones in a buffer"
+        "argument {index} has {given} bytes, after {before} bytes of earlier values: each value must have at least 1 \
+         byte, and all values together at most {limit} bytes (CL_DEVICE_MAX_PARAMETER_SIZE); put large values into a \
+         buffer"
     )]
     ArgumentBytes {
         /// Which argument, from 0.
         index: usize,
-        /// Bytes given.
+        /// The size of the argument in bytes.
         given: usize,
-        /// Bytes of the values before it.
+        /// The bytes of the values before it.
         before: usize,
         /// The device's limit in bytes.
         limit: usize,
     },
-    /// No range was given to a kernel node.
-    #[error("it has no range: give the global work size with `range`")]
+    /// A kernel node has no range.
+    #[error("the kernel node has no range: give the global work size with `range`")]
     NoRange,
-    /// An offset or a work-group size with another number of dimensions than the range.
-    #[error("the {what} has {given} dimensions, and {of} has {range}: give as many")]
+    /// A range has more than three dimensions.
+    #[error("the range has {given} dimensions, but OpenCL allows at most 3: give a range of 1, 2 or 3 dimensions")]
+    RangeDimensions {
+        /// The number of dimensions given.
+        given: u32,
+    },
+    /// An offset, a work-group size or a new range has another number of dimensions than the range.
+    #[error("the {what} has {given} dimensions, but {of} has {range}: give both the same number of dimensions")]
     Dimensions {
         /// `work-group size`, `global offset` or `new range`.
         what: &'static str,
-        /// Dimensions given.
+        /// The number of dimensions given.
         given: u32,
         /// `the range` or `the node's range`.
         of: &'static str,
-        /// Dimensions of that.
+        /// The number of dimensions of that range.
         range: u32,
     },
-    /// A work-group size that the kernel or the device forbids, or a range that the device cannot count.
-    #[error("{0}")]
-    WorkGroup(String),
-    /// An argument of no local memory.
+    /// The device cannot count the work-items of a range, or represent their global ids.
+    #[error(
+        "the range {range:?} at offset {offset:?} is too large, because its global ids and its number of work-items \
+         must fit the device's size_t: make the range smaller, or launch it in parts with offsets"
+    )]
+    RangeTooLarge {
+        /// Work-items in each dimension.
+        range: Vec<usize>,
+        /// The first global id in each dimension.
+        offset: Vec<usize>,
+    },
+    /// What is wrong with a work-group size.
+    #[error(transparent)]
+    WorkGroup(#[from] WorkGroupError),
+    /// A local memory argument has no bytes.
     #[error("argument {index} asks for no bytes of local memory: ask for at least one element")]
     NoLocalMemory {
         /// Which argument, from 0.
         index: usize,
     },
-    /// More local memory than the device has.
+    /// A kernel needs more local memory than the device has.
     #[error(
-        "it needs {needed} bytes of local memory ({own} of its own), and the device has {limit}: ask for less, as smaller work-groups may do"
+        "the kernel needs {needed} bytes of local memory (it declares {own} of these itself), but the device has \
+         {limit}: ask for less, for example with smaller work-groups"
     )]
     LocalMemory {
-        /// Bytes in all.
+        /// The bytes of local memory in all.
         needed: u64,
-        /// Bytes that the kernel itself declares.
+        /// The bytes that the kernel itself declares.
         own: u64,
         /// The device's limit in bytes.
         limit: u64,
     },
-    /// An object of another context than the graph's or the queue's.
-    #[error(
-        "{what} belongs to another OpenCL context than the graph or queue that it is given to: make it in that context"
-    )]
+    /// An object belongs to another context than the graph or the queue.
+    #[error("{what} belongs to another OpenCL context than the graph or the queue: use an object of the same context")]
     OtherContext {
         /// Which object.
         what: String,
     },
-    /// An executable of another device than the graph's.
-    #[error("{what} is for device `{device}`, and the graph for `{graph_device}`: finalize it for that one")]
+    /// An executable is for another device than the graph.
+    #[error(
+        "{what} is for device `{device}`, but the graph is for device `{graph_device}`: finalize the sub-graph for the \
+         device of the graph"
+    )]
     OtherDevice {
         /// Which object.
         what: &'static str,
-        /// Its device.
+        /// The device of the executable.
         device: String,
-        /// The graph's.
+        /// The device of the graph.
         graph_device: String,
     },
-    /// A range outside a buffer.
+    /// A range is outside the buffer.
     #[error(
-        "{what} bytes {offset}..{end} are outside the buffer, which has {len}: name a part of it, or use a larger one"
+        "{what} bytes {offset}..{end} are outside the buffer, which has {len} bytes: use a range inside the buffer, or \
+         a larger buffer"
     )]
     OutOfBounds {
-        /// `source` or `destination` or the like.
+        /// `source`, `destination` or the like.
         what: &'static str,
-        /// First byte.
+        /// The first byte.
         offset: u64,
         /// One past the last byte.
         end: u64,
-        /// Bytes of the buffer.
+        /// The size of the buffer in bytes.
         len: u64,
     },
-    /// A copy whose source and destination share bytes.
-    #[error("source {src} and destination {dst} of one buffer or image overlap: a copy needs them apart")]
+    /// The source and the destination of a copy share bytes or pixels.
+    #[error(
+        "source {src} and destination {dst} of one buffer or image overlap: copy between parts that do not overlap"
+    )]
     Overlap {
-        /// The source: bytes of the underlying buffer, or pixels.
+        /// The source: bytes of the whole buffer, or pixels.
         src: String,
-        /// The destination.
+        /// The destination: bytes of the whole buffer, or pixels.
         dst: String,
     },
-    /// Two sides of a transfer with different sizes.
-    #[error("{left} has {left_bytes} bytes and {right} has {right_bytes}: they must be equal")]
+    /// The two sides of a transfer have different sizes.
+    #[error("{left} has {left_bytes} bytes and {right} has {right_bytes} bytes: give both the same size")]
     SizeMismatch {
-        /// One side.
+        /// The one side.
         left: &'static str,
-        /// Its bytes.
+        /// Its size in bytes.
         left_bytes: u64,
         /// The other side.
         right: &'static str,
-        /// Its bytes.
+        /// Its size in bytes.
         right_bytes: u64,
     },
-    /// No region was given to a rectangular copy.
-    #[error("it has no region: say how much to copy with `region`")]
+    /// A rectangular copy has no region.
+    #[error("the copy has no region: give the size of the rectangle with `region`")]
     NoRegion,
-    /// A rectangle that does not fit its pitches.
-    #[error("{what}: {why}")]
-    Rect {
-        /// `source` or `destination`.
-        what: &'static str,
-        /// What does not fit.
-        why: String,
-    },
-    /// A fill whose pattern has no bytes.
-    #[error("a fill pattern of no bytes: give it at least one element, of a type that has a size")]
+    /// What is wrong with a rectangle.
+    #[error(transparent)]
+    Rect(#[from] RectError),
+    /// The pattern of a fill has no bytes.
+    #[error("the fill pattern has no bytes: give at least one element, of a type that has a size")]
     EmptyPattern,
-    /// A fill whose range is no whole number of patterns.
-    #[error("the range has {len} bytes, which is no multiple of the pattern's {pattern} bytes: fill less, or more")]
+    /// The range of a fill is not a whole number of patterns.
+    #[error(
+        "the range has {len} bytes, which is not a multiple of the {pattern} bytes of the pattern: fill a range that \
+         is a multiple"
+    )]
     PatternRange {
-        /// Bytes of the range.
+        /// The size of the range in bytes.
         len: u64,
-        /// Bytes of the pattern.
+        /// The size of the pattern in bytes.
         pattern: u64,
     },
-    /// An access that the buffer was created without.
+    /// A buffer or an image was created with a flag that forbids this use.
     #[error("{what} was created with {flag}, which forbids {access}: create it without that flag")]
     AccessForbidden {
         /// Which buffer or image.
@@ -298,134 +331,147 @@ pub enum BuildCause {
         /// What the node would do.
         access: &'static str,
     },
-    /// A host task that maps memory of which its node does not say that it uses it so.
+    /// A host task maps memory without having declared this use when the task was added.
     #[error(
-        "the node of the task does not say that it {access} this memory, or not all of it, so nothing orders it against other nodes: \
-         say it by `{by}` when the task is added, of the buffer or image that is mapped"
+        "the host task maps memory, but its node does not declare that the task {access} all of this memory, so no \
+         edge orders the task after other users of the memory: declare the memory with `{by}` when you add the task"
     )]
     Undeclared {
-        /// What the map would do.
+        /// What the map would do: `reads`, `writes` or `reads and writes`.
         access: &'static str,
-        /// The method that says so.
+        /// The method that declares it.
         by: &'static str,
     },
-    /// A node of another graph, or of one that is gone.
-    #[error("{node} belongs to another graph, or to one that is gone: use a node of this graph")]
+    /// A node belongs to another graph, or to a graph that was dropped.
+    #[error("{node} belongs to another graph, or to a graph that was dropped: use a node of this graph")]
     OtherGraph {
         /// The node given.
         node: Node,
     },
-    /// An event of work that runs, where a node belongs.
-    #[error("an event of work that runs is no node: wait for it when the executable is submitted")]
+    /// An event of a running command was given where a node is needed.
+    #[error(
+        "the event belongs to a running command, and does not stand for a node of a graph: wait for the event when you \
+         submit the executable, or give an event of a recorded command"
+    )]
     NotANode,
     /// A queue records into the graph.
-    #[error("a queue records into the graph: end the recording before adding to it explicitly")]
+    #[error("a queue records into the graph: end the recording before you add to the graph explicitly")]
     Recording,
-    /// An edge from a node to itself.
-    #[error("an edge from {node} to itself would close a cycle: leave it out")]
+    /// An edge leads from a node to itself.
+    #[error("an edge from {node} to itself would close a cycle: leave this edge out")]
     SameNode {
-        /// The node given twice.
+        /// The node.
         node: Node,
     },
-    /// An edge that would close a cycle.
-    #[error("the edge would close a cycle: {}; leave it, or one of those, out", super::show_path(nodes))]
+    /// An edge would close a cycle.
+    #[error(
+        "the edge would close a cycle: {}; leave out this edge, or another edge of the cycle",
+        super::show_path(nodes)
+    )]
     Cycle {
-        /// The nodes on the cycle, in order; the new edge leads from the last to the first.
+        /// The nodes of the cycle, in order. The new edge leads from the last node to the first.
         nodes: Vec<Node>,
     },
-    /// A parameter registered with an argument that it does not fit.
+    /// A parameter does not match the argument that it was given for.
     #[error(
-        "argument {index} is registered with a parameter that is {parameter}, and is {argument}: make a parameter of that"
+        "argument {index} is {argument}, but it was registered with a parameter that is {parameter}: make the \
+         parameter from what the argument is"
     )]
     Parameter {
-        /// The argument.
+        /// The argument, from 0.
         index: usize,
-        /// What the parameter is.
+        /// What the parameter is, with an article.
         parameter: String,
-        /// What the argument is.
+        /// What the argument is, with an article.
         argument: String,
     },
-    /// A parameter on a queue that executes.
+    /// A launch on a queue that executes has a parameter.
     #[error(
-        "argument {index} is a parameter, which only nodes of graphs can have: record the queue, or give its value"
+        "argument {index} is a parameter, which only nodes of graphs can have: record the queue, or give a value \
+         instead of the parameter"
     )]
     ParameterExecuted {
-        /// The argument.
+        /// The argument, from 0.
         index: usize,
     },
-    /// A node of another kind than the call needs: it cannot become what was given, has no range, is no host write or host read,
-    /// or follows a command group.
+    /// The node is of another kind than the call needs: for example, it has no range, is no host write, or belongs to a
+    /// command group.
     #[error("{node} is {is}, so {given} is not possible: {why}")]
     OtherKind {
         /// The node.
         node: Node,
-        /// What it is.
+        /// What the node is, with an article.
         is: String,
         /// What was given or asked for.
         given: String,
-        /// Why not.
+        /// Why this is not possible, or what to do instead.
         why: &'static str,
     },
-    /// A command group that cannot be made or used.
-    #[error("{why}")]
-    Group {
-        /// What is wrong.
-        why: String,
-    },
-    /// What was given cannot be put in the place of a node.
-    #[error("it does not fit there: {why}")]
+    /// What is wrong with a command group.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// A node cannot be replaced by what was given.
+    #[error("{node} cannot be replaced by this: {why}")]
     Replace {
         /// The node.
         node: Node,
-        /// What does not fit.
+        /// Why not.
         why: String,
     },
-    /// A range beyond the bound that the promise of the kernel node covers.
-    #[error("the range {range:?} from offset {offset:?} is beyond the node's bound, {bound}")]
-    RangeBound {
-        /// Work-items by dimension.
-        range: Vec<usize>,
-        /// Where ids start.
-        offset: Vec<usize>,
-        /// The bound, and how to get another.
-        bound: String,
-    },
-    /// More nodes, arguments or bytes than a graph can count.
+    /// A range is larger than the bound of the kernel node.
     #[error(
-        "the graph is full: it holds at most {limit} nodes, as many edges, as many arguments, and as many bytes of values"
+        "the range {range:?} at offset {offset:?} exceeds the bound {bound:?} of the kernel node: give a smaller \
+         range, or add the node with a larger `range_up_to`"
     )]
+    RangeBound {
+        /// Work-items in each dimension.
+        range: Vec<usize>,
+        /// The first global id in each dimension.
+        offset: Vec<usize>,
+        /// The bound given to `range_up_to`: for each dimension, the largest sum of offset and range.
+        bound: Vec<usize>,
+    },
+    /// A kernel node has no bound for its range, so that its range cannot change.
+    #[error(
+        "the kernel node was added without a bound, so its range cannot change: add the node with `range_up_to`, or \
+         put another launch in its place by `replace`"
+    )]
+    RangeFixed,
+    /// The graph has as many nodes, edges, arguments or bytes of values as clgraph can count.
+    #[error("the graph is full: it can have at most {limit} nodes, edges, arguments and bytes of values each")]
     Full {
-        /// The limit.
+        /// The limit of each.
         limit: u64,
     },
-    /// Something that this device, or clgraph, does not have.
+    /// The device, the driver or clgraph does not support this.
     #[error("{what} is not supported: {why}")]
     NotSupported {
-        /// The feature.
+        /// What is not supported.
         what: String,
-        /// Where it is missing, and what to do instead.
+        /// Who does not support it, and what to do instead.
         why: String,
     },
-    /// No memory on the host for what is to be read.
-    #[error("the host has no memory for the {bytes} bytes to be read: read them in parts")]
+    /// The host has no memory for a result.
+    #[error("the host has no memory for the {bytes} bytes of the result: read it in smaller parts")]
     HostMemory {
-        /// Bytes of the result.
+        /// The size of the result in bytes.
         bytes: usize,
     },
-    /// Times of another executable.
-    #[error("the profile is of a submission of another executable: give one of this executable's")]
+    /// A profile belongs to another executable.
+    #[error("the profile is from a submission of another executable: give a profile of this executable")]
     OtherExecutable,
-    /// A graph with so many nodes that nobody could look at the drawing.
+    /// The graph has more nodes than a drawing can show.
     #[error(
-        "it has {nodes} nodes, and drawings of more than {most} are of no use: write `.dot`, or draw parts as graphs of their own"
+        "the graph has {nodes} nodes, but at most {most} can be drawn: write a `.dot` file, or draw parts of it as \
+         graphs of their own"
     )]
     TooManyToDraw {
-        /// Nodes of it, those of sub-graphs too where it was finalized.
+        /// The number of nodes. For an executable, this counts the nodes of its sub-graphs.
         nodes: usize,
-        /// As many as can be drawn.
+        /// The largest number of nodes that can be drawn.
         most: usize,
     },
-    /// A file that cannot be written.
+    /// A file cannot be written.
     #[error("cannot write {}: {why}", path.display())]
     File {
         /// The path given.
@@ -433,24 +479,31 @@ pub enum BuildCause {
         /// Why not.
         why: String,
     },
-    /// Memory of a graph's own, somewhere else.
-    #[error("{what} belongs to a graph and is used {by}: it is there only for nodes of its own graph")]
+    /// Memory that a graph owns is used outside that graph.
+    #[error("{what} belongs to a graph and is used {by}: use it only in nodes of the graph that owns it")]
     GraphMemory {
-        /// What it is in the command.
+        /// What the memory is in the command.
         what: String,
         /// Where it is used.
         by: &'static str,
     },
-    /// The kernel that copies where OpenCL has no command could not be built.
-    #[error("OpenCL has no command for this copy, and the kernel that does it instead could not be built: {0}")]
+    /// clgraph could not build its own kernel for a copy that OpenCL has no command for.
+    #[error(
+        "OpenCL has no command for this copy, and clgraph's kernel for the copy could not be built on this device: {0}"
+    )]
     CopyKernel(super::ProgramError),
-    /// A device global.
+    /// What is wrong with a device global.
     #[error(transparent)]
     Global(#[from] GlobalError),
-    /// A part of a buffer could not be named.
+    /// What is wrong with memory, or with a part of it.
     #[error(transparent)]
     Memory(#[from] super::MemoryError),
-    /// The driver refused a query.
+    /// A call to the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
+}
+
+/// A space and the text in brackets, or nothing.
+fn in_brackets(text: Option<&str>) -> String {
+    text.map_or_else(String::new, |text| format!(" (`{text}`)"))
 }

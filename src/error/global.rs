@@ -1,53 +1,57 @@
 //! Errors of device globals.
 
 use super::{DriverError, ErrorKind};
-use crate::GlobalWay;
+use crate::caps::GlobalAccess;
 
-/// Declaring, listing or using a [`DeviceGlobal`](crate::DeviceGlobal).
+/// Declaring, listing or using a [`DeviceGlobal`](crate::DeviceGlobal) failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GlobalError {
-    /// Two variables with one name.
+    /// Two device globals have the same name.
     #[error(
-        "two device globals are called `{name}`: a {first_type} at {first} and a {second_type} at {second}; give one another \
-         name, or put it into a module of its own"
+        "two device globals are named `{name}`: a {first_type} at {first} and a {second_type} at {second}; rename one \
+         of them, or move it into a module of its own"
     )]
     NameClash {
         /// The name.
         name: &'static str,
-        /// File and line of the one that was used first.
+        /// The file and line of the global that was used first.
         first: &'static str,
-        /// Its type.
+        /// The Rust type of that global.
         first_type: &'static str,
-        /// File and line of the other.
+        /// The file and line of the other global.
         second: &'static str,
-        /// Its type.
+        /// The Rust type of the other global.
         second_type: &'static str,
     },
-    /// A name that OpenCL C cannot have.
-    #[error("`{c_name}` cannot be the name of device global `{name}` in OpenCL C: letters, digits and `_` make a name")]
+    /// A name is not an identifier of OpenCL C.
+    #[error(
+        "`{c_name}` cannot be the name of device global `{name}` in OpenCL C: use letters, digits and `_` only, and no \
+         digit first"
+    )]
     NotAName {
-        /// The name given.
+        /// The name given for OpenCL C.
         c_name: String,
         /// The global.
         name: &'static str,
     },
-    /// Two globals of one name in OpenCL C, or one global twice, in one program.
+    /// One program lists two globals with the same name in OpenCL C, or one global twice.
     #[error(
-        "the program lists `{c_name}` for device global `{second}`, and {for_what}: give each a name of its own, and list it once"
+        "the program lists device global `{second}` as `{c_name}`, but {for_what}: list each global once, with a name \
+         of its own"
     )]
     ListedTwice {
         /// The name in OpenCL C.
         c_name: String,
-        /// The global listed last.
+        /// The global that was listed last.
         second: &'static str,
-        /// What was listed before.
+        /// How this clashes with what was listed before, as a clause.
         for_what: String,
     },
-    /// A global that the source does not declare.
+    /// The source does not declare a global that the program lists.
     #[error(
-        "the program lists device global `{name}` as `{c_name}`, and the source does not declare that: write \
-         `CLG_DEVICE_GLOBAL(type, {c_name});` before its first use. The compiler says:\n{log}"
+        "the program lists device global `{name}` as `{c_name}`, but the source does not declare it: write \
+         `CLG_DEVICE_GLOBAL(type, {c_name});` before its first use. The compiler reports:\n{log}"
     )]
     NotDeclared {
         /// The name in OpenCL C.
@@ -57,35 +61,35 @@ pub enum GlobalError {
         /// The build log.
         log: String,
     },
-    /// A global whose type in OpenCL C has another size.
+    /// A global has another size in OpenCL C than in Rust.
     #[error(
-        "device global `{name}` has {size} bytes as {type_name} in Rust, and `{c_name}` has {in_c} bytes in OpenCL C: both \
-         have to be laid out alike"
+        "device global `{name}` has {size} bytes as {type_name} in Rust, but `{c_name}` has {in_c} bytes in OpenCL C: \
+         give both types the same layout"
     )]
     Size {
         /// The global.
         name: &'static str,
         /// Its type in Rust.
         type_name: &'static str,
-        /// Its bytes in Rust.
+        /// Its size in Rust, in bytes.
         size: usize,
-        /// The name in OpenCL C.
+        /// Its name in OpenCL C.
         c_name: String,
-        /// Its bytes there.
+        /// Its size in OpenCL C, in bytes.
         in_c: usize,
     },
-    /// A way to get to globals that a device does not have, or a program not with its options.
-    #[error("device globals cannot be reached by {way}: {why}")]
-    Way {
-        /// The way asked for.
-        way: GlobalWay,
-        /// Why not, and what there is.
+    /// The device, or the program with its options, does not support the asked kind of access to device globals.
+    #[error("device globals cannot be accessed by {access}: {why}")]
+    Access {
+        /// The kind of access that was asked for.
+        access: GlobalAccess,
+        /// Why not, and what is supported.
         why: String,
     },
-    /// A function that uses a global and has no hidden parameter for it.
+    /// A function uses a global, but has no hidden parameter for it.
     #[error(
-        "a function uses device global `{name}` (`{c_name}`), or calls one that does, and does not have CLG_PARAMS at the end of its \
-         parameters. The compiler says:\n{log}"
+        "a function uses device global `{name}` (`{c_name}`), or calls a function that does, but does not have \
+         CLG_PARAMS: write CLG_PARAMS at the end of its parameters. The compiler reports:\n{log}"
     )]
     NoParameter {
         /// The name in OpenCL C.
@@ -95,80 +99,80 @@ pub enum GlobalError {
         /// The build log.
         log: String,
     },
-    /// A binary or SPIR-V that was not made for these globals.
+    /// A binary or SPIR-V was made with other globals, or for another kind of access.
     #[error(
-        "the program was not made with the device globals {names}, neither more nor less, for {way}: list those that it was made \
-         with, or make it of the text that `ProgramBuilder::source_text` gives"
+        "the binary or SPIR-V was not made with exactly the device globals {names} for access by {access}: list the \
+         globals that it was made with, or make it again from the text that `ProgramBuilder::source_text` returns"
     )]
     NotInProgram {
-        /// Their names in OpenCL C.
+        /// The names in OpenCL C of the globals that were listed, each in backquotes.
         names: String,
-        /// The way.
-        way: GlobalWay,
+        /// The kind of access.
+        access: GlobalAccess,
     },
-    /// A raw program that was built with globals, by clgraph or by its text, and is not known as such.
+    /// A raw program was built with globals, but no `Program` of clgraph has the memory of these globals.
     #[error(
-        "the program was built with device globals, and the `Program` that has their memory is gone, or there never was one: keep \
-         it, or load the binary with `ProgramBuilder`"
+        "the program was built with device globals, but no `Program` with their memory exists: keep the `Program` that \
+         built it, or load the binary with `ProgramBuilder`"
     )]
     ProgramGone,
-    /// A program that does not tell its parameters, some of which are hidden.
+    /// The driver does not report the parameters of a kernel, and some of them may be hidden.
     #[error(
-        "kernel `{kernel}` may have hidden arguments for device globals, and the driver does not tell the names of its \
-         parameters ({source}): build the program from source"
+        "kernel `{kernel}` may have hidden arguments for device globals, but the driver does not report the names of \
+         its parameters ({source}): build the program from source"
     )]
     HiddenArguments {
         /// The kernel.
         kernel: String,
-        /// What the driver says instead.
+        /// The error of the query.
         source: DriverError,
     },
-    /// A kernel whose hidden arguments are not those of the globals that are listed.
+    /// The hidden arguments of a kernel do not belong to the globals that the program lists.
     #[error(
-        "kernel `{kernel}` has the parameter `{name}` where only those of the device globals listed for the program can be: list \
-         what it was built with, and write CLG_PARAMS behind all other parameters"
+        "kernel `{kernel}` has the parameter `{name}` in a place for device globals, but the program lists no such \
+         global: list the globals that the program was built with, and write CLG_PARAMS after all other parameters"
     )]
     OtherArguments {
         /// The kernel.
         kernel: String,
-        /// Its parameter.
+        /// The name of the parameter.
         name: String,
     },
-    /// A second program with a global that belongs to one.
+    /// A global with `device_image_scope` belongs to another program.
     #[error(
-        "device global `{name}` has `device_image_scope` and belongs to another program of this context: drop that first, with \
-         its kernels, or declare it without the property"
+        "device global `{name}` has `device_image_scope` and belongs to another program of this context: drop that \
+         program and its kernels first, or declare the global without the property"
     )]
     OtherProgram {
         /// The global.
         name: &'static str,
     },
-    /// A global that belongs to a program, when there is none, or none with kernels.
+    /// No program has the memory of a global with `device_image_scope`.
     #[error(
-        "device global `{name}` has `device_image_scope`, and {why}: build a program that lists it and has a kernel that uses it, \
-         and keep the program"
+        "device global `{name}` has `device_image_scope`, but {why}: build a program that lists the global and has a \
+         kernel that uses it, and keep the program"
     )]
     NoProgram {
         /// The global.
         name: &'static str,
-        /// What is missing.
+        /// What is missing, as a clause.
         why: &'static str,
     },
-    /// A launch that says how it uses a global which its program does not list.
+    /// A launch declares the use of a global that its program does not list.
     #[error(
-        "it is said to use device global `{name}`, and its program lists {has}: list it by `ProgramBuilder::global`, or leave it \
-         out here"
+        "the launch declares a use of device global `{name}`, but its program lists {has}: list the global with \
+         `ProgramBuilder::global`, or do not declare its use here"
     )]
     NotListed {
         /// The global.
         name: &'static str,
-        /// What the program lists.
+        /// The globals that the program lists.
         has: String,
     },
 }
 
 impl GlobalError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -176,7 +180,7 @@ impl GlobalError {
             Self::NoProgram { .. } | Self::HiddenArguments { .. } | Self::NotInProgram { .. } | Self::ProgramGone => {
                 ErrorKind::KernelNotSupported
             }
-            Self::Way { .. } => ErrorKind::FeatureNotSupported,
+            Self::Access { .. } => ErrorKind::FeatureNotSupported,
             _ => ErrorKind::Invalid,
         }
     }

@@ -1,10 +1,21 @@
-//! What can go wrong: one enum a phase, one [`Error`] over them all.
+//! What can go wrong: one enum for each phase, and one [`Error`] over all of them.
 //!
-//! Every message says what was wrong, where, and what to do. Code that has to choose what to do matches
-//! [`Error::kind`] or the enum of the phase; all of them are non-exhaustive, and their variants may get more fields: end
-//! patterns by `..`.
+//! | file | phase |
+//! |---|---|
+//! | `setup.rs` | before there is a graph: the library, devices, queues, memory, programs |
+//! | `global.rs` | device globals |
+//! | `build.rs` | building: which node, and what is wrong with it |
+//! | `command.rs` | parts of commands: work-group sizes, rectangles and command groups |
+//! | `record.rs` | recording: the state of queues, and events that stand for nodes |
+//! | `run.rs` | finalizing and submitting |
+//! | `update.rs` | parameters, and updating executables |
+//!
+//! Every message says what is wrong, where, and what to do, in that order. Code that has to decide matches
+//! [`Error::kind`] or the enum of the phase. All of them are non-exhaustive, and their variants may get more fields:
+//! end patterns with `..`. An error names nodes by plain handles (`handles.rs`) and keeps nothing alive. Rules: E1, E4.
 
 mod build;
+mod command;
 mod global;
 mod record;
 mod run;
@@ -12,6 +23,7 @@ mod setup;
 mod update;
 
 pub use build::{BuildCause, BuildError};
+pub use command::{GroupError, RectError, WorkGroupError};
 pub use global::GlobalError;
 pub use record::RecordError;
 pub use run::{FinalizeError, SubmitError};
@@ -20,17 +32,17 @@ pub use update::{ParameterError, UpdateError};
 
 use std::fmt;
 
-use crate::graph::Node;
+use crate::handles::Node;
 
-/// The result of every fallible function of the crate.
+/// The result of each function of the crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Any error of the crate.
 ///
-/// A call that returns one has changed nothing, unless its documentation says otherwise.
+/// A call that returns an error has changed nothing, unless its documentation says otherwise.
 ///
-/// Code that has to choose what to do matches [`kind`](Self::kind), or the enum of the phase. All of them are non-exhaustive,
-/// and their variants may get more fields: end patterns by `..`.
+/// Programs match [`kind`](Self::kind) or the enum of a phase, and not the words of a message. All enums are
+/// non-exhaustive, and their variants may get more fields: end patterns with `..`.
 ///
 /// ```
 /// use clgraph::{Error, ErrorKind, SetupError};
@@ -41,10 +53,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Finding OpenCL, a platform, a device, a context or a queue.
+    /// Finding OpenCL, a platform or a device, or making a context or a queue.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Making or wrapping a buffer, or naming a part of one.
+    /// Making, wrapping, slicing or mapping memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// Making a program or a kernel.
@@ -53,16 +65,16 @@ pub enum Error {
     /// Declaring, listing or using a device global.
     #[error(transparent)]
     Global(#[from] GlobalError),
-    /// Adding a node or an edge to a graph, or asking a graph about one.
+    /// Adding a node or an edge to a graph, asking a graph about a node, or enqueueing a command.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Turning a graph into an executable.
+    /// Finalizing a graph into an executable.
     #[error(transparent)]
     Finalize(#[from] FinalizeError),
-    /// Recording queues, and events that stand for nodes.
+    /// Recording a queue, or using an event of a recorded command.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Submitting an executable, or how a submission ended.
+    /// Submitting an executable, or the failure of a submission.
     #[error(transparent)]
     Submit(#[from] SubmitError),
     /// Setting a parameter.
@@ -71,12 +83,12 @@ pub enum Error {
     /// Updating an executable.
     #[error(transparent)]
     Update(#[from] UpdateError),
-    /// An OpenCL call failed for a reason that clgraph cannot know beforehand.
+    /// An OpenCL call failed for a reason that clgraph could not check before the call.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
-/// As its text, because this is what `main` and `unwrap` print.
+/// The message, because `main` and `unwrap` print the debug form.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -84,8 +96,8 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// What came first: how something failed that others waited for, without those who passed it on. So a chain of submissions has
-    /// short errors, however long it is.
+    /// Returns the first failure of a chain: of a submission that did not run because another one failed, the error of
+    /// that other submission. So errors stay short, however long a chain of submissions is.
     pub(crate) fn root(self) -> Self {
         let mut error = self;
         loop {
@@ -100,7 +112,7 @@ impl Error {
         }
     }
 
-    /// What sort of error this is, for code that has to choose what to do next.
+    /// Returns the sort of this error, for programs that choose what to do next.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -119,23 +131,23 @@ impl Error {
     }
 }
 
-/// The sorts of error, across all phases.
+/// The sorts of errors, across all phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller asked for something that the rules forbid. Nothing changed.
+    /// The call breaks a rule of clgraph or of OpenCL. Nothing changed.
     Invalid,
-    /// The driver, platform or device lacks what was asked for.
+    /// The driver, the platform or the device does not support what was asked for.
     FeatureNotSupported,
-    /// A kernel or program cannot be used on this device.
+    /// A kernel or a program cannot be used on this device.
     KernelNotSupported,
-    /// The host or the device is out of memory or of resources.
+    /// The host or the device is out of memory or of other resources.
     OutOfMemory,
-    /// An OpenCL call failed for another reason, or work failed while it ran.
+    /// An OpenCL call failed for another reason, or a command failed while it ran.
     Driver,
-    /// What the program brought has failed: the function of a host task or a native command, or a user event.
+    /// The program's own code reported a failure: the function of a host task or of a native command, or a user event.
     Failed,
-    /// It cannot be now, and may come: what is waited for is not complete, or something is held that will be let go.
+    /// The call is not possible now, but can be later: something is not complete yet, or is in use.
     NotReady,
 }
 
@@ -153,47 +165,47 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A failed OpenCL call: its name and the status that it returned, or what else was wrong with it.
+/// An OpenCL call that failed: its name, and the status that it returned or what else was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{call} {}", self.told())]
+#[error("{call} {}", self.outcome())]
 #[non_exhaustive]
 pub struct DriverError {
-    /// The name of the C function, for example `clEnqueueNDRangeKernel`; or `a command` for a command that failed while it
-    /// ran.
+    /// The name of the C function, for example `clEnqueueNDRangeKernel`. For a command that failed while it ran: `a
+    /// command`.
     pub call: &'static str,
-    /// What it returned. With a [`fault`](Self::fault) no driver returned it: `CL_SUCCESS` where the call succeeded, and
-    /// `CL_INVALID_OPERATION` where there was none.
+    /// The status that the call returned. With a [`fault`](Self::fault) this is `CL_SUCCESS` if the call succeeded, and
+    /// `CL_INVALID_OPERATION` if there was no call.
     pub status: Status,
-    /// What was wrong, where it was no status.
+    /// What was wrong, if the call did not fail by a status.
     pub fault: Option<Fault>,
 }
 
-/// What can be wrong with an OpenCL call that did not fail by a status.
+/// What was wrong with an OpenCL call that did not fail by a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It succeeded and gave no event, although it was asked for one.
+    /// The call succeeded, but the driver returned no event, although clgraph asked for one.
     NoEvent,
-    /// It succeeded and gave no object.
+    /// The call succeeded, but the driver returned no object.
     NoObject,
-    /// It succeeded and gave no address.
+    /// The call succeeded, but the driver returned no address.
     NoAddress,
-    /// It succeeded and gave pitches that are less than what is to lie between them.
+    /// The call succeeded, but the driver returned pitches that are smaller than a row or a slice.
     Pitch,
     /// The loader or the driver does not have the function.
     Missing,
-    /// clgraph could not make the call, by a defect of its own.
+    /// clgraph could not make the call, because of a defect in clgraph.
     Defect,
 }
 
 impl DriverError {
-    /// A failure of a call.
+    /// Makes an error of a call that returned this status.
     #[must_use]
     pub const fn new(call: &'static str, status: Status) -> Self {
         Self { call, status, fault: None }
     }
 
-    /// A call that did not fail by a status.
+    /// Makes an error of a call that did not fail by a status.
     pub(crate) const fn faulty(call: &'static str, fault: Fault) -> Self {
         let status = match fault {
             Fault::Missing | Fault::Defect => opencl_sys::CL_INVALID_OPERATION,
@@ -202,23 +214,23 @@ impl DriverError {
         Self { call, status: Status(status), fault: Some(fault) }
     }
 
-    fn told(&self) -> String {
+    fn outcome(&self) -> String {
         match self.fault {
             None => format!("failed with {}", self.status),
             Some(fault) => match fault {
-                Fault::NoEvent => "succeeded and gave no event: a fault of the driver",
-                Fault::NoObject => "succeeded and gave no object: a fault of the driver",
-                Fault::NoAddress => "succeeded and gave no address: a fault of the driver",
-                Fault::Pitch => "succeeded and gave pitches that are too small: a fault of the driver",
-                Fault::Missing => "is missing: the loader or the driver does not have it",
+                Fault::NoEvent => "succeeded, but returned no event: this is a defect of the driver",
+                Fault::NoObject => "succeeded, but returned no object: this is a defect of the driver",
+                Fault::NoAddress => "succeeded, but returned no address: this is a defect of the driver",
+                Fault::Pitch => "succeeded, but returned pitches that are too small: this is a defect of the driver",
+                Fault::Missing => "is missing: the loader or the driver does not have this function",
                 Fault::Defect => "could not be called: this is a defect of clgraph, please report it",
             }
             .to_owned(),
         }
     }
 
-    /// [`ErrorKind::OutOfMemory`] for `CL_MEM_OBJECT_ALLOCATION_FAILURE`, `CL_OUT_OF_RESOURCES` and
-    /// `CL_OUT_OF_HOST_MEMORY`, [`ErrorKind::FeatureNotSupported`] for a function that is missing, otherwise
+    /// Returns [`ErrorKind::OutOfMemory`] for `CL_MEM_OBJECT_ALLOCATION_FAILURE`, `CL_OUT_OF_RESOURCES` and
+    /// `CL_OUT_OF_HOST_MEMORY`, [`ErrorKind::FeatureNotSupported`] for a function that is missing, and otherwise
     /// [`ErrorKind::Driver`].
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -234,9 +246,9 @@ impl DriverError {
     }
 }
 
-/// An OpenCL status code, shown with its name: `CL_OUT_OF_RESOURCES (-5)`.
+/// An OpenCL status code, displayed with its name: `CL_OUT_OF_RESOURCES (-5)`.
 ///
-/// A newtype and not an enum, because a driver may return a number that no header lists. There is nothing else in it.
+/// This is a newtype and not an enum, because a driver may return a number that no header lists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub i32);
 
@@ -252,7 +264,7 @@ impl fmt::Debug for Status {
     }
 }
 
-/// The nodes on a cycle: the first ones, and the first once more.
+/// Shows the nodes of a cycle: at most 16 of them, and at the end the first one again.
 fn show_path(nodes: &[Node]) -> String {
     const SHOWN: usize = 16;
     let mut text = nodes.iter().take(SHOWN).map(|node| format!("{node} -> ")).collect::<String>();
@@ -269,23 +281,26 @@ fn show_path(nodes: &[Node]) -> String {
 mod tests {
     use super::*;
 
-    /// Rules E1, E4: what no driver has returned is not shown as if one had.
+    /// Rules E1, E4: the message of a fault names no status, because the driver returned none.
     #[test]
     fn a_call_that_did_not_fail_by_a_status_shows_none() {
+        let of_driver = "this is a defect of the driver";
         let faults = [
-            (Fault::NoEvent, "succeeded and gave no event: a fault of the driver", ErrorKind::Driver),
-            (Fault::NoObject, "succeeded and gave no object: a fault of the driver", ErrorKind::Driver),
-            (Fault::NoAddress, "succeeded and gave no address: a fault of the driver", ErrorKind::Driver),
-            (Fault::Pitch, "succeeded and gave pitches that are too small: a fault of the driver", ErrorKind::Driver),
-            (Fault::Missing, "is missing: the loader or the driver does not have it", ErrorKind::FeatureNotSupported),
-            (Fault::Defect, "could not be called: this is a defect of clgraph, please report it", ErrorKind::Driver),
+            (Fault::NoEvent, "returned no event", of_driver, ErrorKind::Driver),
+            (Fault::NoObject, "returned no object", of_driver, ErrorKind::Driver),
+            (Fault::NoAddress, "returned no address", of_driver, ErrorKind::Driver),
+            (Fault::Pitch, "returned pitches that are too small", of_driver, ErrorKind::Driver),
+            (Fault::Missing, "is missing", "does not have this function", ErrorKind::FeatureNotSupported),
+            (Fault::Defect, "could not be called", "please report it", ErrorKind::Driver),
         ];
-        for (fault, told, kind) in faults {
+        for (fault, what, why, kind) in faults {
             let error = DriverError::faulty("clEnqueueFillBuffer", fault);
-            assert_eq!(error.to_string(), format!("clEnqueueFillBuffer {told}"));
+            let message = error.to_string();
+            assert!(message.starts_with("clEnqueueFillBuffer ") && !message.contains("CL_"), "{message}");
+            assert!(message.contains(what) && message.ends_with(why), "{message}");
             assert_eq!((error.kind(), error.fault), (kind, Some(fault)));
         }
-        // What is compared on the way to the device stays as small as it was: the fault lies where padding would.
+        // Results of the calls on the way to the device must stay small: the fault takes the place of padding.
         #[cfg(target_pointer_width = "64")]
         assert_eq!(size_of::<DriverError>(), size_of::<(&'static str, Status)>());
     }

@@ -1,103 +1,104 @@
-//! Errors of recording: the state of queues, and events that stand for nodes.
+//! Errors of recording queues, and of events that stand for recorded commands.
 
 use super::ErrorKind;
-use crate::graph::Node;
+use crate::handles::Node;
 
-/// A recording that cannot be begun or ended, or a use of a queue or an event that its state forbids. Nothing changed.
+/// A recording cannot begin or end, or the state of a queue or an event forbids its use. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// A queue that records already.
-    #[error("queue {index} records already, into {into} graph: end that recording first")]
+    /// A queue records already.
+    #[error("queue {index} already records into {into} graph: end that recording first")]
     AlreadyRecording {
-        /// Which queue of those given, from 0.
+        /// Which queue of the list, from 0.
         index: usize,
         /// `this` or `another`.
         into: &'static str,
     },
-    /// The same queue twice in one list.
-    #[error("queues {first} and {second} are the same: name each queue once")]
+    /// A list has the same queue twice.
+    #[error("queues {first} and {second} of the list are the same queue: list each queue once")]
     SameQueue {
         /// The first of the two, from 0.
         first: usize,
-        /// The second of the two.
+        /// The second of the two, from 0.
         second: usize,
     },
-    /// A queue of another context or device than the graph's.
-    #[error("queue {index} has another {what} than the graph: record queues of the graph's context and device")]
+    /// A queue has another context or device than the graph.
+    #[error("queue {index} has another {what} than the graph: record queues of the context and device of the graph")]
     OtherQueue {
-        /// Which queue of those given, from 0.
+        /// Which queue of the list, from 0.
         index: usize,
         /// `context` or `device`.
         what: &'static str,
     },
-    /// Ending the recording of a queue that records into another graph.
-    #[error("queue {index} records into another graph: end its recording there")]
-    Elsewhere {
-        /// Which queue of those given, from 0.
+    /// A recording was to end at a graph that the queue does not record into.
+    #[error("queue {index} records into another graph: end the recording at that graph")]
+    OtherRecording {
+        /// Which queue of the list, from 0.
         index: usize,
     },
-    /// A queue that executes was asked for its graph, or given what can only be recorded.
-    #[error("the queue executes, and records into no graph: begin a recording first")]
+    /// A call needs a queue that records, but the queue executes.
+    #[error("the queue executes commands and does not record into a graph: begin a recording first")]
     NotRecording,
-    /// What has no form that can be recorded, or not in this form.
+    /// A command has no recorded form, or not this form.
     #[error("{what} cannot be recorded: {instead}")]
     NotRecordable {
-        /// What was asked for.
+        /// The command.
         what: &'static str,
-        /// The form that can be recorded.
+        /// Why not, and what to do instead.
         instead: &'static str,
     },
-    /// A recorded event is asked for what only running work has.
+    /// A call needs a running command, but the event stands for a recorded one.
     #[error(
-        "the event stands for {node}, which was recorded and does not run by itself: it cannot be {what}; end the \
-             recording, submit the finalized graph, and use that submission"
+        "the event stands for {node}, which was recorded and does not run by itself, so the event cannot be {what}: \
+         end the recording, finalize and submit the graph, and use the submission instead of the event"
     )]
     Recorded {
         /// The node.
         node: Node,
-        /// What was asked for.
+        /// What was asked for, as a participle: `waited for`.
         what: &'static str,
     },
-    /// An event of running work in the wait list of recorded work.
+    /// The wait list of a recorded command has an event of a running command.
     #[error(
-        "event {index} of the wait list is of work that runs, and the command is recorded: it waits for work recorded \
-             into the same graph only; give the event to the submission of the executable instead, or record a node for it by \
-             `Queue::record_event_wait`"
+        "event {index} of the wait list belongs to a running command, but a recorded command can wait only for \
+         commands recorded into the same graph: give the event to the submission of the executable instead, or record \
+         a node for it with `Queue::record_event_wait`"
     )]
-    Ordinary {
-        /// Which event, from 0.
+    RunningEvent {
+        /// Which event of the list, from 0.
         index: usize,
     },
-    /// A recorded event of another graph, or of one that is gone.
+    /// The wait list of a recorded command has an event of another graph, or of a graph that was dropped.
     #[error(
-        "event {index} of the wait list stands for {node} of another graph, or of one that is gone: wait for events of work that \
-             is recorded into the same graph"
+        "event {index} of the wait list stands for {node} of another graph, or of a graph that was dropped: wait for \
+         events of commands that are recorded into the same graph"
     )]
     OtherGraph {
-        /// Which event, from 0.
+        /// Which event of the list, from 0.
         index: usize,
         /// The node.
         node: Node,
     },
-    /// A recorded event on an executing queue, after all recording into its graph has ended.
+    /// A command on an executing queue waits for a recorded command, but no queue records into the graph of that
+    /// command any more.
     #[error(
-        "event {index} of the wait list stands for {node}, and nothing records into its graph any more: an executing \
-             queue cannot wait for it; submit the finalized graph and wait for that"
+        "event {index} of the wait list stands for {node}, but the recording of its graph has ended, and an executing \
+         queue cannot wait for a recorded command: submit the finalized graph, and wait for the submission"
     )]
-    Ended {
-        /// Which event, from 0.
+    RecordingEnded {
+        /// Which event of the list, from 0.
         index: usize,
         /// The node.
         node: Node,
     },
-    /// A queue that cannot join a recording, because it has another context or device than the graph.
+    /// A queue cannot join a recording, because it has another context or device than the graph.
     #[error(
-        "event {index} of the wait list stands for {node}, and the queue cannot record into its graph, as it has another \
-             {what}: use a queue of the graph's context and device"
+        "event {index} of the wait list stands for {node}, but the queue cannot record into the graph of that node, \
+         because it has another {what}: use a queue of the context and device of the graph"
     )]
     CannotJoin {
-        /// Which event, from 0.
+        /// Which event of the list, from 0.
         index: usize,
         /// The node.
         node: Node,
@@ -107,7 +108,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::Invalid

@@ -3,51 +3,53 @@
 use std::time::Duration;
 
 use super::{BuildCause, DriverError, ErrorKind, ProgramError};
-use crate::graph::Node;
+use crate::handles::Node;
 
-/// A graph that cannot be turned into an executable. The graph is unchanged.
+/// A graph cannot be finalized into an executable. The graph is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FinalizeError {
-    /// Memory of the graph's own is used, or freed, behind the node that frees it.
-    #[error("the allocation of {alloc} {why}: {freed} frees it, and {node} comes after that; {remedy}")]
+    /// A node uses or frees memory of the graph after another node has freed it.
+    #[error("the allocation of {alloc} {why}: {freed} frees it, and {node} comes after {freed}; {remedy}")]
     GraphMemoryFreed {
-        /// The node that allocates it.
+        /// The node that allocates the memory.
         alloc: Node,
-        /// The node that frees it.
+        /// The node that frees the memory.
         freed: Node,
-        /// The node that comes too late.
+        /// The node that uses or frees the memory after that.
         node: Node,
         /// What is wrong.
         why: &'static str,
         /// What to do.
         remedy: &'static str,
     },
-    /// Memory of the graph's own is used before the node that allocates it.
+    /// A node uses memory of the graph before the memory is allocated.
     #[error(
-        "the allocation of {alloc} is used before it is there: {node} comes before {alloc}; add an edge from {alloc} to {node}"
+        "the allocation of {alloc} is used before it is made: {node} comes before {alloc}; add an edge from {alloc} to \
+         {node}"
     )]
-    GraphMemoryNotThere {
-        /// The node that allocates it.
+    GraphMemoryNotAllocated {
+        /// The node that allocates the memory.
         alloc: Node,
-        /// The node that comes too early.
+        /// The node that uses the memory before that.
         node: Node,
     },
-    /// The graph's own memory could not be allocated.
-    #[error("the {bytes} bytes of the graph's own memory could not be allocated: {source}")]
+    /// The memory of the graph could not be allocated.
+    #[error("the {bytes} bytes of memory that the graph owns could not be allocated: {source}")]
     Memory {
-        /// Bytes of all of it.
+        /// The bytes of all of this memory.
         bytes: usize,
-        /// What the driver said, or what is too large.
+        /// The error of the driver, or the limit that is exceeded.
         source: super::MemoryError,
     },
-    /// A graph that owns more memory than `usize` counts, as happens where that has 32 bits.
+    /// The graph owns more bytes of memory than a `usize` can count, which happens where `usize` has 32 bits.
     #[error(
-        "the graph's own memory has more bytes than a `usize` of {} bits counts: give the graph fewer or smaller allocations",
+        "the graph owns more bytes of memory than a `usize` of {} bits can count: give the graph fewer or smaller \
+         allocations",
         usize::BITS
     )]
-    OwnMemory,
-    /// No path can run a node on the graph's device.
+    MemoryTooLarge,
+    /// A node cannot run on the graph's device by any path.
     #[error("{node} ({what}) cannot run on device `{device}`: {missing}")]
     NotRunnable {
         /// The node.
@@ -56,21 +58,21 @@ pub enum FinalizeError {
         what: String,
         /// The device.
         device: String,
-        /// What the device lacks.
+        /// What the device does not support.
         missing: String,
         /// [`ErrorKind::KernelNotSupported`] or [`ErrorKind::FeatureNotSupported`].
         kind: ErrorKind,
     },
-    /// The driver refused to set a kernel argument.
-    #[error("{node} (kernel `{kernel}`): argument {index} was refused: {source}")]
+    /// The driver refused a kernel argument.
+    #[error("{node} (kernel `{kernel}`): the driver refused argument {index}: {source}")]
     Argument {
         /// The node.
         node: Node,
-        /// The kernel's name.
+        /// The name of the kernel.
         kernel: String,
         /// Which argument, from 0.
         index: usize,
-        /// What the driver said.
+        /// The error of the driver.
         source: DriverError,
     },
     /// A kernel object could not be made.
@@ -78,44 +80,45 @@ pub enum FinalizeError {
     Kernel {
         /// The first node that uses the kernel.
         node: Node,
-        /// The kernel's name.
+        /// The name of the kernel.
         kernel: String,
         /// Why not.
         source: ProgramError,
     },
-    /// Edges added without the cycle check close a cycle.
+    /// Edges that were added without the cycle check form a cycle.
     #[error(
-        "the graph has a cycle: {}; leave one of these edges out (`GraphProperties::no_cycle_check` let them in)",
+        "the graph has a cycle: {}; leave out one of these edges (`GraphProperties::no_cycle_check` accepted them \
+         unchecked)",
         super::show_path(nodes)
     )]
     Cycle {
-        /// The nodes on the cycle, in order.
+        /// The nodes of the cycle, in order.
         nodes: Vec<Node>,
     },
-    /// clgraph found a mistake in what it prepared. It is a defect of clgraph: please report it. Most of these checks are made
-    /// with debug assertions only.
+    /// clgraph found a mistake in its own plan. This is a defect of clgraph: please report it. Most of these checks are
+    /// active with debug assertions only.
     #[error("clgraph made a wrong plan ({what}): this is a defect of clgraph, please report it")]
     Defect {
         /// What is wrong with the plan.
         what: String,
     },
-    /// Two nodes that use the same memory, one of them writing, and that no edges order: parameters, or what was put in the
-    /// place of nodes, have given them other memory since their edges were made.
+    /// Two nodes use the same memory, at least one of them writes to it, and no edge orders them. This happens when
+    /// parameters or replacements give nodes other memory after their edges were made.
     #[error(
-        "{first} ({first_use}) and {second} ({second_use}) use the same memory, and no edge orders them: add one by \
-         `Graph::add_edge`, or finalize with `Finalize::allow_conflicts`"
+        "{first} ({first_use}) and {second} ({second_use}) use the same memory, but no edge orders them: add an edge \
+         with `Graph::add_edge`, or finalize with `Finalize::allow_conflicts`"
     )]
     Conflict {
-        /// The one that is enqueued first.
+        /// The node that is enqueued first.
         first: Node,
-        /// What it is, and what it does to the memory.
+        /// Its kind, and its use of the memory.
         first_use: String,
-        /// The other.
+        /// The other node.
         second: Node,
-        /// What that is, and what it does.
+        /// Its kind, and its use of the memory.
         second_use: String,
     },
-    /// A parameter has a value with which a node cannot run.
+    /// A node cannot run with the value of a parameter.
     #[error("{node}: {cause}")]
     Node {
         /// The node.
@@ -123,51 +126,54 @@ pub enum FinalizeError {
         /// What is wrong.
         cause: BuildCause,
     },
-    /// The report and the drawing that `CLGRAPH_DUMP` asks for could not be written.
-    #[error("CLGRAPH_DUMP asks for a report, and {path} cannot be written: {error}")]
+    /// The report and the drawing for `CLGRAPH_DUMP` could not be written.
+    #[error(
+        "CLGRAPH_DUMP asks for a report, but {path} cannot be written ({error}): set it to a folder that can be \
+         written, or unset it"
+    )]
     Dump {
         /// The folder or file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: String,
     },
-    /// With its sub-graphs written out, the graph has more nodes, edges or arguments than can be counted.
+    /// With its sub-graphs inlined, the graph has more nodes, edges or arguments than clgraph can count.
     #[error(
-        "with its sub-graphs written out the graph is full: it holds at most {limit} nodes, as many edges, as many arguments, \
-         and as many bytes of values"
+        "the graph is full with its sub-graphs inlined: it can have at most {limit} nodes, edges, arguments and bytes \
+         of values each"
     )]
     Full {
-        /// The limit.
+        /// The limit of each.
         limit: u64,
     },
-    /// The function of a native command could not record, or panicked.
+    /// The function of a native command returned an error or panicked while it recorded.
     #[error("{node} (native command) could not be recorded: {text}")]
     NativeCommand {
         /// The native command.
         node: Node,
-        /// What its function said.
+        /// The error of its function.
         text: String,
     },
-    /// An option outside its range.
+    /// An option is outside its range.
     #[error("{option} is {given}: it must be {allowed}")]
     Option {
-        /// The option's name.
+        /// The name of the option.
         option: &'static str,
-        /// What was given.
+        /// The value given.
         given: String,
-        /// What is allowed.
+        /// The values allowed.
         allowed: &'static str,
     },
 }
 
 impl FinalizeError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotRunnable { kind, .. } => *kind,
             Self::Memory { source, .. } => source.kind(),
-            Self::OwnMemory => ErrorKind::OutOfMemory,
+            Self::MemoryTooLarge => ErrorKind::OutOfMemory,
             Self::Node { cause, .. } => cause.kind(),
             Self::Argument { source, .. } => source.kind(),
             Self::Kernel { source, .. } => source.kind(),
@@ -177,216 +183,233 @@ impl FinalizeError {
     }
 }
 
-/// A submission that was not accepted, or how it ended.
+/// A submission was not accepted, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// A queue of another context or device.
+    /// The queue has another context or device than the executable.
     #[error("the queue has another {what} than the executable: submit to a queue of `{device}` in the graph's context")]
     OtherQueue {
         /// `context` or `device`.
         what: &'static str,
-        /// The executable's device.
+        /// The device of the executable.
         device: String,
     },
-    /// An event of another context.
+    /// An event of the wait list belongs to another context.
     #[error(
-        "event {index} of the wait list belongs to another OpenCL context: wait for events of the context that the command \
-         runs in"
+        "event {index} of the wait list belongs to another OpenCL context: wait for events of the context that the \
+         command runs in"
     )]
     OtherContext {
-        /// Which event, in the order given, from 0.
+        /// Which event of the list, from 0.
         index: usize,
     },
-    /// An event to wait for has already failed.
+    /// An event of the wait list has already failed.
     #[error("event {index} of the wait list has failed: {cause}")]
     EventFailed {
-        /// Which event, in the order given, from 0.
+        /// Which event of the list, from 0.
         index: usize,
         /// How it failed.
         cause: Box<super::Error>,
     },
-    /// Every slot for the results of a read node is held, of those that [`Finalize::result_slots`](crate::Finalize::result_slots)
-    /// allows.
+    /// All slots for results of a read node are in use, and [`Finalize::result_slots`](crate::Finalize::result_slots)
+    /// allows no more.
     #[error(
-        "all {slots} result slots of {node} are held by submissions or results still alive: drop one, or finalize with \
-         more `result_slots`, or without a bound"
+        "all {slots} result slots of {node} are in use by submissions or results that still exist: drop one of them, \
+         or finalize with a larger `result_slots` or without this bound"
     )]
     NoSlot {
         /// The read node.
         node: Node,
-        /// How many slots there are.
+        /// The number of slots.
         slots: usize,
     },
     /// The host has no memory for a result.
-    #[error("no host memory for the {bytes} bytes of a result of {node}")]
+    #[error(
+        "the host has no memory for the {bytes} bytes of a result of {node}: drop results that you no longer need, or \
+         read less"
+    )]
     HostMemory {
         /// The read node.
         node: Node,
-        /// Bytes of the result.
+        /// The size of the result in bytes.
         bytes: usize,
     },
-    /// Data for a node that is no host write of this executable.
+    /// Data was given for a node that is no host write of this executable.
     #[error("{node} is no host write of this executable: give the handle that adding the host write returned")]
     NotAnInput {
         /// The node given.
         node: Node,
     },
-    /// Data of another size than the node writes.
-    #[error("{node} writes {expected} bytes, and what was given has {given}")]
+    /// Data was given that does not have the size that the node writes.
+    #[error("{node} writes {expected} bytes, but {given} bytes were given: give exactly {expected} bytes")]
     InputSize {
         /// The write node.
         node: Node,
-        /// Bytes that the node writes.
+        /// The bytes that the node writes.
         expected: usize,
-        /// Bytes given.
+        /// The bytes given.
         given: usize,
     },
-    /// A result of a node that is no host read of this submission's executable.
+    /// A result was asked of a node that is no host read of the executable of this submission.
     #[error("{node} is no host read of this submission: give the handle that adding the host read returned")]
     NotAResult {
         /// The node given.
         node: Node,
     },
-    /// A result that is not there yet.
+    /// The submission is not complete, so its results are not available yet.
     #[error("the submission is not complete: call `wait` first")]
     NotComplete,
-    /// The times of a submission whose executable takes none.
-    #[error("the executable takes no times: finalize the graph with `Finalize::profiling`")]
+    /// The submission has no times, because its executable does not measure them.
+    #[error("the executable measures no times: finalize the graph with `Finalize::profiling`")]
     NotProfiled,
-    /// A result that a host task does not wait for.
-    #[error("{task} (host task) does not wait for {read}, whose result it asks for: add the edge, by `after`")]
-    NotBehind {
+    /// A host task asks for a result of a read that it does not wait for.
+    #[error(
+        "{task} (host task) asks for the result of {read}, but does not wait for this node: add an edge from {read} to \
+         {task} with `after`"
+    )]
+    NotAfterRead {
         /// The host task.
         task: Node,
         /// The read.
         read: Node,
     },
-    /// A wait that ended by its time limit. The submission goes on.
-    #[error("the submission is not complete after {0:?}: it goes on, wait again or do something else")]
+    /// A wait reached its time limit. The submission continues.
+    #[error("the submission is not complete after {0:?}: it continues to run, so wait for it again later")]
     TimedOut(Duration),
-    /// A node could not be enqueued. What was enqueued before it will still run.
+    /// A node could not be enqueued. The commands enqueued before it will still run.
     #[error("{} could not be enqueued, after {enqueued} of {total} commands: {source}", named(*node, *commands))]
     Enqueue {
-        /// The node, or the first of those in the command buffer.
+        /// The node, or the first node of a command buffer.
         node: Node,
-        /// Commands that were to be enqueued at once: 1, or those of a command buffer.
+        /// The number of commands that were to be enqueued together: 1, or those of a command buffer.
         commands: usize,
-        /// Commands that had been enqueued.
+        /// The number of commands that had been enqueued.
         enqueued: usize,
-        /// Commands in all.
+        /// The number of all commands.
         total: usize,
-        /// What the driver said.
+        /// The error of the driver.
         source: DriverError,
     },
-    /// The driver reported failure while the submission ran.
+    /// The driver reported a failure while the submission ran.
     #[error("the submission failed while it ran: {0}")]
     Failed(DriverError),
-    /// An event that the submission waited for failed, so that it did not run.
-    #[error("the submission did not run, because what it waited for failed: {cause}")]
+    /// The submission did not run, because an event that it waited for failed.
+    #[error("the submission did not run, because an event that it waited for failed: {cause}")]
     DependencyFailed {
-        /// How it failed.
+        /// How the event failed.
         cause: Box<super::Error>,
     },
-    /// A host task returned an error, or panicked. What waits for it did not run; everything else did.
+    /// A host task returned an error or panicked. The nodes that wait for it did not run; all other nodes did.
     #[error("{node} ({what}) failed: {text}")]
     HostTask {
         /// The host task.
         node: Node,
         /// `host task`, and its label.
         what: String,
-        /// What it said.
+        /// The error of its function.
         text: String,
     },
-    /// The function of a native command could not enqueue, or panicked. What was enqueued before will still run.
+    /// The function of a native command returned an error or panicked while it enqueued. The commands enqueued before
+    /// it will still run.
     #[error("{node} (native command) could not be enqueued: {text}")]
     NativeCommand {
         /// The native command.
         node: Node,
-        /// What its function said.
+        /// The error of its function.
         text: String,
     },
-    /// A node with an external event, for which the submission was given none.
-    #[error("{node} needs an event, and the submission was given none: give it one by `Submit::{method}`")]
+    /// A node with an external event got no event from the submission.
+    #[error("{node} needs an event, but the submission gives none: give it an event with `Submit::{method}`")]
     EventMissing {
         /// The node.
         node: Node,
         /// `with_event` or `with_signal`.
         method: &'static str,
     },
-    /// A node with an external event, for which the submission was given two.
-    #[error("the submission was given two events for {node}: give it one")]
+    /// A node with an external event got two events from the submission.
+    #[error("the submission gives two events for {node}: give one event")]
     EventTwice {
         /// The node.
         node: Node,
     },
-    /// An event for a node that has no external event in this executable.
+    /// An event was given for a node that has no external event in this executable.
     #[error(
-        "the executable has no external event at {node} for this handle: give the one that adding the node to its graph returned, \
-         to `Submit::with_event` for a wait and to `Submit::with_signal` for a signal"
+        "{node} has no external event of this kind in the executable: give the handle that adding the node returned, \
+         to `Submit::with_event` for an event wait and to `Submit::with_signal` for an event signal"
     )]
     NotAnEvent {
         /// The node given.
         node: Node,
     },
-    /// An event of another context, for a node.
+    /// The event for a node belongs to another context.
     #[error(
-        "the event for {node} belongs to another OpenCL context than the executable: give one of the graph's context"
+        "the event for {node} belongs to another OpenCL context than the executable: give an event of the graph's \
+         context"
     )]
     EventContext {
         /// The node.
         node: Node,
     },
-    /// An event that a node of the submission is to complete, and that the submission, or what comes before the node, waits for.
+    /// A node would complete an event that the submission, or a node before it, waits for.
     #[error(
-        "{node} completes an event that the submission, or a node before it, waits for: it would wait for itself for ever; give \
-         another event"
+        "{node} completes an event that the submission, or a node before {node}, waits for, so the submission would \
+         wait for itself for ever: give another event"
     )]
     OwnEvent {
         /// The node.
         node: Node,
     },
-    /// The event failed that a node waits for. What waits for the node did not run; everything else did, unless the submission was not accepted.
+    /// The event that a node waits for failed. The nodes after it did not run; all other nodes did, unless the
+    /// submission was not accepted.
     #[error("the event that {node} waits for has failed: {cause}")]
     ExternalEvent {
         /// The node.
         node: Node,
-        /// How it failed.
+        /// How the event failed.
         cause: Box<super::Error>,
     },
-    /// The program said that a user event has failed.
+    /// The program reported the failure of a user event, with [`UserEvent::fail`](crate::UserEvent::fail).
     #[error("a user event failed: {text}")]
     UserEvent {
-        /// What the program said.
+        /// The text given to `fail`.
         text: String,
     },
-    /// A user event was dropped before it had ended.
-    #[error("a user event was dropped before it was completed: keep it until `complete` or `fail`")]
+    /// A user event was dropped before it was completed.
+    #[error("a user event was dropped before it was completed: keep it until you call `complete` or `fail`")]
     UserEventDropped,
-    /// A user event that is complete, or has failed, already.
-    #[error("the user event has ended already: make another one")]
+    /// A user event was already completed, or has already failed.
+    #[error("the user event has already ended: make a new one")]
     UserEventEnded,
-    /// A user event that a submission is to complete, and nobody else.
-    #[error("a submission is to complete the user event, and nobody else can: make another one")]
-    UserEventGiven,
-    /// The function of a native command called what it may not.
+    /// A user event was given to a submission with `with_signal`, so only that submission can complete it.
     #[error(
-        "the function of a native command cannot submit, update, finalize, wait for submissions or complete user events, because clgraph's locks are held: it may enqueue \
-         or record, and return"
+        "the user event was given to a submission with `Submit::with_signal`, and only that submission can complete \
+         it: make a new user event"
+    )]
+    UserEventInUse,
+    /// The function of a native command made a call that is forbidden there.
+    #[error(
+        "the function of a native command cannot submit, update, finalize, wait for submissions or complete user \
+         events, because clgraph holds its locks meanwhile: let the function only enqueue or record, and make this \
+         call after it returns"
     )]
     InsideNativeCommand,
     /// A host task waited for the submission that it is part of.
-    #[error("a host task cannot wait for its own submission, which waits for the task: return first")]
-    OwnSubmission,
-    /// A host task waited for work on the queue that its own submission holds until the task is over.
     #[error(
-        "a host task cannot wait for work that was given to the queue of its own submission, because that work waits for the \
-         submission: wait after the task, or use another queue"
+        "a host task cannot wait for its own submission, because the submission waits for the task: wait after the \
+         task has returned"
+    )]
+    OwnSubmission,
+    /// A host task waited for work on the queue of its own submission, and that work starts only after the submission.
+    #[error(
+        "a host task cannot wait for work that was enqueued after its own submission, because that work waits for the \
+         submission: wait after the task has returned, or use another queue"
     )]
     OwnQueue,
-    /// A host task gave data to a host write that may have begun.
+    /// A host task gave data to a host write that does not wait for the task, and may already have begun.
     #[error(
-        "the host task gives data to {node}, which does not wait for it: make the host write wait for the task, by `after`"
+        "the host task gives data to {node}, but {node} does not wait for the task: make the host write wait for the \
+         task, with `after`"
     )]
     InputTaken {
         /// The host write.
@@ -401,11 +424,11 @@ fn named(node: Node, commands: usize) -> String {
     if commands == 1 {
         return node.to_string();
     }
-    format!("the command buffer of {node} and {} more", commands - 1)
+    format!("the command buffer of {node} and {} more nodes", commands - 1)
 }
 
 impl SubmitError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -1,9 +1,10 @@
-//! Errors of everything that exists before a graph does: the library, devices, queues, buffers, programs.
+//! Errors of what a program makes before a graph: the OpenCL library, devices, contexts, queues, memory and programs.
 
 use super::{DriverError, ErrorKind};
-use crate::{ImageAccess, ImageFormat, ImageKind, MemoryKind, PoolKind};
+use crate::caps::{MemoryKind, PoolKind};
+use crate::images::{ImageAccess, ImageFormat, ImageKind};
 
-/// Finding OpenCL, a platform, a device, a context or a queue.
+/// Finding OpenCL, a platform or a device, or making a context or a queue, failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
@@ -13,95 +14,100 @@ pub enum SetupError {
          ocl-icd-libopencl1 pocl-opencl-icd`, or {instead}"
     )]
     NoLibrary {
-        /// Each path and what the system's loader said of it.
+        /// Each path that was tried, with the error of the operating system.
         tried: String,
-        /// What to do about OPENCL_DYLIB_PATH.
+        /// What else to do, about OPENCL_DYLIB_PATH.
         instead: &'static str,
     },
-    /// The library is there and lacks a function: one that clgraph cannot do without, or that the call needs.
+    /// The library lacks a function that clgraph always needs, or that this call needs.
     #[error("the OpenCL library {library} has no function {function}: install a loader for OpenCL {needs} or newer")]
     MissingFunction {
         /// The path of the library.
         library: String,
-        /// The function that it lacks.
+        /// The missing function.
         function: &'static str,
-        /// The version of OpenCL that has it.
+        /// The first version of OpenCL that has the function.
         needs: &'static str,
     },
-    /// The library knows no driver.
+    /// No driver is installed.
     #[error(
-        "OpenCL is installed, but no driver is: install one, on Debian `apt-get install pocl-opencl-icd` for the CPU \
-         (drivers are listed in /etc/OpenCL/vendors or the folder that OCL_ICD_VENDORS names)"
+        "OpenCL is installed, but no driver is installed: install a driver, for example on Debian `apt-get install \
+         pocl-opencl-icd` for the CPU (the loader finds drivers in /etc/OpenCL/vendors, or in the folder that \
+         OCL_ICD_VENDORS names)"
     )]
     NoPlatform,
-    /// A driver that is listed for the loader, and cannot be loaded or offers nothing.
-    #[error("the OpenCL driver `{library}` does not work: {why}: install it again, or correct {file}, which names it")]
+    /// A driver is listed for the loader, but cannot be loaded or offers no platform.
+    #[error("the OpenCL driver `{library}` does not work: {why}; install it again, or correct {file}, which names it")]
     BrokenDriver {
-        /// Its library.
+        /// The library of the driver.
         library: String,
-        /// The file, or the environment variable, that names it.
+        /// The file, or the environment variable, that names the library.
         file: String,
         /// Why not.
         why: String,
     },
-    /// The library knows no driver, and those that are listed do not work.
-    #[error("OpenCL is installed, and no driver works: {}", broken.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    /// Drivers are installed, but none of them works.
+    #[error("OpenCL is installed, but no driver works: {}", list(broken))]
     NoDriverWorks {
-        /// Each of them, and why.
+        /// Each of these drivers, as a [`BrokenDriver`](Self::BrokenDriver).
         broken: Vec<SetupError>,
     },
-    /// There are drivers and none has a device.
+    /// Drivers work, but none of them has a device.
     #[error(
-        "no OpenCL driver has a device ({platforms}): see what `clinfo` lists, and whether you may open the device"
+        "no OpenCL driver has a device ({platforms}): check what `clinfo` lists, and whether you have permission to \
+         open the device"
     )]
     NoDevice {
-        /// The platforms that were asked, each with what a query of a device came to, if that failed.
+        /// The platforms that were asked, each with the error of a query, if one failed.
         platforms: String,
     },
-    /// A device that does not belong to the context it is to be used with.
-    #[error("device `{device}` does not belong to the context: use one of {of_context}, or make the context with it")]
+    /// A device does not belong to the context.
+    #[error(
+        "device `{device}` does not belong to the context: use a device of the context ({of_context}), or make a \
+         context with this device"
+    )]
     DeviceOutsideContext {
         /// The device given.
         device: String,
         /// The devices of the context.
         of_context: String,
     },
-    /// A queue with a property that the device does not have.
-    #[error("device `{device}` has no {property} queues: ask for a queue without that property")]
+    /// The device does not support a property of the queue.
+    #[error("device `{device}` does not support {property} queues: make a queue without this property")]
     QueueProperty {
         /// The device.
         device: String,
-        /// The property that it lacks.
+        /// The property, for example `out-of-order`.
         property: &'static str,
     },
-    /// A queue that runs on the device itself, made with `CL_QUEUE_ON_DEVICE`.
-    #[error("the queue is a device-side queue, to which a host cannot enqueue: give a host queue")]
+    /// The queue is a device-side queue, made with `CL_QUEUE_ON_DEVICE`.
+    #[error("the queue is a device-side queue, and the host cannot enqueue to it: give a host queue")]
     DeviceQueue,
-    /// An environment variable with a value that clgraph does not know.
+    /// An environment variable has a value that clgraph does not know.
     #[error("the environment variable {variable} is `{given}`: it must be {allowed}")]
     Environment {
-        /// Its name.
+        /// The name of the variable.
         variable: &'static str,
         /// Its value.
         given: String,
-        /// What it may be.
+        /// The values allowed.
         allowed: &'static str,
     },
-    /// The functions that record commands answer to neither of their two signatures.
+    /// The driver's functions for command buffers match neither of the two known signatures.
     #[error(
-        "device `{device}` has command buffers, and clgraph cannot tell which of two signatures their functions have ({why}): \
-         graphs are replayed there; please report the driver"
+        "device `{device}` has command buffers, but clgraph cannot find out which of two signatures their functions \
+         have ({why}): clgraph replays graphs on this device; please report the driver"
     )]
     CommandBufferAbi {
         /// The device.
         device: String,
-        /// What was tried, and what came of it.
+        /// Why clgraph could not find out.
         why: String,
     },
-    /// A context without devices.
-    #[error("a context needs a device, and the list is empty: name at least one")]
+    /// The list of devices for a context is empty.
+    #[error("a context needs a device, but the list of devices is empty: list at least one device")]
     NoDevices,
-    /// A null handle.
+    /// A raw handle is null.
     #[error("a null {what} was given: give a valid handle")]
     NullHandle {
         /// The C type of the handle.
@@ -110,7 +116,7 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -124,20 +130,21 @@ impl SetupError {
     }
 }
 
-/// Making, wrapping, naming a part of, mapping or reaching memory: buffers, images, USM, SVM, and memory of graphs. Sizes and
-/// offsets are in bytes unless said otherwise.
+/// Making, wrapping, slicing, mapping or accessing memory failed: buffers, images, USM, SVM, or memory of graphs. Sizes
+/// and offsets are in bytes unless a field says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// A buffer or a part of one with no bytes.
-    #[error("{what} of zero bytes: OpenCL has none, ask for at least one element")]
+    /// Memory, or a part of it, has no bytes.
+    #[error("{what} of zero bytes is not possible in OpenCL: ask for at least one element")]
     Empty {
-        /// What was to be made.
+        /// What was asked for, with an article.
         what: &'static str,
     },
-    /// More than the device can allocate in one piece.
+    /// Memory is larger than the device can allocate at once.
     #[error(
-        "a buffer or image of {asked} bytes is more than the largest allocation of device `{device}`, {limit} bytes: split it"
+        "memory of {asked} bytes is more than the largest allocation of device `{device}`, which is {limit} bytes: \
+         split the memory"
     )]
     TooLarge {
         /// Bytes asked for.
@@ -147,224 +154,237 @@ pub enum MemoryError {
         /// The device.
         device: String,
     },
-    /// A range outside a buffer.
-    #[error("{what} {start}..{end} are outside 0..{len}: a range must not start behind its end, nor end behind {len}")]
+    /// A range is outside the memory.
+    #[error(
+        "{what} {start}..{end} are outside 0..{len}: a range must not start after its end, and not end after {len}"
+    )]
     OutOfBounds {
         /// `elements`, `layers`, `rows` or `slices`.
         what: &'static str,
-        /// The first of the range.
+        /// The start of the range.
         start: usize,
-        /// One past its last.
+        /// The end of the range, which is not part of it.
         end: usize,
         /// How many elements, layers, rows or slices there are.
         len: usize,
     },
-    /// A part of a buffer, to be an argument of kernels, that does not start where the device can address one.
+    /// A part of a buffer for a kernel argument starts at an offset that the device cannot address.
     #[error(
-        "a part of a buffer that kernels take as an argument cannot start at byte {offset}: its start must be a multiple of \
-         {align} bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN); start it there, or give the kernel the whole buffer and the index, and \
-         name the range by `Buffer::slice` (copies, fills, reads and writes take any)"
+        "a part of a buffer that is a kernel argument cannot start at byte {offset}: its start must be a multiple of \
+         {align} bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN); start it at such a byte, or give the kernel the whole buffer \
+         and an index (copies, fills, reads and writes by `Buffer::slice` may start anywhere)"
     )]
     Misaligned {
-        /// Where it was to start, in bytes.
+        /// Where the part starts, in bytes.
         offset: usize,
         /// The alignment in bytes.
         align: usize,
     },
-    /// A sub-buffer of a sub-buffer, which OpenCL does not have.
-    #[error("a sub-buffer of a sub-buffer is not possible in OpenCL: take it from the whole buffer")]
+    /// A sub-buffer was asked for of a sub-buffer.
+    #[error("a sub-buffer of a sub-buffer is not possible in OpenCL: make it from the whole buffer")]
     SubBufferOfSubBuffer,
-    /// A size in bytes that holds no whole number of elements.
-    #[error("{bytes} bytes are no whole number of elements of {element} bytes: use elements of another size")]
+    /// A size in bytes is not a whole number of elements.
+    #[error("{bytes} bytes are not a whole number of elements of {element} bytes: use elements of another size")]
     ElementSize {
-        /// Bytes of the buffer.
+        /// The size of the memory in bytes.
         bytes: usize,
-        /// Bytes of an element.
+        /// The size of an element in bytes.
         element: usize,
     },
-    /// A buffer or an image over host memory that clgraph cannot keep alive.
+    /// A buffer or an image uses host memory whose owner clgraph does not have.
     #[error("the {what} uses host memory ({flag}) that clgraph cannot keep alive: {instead}")]
     HostMemory {
         /// `buffer` or `image`.
         what: &'static str,
-        /// The OpenCL flag or query that told so.
+        /// The OpenCL flag or query that reports this.
         flag: &'static str,
         /// What to do instead.
         instead: &'static str,
     },
-    /// A buffer of another context.
-    #[error("the buffer or image belongs to another OpenCL context than the one given with it: give its own")]
+    /// A buffer or an image belongs to another context.
+    #[error(
+        "the buffer or image belongs to another OpenCL context than the context given: give the context that it was \
+         made in"
+    )]
     OtherContext,
-    /// A `cl_mem` that is an image or a pipe.
-    #[error("the cl_mem is no buffer but {}: give a buffer", object(*object_type))]
+    /// A `cl_mem` is not a buffer.
+    #[error("the cl_mem is not a buffer but {}", object(*object_type))]
     NotABuffer {
-        /// The `cl_mem_object_type`.
+        /// The `cl_mem_object_type` of the object.
         object_type: u32,
     },
-    /// A device without images.
-    #[error("device `{device}` has no images: use buffers")]
+    /// The device does not support images.
+    #[error("device `{device}` does not support images: use buffers")]
     NoImages {
         /// The device.
         device: String,
     },
-    /// A format that the device does not have for a kind of image.
-    #[error("device `{device}` has no {kind} of format {format} for {access}: it has {has}")]
+    /// The device does not support a format for this kind of image and this access.
+    #[error(
+        "device `{device}` does not support an {kind} of format {format} for {access}: use a supported format ({has})"
+    )]
     ImageFormat {
         /// The format asked for.
         format: ImageFormat,
         /// The kind of image.
         kind: ImageKind,
-        /// What it was to be for.
+        /// The access asked for.
         access: ImageAccess,
         /// The device.
         device: String,
-        /// The formats that it has.
+        /// The formats that the device supports.
         has: String,
     },
-    /// An image with a size of zero, or beyond what the device has.
-    #[error("an {shape} is not possible on device `{device}`: its sizes are 1 to {limits:?}")]
+    /// An image has a size of zero, or is larger than the device supports.
+    #[error("an {shape} is not possible on device `{device}`: give sizes from 1 to {limits:?}")]
     ImageSize {
-        /// What was asked for.
+        /// The shape asked for.
         shape: String,
-        /// The largest sizes.
+        /// The largest sizes that the device supports.
         limits: [usize; 3],
         /// The device.
         device: String,
     },
-    /// Host data of another size than an image.
-    #[error("{given} bytes for an {shape} of format {format}, which has {bytes}: give all of its pixels, and no more")]
+    /// The data for an image does not have the size of the image.
+    #[error(
+        "an {shape} of format {format} has {bytes} bytes, but {given} bytes were given: give exactly all of its pixels"
+    )]
     PixelBytes {
-        /// Bytes given.
+        /// The bytes given.
         given: usize,
-        /// Bytes of the image.
+        /// The bytes of the image.
         bytes: usize,
-        /// The image.
+        /// The shape of the image.
         shape: String,
-        /// What a pixel is.
+        /// The format of the image.
         format: ImageFormat,
     },
-    /// An image that cannot be made of a buffer.
-    #[error("no such image can be made of a buffer: {why}")]
+    /// An image cannot be made of a buffer in this manner.
+    #[error("this image cannot be made of a buffer: {why}")]
     ImageOfBuffer {
-        /// Why not.
+        /// Why not, and what to do.
         why: String,
     },
-    /// A `cl_mem` that is no image.
-    #[error("the cl_mem is no image but {}: give an image", object(*object_type))]
+    /// A `cl_mem` is not an image.
+    #[error("the cl_mem is not an image but {}", object(*object_type))]
     NotAnImage {
-        /// The `cl_mem_object_type`.
+        /// The `cl_mem_object_type` of the object.
         object_type: u32,
     },
-    /// An image of a format that this version does not know.
-    #[error("the image has format {format}, whose pixels this version of clgraph cannot count: use another format")]
+    /// An image has a format that this version of clgraph does not know.
+    #[error(
+        "the image has format {format}, whose pixel size this version of clgraph does not know: use another format"
+    )]
     UnknownFormat {
-        /// Its format.
+        /// The format of the image.
         format: ImageFormat,
     },
-    /// Memory that is no object of OpenCL, where one is needed.
-    #[error("{what} has no cl_mem: only buffers and images have one")]
+    /// A `cl_mem` was asked for of memory that has none.
+    #[error("{what} has no cl_mem: use a buffer or an image, because only these have a cl_mem")]
     NoHandle {
-        /// What it is.
+        /// The memory.
         what: String,
     },
-    /// Layers of an image that has none.
-    #[error("an {kind} has no layers: only arrays of images have")]
+    /// Layers were asked for of an image that is not an array.
+    #[error("an {kind} has no layers: use an array of images")]
     NoLayers {
         /// The kind of image.
         kind: ImageKind,
     },
-    /// A sampler that OpenCL does not have.
-    #[error(
-        "a sampler that repeats the image needs normalized coordinates: ask for those, or for another addressing mode"
-    )]
+    /// A sampler would repeat the image with coordinates that are not normalized, which OpenCL forbids.
+    #[error("a sampler that repeats the image needs normalized coordinates: use these, or another addressing mode")]
     Sampler,
-    /// Memory of a graph that is to be other than the device's.
-    #[error("a graph owns memory of the device only, and the pool is of {kind} memory: allocate that with `Memory`")]
-    NotOfDevice {
+    /// A graph was to allocate from a pool that is not device memory.
+    #[error("a graph can own device memory only, but the pool has {kind} memory: allocate this memory with `Memory`")]
+    PoolNotOfDevice {
         /// The kind of the pool.
         kind: PoolKind,
     },
-    /// A kind of memory that a device does not have.
-    #[error("device `{device}` has no {kind}: it has {has}")]
+    /// The device does not support a kind of memory.
+    #[error("device `{device}` does not support {kind}: use a supported kind ({has})")]
     NoSuchMemory {
         /// The kind asked for.
         kind: MemoryKind,
         /// The device.
         device: String,
-        /// The kinds that it has.
+        /// The kinds that the device supports.
         has: String,
     },
-    /// A device without memory that the host reaches by its address.
+    /// The device has no memory that the host can access directly.
     #[error(
-        "device `{device}` has no memory that the host reaches by itself: it has {has}; use `Memory::new`, and read and write by \
-         a queue or a graph"
+        "device `{device}` has no memory that the host can access directly, only {has}: use `Memory::new`, and read \
+         and write with a queue or a graph"
     )]
     NotHostReachable {
         /// The device.
         device: String,
-        /// The kinds that it has.
+        /// The kinds that the device supports.
         has: String,
     },
-    /// A buffer where a kind of memory with an address is needed.
-    #[error("a buffer has no address: name the kind of USM or SVM that the pointer leads to")]
-    NotAPointer,
-    /// A pointer that the driver does not know.
+    /// A pointer was given as a buffer, but a buffer has no address.
     #[error(
-        "the driver knows no USM allocation behind this pointer: it was freed, or belongs to another context, or is plain \
-         memory of the host, which this device does not take"
+        "a buffer has no address, so a pointer cannot be a buffer: give the kind of USM or SVM that the pointer points \
+         to"
+    )]
+    NotAPointer,
+    /// The driver does not know the allocation of a pointer.
+    #[error(
+        "the driver knows no USM allocation at this pointer: it was freed, or belongs to another context, or is \
+         ordinary host memory, which this device does not support; give a pointer to USM of this context"
     )]
     UnknownPointer,
-    /// More elements than the allocation behind a pointer has.
+    /// More bytes were asked for than the allocation of a pointer has.
     #[error(
-        "{size} bytes from byte {offset} on are more than the allocation behind the pointer has, which is {len}: name fewer"
+        "{size} bytes at byte {offset} go over the end of the allocation of the pointer, which has {len} bytes: ask \
+         for fewer"
     )]
     BeyondAllocation {
-        /// Where in its allocation the pointer leads.
+        /// The offset of the pointer in its allocation.
         offset: usize,
-        /// Bytes asked for.
+        /// The bytes asked for.
         size: usize,
-        /// Bytes of the allocation.
+        /// The size of the allocation in bytes.
         len: usize,
     },
-    /// Host access to memory that the host cannot reach, or not safely.
+    /// The host cannot access this memory, or not safely.
     #[error(
-        "the host cannot reach this memory ({kind}) by itself: read and write it by a queue or a graph, or make it with \
-         `Memory::host_accessible`; memory that somebody else has allocated is reached by its own pointer"
+        "the host cannot access this memory ({kind}) directly: read and write it with a queue or a graph, or make it \
+         with `Memory::host_accessible`; use your own pointer for memory that clgraph did not allocate"
     )]
     NotHostAccessible {
         /// The kind of memory.
         kind: MemoryKind,
     },
-    /// Host access by a type that wants more alignment than the memory has.
-    #[error("the memory does not start at a multiple of {align} bytes, which its elements need: `cast` it to `u8`")]
+    /// The element type needs a larger alignment than the memory has.
+    #[error(
+        "the memory does not start at a multiple of {align} bytes, as its element type requires: `cast` the memory to \
+         `u8`"
+    )]
     ElementAlign {
-        /// Alignment of the element type in bytes.
+        /// The alignment of the element type in bytes.
         align: usize,
     },
-    /// A write to memory that was mapped to be read.
-    #[error("the memory was mapped to be read: map it by `MapMode::Write` to write to it")]
-    MappedToRead,
-    /// Host access to memory that something else has.
-    #[error("the host cannot have this memory ({kind}) now: {why}")]
+    /// The host cannot access memory now, because something else uses it.
+    #[error("the host cannot access this memory ({kind}) now: {why}")]
     Busy {
         /// The kind of memory.
         kind: MemoryKind,
-        /// Who has it.
+        /// What uses the memory, and what to do.
         why: &'static str,
     },
-    /// A command that uses memory which the host has.
-    #[error("the host has this memory ({kind}) now: drop the guard of `Memory::host` or `host_mut` first")]
-    HostHasIt {
+    /// A command cannot use memory, because a guard on the host holds it.
+    #[error("the host holds this memory ({kind}) now: drop the guard of `Memory::host` or `Memory::host_mut` first")]
+    HeldByHost {
         /// The kind of memory.
         kind: MemoryKind,
     },
-    /// The driver refused.
+    /// A call to the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
 impl MemoryError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -375,50 +395,51 @@ impl MemoryError {
             | Self::NoImages { .. }
             | Self::ImageFormat { .. }
             | Self::ImageSize { .. } => ErrorKind::FeatureNotSupported,
-            Self::Busy { .. } | Self::HostHasIt { .. } => ErrorKind::NotReady,
+            Self::Busy { .. } | Self::HeldByHost { .. } => ErrorKind::NotReady,
             _ => ErrorKind::Invalid,
         }
     }
 }
 
-/// Making a program or a kernel.
+/// Making a program or a kernel failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The program does not build. The log is the compiler's own text.
+    /// The compiler reported errors.
     #[error("the program does not build for device `{device}` with options `{options}` ({status}):\n{log}")]
     BuildFailed {
         /// The device.
         device: String,
-        /// The options that were given to the compiler, clgraph's own among them.
+        /// The options that the compiler got, including those that clgraph adds.
         options: String,
         /// The status of `clBuildProgram`.
         status: super::Status,
-        /// The build log.
+        /// The compiler's log.
         log: String,
     },
-    /// The device does not take this form of program.
-    #[error("device `{device}` takes no {form}: {why}")]
+    /// The device does not support this form of program.
+    #[error("device `{device}` does not support {form}: {why}")]
     FormNotSupported {
         /// The device.
         device: String,
         /// `SPIR-V`, `built-in kernel "name"` or `source`.
         form: String,
-        /// What the device lacks or has, and what to do instead.
+        /// What the device supports, and what to do instead.
         why: String,
     },
-    /// A binary that the driver does not accept for a device.
+    /// The driver does not accept a binary for a device.
     #[error(
-        "device `{device}` does not accept the binary: it may be of another driver, version or device; build the program from \
-         its source again"
+        "device `{device}` does not accept the binary, which may be from another driver, version or device: build the \
+         program from source again"
     )]
     BinaryRefused {
         /// The device.
         device: String,
     },
-    /// A driver that lists a built-in kernel and cannot make it.
+    /// The driver lists built-in kernels, but cannot make them.
     #[error(
-        "device `{device}` lists the built-in kernels {names} and cannot make them ({status}): a fault of the driver"
+        "device `{device}` lists the built-in kernels {names}, but cannot make them ({status}): this is a defect of \
+         the driver; use kernels of your own"
     )]
     BuiltInUnusable {
         /// The device.
@@ -428,65 +449,68 @@ pub enum ProgramError {
         /// The status of `clBuildProgram`.
         status: super::Status,
     },
-    /// A program text, option or name that C cannot take, because it holds a zero byte.
-    #[error("{what} holds a zero byte, at position {position}")]
+    /// A source, an option or a name has a zero byte, which ends a string in C.
+    #[error("{what} has a zero byte at position {position}: remove it, because a zero byte ends a string in C")]
     ZeroByte {
-        /// What holds it.
+        /// What has the zero byte.
         what: &'static str,
-        /// Where, in bytes.
+        /// Its position, in bytes from the start.
         position: usize,
     },
-    /// Nothing was given to make a program of.
+    /// There is nothing to make a program of.
     #[error("{what} is empty: a program needs at least one byte")]
     Empty {
         /// What is empty.
         what: &'static str,
     },
-    /// No kernel has this name.
-    #[error("the program has no kernel `{name}`: it has {has}")]
+    /// The program has no kernel of this name.
+    #[error("the program has no kernel `{name}`: use a kernel that it has ({has})")]
     NoSuchKernel {
         /// The name given.
         name: String,
         /// The kernels that the program has.
         has: String,
     },
-    /// A program or kernel of another context.
-    #[error("the program or kernel belongs to another OpenCL context than the one given with it: give its own")]
+    /// A program or a kernel belongs to another context.
+    #[error(
+        "the program or kernel belongs to another OpenCL context than the context given: give the context that it was \
+         made in"
+    )]
     OtherContext,
-    /// A program that was not built, or not for a device of its context.
-    #[error("the program has not been built: build it before its kernels are used")]
+    /// A program was not built, or not for a device of its context.
+    #[error("the program has not been built: build it before you use its kernels")]
     NotBuilt,
-    /// A binary is asked for that the program does not have.
-    #[error("the program has no binary for device `{device}`: it was not built for it")]
+    /// The program has no binary for a device.
+    #[error("the program has no binary for device `{device}`: build the program for this device first")]
     NoBinary {
         /// The device.
         device: String,
     },
-    /// A kernel that is launched on a device for which its program was not built.
-    #[error("kernel `{kernel}` cannot run on device `{device}`: its program was not built for this device")]
+    /// A kernel was launched on a device for which its program was not built.
+    #[error("kernel `{kernel}` cannot run on device `{device}`: build its program for this device")]
     NotBuiltFor {
-        /// The kernel's name.
+        /// The name of the kernel.
         kernel: String,
-        /// The queue's device.
+        /// The device of the queue.
         device: String,
     },
-    /// The driver refused to set a kernel argument.
-    #[error("kernel `{kernel}`: argument {index} was refused: {source}")]
+    /// The driver refused a kernel argument.
+    #[error("kernel `{kernel}`: the driver refused argument {index}: {source}")]
     Argument {
-        /// The kernel's name.
+        /// The name of the kernel.
         kernel: String,
         /// Which argument, from 0.
         index: usize,
-        /// What the driver said.
+        /// The error of the driver.
         source: DriverError,
     },
-    /// The driver refused.
+    /// A call to the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
 impl ProgramError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -499,11 +523,15 @@ impl ProgramError {
     }
 }
 
-/// What a memory object is, of its `cl_mem_object_type`.
+fn list(broken: &[SetupError]) -> String {
+    broken.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What a memory object is by its `cl_mem_object_type`, and what to do with it.
 fn object(object_type: u32) -> String {
     match ImageKind::of(object_type) {
         Some(kind) => format!("an {kind}: wrap it by `Image::from_raw`"),
         None if object_type == opencl_sys::CL_MEM_OBJECT_BUFFER => "a buffer: wrap it by `Buffer::from_raw`".to_owned(),
-        None => format!("an object of type {object_type:#x}"),
+        None => format!("an object of type {object_type:#x}: give a buffer or an image"),
     }
 }

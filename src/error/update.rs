@@ -1,15 +1,16 @@
 //! Errors of parameters, and of updating executables.
 
 use super::{BuildCause, DriverError, ErrorKind};
-use crate::graph::{Node, NodeKind};
+use crate::handles::{Node, NodeKind};
 
-/// A value that a parameter cannot have. It keeps the one that it has.
+/// A parameter cannot have this value. It keeps the value that it has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// Outside the bound that the parameter was made with.
+    /// The value is outside the bound of the parameter.
     #[error(
-        "{given} is not within the parameter's bound, {bound}: give a value that is, or make the parameter with a wider bound"
+        "the value given is {given}, but the bound of the parameter is {bound}: give a value within the bound, or make \
+         the parameter with a wider bound"
     )]
     OutOfBound {
         /// The value given.
@@ -17,119 +18,131 @@ pub enum ParameterError {
         /// The bound.
         bound: String,
     },
-    /// No bound was given, so no safe call can change it.
+    /// The parameter has no bound, so that only an unsafe call can change it.
     #[error(
-        "the parameter was made without a bound: make it with one (`within`, `checked`, `any`), or use `set_unchecked`"
+        "the parameter was made without a bound, so its value cannot be checked: make it with a bound (`within`, \
+         `checked` or `any`), or use the unsafe `set_unchecked`"
     )]
     Unbounded,
-    /// By-value parameters keep their size.
+    /// The bytes given are not as many as the parameter has.
     #[error(
-        "the parameter has {size} bytes, and what was given has {given}: its size is that of the kernel's argument"
+        "the parameter has {size} bytes, but {given} bytes were given: give as many bytes as the kernel's argument has"
     )]
     Size {
-        /// Bytes that it has.
+        /// The bytes of the parameter.
         size: usize,
-        /// Bytes given.
+        /// The bytes given.
         given: usize,
     },
-    /// The buffer does not hold what kernels use of it.
+    /// The buffer is smaller than what kernels use of it.
     #[error(
-        "kernels use the first {needed} bytes of the parameter's buffer, and the buffer has {given}: give one of at least that size"
+        "the buffer has {given} bytes, but kernels use the first {needed} bytes of the parameter: give a buffer of at \
+         least {needed} bytes"
     )]
     TooSmall {
-        /// Bytes that it has to have.
+        /// The bytes that the buffer must have.
         needed: u64,
-        /// Bytes that it has.
+        /// The bytes that it has.
         given: u64,
     },
-    /// Kernels are not prepared for a null pointer.
+    /// The parameter cannot be null.
     #[error(
-        "the parameter was made to be memory always: make it with `buffer_or_null` or `memory_or_null`, for kernels that look whether it is null"
+        "the parameter cannot be null, because kernels do not expect it: make it with `buffer_or_null` or \
+         `memory_or_null` if each kernel checks for null"
     )]
     NeverNull,
-    /// An image of another shape or format.
-    #[error("the parameter is an {expected}, and an {given} was given")]
+    /// The image has another shape or format.
+    #[error(
+        "the parameter is an {expected}, but an {given} was given: give an image of the same shape and format, or \
+         replace the node"
+    )]
     Image {
-        /// What the parameter is.
+        /// The shape and format of the parameter.
         expected: String,
-        /// What was given.
+        /// The shape and format of the image given.
         given: String,
     },
-    /// A range of a buffer that does not start where the buffer does.
+    /// The slice does not start where its buffer starts.
     #[error(
-        "the slice starts at byte {offset} of its buffer, and as an argument a buffer starts at its first byte: give the \
-         buffer, or a `sub_buffer` of it"
+        "the slice starts at byte {offset} of its buffer, but a kernel argument starts at the first byte of a buffer: \
+         give the whole buffer, or a `sub_buffer` of it"
     )]
     Offset {
-        /// Where it starts, in bytes.
+        /// Where the slice starts, in bytes.
         offset: usize,
     },
-    /// Memory or a sampler of another context.
+    /// The memory or the sampler belongs to another context.
     #[error(
-        "what was given belongs to another OpenCL context than what the parameter was before: give something of that context"
+        "the memory or sampler given belongs to another OpenCL context than the parameter: give an object of the same \
+         context"
     )]
     OtherContext,
 }
 
 impl ParameterError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::Invalid
     }
 }
 
-/// An update that was not made. The executable is as it was before.
+/// An executable was not updated. It is as it was before the call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError {
     /// The executable was finalized without the option.
     #[error("the executable cannot be updated: finalize the graph with `Finalize::updatable`")]
     NotUpdatable,
-    /// A node would use memory of the graph's own at a time when others may have its bytes.
+    /// A node would use memory of the graph before it is allocated or after it is freed, when other allocations may
+    /// have its bytes.
     #[error(
-        "{node} would use the allocation of {alloc} {why}: the executable keeps the order that it was finalized with; finalize \
-         the graph again"
+        "{node} would use the allocation of {alloc} {why}, and an update does not change the order of an executable: \
+         finalize the graph again"
     )]
     GraphMemory {
         /// The node.
         node: Node,
-        /// The node that allocates it.
+        /// The node that allocates the memory.
         alloc: Node,
-        /// `before it is there` or `after it is freed`.
+        /// `before it is allocated` or `after it is freed`.
         why: &'static str,
     },
-    /// The graph that the executable was made of is gone, and with it the executable that a node was.
-    #[error("the graph of the executable is gone, and {node} is a sub-graph of it: keep the graph to update it")]
+    /// The graph of the executable was dropped, and with it the executable of a sub-graph node.
+    #[error("{node} is a sub-graph, and the graph of the executable was dropped: keep the graph to update this node")]
     GraphGone {
         /// The node.
         node: Node,
     },
-    /// An event of work that runs, where a node is asked for.
+    /// An event of a running command was given where a node is needed.
     #[error(
-        "entry {index} of the list is an event of work that runs, and stands for no node: give nodes, or events of recorded work"
+        "entry {index} of the list is an event of a running command, and does not stand for a node: give nodes, or \
+         events of recorded commands"
     )]
     NotANode {
-        /// Which entry, from 0.
+        /// Which entry of the list, from 0.
         index: usize,
     },
-    /// A node that is not in the executable: of another graph, or added after it was finalized.
+    /// A node belongs to another graph, or was added after the executable was finalized.
     #[error("{node} is not in the executable: {why}")]
     NotInExecutable {
         /// The node.
         node: Node,
-        /// Why not.
+        /// Why not, and what to do.
         why: &'static str,
     },
-    /// A node that no update changes.
-    #[error("{node} ({kind}) is about the graph's own memory, which no update changes: update the nodes that use it")]
+    /// A node allocates or frees memory of the graph, which no update changes.
+    #[error(
+        "{node} ({kind}) cannot be updated, because no update changes allocations of a graph: update the nodes that \
+         use the memory"
+    )]
     Fixed {
         /// The node.
         node: Node,
-        /// What it is.
+        /// Its kind.
         kind: NodeKind,
     },
-    /// What a node is now cannot run.
+    /// A node cannot run with its new values.
     #[error("{node}: {cause}")]
     Node {
         /// The node.
@@ -137,52 +150,53 @@ pub enum UpdateError {
         /// What is wrong.
         cause: BuildCause,
     },
-    /// Two nodes that use the same memory, one of them writing, and that no edges order.
+    /// Two nodes would use the same memory, at least one of them would write to it, and no edge orders them.
     #[error(
-        "{first} ({first_use}) and {second} ({second_use}) would use the same memory, and no edge orders them: add one by \
-         `Graph::add_edge` before finalizing, or finalize with `Finalize::allow_conflicts`"
+        "{first} ({first_use}) and {second} ({second_use}) would use the same memory, but no edge orders them: add an \
+         edge with `Graph::add_edge` before you finalize, or finalize with `Finalize::allow_conflicts`"
     )]
     Conflict {
-        /// The one that is enqueued first.
+        /// The node that is enqueued first.
         first: Node,
-        /// What it is, and what it would do to the memory.
+        /// Its kind, and its use of the memory.
         first_use: String,
-        /// The other.
+        /// The other node.
         second: Node,
-        /// What that is, and what it would do.
+        /// Its kind, and its use of the memory.
         second_use: String,
     },
-    /// A graph that does not match: the first difference.
+    /// The graph given does not match the executable.
     #[error(
-        "the graph does not match the executable: {difference}; update from a graph that was built alike, or finalize this one"
+        "the graph does not match the executable: {difference}; update from a graph of the same structure, or finalize \
+         the graph given"
     )]
     Differs {
-        /// The first difference, in the order of context, device, number of nodes, edges, and node by node kind, kernel and
-        /// sizes.
+        /// The first difference. Compared are, in this order: context, device, number of nodes, edges, and for each
+        /// node its kind, kernel and sizes.
         difference: String,
     },
-    /// The function of a native command could not record, or panicked. What was changed before was changed back.
+    /// The function of a native command returned an error or panicked while it recorded. All changes were undone.
     #[error("{node} (native command) could not be recorded: {text}")]
     NativeCommand {
         /// The native command.
         node: Node,
-        /// What its function said.
+        /// The error of its function.
         text: String,
     },
-    /// The driver refused. What was changed before was changed back.
+    /// The driver refused the update. All changes were undone.
     #[error("{node} could not be updated{}: {source}", refused(*argument))]
     Driver {
         /// The node.
         node: Node,
-        /// The kernel's argument that was refused, from 0, if it was one.
+        /// The kernel argument that the driver refused, from 0, if it was an argument.
         argument: Option<usize>,
-        /// What the driver said.
+        /// The error of the driver.
         source: DriverError,
     },
 }
 
 impl UpdateError {
-    /// What sort of error this is.
+    /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -195,5 +209,5 @@ impl UpdateError {
 }
 
 fn refused(argument: Option<usize>) -> String {
-    argument.map_or_else(String::new, |index| format!(", argument {index} was refused"))
+    argument.map_or_else(String::new, |index| format!(", because the driver refused argument {index}"))
 }

@@ -1,85 +1,75 @@
-//! The hands: a plan with its objects becomes an [`Executable`], which is submitted.
+//! Executables: what a graph becomes when it is finalized, and everything that is done with it afterwards.
+//!
+//! A [`Graph`](crate::Graph) with options comes in; an [`Executable`] goes out, then submissions, results and reports.
+//! The planner decides what runs where and in which order; this folder never does. It binds the plan to OpenCL objects.
+//!
+//! | folder or file | what happens there |
+//! |---|---|
+//! | `build` | finalize: graph to plan, memory, kernel objects, command buffers |
+//! | `submit` | one submission from `submit()` to its end: checks, waits, enqueuing, host tasks, results |
+//! | `update` | new values for an executable, all of them or none |
+//! | `tune` | the automatic path: timing of strategies, and the file that keeps the result |
+//! | `report` | what was decided, drawn and measured: reports, pictures, profiles, traces |
+//! | `sub_graph.rs` | executables as nodes of other graphs |
+//! | `native_tests.rs`, `native_tests/kernels.rs` | tests of command buffers on the fake driver (`cl/fake.rs`) |
+//!
+//! Read this file first, then `build/finalize.rs`, then `submit/mod.rs`, which tells what happens at submit.
+//!
+//! Two parts of an executable change: its values (`build/values.rs`) and the state that its submissions share
+//! (`submit/executable_state.rs`). Both are under one lock. No code of the program runs under this lock, except the
+//! functions of native commands. Everything else is fixed at finalize.
 
-mod arena;
-mod choice;
-mod completion;
-mod deferred;
-mod drawing;
-mod dump;
-mod external;
-mod finalize;
-mod follow;
-mod frozen;
-mod host_task;
-mod in_turn;
-mod lane;
-mod memory_map;
-mod native;
-mod native_command;
+pub(crate) mod build;
 #[cfg(test)]
 mod native_tests;
-mod prepared;
-mod profile;
-mod remember;
-mod replay;
-mod report;
-pub(crate) mod ring;
-mod shown;
-mod spread;
-mod state;
+pub(crate) mod report;
 mod sub_graph;
-mod submission;
-mod submit;
-mod tour;
-mod trace;
-mod turns;
-mod updatable;
-mod update;
-mod user_event;
-mod values;
-mod walk;
-mod workers;
+pub(crate) mod submit;
+pub(crate) mod tune;
+pub(crate) mod update;
 
-pub use completion::Completion;
-pub use finalize::Finalize;
-pub use profile::{Clock, NodeProfile, Profile, Runner, TitleProfile};
-pub use report::{
-    AllocationReport, ChoiceReport, ChoiceState, HostNodeReport, MemoryReport, Report, SegmentReport, SubGraphReport,
-    UpdateReport, WayReport,
+pub use build::options::Finalize;
+pub use report::profile::{Clock, NodeProfile, Profile, Runner, TitleProfile};
+pub use report::summary::{
+    AllocationReport, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport, SubGraphReport,
+    TuningReport, TuningState, UpdateReport,
 };
+pub use report::trace::Trace;
 pub use sub_graph::{SubGraph, SubGraphNode};
-pub use submission::{Progress, Submission};
-pub use submit::{Dependency, Submit, WaitFor};
-pub use trace::Trace;
-pub use user_event::UserEvent;
+pub use submit::builder::{Dependency, Submit, WaitFor};
+pub use submit::completion::Completion;
+pub use submit::submission::{Progress, Submission};
+pub use submit::user_event::UserEvent;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::cl::context::{Context, InContext};
-use crate::cl::device::Device;
-use crate::cl::reentrancy;
+use crate::cl::completion::reentrancy;
+use crate::cl::objects::context::{Context, InContext};
+use crate::cl::objects::device::Device;
 use crate::error::Result;
-use crate::graph::{GraphId, Node, Origins, Ports};
+use crate::graph::{Origins, Ports};
+use crate::handles::{GraphId, Node};
 use crate::ir::NodeId;
 use crate::ir::topology::Topology;
 use crate::plan::Plan;
 use crate::record::Queue;
-use lane::Lane;
-use profile::Names;
-use tour::PartsOf;
-use turns::TurnsOf;
-use updatable::Updatable;
+use report::profile::Names;
+use submit::exclusive::ExclusiveUse;
+use submit::executable_state::ExecutableState;
+use submit::task_scheduler::PartsOf;
+use update::updatable::Updatable;
 
-/// A finalized graph: everything that can be prepared is, and each submission runs it once.
+/// A finalized graph, with everything prepared that can be prepared. Each submission runs it once.
 ///
-/// Its topology is fixed, and its values change by [`update`](Self::update) only: what is done to the graph later does not
-/// reach it. It keeps alive all that it uses, and may be dropped while it runs. The functions of host tasks and native
-/// commands are shared with the graph and with its other executables, which call them one after the other. Cheap to clone:
-/// clones are the same executable. Submissions of one executable never overlap: a later one waits for an earlier one, also on
-/// other queues and from other threads.
+/// The topology of an executable is fixed. Its values change only by [`update`](Self::update): later changes of the
+/// graph do not reach it. An executable keeps alive everything that it uses, and may be dropped while it runs. The
+/// functions of host tasks and native commands are shared with the graph and with the graph's other executables; they
+/// are called one after another. An executable is cheap to clone: clones are the same executable. Submissions of one
+/// executable never overlap: a later submission waits for the earlier ones, also on other queues and from other
+/// threads.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -102,7 +92,7 @@ use updatable::Updatable;
 pub struct Executable(Arc<Inner>);
 
 struct Inner {
-    /// Tells executables apart.
+    /// Distinguishes executables.
     id: u64,
     graph: GraphId,
     context: Context,
@@ -112,29 +102,32 @@ struct Inner {
     topology: Arc<Topology>,
     /// The planned nodes with external events, by id.
     events_at: Vec<NodeId>,
-    /// What was found of nodes: whether the first is behind the second.
-    behind: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
-    /// What the planned nodes were before sub-graphs were written out.
+    /// The results of earlier searches: whether the first node is after the second.
+    reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
+    /// What the planned nodes were before sub-graphs were inlined.
     origins: Origins,
-    /// Its host writes and host reads, by their handles.
+    /// The host writes and host reads, by their handles.
     ports: Arc<Ports>,
     parts_of: PartsOf,
     report: Report,
-    /// None where nothing can be updated.
+    /// None if the executable cannot be updated.
     updatable: Option<Updatable>,
-    /// What its nodes are called. None where nothing is profiled.
+    /// The names of the nodes. None if nothing is profiled.
     names: Option<Arc<Names>>,
-    lane: Mutex<Lane>,
-    turns: TurnsOf,
+    exec_state: Mutex<ExecutableState>,
+    exclusive: ExclusiveUse,
 }
 
 impl Executable {
-    /// Runs the graph once on a queue of its context and device. On an in-order queue it comes behind what the queue holds
-    /// already, and what the queue is given later comes behind it, as if it were one command. On an out-of-order queue only
-    /// barriers and wait lists order it.
+    /// Runs the graph once, on a queue of the executable's context and device.
     ///
-    /// It does not block. It waits for earlier submissions of this executable, on whatever queue. More to say, events to
-    /// wait for and input of its own: [`submit_to`](Self::submit_to). Results: [`Submission::get`].
+    /// On an in-order queue the submission behaves like one command: it runs after everything that the queue holds
+    /// already, and commands that are enqueued later run after it. On an out-of-order queue only barriers and wait
+    /// lists order it.
+    ///
+    /// The call does not block. The submission waits for earlier submissions of this executable on all queues.
+    /// [`submit_to`](Self::submit_to) makes a submission that waits for events or brings its own input.
+    /// [`Submission::get`] returns the results.
     ///
     /// # Errors
     /// As [`Submit::submit`].
@@ -143,7 +136,7 @@ impl Executable {
         self.submit_to(queue).submit()
     }
 
-    /// Starts a submission that waits for events or brings its own input.
+    /// Starts a submission that can wait for events and bring its own input.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -166,43 +159,46 @@ impl Executable {
         Submit::new(self, queue)
     }
 
-    /// Bytes that the executable has allocated for the memory of its graph's own ([`Graph::alloc`](crate::Graph::alloc)); 0
-    /// without any. The report says what lies where.
+    /// Returns how many bytes the executable has allocated for its graph's own memory
+    /// ([`Graph::alloc`](crate::Graph::alloc)); 0 if the graph has none. [`report`](Self::report) says which allocation
+    /// is where.
     #[must_use]
     pub fn required_memory(&self) -> usize {
         self.0.report.memory.bytes
     }
 
-    /// What was decided at finalize, and why; and how submissions are enqueued now, which an automatic path finds by timing them. That
-    /// is left out in the function of a native command.
+    /// Returns what finalize decided, and why. It also says how submissions are enqueued now, which an automatic path
+    /// finds by timing them; this part is empty inside the function of a native command.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = self.0.report.clone();
         if reentrancy::check_call().is_ok() {
-            let mut lane = self.0.lane();
-            report.choice = lane.choice();
-            let leftovers = lane.leftovers();
-            drop(lane);
+            let mut exec_state = self.0.lock_state();
+            report.tuning = exec_state.tuning_report();
+            let leftovers = exec_state.leftovers();
+            drop(exec_state);
             leftovers.settle(&self.0);
         }
         report
     }
 
-    /// The native command buffers that finalize made, as `cl_command_buffer_khr`, in the order of the plan: for in-order queues
-    /// that do not profile, or of an executable finalized for profiling for those that do. Empty where nothing was recorded;
-    /// what is replayed is not among them. An automatic path may enqueue others, or none: see
-    /// [`ChoiceReport`].
+    /// Returns the native command buffers that finalize made, as `cl_command_buffer_khr`, in the order of the plan.
     ///
-    /// They are valid while the executable lives and is not updated. Enqueuing them yourself passes by all that clgraph
-    /// sees to: submissions are not ordered behind what you enqueue, and what the commands use must be kept alive by you,
-    /// because drivers do not keep the arguments of recorded kernels. Inside the function of a native command the list is empty.
+    /// They are for in-order queues without profiling; if the executable was finalized for profiling, they are for
+    /// in-order queues with profiling. The list is empty if nothing was recorded, and inside the function of a native
+    /// command. Replayed commands are in no command buffer. An automatic path may enqueue other command buffers, or
+    /// none: see [`TuningReport`].
+    ///
+    /// The handles are valid while the executable exists and is not updated. If you enqueue a command buffer yourself,
+    /// clgraph does not know it: submissions are not ordered after it, and you must keep alive the memory and kernels
+    /// that its commands use, because drivers do not keep the arguments of recorded kernels.
     #[must_use]
     #[doc(alias = "clEnqueueCommandBufferKHR")]
     pub fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
-        if reentrancy::check_call().is_err() { Vec::new() } else { self.0.lane().command_buffers() }
+        if reentrancy::check_call().is_err() { Vec::new() } else { self.0.lock_state().command_buffers() }
     }
 
-    /// The device that it is for.
+    /// Returns the device of the executable.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.0.device
@@ -216,14 +212,14 @@ impl InContext for Executable {
 }
 
 impl Inner {
-    fn lane(&self) -> MutexGuard<'_, Lane> {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, ExecutableState> {
+        self.exec_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a planned node is behind another.
-    fn is_behind(&self, node: NodeId, of: NodeId) -> bool {
-        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
-        *behind.entry((node, of)).or_insert_with(|| self.topology.is_behind(node, of))
+    /// Returns whether a planned node is after another.
+    fn is_after(&self, node: NodeId, of: NodeId) -> bool {
+        let mut reachable = self.reachable.lock().unwrap_or_else(PoisonError::into_inner);
+        *reachable.entry((node, of)).or_insert_with(|| self.topology.is_after(node, of))
     }
 
     fn node(&self, id: NodeId) -> Node {
@@ -256,11 +252,11 @@ impl fmt::Debug for Executable {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // OpenCL keeps its own objects until enqueued commands are done with them. It does not keep what a command buffer
-        // uses, and host memory is ours to keep too.
-        let lane = self.lane.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = lane.kept(self.turns.user()) {
-            self.turns.keep_while_running(kept);
+        // OpenCL keeps its own objects until the enqueued commands that use them are complete. It does not keep the
+        // objects that a command buffer uses, nor host memory: this must.
+        let exec_state = self.exec_state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = exec_state.kept(self.exclusive.user()) {
+            self.exclusive.keep_while_running(kept);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The native path on a driver that the tests make up, over the real device.
+//! The native path on a fake driver that wraps the real device.
 
 mod kernels;
 
@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use opencl_sys::{CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
 
-use super::{Executable, Finalize};
 use crate::caps::{Caps, Claim, CommandBufferCaps, ExtensionVersion, QueueKinds, RecordAbi, Version};
-use crate::cl::buffer::Buffer;
-use crate::cl::context::Context;
-use crate::cl::device::{Device, best_device};
 use crate::cl::fake::{Barrier, Fake, telling_buffer};
-use crate::cl::queue::QueueProperties;
+use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::context::Context;
+use crate::cl::objects::device::{Device, best_device};
+use crate::cl::objects::queue::QueueProperties;
 use crate::error::{Error, ErrorKind, SetupError, SubmitError};
+use crate::exec::{Executable, Finalize};
 use crate::graph::{Graph, HostRead};
 use crate::plan::{Path, Why};
 use crate::record::Queue;
@@ -25,7 +25,7 @@ const BOTH: [RecordAbi; 2] = [WithoutProperties, WithProperties];
 /// CL_INCOMPATIBLE_COMMAND_QUEUE_KHR.
 const INCOMPATIBLE: i32 = -1140;
 
-/// A device with a driver of our own, and a queue.
+/// A device with the fake driver, and a queue.
 struct Setting {
     fake: Arc<Fake>,
     device: Device,
@@ -46,7 +46,7 @@ impl Setting {
         Self::with(Fake::new(abi, &[]), |_| ())
     }
 
-    /// Fill, copy, rectangular copy, a host write in the middle, and a read of the result.
+    /// Returns a graph of a fill, a copy, a rectangular copy, a host write in the middle, and a read of the result.
     fn graph(&self) -> (Graph, HostRead<u32>) {
         let graph = Graph::new(&self.queue).unwrap();
         let (a, b) = (Buffer::<u32>::new(&self.queue, 16).unwrap(), Buffer::<u32>::new(&self.queue, 16).unwrap());
@@ -101,7 +101,7 @@ fn both_signatures_give_the_bytes_of_an_eager_run() {
     }
 }
 
-/// Rule F4: the version that a driver names decides nothing.
+/// Rule F4: the version that a driver reports decides nothing.
 #[test]
 fn a_wrong_version_does_no_harm() {
     for (abi, version) in [(WithoutProperties, [1, 0, 0]), (WithProperties, [0, 9, 0]), (WithProperties, [0, 1, 0])] {
@@ -116,10 +116,10 @@ fn a_wrong_version_does_no_harm() {
     }
 }
 
-/// Rule F4: a driver that lists the extension and lacks functions.
+/// Rule F4: a driver that lists the extension but lacks functions.
 #[test]
 fn missing_functions_cost_only_what_needs_them() {
-    // One without which nothing can be recorded.
+    // A function that every recording needs.
     for name in [c"clEnqueueCommandBufferKHR", c"clCommandBarrierWithWaitListKHR", c"clCommandNDRangeKernelKHR"] {
         let setting = Setting::with(Fake::new(WithProperties, &[name]), |_| ());
         let (graph, read) = setting.graph();
@@ -130,7 +130,7 @@ fn missing_functions_cost_only_what_needs_them() {
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.fake.made.load(SeqCst), 0);
     }
-    // One of a command.
+    // A function of one command.
     for abi in BOTH {
         let setting = Setting::with(Fake::new(abi, &[c"clCommandFillBufferKHR"]), |_| ());
         let (graph, read) = setting.graph();
@@ -145,7 +145,7 @@ fn missing_functions_cost_only_what_needs_them() {
     }
 }
 
-/// Rule F4: a driver that has the functions and does not list the extension.
+/// Rule F4: a driver that has the functions but does not list the extension.
 #[test]
 fn functions_that_are_not_advertised_are_used_only_on_demand() {
     let setting = Setting::with(Fake::new(WithProperties, &[]), |says| says.claim = Claim::Hidden);
@@ -166,12 +166,12 @@ fn functions_that_are_not_advertised_are_used_only_on_demand() {
     assert_runs(&executable, &setting.queue, &read);
     assert_eq!(setting.fake.enqueued.load(SeqCst), 6);
     let report = executable.report().to_string();
-    let warning =
-        "warning  command buffers rest on CLGRAPH_ASSUME (command_buffer, simultaneous_use): the driver does not";
+    let warning = "warning    CLGRAPH_ASSUME enables command buffers (command_buffer, simultaneous_use), although the \
+                   driver does not";
     assert!(report.contains(warning), "{report}");
 }
 
-/// Rule F4: a driver that answers to neither signature is not called by any.
+/// Rule F4: a driver that accepts neither signature is never called by the wrong one.
 #[test]
 fn a_driver_of_unknown_signature_is_replayed() {
     for (abi, how) in BOTH.into_iter().flat_map(|abi| [(abi, Barrier::Fails(-57)), (abi, Barrier::Silent)]) {
@@ -189,8 +189,8 @@ fn a_driver_of_unknown_signature_is_replayed() {
             assert_eq!(setting.device.path().unwrap(), (Path::Replay, Why::Unusable));
         }
     }
-    // The older signature is known also where nobody looks at the handle, or a handle is written for a sync point: it has
-    // more bits.
+    // The older signature is also recognized if the driver ignores the handle, or writes a handle instead of a sync
+    // point: a handle has more bits.
     for how in [Barrier::Careless, Barrier::Generous] {
         let setting = Setting::new(WithoutProperties);
         *setting.fake.barrier.lock().unwrap() = how;
@@ -199,11 +199,11 @@ fn a_driver_of_unknown_signature_is_replayed() {
     let setting = Setting::new(WithProperties);
     *setting.fake.barrier.lock().unwrap() = Barrier::Fails(-57);
     let text = setting.device.abi().unwrap_err().to_string();
-    let why = "both refused a barrier, the last with CL_INVALID_EVENT_WAIT_LIST (-57)";
+    let why = "a barrier failed with both, at last with CL_INVALID_EVENT_WAIT_LIST (-57)";
     assert!(text.contains(why), "{text}");
 }
 
-/// Rule F4: what the driver refuses is planned again, and only that is replayed.
+/// Rule F4: nodes that the driver refuses are replayed after a second plan; all others are recorded.
 #[test]
 fn a_refused_command_is_replayed_and_the_rest_is_recorded() {
     for abi in BOTH {
@@ -223,7 +223,7 @@ fn a_refused_command_is_replayed_and_the_rest_is_recorded() {
     }
 }
 
-/// Rule F5: a node that no path can run is named at finalize, with the device and what it lacks.
+/// Rule F5: finalize names a node that no path can run, with the device and what it lacks.
 #[test]
 fn a_node_that_the_device_is_too_old_for_is_named_with_device_and_feature() {
     let fake = Fake::new(WithProperties, &[]);
@@ -241,7 +241,7 @@ fn a_node_that_the_device_is_too_old_for_is_named_with_device_and_feature() {
     for path in [Path::Native, Path::Replay, Path::Auto] {
         let error = graph.finalize(Finalize::new().path(path)).unwrap_err();
         let text = format!(
-            "{fill} (fill) cannot run on device `An old device`: a fill needs OpenCL 1.2, and the device has 1.1"
+            "{fill} (fill) cannot run on device `An old device`: a fill needs OpenCL 1.2, but the device has 1.1"
         );
         assert_eq!((error.to_string(), error.kind()), (text, ErrorKind::FeatureNotSupported), "{path}");
     }
@@ -257,7 +257,7 @@ fn a_driver_that_refuses_everything_replays_everything() {
     ];
     for refuse in every {
         let setting = Setting::new(WithProperties);
-        // The signature is found before anything is refused.
+        // The signature is found before a command is refused.
         setting.device.abi().unwrap();
         refuse(&setting.fake);
         let (graph, read) = setting.graph();
@@ -270,9 +270,9 @@ fn a_driver_that_refuses_everything_replays_everything() {
     }
 }
 
-/// A driver that takes nothing more after a refusal is asked for the others by another command buffer.
+/// After a refusal that makes a command buffer useless, the other nodes are tried in another command buffer.
 #[test]
-fn a_refusal_does_not_deny_what_stands_behind_it() {
+fn a_refusal_does_not_deny_what_comes_after_it() {
     let setting = Setting::new(WithProperties);
     setting.fake.refused_fill.store(4, SeqCst);
     setting.fake.sulks.store(true, SeqCst);
@@ -287,10 +287,11 @@ fn a_refusal_does_not_deny_what_stands_behind_it() {
     assert_eq!(paths(&executable), [(Path::Native, 1), (Path::Replay, 1), (Path::Native, 20)]);
 }
 
-/// Rule S1: some drivers refuse a command buffer that still runs, or one for another queue. Nothing was enqueued then.
+/// Rule S1: some drivers refuse a command buffer that still runs, or that was recorded for another queue. Then nothing
+/// was enqueued.
 #[test]
 fn a_command_buffer_that_cannot_run_now_is_replayed_this_time() {
-    // In the first case it is not made for running twice at once.
+    // In the first case the command buffer does not support simultaneous use.
     for (status, simultaneous) in [(CL_INVALID_OPERATION, false), (INCOMPATIBLE, true), (INCOMPATIBLE, false)] {
         for fails_from in [0, 1] {
             let fake = Fake::new(WithProperties, &[]);
@@ -308,7 +309,8 @@ fn a_command_buffer_that_cannot_run_now_is_replayed_this_time() {
     }
 }
 
-/// A command buffer that may run twice at once is not refused because it runs: who knows what was enqueued then.
+/// A command buffer with simultaneous use is not refused because it runs; after such an error it is unknown what was
+/// enqueued.
 #[test]
 fn a_refusal_that_can_mean_anything_is_not_answered_by_doing_it_again() {
     let setting = Setting::new(WithProperties);
@@ -319,7 +321,7 @@ fn a_refusal_that_can_mean_anything_is_not_answered_by_doing_it_again() {
     assert!(matches!(error, Error::Submit(SubmitError::Enqueue { commands: 3, enqueued: 0, .. })), "{error}");
 }
 
-/// Rule E2: any other failure to enqueue is the submission's, and says where.
+/// Rule E2: the submission reports any other failure to enqueue, and says where.
 #[test]
 fn a_command_buffer_that_fails_fails_the_submission_and_leaves_the_executable_usable() {
     let setting = Setting::new(WithProperties);
@@ -329,8 +331,8 @@ fn a_command_buffer_that_fails_fails_the_submission_and_leaves_the_executable_us
     let error = executable.submit(&setting.queue).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the command buffer of node 0 and 2 more could not be enqueued, after 0 of 7 commands: clEnqueueCommandBufferKHR \
-         failed with CL_OUT_OF_RESOURCES (-5)"
+        "the command buffer of node 0 and 2 more nodes could not be enqueued, after 0 of 7 commands: \
+         clEnqueueCommandBufferKHR failed with CL_OUT_OF_RESOURCES (-5)"
     );
     setting.fake.fails_from.store(1, SeqCst);
     setting.fake.enqueue_status.store(0, SeqCst);
@@ -342,13 +344,14 @@ fn a_command_buffer_that_fails_fails_the_submission_and_leaves_the_executable_us
     assert_runs(&executable, &setting.queue, &read);
 }
 
-/// Rule S1: a set of command buffers for each set of queue properties, made once and when first needed.
+/// Rule S1: there is one set of command buffers for each set of queue properties. It is made once, when it is first
+/// needed.
 #[test]
 fn there_is_one_set_of_command_buffers_for_each_set_of_queue_properties() {
     let setting = Setting::new(WithProperties);
     let (graph, read) = setting.graph();
     let executable = setting.finalize(&graph);
-    let made = || setting.fake.made.load(SeqCst) - 1; // One tried the signature.
+    let made = || setting.fake.made.load(SeqCst) - 1; // One was made to find the signature.
     assert_eq!(made(), 2);
     let queue = |properties| Queue::with_properties(&setting.queue, &setting.device, properties).unwrap();
     let out_of_order = queue(QueueProperties::new().out_of_order(true));
@@ -383,7 +386,7 @@ fn queues_that_a_driver_does_not_take_are_replayed() {
     assert_eq!(setting.fake.enqueued.load(SeqCst), 6);
     assert_eq!(*setting.fake.flags.lock().unwrap(), [0, 0, 0], "no flag that the device does not have");
 
-    // And one whose driver makes none for such queues when they are first needed.
+    // A driver that fails to make command buffers for such queues when they are first needed.
     let setting = Setting::new(WithProperties);
     let (graph, read) = setting.graph();
     let executable = setting.finalize(&graph);
@@ -394,7 +397,7 @@ fn queues_that_a_driver_does_not_take_are_replayed() {
     assert_eq!(setting.fake.enqueued.load(SeqCst), 0);
 }
 
-/// Rule F3: a driver keeps nothing of what a command buffer uses.
+/// Rule F3: a driver retains nothing that a command buffer uses.
 #[test]
 fn what_command_buffers_use_is_kept_until_they_are_through() {
     for detached in [false, true] {
@@ -421,7 +424,8 @@ fn what_command_buffers_use_is_kept_until_they_are_through() {
     }
 }
 
-/// A driver that says success and gives no event: the commands run, and nobody is told of an end that nobody saw.
+/// A driver that reports success but returns no event: the commands run, and nobody is notified of an end that nobody
+/// saw.
 #[test]
 fn an_event_that_does_not_come_is_an_error_and_the_commands_count_as_enqueued() {
     let setting = Setting::new(WithProperties);
@@ -438,7 +442,7 @@ fn an_event_that_does_not_come_is_an_error_and_the_commands_count_as_enqueued() 
     executable.submit(&setting.queue).unwrap().wait().unwrap();
 }
 
-/// A driver about which nothing is known is trusted.
+/// A driver without known quirks is trusted.
 #[test]
 fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them() {
     let setting = Setting::new(WithoutProperties);
@@ -454,7 +458,7 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
         for value in 0..4 {
             graph.fill(&buffer, value).add().unwrap();
         }
-        let executable = graph.finalize(Finalize::new().measured(false)).unwrap();
+        let executable = graph.finalize(Finalize::new().autotune(false)).unwrap();
         assert_eq!(paths(&executable)[4], (Path::Native, 4));
         assert_eq!(executable.report().segments[4].why, Why::Available);
         assert_runs(&executable, &setting.queue, &read);
@@ -464,7 +468,7 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
     assert_eq!(setting.device.caps().path(), (Path::Native, Why::Available));
 }
 
-/// Rule U6: an update records the command buffer again that holds what changed, and leaves the others alone.
+/// Rule U6: an update records again only the command buffer that holds the changed command.
 #[test]
 fn an_update_records_the_command_buffer_again_that_changed() {
     for abi in BOTH {
@@ -486,7 +490,7 @@ fn an_update_records_the_command_buffer_again_that_changed() {
         let run = executable.submit(&setting.queue).unwrap();
         run.wait().unwrap();
         assert_eq!(*run.get(&read).unwrap(), [0, 0, 9, 9, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);
-        // A driver that refuses leaves everything as it was.
+        // If the driver refuses, everything stays as it was.
         graph.fill(&part(6), 8).replace(nodes[6]).unwrap();
         setting.fake.finalize_status.store(CL_OUT_OF_RESOURCES, SeqCst);
         let error = executable.update(&nodes[6]).unwrap_err();

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{Executable, Inner};
-use crate::cl::host::Element;
+use crate::cl::memory::host::Element;
 use crate::error::Result;
-use crate::graph::sub_graph::SubGraph as Request;
+use crate::exec::{Executable, Inner};
+use crate::graph::nodes::sub_graph::SubGraph as Request;
 use crate::graph::{
-    After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Node, Nodes,
-    Part, Ports, after_methods, sealed,
+    After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Nodes, Ports,
+    after_methods, sealed,
 };
+use crate::handles::{Node, Port};
 
 impl Graph {
-    /// Starts a node that is a whole executable: its roots wait for the predecessors of the node, and the node's successors
-    /// wait for all its leaves. It has the values that the executable has when this graph is finalized.
+    /// Starts a node that is a whole executable. The roots of the executable wait for the node's predecessors, and the
+    /// node's successors wait for all its leaves. The node has the values that the executable has when this graph is
+    /// finalized.
     ///
-    /// The executable can still be submitted on its own, and be used several times; its uses follow each other. Finalizing
-    /// writes it out, so that it costs what its nodes cost.
+    /// The executable can still be submitted on its own, and it can be a node of several graphs or several nodes of one
+    /// graph; its uses never overlap. Finalizing inlines the sub-graph, so that it costs no more than its nodes.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -43,7 +45,7 @@ impl Graph {
     }
 }
 
-/// A sub-graph to be added. See [`Graph::sub_graph`].
+/// Builds a node that is an executable. See [`Graph::sub_graph`].
 #[derive(Debug)]
 #[must_use = "a node is not in the graph until `add` is called"]
 pub struct SubGraphNode<'g> {
@@ -69,7 +71,7 @@ impl SubGraphNode<'_> {
 
 impl CurrentValues for Inner {
     fn flat(&self) -> Flat {
-        Flat::of(Arc::clone(&self.lane().values.tables), self.origins.clone())
+        Flat::of(Arc::clone(&self.lock_state().values.tables), self.origins.clone())
     }
 
     fn id(&self) -> u64 {
@@ -85,22 +87,26 @@ impl CurrentValues for Inner {
     }
 
     fn has_changed(&self) -> bool {
-        self.lane().changed
+        self.lock_state().changed
     }
 }
 
 impl Executable {
-    /// As something that a graph takes in.
-    pub(super) fn as_request(&self) -> Request {
+    /// Returns the executable as a request that a graph can add.
+    pub(in crate::exec) fn as_request(&self) -> Request {
         Request {
             context: self.0.context.clone(),
             device: self.0.device.clone(),
-            child: Child { of: Arc::clone(&self.0) as Arc<dyn CurrentValues>, turns: self.0.turns.for_parents() },
+            child: Child {
+                of: Arc::clone(&self.0) as Arc<dyn CurrentValues>,
+                exclusive: self.0.exclusive.for_parents(),
+            },
         }
     }
 }
 
-/// A sub-graph in a graph: stands for its node, and finds the writes and reads inside.
+/// A sub-graph in a graph. It stands for the sub-graph's node, and finds the executable's writes, reads and events as
+/// those of the outer graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubGraph {
     node: Node,
@@ -108,35 +114,35 @@ pub struct SubGraph {
 }
 
 impl SubGraph {
-    pub(super) fn new(node: Node, executable: Executable) -> Self {
+    pub(in crate::exec) fn new(node: Node, executable: Executable) -> Self {
         Self { node, executable }
     }
 
-    /// The node that it stands for.
+    /// Returns the node of the sub-graph.
     #[must_use]
     pub fn node(&self) -> Node {
         self.node
     }
 
-    /// A host write of the executable, as an input of the graph that it is in.
+    /// Returns a host write of the executable as an input of the outer graph.
     ///
     /// # Errors
     /// [`SubmitError::NotAnInput`](crate::SubmitError::NotAnInput).
     pub fn write<T: Element>(&self, write: &HostWrite<T>) -> Result<HostWrite<T>> {
-        let (data, _) = self.executable.0.ports.input(Part { node: write.node(), index: write.part() })?;
+        let (data, _) = self.executable.0.ports.input(Port { node: write.node(), index: write.part() })?;
         Ok(HostWrite::of_part(self.node, data.0))
     }
 
-    /// A host read of the executable, as a result of the graph that it is in.
+    /// Returns a host read of the executable as a result of the outer graph.
     ///
     /// # Errors
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult).
     pub fn read<T: Element>(&self, read: &HostRead<T>) -> Result<HostRead<T>> {
-        let result = self.executable.0.ports.result(Part { node: read.node(), index: read.part() })?;
+        let result = self.executable.0.ports.result(Port { node: read.node(), index: read.part() })?;
         Ok(HostRead::of_part(self.node, result.0))
     }
 
-    /// A node of the executable that waits for an event, as one of the graph that it is in.
+    /// Returns a node of the executable that waits for an event, as a node of the outer graph.
     ///
     /// # Errors
     /// [`SubmitError::NotAnEvent`](crate::SubmitError::NotAnEvent).
@@ -144,7 +150,7 @@ impl SubGraph {
         self.event(wait.part())
     }
 
-    /// A node of the executable that completes an event, as one of the graph that it is in.
+    /// Returns a node of the executable that completes an event, as a node of the outer graph.
     ///
     /// # Errors
     /// [`SubmitError::NotAnEvent`](crate::SubmitError::NotAnEvent).
@@ -152,7 +158,7 @@ impl SubGraph {
         self.event(signal.part())
     }
 
-    fn event<H: EventHandle>(&self, part: Part) -> Result<H> {
+    fn event<H: EventHandle>(&self, part: Port) -> Result<H> {
         let event = self.executable.0.ports.event(part, H::SIGNALS)?;
         Ok(H::of_part(self.node, event.0))
     }

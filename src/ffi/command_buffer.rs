@@ -1,7 +1,7 @@
-//! `cl_khr_command_buffer`, in both of its forms.
+//! The functions of `cl_khr_command_buffer`, in both signatures.
 //!
-//! Revisions 0.9.0 to 0.9.4 record commands by functions that 0.9.5 and later call with one parameter more, `properties`
-//! as the third. Only the kernel command and everything that is no command have one signature for all time.
+//! The record functions of revisions 0.9.5 and later have one more parameter than those of 0.9.0 to 0.9.4:
+//! `properties`, as the third. The kernel command and all functions that do not record have only one signature.
 
 use std::ffi::{CStr, c_void};
 
@@ -16,7 +16,7 @@ pub(crate) type cl_command_buffer_khr = *mut c_void;
 pub(crate) type cl_mutable_command_khr = *mut c_void;
 #[allow(non_camel_case_types)]
 pub(crate) type cl_sync_point_khr = cl_uint;
-/// A name and a value in turn, ended by 0. Of a command buffer, or of a command.
+/// Properties of a command buffer or of a command: names and values in alternation, ended by 0.
 #[allow(non_camel_case_types)]
 pub(crate) type cl_properties = u64;
 
@@ -34,25 +34,25 @@ pub(crate) const CL_INCOMPATIBLE_COMMAND_QUEUE_KHR: cl_int = -1140;
 /// Functions that a driver lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Those without which nothing can be recorded.
+    /// The functions without which nothing can be recorded.
     pub(crate) essential: Vec<&'static str>,
-    /// Those that record one kind of command.
+    /// The functions that record one kind of command.
     pub(crate) commands: Vec<&'static str>,
 }
 
-/// Declares the functions that never changed, as fields.
+/// Declares the functions that have one signature, as fields.
 macro_rules! fixed_functions {
     ($( $field:ident $name:literal: fn($($arg:ty),* $(,)?) -> $ret:ty; )*) => {
         /// The functions that all revisions share, with the types of the headers.
         pub(crate) struct CommandBufferFns {
             $( pub(crate) $field: unsafe extern "system" fn($($arg),*) -> $ret, )*
-            /// Records a barrier. Only tried, by `probe`: what is recorded for an in-order queue needs none.
+            /// Records a barrier. Only `probe` uses it, because command buffers for in-order queues need no barriers.
             barrier: Address,
             record: Recorders,
         }
 
         impl CommandBufferFns {
-            /// The table, or what is missing.
+            /// Loads the table, or returns what is missing.
             pub(crate) fn load(lookup: Lookup<'_>) -> Result<Self, Missing> {
                 let mut essential = Vec::new();
                 $( let $field = lookup($name);
@@ -66,7 +66,7 @@ macro_rules! fixed_functions {
                 Ok(Self {
                     barrier,
                     $(
-                        // SAFETY: **headers**, and it is not null.
+                        // SAFETY: **headers**, and the address is not null.
                         $field: unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "system" fn($($arg),*) -> $ret>($field)
                         },
@@ -91,8 +91,8 @@ fixed_functions! {
            *mut cl_mutable_command_khr) -> cl_int;
 }
 
-/// What every function that records a command gets last: the sync points to wait for, and where the command's own sync
-/// point and its handle go.
+/// The last parameters of every function that records a command: the sync points to wait for, and where to write the
+/// command's own sync point and its handle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tail {
     pub(crate) wait_count: cl_uint,
@@ -102,12 +102,13 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Nothing to wait for, and nothing to hand back.
+    /// Waits for nothing, and asks for no sync point and no handle.
     pub(crate) const NONE: Self =
         Self { wait_count: 0, waits: std::ptr::null(), sync_point: std::ptr::null_mut(), handle: std::ptr::null_mut() };
 }
 
-/// Declares the functions with two signatures: a field for the address, and a method that calls by either.
+/// Declares the functions with two signatures: a field for the address, and a method that calls it with either
+/// signature.
 macro_rules! record_functions {
     ($( $(#[$doc:meta])* $field:ident $name:literal: fn($($arg:ident: $ty:ty),* $(,)?); )*) => {
         struct Recorders { $( $field: Option<Address>, )* }
@@ -124,7 +125,7 @@ macro_rules! record_functions {
         }
 
         impl CommandBufferFns {
-            /// What the driver lacks of the functions that record.
+            /// Returns the record functions that the driver lacks.
             pub(crate) fn missing(&self) -> Missing {
                 Missing { essential: Vec::new(), commands: self.record.missing() }
             }
@@ -132,10 +133,10 @@ macro_rules! record_functions {
             $(
                 $(#[$doc])*
                 ///
-                /// `None`: the driver lacks the function.
+                /// Returns `None` if the driver lacks the function.
                 ///
                 /// # Safety
-                /// As for the C function, whose signature `abi` names.
+                /// As for the C function, whose signature is `abi`.
                 #[allow(clippy::too_many_arguments)]
                 pub(crate) unsafe fn $field(
                     &self, abi: RecordAbi, buffer: cl_command_buffer_khr, $($arg: $ty,)* tail: Tail,
@@ -167,55 +168,57 @@ macro_rules! record_functions {
 }
 
 record_functions! {
-    /// `size` bytes from buffer to buffer.
+    /// Records a copy of `size` bytes from buffer to buffer.
     copy c"clCommandCopyBufferKHR":
         fn(src: cl_mem, dst: cl_mem, src_offset: usize, dst_offset: usize, size: usize);
-    /// A rectangle from buffer to buffer.
+    /// Records a copy of a rectangle from buffer to buffer.
     copy_rect c"clCommandCopyBufferRectKHR":
         fn(src: cl_mem, dst: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize,
            src_row_pitch: usize, src_slice_pitch: usize, dst_row_pitch: usize, dst_slice_pitch: usize);
-    /// A pattern over `size` bytes.
+    /// Records a fill of `size` bytes of a buffer with a pattern.
     fill c"clCommandFillBufferKHR":
         fn(dst: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize);
-    /// Pixels from image to image.
+    /// Records a copy of pixels from image to image.
     copy_image c"clCommandCopyImageKHR":
         fn(src: cl_mem, dst: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize);
-    /// Pixels from an image to a buffer.
+    /// Records a copy of pixels from an image to a buffer.
     image_to_buffer c"clCommandCopyImageToBufferKHR":
         fn(src: cl_mem, dst: cl_mem, src_origin: *const usize, region: *const usize, dst_offset: usize);
-    /// Pixels from a buffer to an image.
+    /// Records a copy of pixels from a buffer to an image.
     buffer_to_image c"clCommandCopyBufferToImageKHR":
         fn(src: cl_mem, dst: cl_mem, src_offset: usize, dst_origin: *const usize, region: *const usize);
-    /// A colour over a part of an image.
+    /// Records a fill of an area of an image with a colour.
     fill_image c"clCommandFillImageKHR":
         fn(image: cl_mem, color: *const c_void, origin: *const usize, region: *const usize);
-    /// `size` bytes from address to address. Since 0.9.4.
+    /// Records a copy of `size` bytes from address to address. Since 0.9.4.
     memcpy c"clCommandSVMMemcpyKHR": fn(dst: *mut c_void, src: *const c_void, size: usize);
-    /// A pattern over `size` bytes from an address on. Since 0.9.4.
+    /// Records a fill of `size` bytes at an address with a pattern. Since 0.9.4.
     mem_fill c"clCommandSVMMemFillKHR":
         fn(dst: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize);
 }
 
-/// The function whose answers tell the signature of the others.
+/// The function whose answers show the signature of the other functions.
 const BARRIER: &CStr = c"clCommandBarrierWithWaitListKHR";
 
-/// A name that the macros took from their own text.
+/// Converts a name that the macros made from their own text.
 fn text(name: &'static CStr) -> &'static str {
     name.to_str().unwrap_or_default()
 }
 
 impl CommandBufferFns {
-    /// Which signature the record functions have, found by recording barriers. Each answer needs a proof of its own; `Err`
-    /// is what a driver returned that gave none.
+    /// Finds the signature of the record functions by recording barriers. Each answer must be proved; if neither is,
+    /// the error is what the driver returned.
     ///
-    /// One call is right by the newer signature, and by the older its place for a sync point is one for a handle, which must
-    /// be null. The other is right by the older signature, and by the newer its place for a sync point is a wait list of no
-    /// events, which must be null. A sync point has 32 bits, and a handle has those of a pointer: where these are more, the
-    /// newer signature is tried first, because drivers are known that crash over wrong wait lists, and none over handles.
-    /// Versions are no guide: see `docs/drivers.md`.
+    /// There are two calls. The first is correct with the newer signature; in the older signature, its address for a
+    /// sync point is an address for a handle, which must be null. The second is correct with the older signature; in
+    /// the newer signature, its address for a sync point is a wait list of no events, which must be null.
+    ///
+    /// A sync point has 32 bits, and a handle has the size of a pointer. Where a pointer is larger, the newer signature
+    /// is tried first, because some drivers crash on wrong wait lists, but none on wrong handles. Versions are not
+    /// reliable: see `docs/drivers.md`.
     ///
     /// # Safety
-    /// `buffer` is a live command buffer that is recording and that nobody else uses.
+    /// `buffer` is a live command buffer that is being recorded and that nothing else uses.
     pub(crate) unsafe fn probe(&self, buffer: cl_command_buffer_khr) -> Result<RecordAbi, cl_int> {
         use RecordAbi::{WithProperties, WithoutProperties};
         let order = if size_of::<usize>() > size_of::<cl_sync_point_khr>() {
@@ -235,13 +238,14 @@ impl CommandBufferFns {
         Err(last)
     }
 
-    /// Records a barrier by a signature, and says whether a sync point came of it.
+    /// Records a barrier with a signature. Returns whether the driver wrote a sync point.
     ///
     /// # Safety
     /// As for [`Self::probe`].
     unsafe fn barrier_by(&self, abi: RecordAbi, buffer: cl_command_buffer_khr) -> Result<bool, cl_int> {
         const MARK: u64 = 0xAAAA_AAAA_AAAA_AAAA;
-        // Seven words: what is narrower in a signature is zero here, and the seventh is not looked at by the older one.
+        // Seven words. Parameters that are narrower than a word are zero here, and the older signature ignores the
+        // seventh.
         type Words = unsafe extern "system" fn(usize, usize, usize, usize, usize, usize, usize) -> cl_int;
         let mut place = [MARK; 2];
         let sync_point = place.as_mut_ptr().expose_provenance();
@@ -249,8 +253,9 @@ impl CommandBufferFns {
             RecordAbi::WithoutProperties => (sync_point, 0),
             RecordAbi::WithProperties => (0, sync_point),
         };
-        // SAFETY: **ABI**: a call by words is right for both where the caller cleans the stack. By the caller's promise the
-        // driver gets a live buffer, nulls, zeros, and one place that is large enough for whatever it may take it for.
+        // SAFETY: **ABI**: where the caller cleans the stack, a call with words is correct for both signatures. By the
+        // caller's promise the driver gets a live command buffer, nulls, zeros, and one address with room for whatever
+        // it may write there.
         let status = unsafe {
             let barrier = std::mem::transmute::<*mut c_void, Words>(self.barrier.0.as_ptr());
             barrier(buffer.expose_provenance(), 0, 0, 0, fifth, sixth, 0)

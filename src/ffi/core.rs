@@ -1,8 +1,8 @@
 //! The functions that the OpenCL library exports, loaded once at run time.
 //!
-//! `opencl3` has a table of its own. clgraph does not call through it, for two reasons: it asks for an event on every
-//! enqueue, which a replay of ten thousand commands pays for, and it types C functions as Rust ones, which is
-//! undefined by the language. Both tables come from the same library, so objects move freely between the two.
+//! `opencl3` has its own table. clgraph does not call through it, for two reasons: it asks for an event on every
+//! enqueue, which is expensive for a replay of ten thousand commands; and it gives C functions the types of Rust
+//! functions, which is undefined behaviour. Both tables come from the same library, so objects can be used with both.
 
 use std::env;
 use std::ffi::{c_char, c_void};
@@ -31,7 +31,7 @@ pub(crate) type MemNotify = unsafe extern "system" fn(cl_mem, *mut c_void);
 /// `pfn_notify` of `clSetEventCallback`.
 pub(crate) type EventNotify = unsafe extern "system" fn(cl_event, cl_int, *mut c_void);
 
-/// Declares the table, its loader, and which functions a library may lack.
+/// Declares the table and its loader, and which functions a library may lack.
 macro_rules! core_table {
     (
         required { $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty; )* }
@@ -42,9 +42,9 @@ macro_rules! core_table {
         pub(crate) struct Core {
             $( $(#[$doc])* pub(crate) $name: unsafe extern "system" fn($($arg: $ty),*) -> $ret, )*
             $( $(#[$odoc])* pub(crate) $oname: Option<unsafe extern "system" fn($($oarg: $oty),*) -> $oret>, )*
-            /// Where it was found.
+            /// The path or name of the library.
             pub(crate) path: String,
-            /// Keeps the functions above mapped; the table lives as long as the process.
+            /// Keeps the functions above mapped. The table lives as long as the process.
             _library: Library,
         }
 
@@ -151,7 +151,7 @@ core_table! {
         fn clEnqueueBarrierWithWaitList(queue: cl_command_queue, num_events: cl_uint, wait_list: *const cl_event, event: *mut cl_event) -> cl_int;
     }
     optional {
-        /// OpenCL 1.2. A loader without it has no extension functions to give.
+        /// OpenCL 1.2. Without this function, a loader has no extension functions.
         fn clGetExtensionFunctionAddressForPlatform(platform: cl_platform_id, name: *const c_char) -> *mut c_void;
         /// OpenCL 1.2.
         fn clCreateImage(context: cl_context, flags: cl_mem_flags, format: *const cl_image_format, desc: *const ImageDesc, host: *mut c_void, status: *mut cl_int) -> cl_mem;
@@ -189,10 +189,10 @@ core_table! {
 static CORE: OnceLock<Result<Core, SetupError>> = OnceLock::new();
 
 impl Core {
-    /// The table of this process, loaded at the first call.
+    /// Returns the table of this process, and loads it at the first call.
     ///
-    /// The library is `OPENCL_DYLIB_PATH` (a list divided by `;`, the variable of `opencl3` too) or else the
-    /// platform's usual one.
+    /// The library is `OPENCL_DYLIB_PATH` (a list separated by `;`, as for `opencl3`), or the usual library of the
+    /// platform.
     #[inline]
     pub(crate) fn get() -> Result<&'static Self, SetupError> {
         match CORE.get() {
@@ -223,11 +223,10 @@ impl Core {
                 Err(error) => tried.push(format!("{path}: {error}")),
             }
         }
-        let tried =
-            if tried.is_empty() { "OPENCL_DYLIB_PATH, which names no library".to_owned() } else { tried.join("; ") };
+        let tried = if tried.is_empty() { "OPENCL_DYLIB_PATH, which is empty".to_owned() } else { tried.join("; ") };
         let instead = match named {
             Some(_) => "correct OPENCL_DYLIB_PATH, or unset it",
-            None => "name the library in OPENCL_DYLIB_PATH",
+            None => "set OPENCL_DYLIB_PATH to the path of the library",
         };
         Err(SetupError::NoLibrary { tried, instead })
     }

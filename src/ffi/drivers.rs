@@ -1,4 +1,4 @@
-//! Drivers that are listed for the loader and do not work, which no loader tells.
+//! Finds drivers that are registered with the loader and do not work. No loader reports them.
 
 use std::ffi::{CStr, OsString, c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,16 @@ use opencl_sys::{cl_int, cl_platform_id, cl_uint};
 
 use crate::error::SetupError;
 
-/// Where drivers are listed if no variable says otherwise.
+/// The folder in which drivers are registered, unless a variable names another.
 const VENDORS: &str = "/etc/OpenCL/vendors";
-/// How loaders find the platforms of a driver (`cl_khr_icd`).
+/// The function by which loaders find the platforms of a driver (`cl_khr_icd`).
 const PLATFORMS: &CStr = c"clIcdGetPlatformIDsKHR";
 
 type GetAddress = unsafe extern "system" fn(name: *const c_char) -> *mut c_void;
 type GetPlatforms = unsafe extern "system" fn(room: cl_uint, ids: *mut cl_platform_id, count: *mut cl_uint) -> cl_int;
 
-/// Each driver that is listed and does not work, and why. Only where drivers are listed by files: not on Windows and macOS.
+/// Returns an error with the reason for each registered driver that does not work. The list is empty where drivers are
+/// not registered by files, as on Windows and macOS.
 pub(crate) fn broken() -> Vec<SetupError> {
     if cfg!(any(windows, target_vendor = "apple")) {
         return Vec::new();
@@ -32,14 +33,14 @@ pub(crate) fn broken() -> Vec<SetupError> {
     listed(&|name| env::var_os(name)).into_iter().filter_map(broken).collect()
 }
 
-/// What names a library, and the library: as the loaders in use, ocl-icd and Khronos', look for them.
+/// Returns what registers each library, and the library, as the common loaders (ocl-icd and Khronos') find them.
 fn listed(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<(String, io::Result<String>)> {
     let names = ["OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"];
     let named = names.into_iter().find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
     let at = named.as_ref().map_or(Path::new(VENDORS), |(_, value)| Path::new(value));
     let is_list = |path: &Path| path.extension().is_some_and(|end| end == "icd");
     if let Some((name, value)) = named.as_ref().filter(|_| !at.is_dir() && !is_list(at)) {
-        // Not a place where drivers are listed, but a driver.
+        // The value is the name of a driver, not of a folder.
         return vec![((*name).to_owned(), Ok(value.to_string_lossy().into_owned()))];
     }
     let mut files: Vec<PathBuf> = if at.is_dir() {
@@ -53,16 +54,16 @@ fn listed(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<(String, io::Resul
     files.into_iter().map(|file| (file.display().to_string(), fs::read_to_string(&file).map(first_line))).collect()
 }
 
-/// Why a library is no driver that works, if it is none.
+/// Returns why a library is no working driver, or `None` if it is one.
 fn why_not(name: &str) -> Option<String> {
-    // What the loader of the system takes is a C string.
+    // The system's loader takes a C string.
     if name.is_empty() || name.contains('\0') {
-        return Some("that is no name of a library".to_owned());
+        return Some("this is not the name of a library".to_owned());
     }
     let library = match Library::open(name) {
         Ok(library) => library,
         Err(error) => {
-            // "Could not open library: NAME: why"
+            // The text is "Could not open library: NAME: reason".
             let text = error.to_string();
             return Some(text.splitn(3, ": ").nth(2).unwrap_or(&text).to_owned());
         }
@@ -72,25 +73,37 @@ fn why_not(name: &str) -> Option<String> {
     // SAFETY: **headers**.
     let address = unsafe { library.symbol_cstr::<GetAddress>(c"clGetExtensionFunctionAddress") };
     let why = match (address, exported) {
-        (Err(_), _) => Some("it is no OpenCL driver: it has no clGetExtensionFunctionAddress".to_owned()),
+        (Err(_), _) => Some(
+            "the library is not an OpenCL driver, because it has no function \
+                             clGetExtensionFunctionAddress"
+                .to_owned(),
+        ),
         (Ok(address), exported) => {
             // SAFETY: **headers**; the name is a C string.
             let pointer = unsafe { address(PLATFORMS.as_ptr()) };
-            // SAFETY: **headers**: null is None, and else it is the function of that name.
+            // SAFETY: **headers**: null is `None`; otherwise it is the function of that name.
             let given = unsafe { mem::transmute::<*mut c_void, Option<GetPlatforms>>(pointer) };
             match given.or(exported) {
-                None => Some("it is no driver for a loader: it has no clIcdGetPlatformIDsKHR".to_owned()),
+                None => Some(
+                    "the library is not a driver for an OpenCL loader, because it has no function \
+                              clIcdGetPlatformIDsKHR"
+                        .to_owned(),
+                ),
                 Some(platforms) => {
                     let mut count = 0;
-                    // SAFETY: **headers**: no place and room for none, so only the count is written.
+                    // SAFETY: **headers**: null and room for 0 handles, so the driver only writes the count.
                     let status = unsafe { platforms(0, std::ptr::null_mut(), &raw mut count) };
                     let nothing = status != 0 || count == 0;
-                    nothing.then(|| "it offers no platform (is its device there, and may you open it?)".to_owned())
+                    nothing.then(|| {
+                        "the library offers no platform (check that its device exists, and that you have \
+                                     permission to open it)"
+                            .to_owned()
+                    })
                 }
             }
         }
     };
-    // The loader has it too, and libraries that started threads do not survive being closed.
+    // The loader uses the library too, and a library that has started threads cannot be closed safely.
     mem::forget(library);
     why
 }
@@ -128,14 +141,14 @@ mod tests {
         let named = [("OCL_ICD_VENDORS".to_owned(), Some(library.to_str().unwrap().to_owned()))];
         assert_eq!(of(&library, "OCL_ICD_VENDORS"), named);
         fs::remove_dir_all(&folder).unwrap();
-        // An empty value is none.
+        // An empty value counts as not set.
         assert_eq!(of(Path::new(""), "OCL_ICD_VENDORS"), of(Path::new(VENDORS), "OCL_ICD_VENDORS"));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_library_is_told_why_it_is_no_driver() {
-        assert!(why_not("").unwrap().contains("no name") && why_not("a\0b").unwrap().contains("no name"));
+        assert!(why_not("").unwrap().contains("not the name") && why_not("a\0b").unwrap().contains("not the name"));
         assert!(why_not("/no/such.so").unwrap().contains("cannot open shared object file"));
         assert!(why_not("libm.so.6").unwrap().contains("clGetExtensionFunctionAddress"));
     }

@@ -1,4 +1,4 @@
-//! `cl_intel_global_variable_access`, with the function of Intel's GPU runtime that tells an address.
+//! The functions of `cl_intel_global_variable_access`, and the function of Intel's GPU runtime that returns an address.
 
 use std::ffi::{c_char, c_void};
 
@@ -21,25 +21,26 @@ type Write = unsafe extern "system" fn(
 type Pointer =
     unsafe extern "system" fn(cl_device_id, cl_program, *const c_char, *mut usize, *mut *mut c_void) -> cl_int;
 
-/// The functions that clgraph uses, with the types of the extension's text. There is no header of it.
+/// The functions that clgraph uses, with the types of the extension's specification. There is no header for it.
 pub(crate) struct GlobalVariableFns {
-    /// Queue, program, name, blocking, size, offset (in this order, unlike with buffers), from where; wait list and event.
+    /// Takes queue, program, name, blocking, size, offset (in this order, unlike buffer functions), source, wait list
+    /// and event.
     pub(crate) write: Write,
-    /// Where a variable is, and its size.
+    /// Returns the address and the size of a variable.
     pub(crate) pointer: Option<Pointer>,
 }
 
 impl GlobalVariableFns {
-    /// The table, or nothing when a driver lacks the extension.
+    /// Loads the table, or returns `None` if the driver lacks the extension.
     pub(crate) fn load(lookup: Lookup<'_>) -> Option<Self> {
         let (read, write) = (lookup(c"clEnqueueReadGlobalVariableINTEL"), lookup(c"clEnqueueWriteGlobalVariableINTEL"));
         if read.is_null() || write.is_null() {
             return None;
         }
         Some(Self {
-            // SAFETY: **headers**, and it is not null.
+            // SAFETY: **headers**, and the address is not null.
             write: unsafe { std::mem::transmute::<*mut c_void, Write>(write) },
-            // SAFETY: **headers**, and null is none.
+            // SAFETY: **headers**, and null is `None`.
             pointer: unsafe {
                 std::mem::transmute::<*mut c_void, Option<Pointer>>(lookup(c"clGetDeviceGlobalVariablePointerINTEL"))
             },

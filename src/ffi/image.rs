@@ -1,10 +1,10 @@
-//! The description of an image, by the headers of OpenCL 1.2 and later.
+//! The description of an image, as in the headers of OpenCL 1.2 and later.
 
 use std::ffi::c_void;
 
 use opencl_sys::{cl_mem, cl_mem_object_type, cl_uint};
 
-/// `cl_image_desc`. The crate of the constants has two types for it, and a feature says which.
+/// `cl_image_desc`. The crate with the constants has two types for it, and a feature selects one of them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ImageDesc {
@@ -15,10 +15,10 @@ pub(crate) struct ImageDesc {
     pub(crate) layers: usize,
     pub(crate) row_pitch: usize,
     pub(crate) slice_pitch: usize,
-    /// Some drivers end the process over anything but 0.
+    /// Some drivers end the process if this is not 0.
     mip_levels: cl_uint,
     samples: cl_uint,
-    /// A buffer, of images that are made of one.
+    /// The buffer of an image that is made of one.
     pub(crate) buffer: cl_mem,
 }
 

@@ -1,12 +1,23 @@
-//! The only place that knows C function types: one file a function table.
+//! The only place that knows C function types: one file for each table of functions.
 //!
-//! `core` holds the functions that the OpenCL library itself exports. Tables of extension functions, which no
-//! library exports, have a file each beside it.
+//! Addresses of functions come in, from the OpenCL library or from a driver; typed tables go out, which only `cl`
+//! calls.
+//!
+//! | file | functions |
+//! |---|---|
+//! | `core.rs` | those that the OpenCL library itself exports, loaded once at run time: read it first |
+//! | `command_buffer.rs` | `cl_khr_command_buffer`, whose functions have two signatures: which one a driver has |
+//! | `mutable_dispatch.rs` | `cl_khr_command_buffer_mutable_dispatch`, which has two forms as well |
+//! | `usm.rs`, `global_variable.rs` | `cl_intel_unified_shared_memory`; `cl_intel_global_variable_access` |
+//! | `image.rs` | the struct that describes an image |
+//! | `drivers.rs` | drivers that are listed for the loader and do not work |
+//!
+//! Tables of extension functions, which no library exports, are filled in `cl/query/extensions.rs`.
 //!
 //! # Safety
 //!
-//! - **headers**: a table is sound when every field has the type that the OpenCL headers give the function of that name;
-//!   that is what a reader has to check.
+//! - **headers**: a table is sound when every field has the type that the OpenCL headers give the function of that
+//!   name; that is what a reader has to check.
 //! - **ABI**: a function that has had two signatures is kept as an address, and called here by the one that was found
 //!   for the driver. Everything else is called in `cl`.
 #![allow(unsafe_code)]
@@ -22,14 +33,14 @@ pub(crate) mod usm;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
-/// Where a driver's extension function is, by name. Null where it has none.
+/// Returns the address of a driver's extension function by its name, or null if the driver has none.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&CStr) -> *mut c_void;
 
-/// The address of a function whose signature differs by driver.
+/// The address of a function whose signature depends on the driver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address(NonNull<c_void>);
 
-// SAFETY: the address of code, which is the same for all threads.
+// SAFETY: the address of code is the same for all threads.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}

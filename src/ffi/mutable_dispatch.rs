@@ -1,7 +1,7 @@
-//! `cl_khr_command_buffer_mutable_dispatch`, in both of its forms.
+//! The function of `cl_khr_command_buffer_mutable_dispatch`, in both signatures.
 //!
-//! Revisions 0.9.0 and 0.9.1 take an update as a list of structs that are linked and carry their type; 0.9.2 and later
-//! take arrays of structs that lost both fields.
+//! Revisions 0.9.0 and 0.9.1 take an update as a linked list of structs that contain their type. 0.9.2 and later take
+//! arrays of structs without these two fields.
 
 use std::ffi::c_void;
 
@@ -36,7 +36,7 @@ pub(crate) struct DispatchExecInfo {
     pub(crate) value: *const c_void,
 }
 
-/// `cl_mutable_dispatch_config_khr` of 0.9.2 and later: what is to change in one command. Null and zero mean no change.
+/// `cl_mutable_dispatch_config_khr` of 0.9.2 and later: the changes of one command. Null and zero mean no change.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DispatchConfig {
@@ -87,10 +87,10 @@ impl MutableDispatchFns {
         Some(Self { update: Address::find(lookup, c"clUpdateMutableCommandsKHR")? })
     }
 
-    /// Changes recorded commands, by either signature.
+    /// Updates recorded commands, with either signature.
     ///
     /// # Safety
-    /// As for the C function, whose signature `abi` names. Each command appears once.
+    /// As for the C function, whose signature is `abi`. Each command appears at most once.
     pub(crate) unsafe fn update(
         &self,
         abi: UpdateAbi,
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// The layouts that C compilers give the structs of the headers, with pointers of 64 and of 32 bits.
+    /// The layouts that C compilers give to the structs of the headers, with pointers of 64 and of 32 bits.
     #[test]
     fn structs_have_the_layout_of_the_headers() {
         let wide = size_of::<usize>() == 8;
@@ -193,14 +193,14 @@ mod tests {
     }
 
     thread_local! {
-        /// The commands of each config that a fake driver got, and the first of its dimensions.
+        /// The command, the number of arguments and the first global size of each config that a fake driver received.
         static SEEN: RefCell<Vec<(usize, u32, usize)>> = const { RefCell::new(Vec::new()) };
     }
 
     unsafe fn note(config: *const DispatchConfig) {
-        // SAFETY: `update` gives addresses of live configs.
+        // SAFETY: `update` passes addresses of live configs.
         let config = unsafe { &*config };
-        // SAFETY: the tests give one size.
+        // SAFETY: the tests pass one size.
         let size = unsafe { *config.global_size };
         SEEN.with_borrow_mut(|seen| seen.push((config.command.addr(), config.num_args, size)));
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     unsafe extern "system" fn linked(_: cl_command_buffer_khr, base: *const BaseConfig) -> cl_int {
-        // SAFETY: `update` gives a live struct.
+        // SAFETY: `update` passes a live struct.
         let base = unsafe { &*base };
         assert_eq!((base.kind, base.next.is_null()), (0, true));
         for at in 0..base.count as usize {
@@ -261,7 +261,7 @@ mod tests {
                 function
             })
             .unwrap();
-            // SAFETY: the fake drivers have the signature that `abi` names, and touch nothing but the configs.
+            // SAFETY: the fake drivers have the signature `abi`, and use nothing but the configs.
             unsafe {
                 assert_eq!(fns.update(abi, std::ptr::null_mut(), &configs), status);
                 assert_eq!(SEEN.take(), expected);

@@ -1,4 +1,4 @@
-//! `cl_intel_unified_shared_memory`.
+//! The functions of `cl_intel_unified_shared_memory`.
 
 use std::ffi::c_void;
 
@@ -8,7 +8,7 @@ use opencl_sys::{
 
 use super::Lookup;
 
-/// Names and values in turn, ended by 0.
+/// Names and values in alternation, ended by 0.
 type Properties = *const u64;
 
 pub(crate) const CL_MEM_ALLOC_TYPE_INTEL: cl_uint = 0x419A;
@@ -31,7 +31,7 @@ macro_rules! functions {
         }
 
         impl UsmFns {
-            /// The table, or nothing when a driver lacks a function without which there is no such memory.
+            /// Loads the table, or returns `None` if the driver lacks a required function.
             pub(crate) fn load(lookup: Lookup<'_>) -> Option<Self> {
                 Some(Self {
                     $(
@@ -40,14 +40,14 @@ macro_rules! functions {
                             if address.is_null() {
                                 return None;
                             }
-                            // SAFETY: **headers**, and it is not null.
+                            // SAFETY: **headers**, and the address is not null.
                             unsafe {
                                 std::mem::transmute::<*mut c_void, unsafe extern "system" fn($($arg),*) -> $ret>(address)
                             }
                         },
                     )*
                     $(
-                        // SAFETY: **headers**, and null is none.
+                        // SAFETY: **headers**, and null is `None`.
                         $hint: unsafe {
                             std::mem::transmute::<
                                 *mut c_void,

@@ -1,69 +1,65 @@
-//! Graphs, as a user builds them.
+//! Graphs, as a user builds them: nodes, edges, values that can change, and questions about all of these.
 //!
-//! Each kind of node has a builder: a method of [`Graph`] starts it, `after` says what it waits for besides what its
-//! memory tells, and `add` adds it or says what is wrong.
+//! Builders (`graph.kernel(..).read(..).add()`) and recording queues bring *requests*: a command with everything that
+//! belongs to it. Out go [`Tables`]: the graph as plain data ([`Ir`]), and beside it the objects that its ids stand
+//! for. Finalize takes the tables; nothing here enqueues a command.
+//!
+//! | folder or file | what is there |
+//! |---|---|
+//! | `nodes` | one file for each kind of node: its builder, its request, its checks |
+//! | `edit` | changes of nodes that are in a graph: other values, never other edges |
+//! | `parameters` | kernel arguments that a program sets again after the node was added |
+//! | `tables.rs` | the tables of a graph, and how a request writes into them |
+//! | `recorder.rs` | which queues record into a graph, and which node each of them recorded last |
+//! | `inline.rs` | sub-graphs are replaced by their nodes before anything is planned |
+//! | `ports.rs` | host writes, host reads and external events of an executable, found by their handles |
+//! | `query.rs`, `drawing.rs` | questions about a graph; a graph as DOT and SVG |
+//! | `sealed.rs` | what keeps other crates from implementing the public traits |
+//!
+//! Read this file first: `Graph::insert` adds a built node, and `Graph::record_node` a recorded node. Then
+//! `nodes/request.rs`, then `nodes/hint.rs` as the smallest kind of node.
+//!
+//! What holds here: a request is checked completely before anything changes, and by the same code for graphs and
+//! queues. Edges from data come from `ir/hazards.rs` only. Rules: B1 to B14, D1 to D6, P1 to P9, C1 to C6, M1 to M8, N1
+//! to N6.
 
-mod after;
-mod argument;
-mod change;
-mod copier;
-mod dot;
+mod drawing;
 pub(crate) mod edit;
-pub(crate) mod external;
-pub(crate) mod fill;
-mod fits;
-mod flatten;
-pub(crate) mod group;
-pub(crate) mod hint;
-pub(crate) mod host_task;
-pub(crate) mod image;
-pub(crate) mod image_copy;
-pub(crate) mod kernel;
-pub(crate) mod launch;
-pub(crate) mod map;
-pub(crate) mod memory;
-pub(crate) mod native_command;
-mod parameter;
+mod inline;
+pub(crate) mod nodes;
+mod parameters;
 pub(crate) mod ports;
 mod query;
-mod range;
-pub(crate) mod rect;
-pub(crate) mod request;
+pub(crate) mod recorder;
 pub(crate) mod sealed;
-pub(crate) mod sub_graph;
 mod tables;
-pub(crate) mod tape;
-mod task_group;
-pub(crate) mod transfer;
-pub(crate) mod undo;
 
-pub(crate) use after::{After, after_methods};
-pub(crate) use argument::LaunchRef;
-pub use argument::{BufferArg, Pixels, ValueArg};
-pub use dot::Detail;
-pub(crate) use dot::{not_written, to_dot, to_svg, write};
-pub use external::{EventHandle, EventNode, EventSignal, EventWait};
-pub use fill::FillNode;
-pub(crate) use fits::WritesConst;
-pub(crate) use flatten::{Flat, Origin, Origins};
-pub use group::{CommandGroup, GroupNode};
-pub use hint::HintNode;
-pub use host_task::{HostTask, HostTaskNode, ResultGuard, TaskOutcome, UsedMemory};
-pub use image::{ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode};
-pub use kernel::KernelNode;
-pub use memory::{AllocNode, FreeNode, GraphMemory, MemoryPool, PoolKind};
-pub use native_command::{NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording};
-pub(crate) use parameter::{Cell, Value as ParameterValue};
-pub use parameter::{LocalMemory, Parameter};
+pub use drawing::Detail;
+pub(crate) use drawing::{not_written, readable, to_dot, to_svg, write};
+pub(crate) use inline::{Flat, Origin, Origins};
+pub(crate) use nodes::after::{After, after_methods};
+pub(crate) use nodes::argument::LaunchRef;
+pub use nodes::argument::{BufferArg, Pixels, ValueArg};
+pub(crate) use nodes::argument_checks::WritesConst;
+pub use nodes::command_group::{CommandGroup, GroupNode};
+pub use nodes::external_event::{EventHandle, EventNode, EventSignal, EventWait};
+pub use nodes::fill::FillNode;
+pub use nodes::hint::HintNode;
+pub use nodes::host_task::{HostTask, HostTaskNode, ResultGuard, TaskOutcome, UsedMemory};
+pub use nodes::image::{ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode};
+pub use nodes::kernel::KernelNode;
+pub use nodes::memory::{AllocNode, FreeNode, GraphMemory, MemoryPool};
+pub use nodes::native_command::{NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording};
+pub use nodes::range::{Extent, NdRange};
+pub use nodes::rect::CopyRectNode;
+use nodes::request::{Request, Target};
+pub use nodes::transfer::{CopyNode, EmptyNode, HostRead, HostWrite, ReadNode, WriteNode};
+pub(crate) use parameters::{Cell, Value as ParameterValue};
+pub use parameters::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
-pub use query::NodeKind;
-pub use range::{Extent, NdRange};
-pub use rect::CopyRectNode;
-use request::{Request, Target};
-pub(crate) use tables::{Child, CurrentValues, Tables, Turns};
+use recorder::{Order, Recorder, RecordingQueue};
+pub(crate) use tables::{Child, CurrentValues, Tables, UseHandle};
 pub(crate) use tables::{Index, Released, Writer};
-use tape::{Order, Recorder, Tape};
-pub use transfer::{CopyNode, EmptyNode, HostRead, HostWrite, ReadNode, WriteNode};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,18 +67,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::cl::context::{Context, InContext, OnDevice};
-use crate::cl::device::Device;
+use crate::cl::objects::context::{Context, InContext, OnDevice};
+use crate::cl::objects::device::Device;
 use crate::error::{BuildCause, BuildError, Result};
+use crate::handles::{GraphId, Node};
 use crate::ir::hazards::Hazards;
 use crate::ir::{Access, Ir, NodeId, Op};
 
-/// A graph of OpenCL commands for one device of one context, to which nodes can be added at any time.
+/// A graph of OpenCL commands for one device of one context. Nodes can be added at any time.
 ///
-/// [`finalize`](Graph::finalize) turns it into an [`Executable`](crate::Executable), which is submitted. Cheap to
-/// clone: clones are the same graph. A graph may be built from several threads; nodes are numbered in the order in
-/// which they were added. It keeps alive what its nodes use. Executables do not need it; dropping its last handle ends
-/// the recordings into it.
+/// [`finalize`](Graph::finalize) turns the graph into an [`Executable`](crate::Executable), which can be submitted.
+/// Cloning a graph is cheap, and clones are the same graph. Several threads may build one graph; nodes are numbered in
+/// the order in which they were added.
+///
+/// A graph keeps the objects that its nodes use alive. Executables do not need the graph any more. Dropping the last
+/// handle of a graph ends the recordings into it.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -117,7 +116,7 @@ struct Shared {
     state: StateRef,
 }
 
-/// What a graph is, also when its last handle has gone: executables that can be updated look at it.
+/// The state of a graph. It outlives the last handle of the graph, because executables that can be updated read it.
 #[derive(Clone, Default)]
 pub(crate) struct StateRef(Arc<Mutex<State>>);
 
@@ -127,17 +126,7 @@ impl StateRef {
     }
 }
 
-/// Tells graphs apart, also after they are gone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct GraphId(u64);
-
-impl GraphId {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
-/// How a graph is to be built.
+/// Options of a new graph.
 ///
 /// ```
 /// let properties = clgraph::GraphProperties::new().no_cycle_check();
@@ -147,14 +136,15 @@ impl GraphId {
 #[non_exhaustive]
 #[must_use]
 pub struct GraphProperties {
-    /// [`Graph::add_edge`] does not look for cycles. [`Graph::finalize`] does, and names the nodes of one.
+    /// [`Graph::add_edge`] does not look for cycles. [`Graph::finalize`] still does, and its error names the nodes of a
+    /// cycle.
     pub no_cycle_check: bool,
-    /// Known from SYCL graphs. It has no effect: nodes keep alive what they use.
+    /// Has no effect: nodes always keep the objects that they use alive. The option exists because SYCL graphs have it.
     pub assume_buffer_outlives_graph: bool,
 }
 
 impl GraphProperties {
-    /// The usual ones: none.
+    /// Returns the default options: none is set.
     pub const fn new() -> Self {
         Self { no_cycle_check: false, assume_buffer_outlives_graph: false }
     }
@@ -172,21 +162,22 @@ impl GraphProperties {
     }
 }
 
-/// A graph while it is built.
+/// A graph while it is being built.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// Shared with the executables that were made of it: what is added later is added to a copy.
+    /// Shared with the executables that were made of this graph. Adding a node while they share it copies the tables
+    /// first.
     pub(crate) tables: Arc<Tables>,
-    pub(crate) tape: Tape,
+    pub(crate) recorder: Recorder,
     index: Index,
     hazards: Hazards,
-    /// The last use of an executable in this graph, by where its order lives.
+    /// The last node that uses each executable, by the address of that executable's exclusive use.
     last_use: FxHashMap<usize, NodeId>,
-    /// Where in the bindings the next update is likely to look.
+    /// Where in the bindings the next update is likely to look first.
     next_binding: usize,
-    /// Nodes of which more has changed than the bytes of values since they were added.
+    /// Nodes that have changed since they were added by more than the bytes of their values.
     pub(crate) reshaped: FxHashSet<NodeId>,
-    /// Room for the uses of a node, empty between two.
+    /// A scratch list for the accesses of the node that is being added. It is empty between two nodes.
     accesses: Vec<Access>,
 }
 
@@ -198,55 +189,18 @@ impl std::ops::Deref for State {
     }
 }
 
-/// A node of a graph. A plain value: it keeps nothing alive, and is equal to itself only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node {
-    graph: GraphId,
-    index: u32,
-}
-
-impl Node {
-    /// The position of the node in the order of adding, from 0.
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.index as usize
-    }
-
-    pub(crate) fn new(graph: GraphId, id: NodeId) -> Self {
-        Self { graph, index: id.0 }
-    }
-
-    pub(crate) fn id(self) -> NodeId {
-        NodeId(self.index)
-    }
-
-    pub(crate) fn graph(self) -> GraphId {
-        self.graph
-    }
-}
-
-/// A write or a read: a node, or one inside of a sub-graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Part {
-    pub(crate) node: Node,
-    pub(crate) index: u32,
-}
-
-impl fmt::Display for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.index)
-    }
-}
-
-/// What names one or several nodes: a [`Node`]; a handle of one (of a write, a read, an event or a sub-graph); an
-/// [`Event`](crate::Event) of a recorded command; a slice, an array or a `Vec` of these. It cannot be
-/// implemented elsewhere.
+/// Names one or several nodes of a graph.
+///
+/// It is implemented for a [`Node`]; for the handles of writes, reads, events and sub-graphs; for an
+/// [`Event`](crate::Event) of a recorded command; and for slices, arrays and `Vec`s of these. It cannot be implemented
+/// outside this crate.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` names no nodes of a graph",
-    note = "nodes are named by what `add` returns, by events of recorded commands, and by slices, arrays and `Vec`s of them"
+    message = "`{Self}` does not stand for nodes of a graph",
+    note = "give what `add` returned, events of recorded commands, or slices, arrays and `Vec`s of these"
 )]
 pub trait Nodes: sealed::Nodes {
-    /// Calls `each` with every node, or with `None` for an event of work that runs.
+    /// Calls `each` with every node, or with `None` for an event that stands for no node because its command was
+    /// executed.
     fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>));
 }
 
@@ -281,7 +235,7 @@ impl<N: Nodes> Nodes for Vec<N> {
 }
 
 impl Graph {
-    /// An empty graph for a device of a context.
+    /// Creates an empty graph for a device of a context.
     ///
     /// # Errors
     /// [`SetupError::DeviceOutsideContext`](crate::SetupError::DeviceOutsideContext).
@@ -298,18 +252,19 @@ impl Graph {
         })))
     }
 
-    /// The device that the graph is for.
+    /// Returns the device that the graph is for.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// Adds an edge: `after` runs when `before` is complete. Both are nodes, or handles of nodes. An edge that is there already is left
-    /// as it is.
+    /// Adds an edge: `after` runs when `before` is complete.
+    ///
+    /// Both are nodes or handles of nodes. Adding an edge that exists already changes nothing.
     ///
     /// # Errors
-    /// [`BuildCause::OtherGraph`], [`BuildCause::SameNode`], [`BuildCause::Recording`], and [`BuildCause::Cycle`] with the
-    /// nodes on it.
+    /// [`BuildCause::OtherGraph`], [`BuildCause::SameNode`], [`BuildCause::Recording`], and [`BuildCause::Cycle`] with
+    /// the nodes of the cycle.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -326,7 +281,7 @@ impl Graph {
         let (before, after) = (before.into(), after.into());
         // Nodes of different graphs may have the same number.
         let named =
-            |node: Node| if node.graph == self.id() { node.to_string() } else { format!("{node} of another graph") };
+            |node: Node| if node.graph() == self.id() { node.to_string() } else { format!("{node} of another graph") };
         let subject = || format!("edge from {} to {}", named(before), named(after));
         let mut state = self.lock();
         self.check_not_recording(&state).map_err(|cause| BuildError::new(subject(), cause))?;
@@ -355,7 +310,7 @@ impl Graph {
     }
 
     fn resolve(&self, state: &State, node: Node) -> Result<NodeId, BuildCause> {
-        if node.graph == self.id() && node.index() < state.ir.len() {
+        if node.graph() == self.id() && node.index() < state.ir.len() {
             Ok(node.id())
         } else {
             Err(BuildCause::OtherGraph { node })
@@ -367,10 +322,10 @@ impl Graph {
     }
 
     fn check_not_recording(&self, state: &State) -> Result<(), BuildCause> {
-        if state.tape.is_recording() { Err(BuildCause::Recording) } else { Ok(()) }
+        if state.recorder.is_recording() { Err(BuildCause::Recording) } else { Ok(()) }
     }
 
-    /// Adds a node by building. Everything is checked before anything changes.
+    /// Adds a node through its builder. All checks come before the first change.
     pub(crate) fn insert<R: Request>(&self, request: R, after: &After) -> Result<Node, BuildError> {
         let state = &mut *self.lock();
         let fail = |state: &State, subject: String, cause| {
@@ -396,11 +351,11 @@ impl Graph {
         Ok(Node::new(self.id(), node))
     }
 
-    /// Adds a node by recording: behind `after`, and behind what the order of the queue says.
-    pub(crate) fn take_down<R: Request>(
+    /// Adds a node by recording: after the nodes in `after`, and after the nodes that the queue's order puts before it.
+    pub(crate) fn record_node<R: Request>(
         &self,
         state: &mut State,
-        queue: &dyn Recorder,
+        queue: &dyn RecordingQueue,
         order: Order,
         request: R,
         after: &[Node],
@@ -412,14 +367,14 @@ impl Graph {
         }
         let prepared = request.prepare(self, state);
         let checked = prepared.and_then(|()| request.check(&self.target())).map_err(fail)?;
-        state.tape.before(queue, order, &mut waits);
+        state.recorder.before(queue, order, &mut waits);
         let pushed = state.push(request, checked, &mut waits);
         let node = pushed.map_err(|cause| BuildError::new(ONE_MORE, cause))?;
-        state.tape.took(queue, order, node, &waits);
+        state.recorder.took(queue, order, node, &waits);
         Ok(Node::new(self.id(), node))
     }
 
-    /// What it is, for who does not keep the graph alive.
+    /// The state of the graph, for holders that do not keep the graph alive.
     pub(crate) fn state(&self) -> StateRef {
         self.0.state.clone()
     }
@@ -430,7 +385,7 @@ impl Graph {
     }
 }
 
-/// A graph, as queues and events know it: only `Graph` handles keep a graph alive.
+/// A weak reference to a graph, for queues and events: only `Graph` handles keep a graph alive.
 #[derive(Clone)]
 pub(crate) struct GraphRef {
     id: GraphId,
@@ -464,10 +419,11 @@ impl fmt::Debug for GraphRef {
 }
 
 impl Drop for Shared {
-    /// The last handle ends all recordings, and lets go of the executables in the graph: they may be made of it.
+    /// The last handle ends all recordings. It also drops the executables that are nodes of the graph, because an
+    /// executable that was made of this graph keeps the graph's state alive, and the state would keep the executable.
     fn drop(&mut self) {
         let mut state = self.state.lock();
-        let queues = state.tape.queues();
+        let queues = state.recorder.queues();
         let children = if state.children.is_empty() {
             Vec::new()
         } else {
@@ -482,7 +438,7 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Gives a node a label, if there is one. An empty one takes it away.
+    /// Sets the label of a node, if one was given. An empty label removes the old one.
     fn give_label(&mut self, node: NodeId, label: Option<&Arc<str>>) {
         let Some(label) = label else { return };
         let labels = &mut Arc::make_mut(&mut self.tables).labels;
@@ -493,14 +449,15 @@ impl State {
         }
     }
 
-    /// Adds a checked command behind others and behind those that its memory tells. Nothing changes when a table is full.
+    /// Adds a checked command after the nodes in `waits` and after the nodes that its memory accesses conflict with.
+    /// Nothing changes when a table is full.
     fn push<R: Request>(
         &mut self,
         request: R,
         checked: R::Checked,
         waits: &mut Vec<NodeId>,
     ) -> Result<NodeId, BuildCause> {
-        let uses: Vec<usize> = request.uses().iter().map(Turns::address).collect();
+        let uses: Vec<usize> = request.uses().iter().map(UseHandle::address).collect();
         let Self { tables, index, hazards, last_use, accesses, .. } = self;
         let tables = Arc::make_mut(tables);
         let mark = tables.ir.mark();
@@ -511,7 +468,7 @@ impl State {
             for access in accesses.iter() {
                 hazards.add(id, access, &tables.ir.views[access.view.index()], waits);
             }
-            // Uses of one executable follow each other.
+            // Uses of one executable run one after another.
             waits.extend(uses.iter().filter_map(|one| last_use.get(one)));
             tables.ir.push_node(op, accesses.drain(..), waits)
         });
@@ -520,7 +477,7 @@ impl State {
             if let Op::Kernel { args, .. } = tables.ir.op(node)
                 && (!tables.bindings(*args).is_empty() || tables.group_of.contains_key(&node))
             {
-                tables.fed.insert(node);
+                tables.parameter_bound.insert(node);
             }
             last_use.extend(uses.into_iter().map(|one| (one, node)));
         }
@@ -531,7 +488,7 @@ impl State {
     }
 }
 
-/// A command that is written down already, for the one error that is left.
+/// The subject of the error for a full table, the only error that is possible after the checks.
 const ONE_MORE: &str = "one more command";
 
 fn full() -> BuildCause {

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Flat, GraphId, Origin, Part};
 use crate::error::SubmitError;
+use crate::graph::{Flat, Origin};
+use crate::handles::{GraphId, Port};
 use crate::ir::{DataId, ExternalId, Op, ResultId};
 
-/// What goes into an executable and what comes out of it.
+/// The inputs, results and external events of an executable.
 #[derive(Debug)]
 pub(crate) struct Ports {
     graph: GraphId,
-    /// Where host writes get their data from, and how many bytes.
+    /// By host write: its data, and the number of bytes.
     inputs: HashMap<Origin, (DataId, usize)>,
-    /// The read of each result, in the order of results, which is that of reads.
+    /// The read of each result, in the order of results, which is the order of reads.
     results: Vec<Origin>,
-    /// The nodes with external events, by id, and whether they complete them.
+    /// The nodes with external events, by id, and whether the node completes the event.
     events: Vec<(Origin, bool)>,
 }
 
@@ -35,16 +36,16 @@ impl Ports {
         Self { graph, inputs, results: reads.map(|id| origins.of(id)).collect(), events }
     }
 
-    /// The nodes with external events, and whether they complete them.
+    /// The nodes with external events, and whether the node completes the event.
     pub(crate) fn events(&self) -> &[(Origin, bool)] {
         &self.events
     }
 
     /// The external event of a node.
-    pub(crate) fn event(&self, part: Part, signals: bool) -> Result<ExternalId, SubmitError> {
+    pub(crate) fn event(&self, part: Port, signals: bool) -> Result<ExternalId, SubmitError> {
         let node = part.node;
         let origin = Origin { node: node.id(), part: part.index };
-        // They are numbered as nodes come.
+        // External events are numbered in the order of nodes, so the list is sorted.
         let found = self.events.binary_search_by_key(&origin, |(of, _)| *of).ok();
         let found = found.filter(|at| node.graph() == self.graph && self.events[*at].1 == signals);
         Ok(ExternalId(found.ok_or(SubmitError::NotAnEvent { node })? as u32))
@@ -55,24 +56,24 @@ impl Ports {
         &self.results
     }
 
-    /// A host write's data, and how many bytes.
-    pub(crate) fn input(&self, write: Part) -> Result<(DataId, usize), SubmitError> {
+    /// The data of a host write, and the number of bytes.
+    pub(crate) fn input(&self, write: Port) -> Result<(DataId, usize), SubmitError> {
         self.input_of(self.graph, write)
     }
 
-    /// A host read's result.
-    pub(crate) fn result(&self, read: Part) -> Result<ResultId, SubmitError> {
+    /// The result of a host read.
+    pub(crate) fn result(&self, read: Port) -> Result<ResultId, SubmitError> {
         self.result_of(self.graph, read)
     }
 
-    /// By a handle of a graph that stands for this one.
-    fn input_of(&self, graph: GraphId, write: Part) -> Result<(DataId, usize), SubmitError> {
+    /// As [`input`](Self::input), by a handle of a graph that stands for this graph.
+    fn input_of(&self, graph: GraphId, write: Port) -> Result<(DataId, usize), SubmitError> {
         let node = write.node;
         let known = self.inputs.get(&Origin { node: node.id(), part: write.index });
         known.filter(|_| node.graph() == graph).copied().ok_or(SubmitError::NotAnInput { node })
     }
 
-    fn result_of(&self, graph: GraphId, read: Part) -> Result<ResultId, SubmitError> {
+    fn result_of(&self, graph: GraphId, read: Port) -> Result<ResultId, SubmitError> {
         let node = read.node;
         let found = self.results.binary_search(&Origin { node: node.id(), part: read.index }).ok();
         let found = found.filter(|_| node.graph() == graph).ok_or(SubmitError::NotAResult { node })?;
@@ -80,29 +81,29 @@ impl Ports {
     }
 }
 
-/// A use of an executable in a flat graph: where its writes and reads have got to.
+/// A use of an executable in a flat graph: where its inputs and results are there.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) ports: Arc<Ports>,
-    /// The first of its data.
+    /// The index of its first input.
     pub(crate) data: u32,
-    /// The first of its results.
+    /// The index of its first result.
     pub(crate) results: u32,
 }
 
-/// Where a host task is: which writes and reads it knows, by which handles.
+/// The place of a host task: which writes and reads its handles can name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// The graph that it was added to. Its nodes stand for those of the innermost sub-graph: an update brings functions of
-    /// graphs that are alike.
-    pub(super) home: Option<GraphId>,
-    /// The sub-graphs that it is in, innermost first.
-    pub(super) inside: Arc<[Written]>,
+    /// The graph that the task was added to. Its nodes stand for the nodes of the innermost sub-graph, because an
+    /// update may bring the function of another graph with the same structure.
+    pub(in crate::graph) home: Option<GraphId>,
+    /// The sub-graphs that contain the task, innermost first.
+    pub(in crate::graph) inside: Arc<[Written]>,
 }
 
 impl Scope {
-    /// A host write's data in a flat graph, and how many bytes.
-    pub(crate) fn input(&self, flat: &Ports, write: Part) -> Result<(DataId, usize), SubmitError> {
+    /// The data of a host write in a flat graph, and the number of bytes.
+    pub(crate) fn input(&self, flat: &Ports, write: Port) -> Result<(DataId, usize), SubmitError> {
         let home = self.home.filter(|home| *home == write.node.graph());
         let here =
             |of: &Written, graph| of.ports.input_of(graph, write).map(|(data, size)| (DataId(of.data + data.0), size));
@@ -116,8 +117,8 @@ impl Scope {
         }
     }
 
-    /// A host read's result in a flat graph.
-    pub(crate) fn result(&self, flat: &Ports, read: Part) -> Result<ResultId, SubmitError> {
+    /// The result of a host read in a flat graph.
+    pub(crate) fn result(&self, flat: &Ports, read: Port) -> Result<ResultId, SubmitError> {
         let home = self.home.filter(|home| *home == read.node.graph());
         let here = |of: &Written, graph| of.ports.result_of(graph, read).map(|at| ResultId(of.results + at.0));
         match (home, self.inside.first()) {

@@ -1,59 +1,12 @@
-//! Questions about a graph.
+//! Queries on a graph: its nodes, their kinds, labels, neighbours and handles.
 
-use std::fmt;
-
-use super::change::other_kind;
-use super::transfer::HostRead;
-use super::{Graph, Node};
-use crate::cl::host::{Element, Slot};
+use crate::cl::memory::host::{Element, Slot};
 use crate::error::{BuildError, MemoryError, Result};
+use crate::graph::Graph;
+use crate::graph::edit::change::other_kind;
+use crate::graph::nodes::transfer::HostRead;
+use crate::handles::{Node, NodeKind};
 use crate::ir::{Hint, NodeId, Op};
-
-/// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NodeKind {
-    /// Nothing but order.
-    Empty,
-    /// A kernel over an ND-range: one of the program's, or one of clgraph's own that copies where OpenCL has no command.
-    Kernel,
-    /// Bytes from memory to memory.
-    Copy,
-    /// A rectangle from buffer to buffer.
-    CopyRect,
-    /// Pixels from image to image, or from or to one.
-    CopyImage,
-    /// A colour over a part of an image.
-    FillImage,
-    /// Host data to an image.
-    WriteImage,
-    /// An image to host memory.
-    ReadImage,
-    /// A pattern over a range of a buffer.
-    Fill,
-    /// Host data to a buffer.
-    Write,
-    /// A buffer to host memory.
-    Read,
-    /// Memory that is wanted on the device, or on the host: a hint.
-    Prefetch,
-    /// How memory is going to be used: a hint.
-    Advise,
-    /// Memory of the graph's own, from here on.
-    Alloc,
-    /// It is not needed any more.
-    Free,
-    /// A function of the host's.
-    HostTask,
-    /// An event is waited for.
-    EventWait,
-    /// An event is completed.
-    EventSignal,
-    /// Commands of the program's own.
-    NativeCommand,
-    /// An executable.
-    SubGraph,
-}
 
 impl NodeKind {
     pub(crate) fn of(op: &Op) -> Self {
@@ -82,61 +35,34 @@ impl NodeKind {
     }
 }
 
-impl fmt::Display for NodeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "empty node",
-            Self::Kernel => "kernel",
-            Self::Copy => "copy",
-            Self::CopyRect => "rectangular copy",
-            Self::CopyImage => "copy of pixels",
-            Self::FillImage => "fill of an image",
-            Self::WriteImage => "host write of an image",
-            Self::ReadImage => "host read of an image",
-            Self::Fill => "fill",
-            Self::Write => "host write",
-            Self::Read => "host read",
-            Self::Prefetch => "prefetch",
-            Self::Advise => "advice",
-            Self::Alloc => "allocation",
-            Self::Free => "free",
-            Self::HostTask => "host task",
-            Self::EventWait => "event wait",
-            Self::EventSignal => "event signal",
-            Self::NativeCommand => "native command",
-            Self::SubGraph => "sub-graph",
-        })
-    }
-}
-
 impl Graph {
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().ir.len()
     }
 
-    /// Whether there are no nodes yet.
+    /// Returns whether the graph has no nodes yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All nodes, in the order of adding.
+    /// Returns all nodes, in the order in which they were added.
     #[must_use]
     #[doc(alias = "cudaGraphGetNodes")]
     pub fn nodes(&self) -> Vec<Node> {
         self.lock().ir.ids().map(|id| Node::new(self.id(), id)).collect()
     }
 
-    /// The nodes without predecessors, in the order of adding.
+    /// Returns the nodes without predecessors, in the order in which they were added.
     #[must_use]
     #[doc(alias = "cudaGraphGetRootNodes")]
     pub fn roots(&self) -> Vec<Node> {
         self.lock().ir.topology.roots().map(|id| Node::new(self.id(), id)).collect()
     }
 
-    /// What a node does.
+    /// Returns the kind of a node.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
@@ -147,9 +73,11 @@ impl Graph {
         Ok(NodeKind::of(state.ir.op(id)))
     }
 
-    /// Gives a node a label, for drawings, profiles and traces. An empty text takes the label away. It may also be done
-    /// while queues record: [`Graph::node_of`] finds the node of an event. Executables show the labels that there were
-    /// when they were finalized; that of a [`map`](Graph::map) without one follows its function in drawings and errors.
+    /// Gives a node a label, for drawings, profiles and traces.
+    ///
+    /// An empty text removes the label. Labels may also be set while queues record: [`Graph::node_of`] returns the node
+    /// of an event. Executables show the labels that the nodes had when the executable was finalized. A
+    /// [`map`](Graph::map) node without a label is an exception: its label in drawings and errors follows its function.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
@@ -161,7 +89,7 @@ impl Graph {
         Ok(())
     }
 
-    /// What a node is called, if anything.
+    /// Returns the label of a node, or `None` if the node has none.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
@@ -173,7 +101,8 @@ impl Graph {
     }
 
     #[doc(alias = "cudaGraphNodeGetDependencies")]
-    /// The nodes that a node waits for, in the order of adding: given ones and those found from memory.
+    /// Returns the nodes that a node waits for, in the order in which they were added: both explicit dependencies and
+    /// those found from memory accesses.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
@@ -185,7 +114,7 @@ impl Graph {
     }
 
     #[doc(alias = "cudaGraphNodeGetDependentNodes")]
-    /// The nodes that wait for a node, in the order of adding.
+    /// Returns the nodes that wait for a node, in the order in which they were added.
     ///
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
@@ -204,13 +133,16 @@ impl Graph {
 }
 
 impl Graph {
-    /// The handle of a host read, found by its node: as [`host_write`](Self::host_write). Of a read that was recorded just now it
-    /// is [`PendingRead::host_read`](crate::PendingRead::host_read).
+    /// Returns the handle of a host read, found by its node.
+    ///
+    /// [`host_write`](Self::host_write) does the same for writes. For a read that was recorded just now,
+    /// [`PendingRead::host_read`](crate::PendingRead::host_read) is shorter.
     ///
     /// # Errors
-    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph); [`BuildCause::OtherKind`](crate::BuildCause::OtherKind) for a
-    /// node that is no host read; in [`BuildCause::Memory`](crate::BuildCause::Memory) [`MemoryError::ElementSize`] when its bytes
-    /// are no whole number of `T`, and [`MemoryError::ElementAlign`] for an alignment above 128 bytes.
+    /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph);
+    /// [`BuildCause::OtherKind`](crate::BuildCause::OtherKind) for a node that is not a host read; in
+    /// [`BuildCause::Memory`](crate::BuildCause::Memory) [`MemoryError::ElementSize`] when its bytes are not a whole
+    /// number of `T`, and [`MemoryError::ElementAlign`] for an alignment above 128 bytes.
     pub fn host_read<T: Element>(&self, node: impl Into<Node>) -> Result<HostRead<T>> {
         let (node, state) = (node.into(), self.lock());
         let fail = |cause| BuildError::new("handle of a host read", cause);
@@ -223,7 +155,7 @@ impl Graph {
                 return Ok(HostRead::of(node));
             }
             Op::Read { size, .. } => MemoryError::ElementSize { bytes: *size, element: size_of::<T>() }.into(),
-            op => other_kind(node, op, "a handle of a host read", "only host reads have one"),
+            op => other_kind(node, op, "a handle of a host read", "only a host read has such a handle"),
         };
         Err(fail(wrong).into())
     }

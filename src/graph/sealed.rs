@@ -1,21 +1,21 @@
-//! What keeps the public traits from being implemented elsewhere: each has one of these above it, with the same
-//! implementations.
+//! Traits that prevent implementations of the public traits outside this crate. Each public trait has one of these as a
+//! supertrait, with the same implementations.
 
 use std::error::Error as StdError;
 
 use bytemuck::Pod;
 
-use super::Node;
-use super::argument::Pixels;
-use super::external::{EventSignal, EventWait};
-use super::memory::GraphMemory;
-use super::parameter::{LocalMemory, Parameter};
-use super::transfer::{HostRead, HostWrite};
-use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
-use crate::cl::globals::GlobalSlice;
-use crate::cl::image::{Image, ImageLayers};
-use crate::cl::memory::{Memory, MemorySlice};
-use crate::cl::sampler::Sampler;
+use crate::cl::memory::globals::GlobalSlice;
+use crate::cl::memory::typed::{Memory, MemorySlice};
+use crate::cl::objects::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::objects::image::{Image, ImageLayers};
+use crate::cl::objects::sampler::Sampler;
+use crate::graph::nodes::argument::Pixels;
+use crate::graph::nodes::external_event::{EventSignal, EventWait};
+use crate::graph::nodes::memory::GraphMemory;
+use crate::graph::nodes::transfer::{HostRead, HostWrite};
+use crate::graph::parameters::{LocalMemory, Parameter};
+use crate::handles::Node;
 
 pub trait Nodes {}
 impl Nodes for Node {}

@@ -1,4 +1,4 @@
-//! What a graph consists of: the vocabulary's data, and the objects that its ids stand for.
+//! The tables of a graph: its commands as plain data, and the objects that the ids in the data stand for.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -9,58 +9,59 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::Flat;
-use super::group::Group;
-use super::host_task::TaskFn;
-use super::native_command::NativeFn;
-use super::parameter::Cell;
-use super::ports::Ports;
-use super::query::NodeKind;
-use super::task_group::TaskGroup;
-use crate::cl::buffer::Region;
-use crate::cl::host::HostBytes;
-use crate::cl::kernel::Kernel;
-use crate::cl::mem::{Mem, MemId, Promise, WeakRoot};
-use crate::cl::sampler::Sampler;
+use crate::cl::memory::host::HostBytes;
+use crate::cl::memory::untyped::{Mem, MemId, Promise, WeakRoot};
+use crate::cl::objects::buffer::Region;
+use crate::cl::objects::kernel::Kernel;
+use crate::cl::objects::sampler::Sampler;
+use crate::graph::Flat;
+use crate::graph::nodes::command_group::Group;
+use crate::graph::nodes::host_task::TaskFn;
+use crate::graph::nodes::native_command::NativeFn;
+use crate::graph::nodes::task_group::TaskGroup;
+use crate::graph::parameters::Cell;
+use crate::graph::ports::Ports;
+use crate::handles::NodeKind;
 use crate::ir::{
     Access, AllocId, Ir, KernelDecl, KernelId, Mark, Mode, NodeId, Op, RootId, SamplerId, Span, View, ViewId, ViewKind,
 };
 
-/// A graph as data, and its objects, each kind in the order of its ids.
+/// A graph as plain data, and its objects. Each list of objects is in the order of its ids.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) ir: Ir,
-    /// None for an id that stands for nothing any more.
+    /// `None` for an id that is not used any more.
     pub(crate) views: Views,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) data: Vec<HostBytes>,
     pub(crate) tasks: Vec<TaskFn>,
     pub(crate) natives: Vec<NativeFn>,
-    /// None for an id that stands for nothing any more.
+    /// `None` for an id that is not used any more.
     pub(crate) samplers: Vec<Option<Sampler>>,
-    /// Bytes of each result.
+    /// The size of each result, in bytes.
     pub(crate) results: Vec<usize>,
     pub(crate) children: Vec<Child>,
-    /// The arguments that parameters feed, by their place.
+    /// The arguments that are bound to parameters, in the order of arguments.
     pub(crate) bindings: Vec<Binding>,
     pub(crate) groups: Vec<Group>,
     pub(crate) task_groups: Vec<TaskGroup>,
     pub(crate) group_of: FxHashMap<NodeId, usize>,
-    /// What nodes are called.
+    /// The labels of nodes.
     pub(crate) labels: FxHashMap<NodeId, Arc<str>>,
-    /// Nodes with arguments that parameters feed.
-    pub(crate) fed: BTreeSet<NodeId>,
+    /// The nodes with arguments that are bound to parameters.
+    pub(crate) parameter_bound: BTreeSet<NodeId>,
     /// Whether nodes may use other memory than when their edges were made.
     pub(crate) moved: bool,
-    /// Of an executable that can be updated, or whose graph owns memory: what it has put in the place of that, by allocation
-    /// and byte. None of a graph.
+    /// The memory that an executable has placed for the allocations of its graph, by allocation and byte. `Some` only
+    /// in an executable that can be updated or whose graph owns memory; `None` in a graph.
     pub(crate) placed: Option<Arc<FxHashMap<(AllocId, usize), ViewId>>>,
 }
 
-/// Memory by view.
+/// The memory of each view.
 ///
-/// It is released last view first, which without updates is newest first: NVIDIA's driver (580, on an H200) crashes when
-/// sub-buffers that overlap were used, and the older one is released before the newer.
+/// Views are released in reverse order, last view first. NVIDIA's driver (580, on an H200) crashes when overlapping
+/// sub-buffers were used and the older one is released first. Without updates, the reverse order releases the newest
+/// first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Views(Vec<Option<Mem>>);
 
@@ -87,18 +88,18 @@ impl Drop for Views {
 }
 
 impl Tables {
-    /// Whether a view is of no memory.
+    /// Whether a view stands for no memory.
     pub(crate) fn is_nothing(&self, view: ViewId) -> bool {
         self.ir.views[view.index()].kind == ViewKind::Nothing
     }
 
-    /// Some memory. There is one for each id that a node has, but for what null pointers use.
+    /// The memory of a view. Every view that a node names has memory, except the view of null pointers.
     pub(crate) fn mem(&self, view: ViewId) -> Option<&Mem> {
         self.views.get(view.index())?.as_ref()
     }
 
-    /// Whether a node says that it uses memory in a way: all of its bytes, by the buffer if they are a buffer's, or by what is
-    /// made of it if they are that's.
+    /// Whether a node declares a use of all of these bytes. A use of the buffer counts for bytes of the buffer, and a
+    /// use of a sub-buffer or of an image made of the buffer counts for bytes of the same sub-buffer or image.
     pub(crate) fn declares(&self, node: NodeId, region: &Region, mode: Mode) -> bool {
         let start = region.mem.offset_in_root() + region.offset;
         let is_part = matches!(view_kind(&region.mem), ViewKind::SubBuffer | ViewKind::ImageOfBuffer);
@@ -120,12 +121,12 @@ impl Tables {
         (!mode.reads() || covers(Mode::reads)) && (!mode.writes() || covers(Mode::writes))
     }
 
-    /// A sampler. There is one for each id that a node has.
+    /// A sampler. Every id that a node names has a sampler.
     pub(crate) fn sampler_of(&self, id: SamplerId) -> Option<&Sampler> {
         self.samplers.get(id.index())?.as_ref()
     }
 
-    /// What a node is called: what it was given, or what it has because it maps.
+    /// The label of a node: the given label, or the default label of a node that maps.
     pub(crate) fn label(&self, node: NodeId) -> Option<&Arc<str>> {
         self.labels.get(&node).or_else(|| match self.ir.op(node) {
             Op::Task(task) => self.tasks[task.index()].label(),
@@ -133,8 +134,8 @@ impl Tables {
         })
     }
 
-    /// What a node is and is called, for error texts.
-    pub(crate) fn told(&self, node: NodeId) -> String {
+    /// The kind and the label of a node, for error texts.
+    pub(crate) fn describe(&self, node: NodeId) -> String {
         let what = match self.ir.op(node) {
             Op::Kernel { kernel, .. } => format!("kernel `{}`", self.ir.kernels[kernel.index()].name),
             op => NodeKind::of(op).to_string(),
@@ -145,9 +146,9 @@ impl Tables {
         }
     }
 
-    /// What two nodes that conflict are, and which bytes of one memory they use.
-    pub(crate) fn told_uses(&self, first: NodeId, second: NodeId) -> (String, String) {
-        let (ir, told) = (&self.ir, |node| self.told(node));
+    /// The descriptions of two nodes that conflict, with the bytes of the shared memory that they use.
+    pub(crate) fn describe_uses(&self, first: NodeId, second: NodeId) -> (String, String) {
+        let (ir, told) = (&self.ir, |node| self.describe(node));
         let pairs = ir.accesses(first).iter().flat_map(|a| ir.accesses(second).iter().map(move |b| (a, b)));
         let Some((a, b)) = pairs.into_iter().find(|(a, b)| a.conflicts_with(b, &ir.views)) else {
             return (told(first), told(second));
@@ -162,15 +163,15 @@ impl Tables {
         (told(first, a), told(second, b))
     }
 
-    /// What an executable has put in the place of memory that a graph owns. None where it has none.
+    /// The memory that an executable has placed for memory that a graph owns, or `None`.
     pub(crate) fn placed(&self, mem: &Mem) -> Option<ViewId> {
         let alloc = AllocId(mem.promise()?.alloc()?);
         self.placed.as_ref()?.get(&(alloc, mem.offset_in_root())).copied()
     }
 
-    /// Goes back to where the tables ended.
+    /// Truncates the tables to an earlier state.
     pub(crate) fn rewind(&mut self, mark: Mark) {
-        // The node that was to come may have joined a group already.
+        // The node that was not added may have joined a group already.
         let next = NodeId(self.ir.len() as u32);
         if let Some(group) = self.group_of.remove(&next).and_then(|group| self.groups.get_mut(group)) {
             group.nodes.retain(|node| *node != next);
@@ -182,15 +183,16 @@ impl Tables {
         self.ir.rewind(mark);
     }
 
-    /// The parameters of some arguments.
+    /// The bindings of some arguments.
     pub(crate) fn bindings(&self, args: Span) -> Range<usize> {
         let start = self.bindings.partition_point(|binding| binding.arg < args.ends().0);
         self.bindings_at(start, args)
     }
 
-    /// The parameters of some arguments, which are looked for from a place on first: nodes are mostly asked for in order.
+    /// The bindings of some arguments, searched from the index `at` on first, because nodes are mostly visited in
+    /// order.
     pub(crate) fn bindings_near(&self, at: usize, args: Span) -> Range<usize> {
-        /// Looking at so many costs less than looking among all.
+        /// Comparing this many entries costs less than a search among all.
         const NEAR: usize = 8;
         let start = args.ends().0;
         let is_before = |binding: &Binding| binding.arg < start;
@@ -204,28 +206,28 @@ impl Tables {
         self.bindings(args)
     }
 
-    /// The parameters of some arguments, of which the first is there.
+    /// The bindings of some arguments, the first of which is at `start`.
     fn bindings_at(&self, start: usize, args: Span) -> Range<usize> {
         let count = self.bindings[start..].iter().take_while(|binding| binding.arg < args.ends().1).count();
         start..start + count
     }
 }
 
-/// Usually one.
+/// The parameters of an argument: usually one.
 pub(crate) type Cells = SmallVec<[Arc<Cell>; 1]>;
 
-/// An argument and the parameters that it is registered with. The one that was set last tells its value.
+/// An argument and the parameters that it is bound to. Its value is that of the parameter that was set last.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
-    /// Its place in the table of arguments.
+    /// The index in the table of arguments.
     pub(crate) arg: u32,
     pub(crate) cells: Cells,
-    /// When the value that it has was set.
+    /// When the current value of the argument was set.
     pub(crate) time: u64,
 }
 
 impl Binding {
-    /// The parameter that was set last, if that was after the argument got its value.
+    /// The parameter that was set last, if it was set after the argument got its value.
     pub(crate) fn news(&self) -> Option<&Arc<Cell>> {
         let latest = match self.cells.as_slice() {
             [cell] => cell,
@@ -235,22 +237,22 @@ impl Binding {
     }
 }
 
-/// An executable in a graph.
+/// An executable as a node of a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
     pub(crate) of: Arc<dyn CurrentValues>,
-    /// Its own turns, and those of the executables in it.
-    pub(crate) turns: Vec<Turns>,
+    /// The exclusive use of the executable, and those of the executables in it.
+    pub(crate) exclusive: Vec<UseHandle>,
 }
 
-/// An executable, as graphs know it: something that has values, which may change.
+/// An executable, as graphs use it: an object whose values may change.
 pub(crate) trait CurrentValues: Send + Sync {
-    /// What it is made of now.
+    /// The graph that the executable is made of, as it is now.
     fn flat(&self) -> Flat;
 
-    /// Tells executables apart.
+    /// A number that no other executable has.
     fn id(&self) -> u64;
-    /// How many nodes it is made of. Takes no lock.
+    /// The number of its nodes. Takes no lock.
     fn nodes(&self) -> usize;
     /// Its host writes, host reads and external events.
     fn ports(&self) -> &Arc<Ports>;
@@ -265,52 +267,52 @@ impl fmt::Debug for dyn CurrentValues {
     }
 }
 
-/// How the uses of an executable follow each other, across submissions and graphs. What it is made of is `exec`'s affair.
+/// The exclusive use of an executable, across submissions and graphs. Only `exec` knows the type behind it.
 #[derive(Clone)]
-pub(crate) struct Turns(pub(crate) Arc<dyn Any + Send + Sync>);
+pub(crate) struct UseHandle(pub(crate) Arc<dyn Any + Send + Sync>);
 
-impl Turns {
-    /// Tells turns apart while they live.
+impl UseHandle {
+    /// Distinguishes exclusive uses while they live.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>().addr()
     }
 }
 
-impl fmt::Debug for Turns {
+impl fmt::Debug for UseHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Turns({:#x})", self.address())
+        write!(f, "UseHandle({:#x})", self.address())
     }
 }
 
-/// Finds what is in the tables already.
+/// Finds objects that are in the tables already.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Unique while `views` keeps the memory alive.
+    /// The keys are unique while `views` keeps the memory alive.
     view_of: FxHashMap<MemId, ViewId>,
     root_of: FxHashMap<MemId, Root>,
     roots: u32,
     kernel_of: FxHashMap<KernelKey, KernelId>,
-    /// By view: how many arguments and accesses name it.
+    /// By view: the number of arguments and accesses that name it.
     uses: Vec<u32>,
     free: Vec<ViewId>,
-    /// What null pointers use.
+    /// The view of null pointers.
     nothing: Option<ViewId>,
-    /// By C handle. Unique while `samplers` keeps them alive.
+    /// By C handle. The keys are unique while `samplers` keeps the samplers alive.
     sampler_of: FxHashMap<usize, SamplerId>,
     free_samplers: Vec<SamplerId>,
-    /// When to look which samplers nothing names any more, because there are so many.
+    /// The number of samplers above which unused ones are searched.
     many_samplers: usize,
     released: Released,
 }
 
-/// What nothing names any more, to be dropped where no lock is held.
+/// Objects that nothing names any more, to be dropped where no lock is held.
 #[derive(Debug, Default)]
 pub(crate) struct Released {
     pub(crate) mems: Vec<Mem>,
     pub(crate) samplers: Vec<Sampler>,
 }
 
-/// A buffer, as long as nodes use it, or somebody has it who may give it to a node again.
+/// A buffer. Its number stays while nodes use the buffer, or while somebody holds it who may give it to a node again.
 #[derive(Debug)]
 struct Root {
     id: RootId,
@@ -339,10 +341,10 @@ fn view_kind(mem: &Mem) -> ViewKind {
     }
 }
 
-/// A program's C handle and the function's name.
+/// The C handle of a program, and the name of the function.
 type KernelKey = (usize, Arc<str>);
 
-/// Tables to write to.
+/// The tables and their index, to write to.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) tables: &'a mut Tables,
@@ -364,7 +366,7 @@ impl DerefMut for Writer<'_> {
 }
 
 impl Index {
-    /// For tables that were filled without one.
+    /// Makes the index of tables that were filled without one.
     pub(crate) fn of(tables: &Tables) -> Self {
         let mut index = Self { uses: vec![0; tables.views.len()], ..Self::default() };
         for (at, mem) in (0..).zip(tables.views.iter()) {
@@ -386,19 +388,20 @@ impl Index {
                 None => index.free_samplers.push(SamplerId(at)),
             }
         }
-        // What was placed stays, whoever uses it.
+        // Placed memory stays, even if nothing uses it.
         for view in tables.ir.all_views().chain(tables.placed.iter().flat_map(|placed| placed.values().copied())) {
             index.uses[view.index()] += 1;
         }
         index
     }
 
-    /// Whether some part of the same memory is named.
+    /// Whether any part of the same memory is named.
     pub(crate) fn has(&self, mem: &Mem) -> bool {
         self.root_of.get(&mem.root()).is_some_and(|root| root.views > 0)
     }
 
-    /// What nothing names any more. To be called between changes: those under way may have samplers that no argument names yet.
+    /// Takes the objects that nothing names any more. To be called between changes only: a change under way may have
+    /// samplers that no argument names yet.
     pub(crate) fn released(&mut self, tables: &mut Tables) -> Released {
         if self.sampler_of.len() > self.many_samplers.max(16) {
             self.release_samplers(tables);
@@ -406,7 +409,7 @@ impl Index {
         std::mem::take(&mut self.released)
     }
 
-    /// As [`released`](Self::released), without a copy of shared tables that have nothing to release.
+    /// As [`released`](Self::released), but does not copy shared tables that have nothing to release.
     pub(crate) fn released_of(&mut self, tables: &mut Arc<Tables>) -> Released {
         if self.sampler_of.len() > self.many_samplers.max(16) {
             return self.released(Arc::make_mut(tables));
@@ -426,7 +429,7 @@ impl Index {
         self.many_samplers = 2 * self.sampler_of.len();
     }
 
-    /// The id of a buffer, of which there is one view more.
+    /// The id of a buffer that gets one more view.
     fn root(&mut self, mem: &Mem) -> RootId {
         if self.root_of.len() > 2 * self.view_of.len() + 64 {
             self.root_of.retain(|_, root| root.is_known());
@@ -434,7 +437,7 @@ impl Index {
         let next = RootId(self.roots);
         let root = self.root_of.entry(mem.root()).or_insert(Root { id: next, views: 0, last: None });
         if !root.is_known() {
-            // New, or another buffer in the place of one that is gone.
+            // The buffer is new, or has the handle of a buffer that is gone.
             (root.id, self.roots) = (next, self.roots + 1);
         }
         root.views += 1;
@@ -443,8 +446,8 @@ impl Index {
 }
 
 impl Writer<'_> {
-    /// The id of some memory, new or known. Nothing uses it yet.
-    pub(super) fn view(&mut self, mem: &Mem) -> ViewId {
+    /// The id of some memory, new or existing. Nothing uses it yet.
+    pub(in crate::graph) fn view(&mut self, mem: &Mem) -> ViewId {
         if let Some(&view) = self.index.view_of.get(&mem.id()) {
             return view;
         }
@@ -461,14 +464,14 @@ impl Writer<'_> {
         view
     }
 
-    /// The number of memory that is told apart from all other.
-    pub(super) fn new_root(&mut self) -> RootId {
+    /// A number for memory that is separate from all other memory.
+    pub(in crate::graph) fn new_root(&mut self) -> RootId {
         self.index.roots += 1;
         RootId(self.index.roots - 1)
     }
 
     /// An id for memory that is described already.
-    pub(super) fn placed(&mut self, mem: &Mem, described: View) -> ViewId {
+    pub(in crate::graph) fn placed(&mut self, mem: &Mem, described: View) -> ViewId {
         let Self { tables, index } = self;
         if let Some(view) = index.free.pop() {
             (tables.ir.views[view.index()], tables.views[view.index()]) = (described, Some(mem.clone()));
@@ -480,8 +483,9 @@ impl Writer<'_> {
         ViewId(tables.views.len() as u32 - 1)
     }
 
-    /// The id of what a sub-graph has placed, which is told apart from all other memory: its own uses are in order.
-    pub(super) fn placed_elsewhere(&mut self, mem: &Mem, described: View) -> ViewId {
+    /// The id of memory that a sub-graph has placed. It counts as separate from all other memory, because the
+    /// sub-graph's own uses are in order already.
+    pub(in crate::graph) fn placed_elsewhere(&mut self, mem: &Mem, described: View) -> ViewId {
         if let Some(&view) = self.index.view_of.get(&mem.id()) {
             return view;
         }
@@ -492,19 +496,19 @@ impl Writer<'_> {
         view
     }
 
-    /// An argument or an access names it.
+    /// Notes that an argument or an access names the view.
     pub(crate) fn keep(&mut self, view: ViewId) {
         self.index.uses[view.index()] += 1;
     }
 
-    /// An argument or an access names it no longer.
+    /// Notes that an argument or an access does not name the view any more.
     pub(crate) fn release(&mut self, view: ViewId) {
         let uses = &mut self.index.uses[view.index()];
         *uses = uses.saturating_sub(1);
         self.release_unused(view);
     }
 
-    /// Forgets memory that nothing names.
+    /// Releases memory that nothing names.
     pub(crate) fn release_unused(&mut self, view: ViewId) {
         let Self { tables, index } = self;
         if index.uses[view.index()] > 0 {
@@ -520,8 +524,8 @@ impl Writer<'_> {
         index.released.mems.push(mem);
     }
 
-    /// The arguments of a launch name nothing any more.
-    pub(super) fn release_args(&mut self, op: &Op) {
+    /// Releases everything that the arguments of a launch name.
+    pub(in crate::graph) fn release_args(&mut self, op: &Op) {
         let Op::Kernel { args, .. } = op else { return };
         for arg in self.ir.args(*args).to_vec() {
             if let Some(view) = arg.view() {
@@ -530,7 +534,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The id of a sampler, new or known.
+    /// The id of a sampler, new or existing.
     pub(crate) fn sampler(&mut self, sampler: &Sampler) -> Option<SamplerId> {
         let Self { tables, index } = self;
         let handle = sampler.raw().addr();
@@ -549,16 +553,16 @@ impl Writer<'_> {
         Some(id)
     }
 
-    /// The id of a region's memory, and the use of its bytes.
-    pub(super) fn access(&mut self, region: &Region, mode: Mode) -> Access {
+    /// The id of a region's memory, and the access to its bytes.
+    pub(in crate::graph) fn access(&mut self, region: &Region, mode: Mode) -> Access {
         let view = self.view(&region.mem);
         self.keep(view);
         let start = region.mem.offset_in_root() + region.offset;
         Access { view, range: start..start + region.size, mode }
     }
 
-    /// The id of no memory. It stays, whoever names it.
-    pub(super) fn nothing(&mut self) -> ViewId {
+    /// The id of no memory. It is never released.
+    pub(in crate::graph) fn nothing(&mut self) -> ViewId {
         if let Some(view) = self.index.nothing {
             return view;
         }
@@ -572,13 +576,13 @@ impl Writer<'_> {
         view
     }
 
-    /// The use of no memory.
-    pub(super) fn no_access(&mut self, mode: Mode) -> Access {
+    /// The access to no memory.
+    pub(in crate::graph) fn no_access(&mut self, mode: Mode) -> Access {
         Access { view: self.nothing(), range: 0..0, mode }
     }
 
-    /// The id of a kernel function, new or known.
-    pub(super) fn kernel(&mut self, kernel: &Kernel, built: bool) -> KernelId {
+    /// The id of a kernel function, new or existing.
+    pub(in crate::graph) fn kernel(&mut self, kernel: &Kernel, built: bool) -> KernelId {
         let Self { tables, index } = self;
         let name: Arc<str> = kernel.shared_name();
         if let Some(&id) = index.kernel_of.get(&(kernel.program().raw().addr(), Arc::clone(&name))) {

@@ -1,4 +1,4 @@
-//! Nodes that use the same memory and that no edges order, found by looking at the changed ones only.
+//! Conflicts: nodes that use the same memory without an order by edges. Only the changed nodes are looked at.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,26 @@ use smallvec::SmallVec;
 use super::topology::Topology;
 use super::{Access, Ir, NodeId, RootId, View};
 
-/// The uses of each buffer, by the order of their nodes.
+/// The uses of each buffer, in the order of their nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conflicts {
-    /// Each node waits for the one before it: whatever they use, there is no conflict. Nothing else is looked at then.
+    /// Whether each node waits for the one before it. Then there is no conflict, whatever the nodes use, and nothing
+    /// else is looked at.
     chain: bool,
     order: Vec<NodeId>,
-    /// Of each node: where it is in the order. Nodes that are not in it are no commands.
+    /// By node: its position in the order. Nodes that are not in the order are no commands.
     position: Vec<u32>,
-    /// Those that write, and those that only read: root, position of the node, which of its accesses.
+    /// Writing uses and reading uses: root, position of the node, index of the access.
     writes: BTreeSet<Key>,
     reads: BTreeSet<Key>,
 }
 
 type Key = (RootId, u32, u32);
-/// Mostly few.
+/// Usually few.
 type Nodes = SmallVec<[NodeId; 4]>;
 
 impl Conflicts {
-    /// For an order that the edges follow, of all nodes that use memory.
+    /// Makes it for an order that the edges follow and that has all nodes that use memory.
     pub(crate) fn new(ir: &Ir, order: Vec<NodeId>) -> Self {
         let follows = |pair: &[NodeId]| ir.topology.preds(pair[1]).any(|pred| pred == pair[0]);
         if order.windows(2).all(follows) {
@@ -57,7 +58,7 @@ impl Conflicts {
         }
     }
 
-    /// A use of a node becomes another one.
+    /// Replaces a use of a node by another.
     pub(crate) fn exchange(&mut self, ir: &Ir, node: NodeId, slot: usize, old: &Access, new: &Access) {
         if self.chain {
             return;
@@ -67,11 +68,12 @@ impl Conflicts {
         self.add(ir, node, slot, new);
     }
 
-    /// A pair of nodes without order of which one has one of these uses, the earlier node first. All other uses have to be
-    /// ordered already.
+    /// Returns two nodes without an order of which one has one of these uses, the earlier node first. All other uses
+    /// must be ordered already.
     ///
-    /// From each use it looks at those before and behind until one that writes all of its bytes: whatever conflicts with the
-    /// use beyond that one conflicts with that one too, nearer by. Reads look at writes only.
+    /// From each use, the search goes to earlier and later uses until one writes all of its bytes: anything farther
+    /// away that conflicts with the use conflicts with that one too, which is nearer. For reads, only writes are
+    /// searched.
     pub(crate) fn find(&self, ir: &Ir, uses: impl IntoIterator<Item = (NodeId, usize)>) -> Option<(NodeId, NodeId)> {
         if self.chain {
             return None;
@@ -82,7 +84,7 @@ impl Conflicts {
                 continue;
             }
             let (root, at) = (ir.views[access.view.index()].root, self.position[node.index()]);
-            // Writes first: they tell how far to look.
+            // Writes first, because they limit how far the search goes.
             let (before, first) = self.nearest(ir, access, self.writes.range((root, 0, 0)..(root, at, 0)).rev());
             let end = (root, u32::MAX, u32::MAX);
             let (behind, last) = self.nearest(ir, access, self.writes.range((root, at.saturating_add(1), 0)..=end));
@@ -103,7 +105,7 @@ impl Conflicts {
         None
     }
 
-    /// The nodes of the uses that conflict with an access, up to one that writes all of it, and where that is.
+    /// Returns the nodes whose uses conflict with an access, up to one that writes all of its bytes, and where that is.
     fn nearest<'a>(&self, ir: &Ir, access: &Access, uses: impl Iterator<Item = &'a Key>) -> (Nodes, Option<u32>) {
         let mut nodes = Nodes::new();
         for (_, at, slot) in uses {
@@ -119,7 +121,7 @@ impl Conflicts {
         (nodes, None)
     }
 
-    /// Whether edges lead from one node to a later one. Looks at nodes between the two only.
+    /// Returns whether edges lead from one node to a later one. Looks only at nodes between the two.
     fn is_ordered(&self, topology: &Topology, first: NodeId, second: NodeId) -> bool {
         if topology.preds(second).any(|pred| pred == first) {
             return true;
@@ -132,7 +134,7 @@ impl Conflicts {
                 if pred == first {
                     return true;
                 }
-                // Nodes that use nothing may have no position: they are looked through.
+                // A node that uses no memory may have no position. The search goes through it.
                 let at = self.position[pred.index()];
                 if (at == u32::MAX || at > start) && seen.insert(pred) {
                     stack.push(pred);
@@ -143,12 +145,12 @@ impl Conflicts {
     }
 }
 
-/// Every use of every node.
+/// Returns every use of every node.
 pub(crate) fn all_uses(ir: &Ir) -> impl Iterator<Item = (NodeId, usize)> {
     ir.ids().flat_map(|node| (0..ir.accesses(node).len()).map(move |slot| (node, slot)))
 }
 
-/// Whether a use writes all bytes of another.
+/// Returns whether a use writes all bytes of another.
 fn covers(write: &Access, of: &Access, views: &[View]) -> bool {
     let class = |access: &Access| views[access.view.index()].is_sub_buffer();
     write.mode.writes()
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
     use crate::ir::{Mode, Op, ViewId, ViewKind};
 
-    /// Nodes with one use each: view, first byte, bytes, mode; and edges to the nodes before, as bits.
+    /// Nodes with one use each: view, first byte, bytes, mode; and edges to earlier nodes, as bits.
     #[derive(Clone, Debug)]
     struct Uses(Vec<(u8, u8, u8, u8, u16)>, Vec<usize>);
 
@@ -194,7 +196,7 @@ mod tests {
     fn build(uses: &Uses) -> Ir {
         let mut ir = Ir::default();
         for view in 0..4 {
-            // Two buffers, with a sub-buffer each.
+            // Two buffers, each with a sub-buffer.
             ir.views.push(View {
                 root: RootId(view / 2),
                 root_size: 16,
@@ -213,7 +215,7 @@ mod tests {
         ir
     }
 
-    /// All pairs that conflict and that no path connects.
+    /// Returns all pairs that conflict and that no path connects.
     fn slowly(ir: &Ir) -> Vec<(NodeId, NodeId)> {
         let mut before: Vec<HashSet<NodeId>> = Vec::new();
         for node in ir.ids() {
@@ -247,7 +249,7 @@ mod tests {
             if all.is_none() != pairs.is_empty() || all.is_some_and(|pair| !pairs.contains(&pair)) {
                 return false;
             }
-            // Among some, if the others have none: as in an update.
+            // Only some uses are new, and the others have no conflicts, as in an update.
             let changed: Vec<NodeId> = uses.1.iter().map(|node| NodeId(*node as u32)).collect();
             let theirs = |(a, b): &&(NodeId, NodeId)| changed.contains(a) || changed.contains(b);
             if pairs.iter().filter(theirs).count() < pairs.len() {

@@ -1,23 +1,23 @@
-//! Which nodes a new node has to wait for, because of the memory that they share. The only maker of edges from data.
+//! Which nodes a new node has to wait for, because they use the same memory. No other code makes edges from memory.
 //!
-//! Memory is followed by byte range. For each range we keep its last writer and who has read it since; a read waits for
-//! the writer, a write for the readers, or for the writer when there are none.
+//! Memory is tracked by byte ranges. For each range there are its last writer and the readers since then. A read waits
+//! for the writer. A write waits for the readers, or for the writer if there are none.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Access, Mode, NodeId, View, ViewKind};
 
-/// What is known of all memory of a graph, brought up to date node by node.
+/// What is known about all memory of a graph. Each new node updates it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hazards {
     roots: Vec<Root>,
     readers: Readers,
 }
 
-/// OpenCL leaves it undefined to use a buffer and its own sub-buffer at once unless both only read, disjoint or not. So
-/// uses through the buffer and uses through its sub-buffers are kept apart: within a side ranges decide, across the
-/// sides any write conflicts.
+/// OpenCL does not define the result if a buffer and its own sub-buffer are used at once, unless both are only read; it
+/// does not matter whether the ranges overlap. So uses of the buffer and uses of its sub-buffers are two sides: within
+/// a side the ranges decide, and between the sides any write conflicts.
 #[derive(Clone, Debug, Default)]
 struct Root {
     direct: Side,
@@ -25,8 +25,8 @@ struct Root {
 }
 
 impl Hazards {
-    /// Adds to `after` what `node` has to wait for because of an access, and notes the access. A node stands there as
-    /// often as it conflicts.
+    /// Adds to `after` the nodes that `node` has to wait for because of an access, and notes the access. A node may be
+    /// added several times.
     pub(crate) fn add(&mut self, node: NodeId, access: &Access, view: &View, after: &mut Vec<NodeId>) {
         if access.range.is_empty() || view.kind == ViewKind::Foreign {
             return;
@@ -49,11 +49,11 @@ impl Hazards {
     }
 }
 
-/// Lists of readers, newest first. Lists share their older parts, so that a range is split without copying.
+/// Lists of readers, newest first. Lists share their older parts, so splitting a range does not copy them.
 #[derive(Clone, Debug, Default)]
 struct Readers(Vec<(NodeId, List)>);
 
-/// The newest reader of a list, as its place in [`Readers`].
+/// The newest reader of a list, as its index in [`Readers`].
 type List = u32;
 
 const NOBODY: List = u32::MAX;
@@ -68,7 +68,7 @@ impl Readers {
         self.0.get(list as usize).map(|(node, _)| *node)
     }
 
-    /// From the newest of `list` to the one before `end`.
+    /// Returns the readers from the newest of `list` to the one before `end`.
     fn until(&self, list: List, end: List) -> impl Iterator<Item = NodeId> + '_ {
         let mut at = list;
         std::iter::from_fn(move || {
@@ -85,7 +85,7 @@ struct Side {
     ranges: BTreeMap<usize, History>,
     /// Whether some range has been written.
     written: bool,
-    /// Whether some range has readers that are covered.
+    /// Whether some range has covered readers.
     covered: bool,
 }
 
@@ -93,10 +93,10 @@ struct Side {
 struct History {
     end: usize,
     writer: Option<NodeId>,
-    /// Who has read since the writer wrote: the list from `readers` to before `forgotten`.
+    /// The readers since the last write: the list from `readers` to before `forgotten`.
     readers: List,
     forgotten: List,
-    /// For the list from here on, a write on the other side has waited since.
+    /// The readers from here on are covered: a later write on the other side has waited for them.
     covered: List,
 }
 
@@ -106,7 +106,7 @@ impl History {
     }
 
     fn conflicts(&self, readers: &Readers, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
-        // Every reader waits for the writer, so whoever waits for a reader waits for the writer too.
+        // Every reader waits for the writer, so a node that waits for a reader waits for the writer too.
         if mode.writes() && self.readers != self.forgotten {
             readers.until(self.readers, self.forgotten).for_each(wait_for);
         } else if let Some(writer) = self.writer {
@@ -115,7 +115,8 @@ impl History {
     }
 
     fn read_by(&mut self, readers: &mut Readers, node: NodeId) {
-        // What the node's own write on the other side has covered is about to be forgotten: this read is to stay.
+        // The node's own write on the other side has covered earlier readers, which are about to be forgotten. This
+        // read must stay.
         let kept = self.readers != self.forgotten && self.readers != self.covered;
         let known = kept && readers.newest(self.readers) == Some(node);
         if !known && self.writer != Some(node) {
@@ -185,7 +186,7 @@ impl Side {
         }
     }
 
-    /// A use from the other side, which conflicts whatever its range.
+    /// Notes a use on the other side, which conflicts with every range.
     fn cross(&mut self, readers: &Readers, mode: Mode, wait_for: &mut impl FnMut(NodeId)) {
         if self.ranges.is_empty() || (!mode.writes() && !self.written) {
             return;
@@ -199,14 +200,14 @@ impl Side {
         self.covered |= mode.writes();
     }
 
-    /// After a use of this side, which waited for every writer of the other: a reader for which such a writer has waited
-    /// need not be waited for again, because whoever would wait for it waits for this use or for that writer. Without
-    /// this, reading a buffer and writing its sub-buffers in turns would make a number of edges that grows with the
-    /// square of the turns.
+    /// Forgets covered readers, after a use of this side that waited for every writer of the other side. Later nodes
+    /// need not wait for a covered reader, because they wait for this use or for a writer that waited for the reader.
+    /// Without this, reading a buffer and writing its sub-buffers by turns would make a number of edges that grows with
+    /// the square of the number of turns.
     fn forget_covered(&mut self) {
         if std::mem::take(&mut self.covered) {
             for history in self.ranges.values_mut() {
-                // The covered ones are the older part of the list, and what was forgotten before is older still.
+                // The covered readers are the older part of the list, and the ones forgotten earlier are older still.
                 history.forgotten = history.covered;
             }
         }
@@ -222,15 +223,15 @@ mod tests {
         if sub { ViewKind::SubBuffer } else { ViewKind::Buffer }
     }
 
-    /// Range, mode, and whether through a sub-buffer.
+    /// Range, mode, and whether it is a use of a sub-buffer.
     type Use = (Range<usize>, Mode, bool);
 
-    /// What each node waits for, where each has one use.
+    /// What each node waits for. Each node has one use.
     fn run(uses: &[Use]) -> Vec<Vec<u32>> {
         run_nodes(&uses.iter().map(|one| vec![one.clone()]).collect::<Vec<_>>())
     }
 
-    /// What each node waits for, by its uses in their order.
+    /// What each node waits for. Each node has several uses, in their order.
     fn run_nodes(nodes: &[Vec<Use>]) -> Vec<Vec<u32>> {
         let mut hazards = Hazards::default();
         let waits = |(node, uses): (usize, &Vec<Use>)| {
@@ -280,7 +281,8 @@ mod tests {
         assert_eq!(run(&uses), [vec![], vec![], vec![0, 1], vec![], vec![0, 1, 2, 3], vec![4]]);
     }
 
-    /// 20 000 readers of all, and then a reader of each byte: a copy of the readers at each split would take gigabytes.
+    /// 20 000 readers of everything, and then a reader of each byte: copying the readers at each split would need
+    /// gigabytes.
     #[test]
     fn splitting_a_range_does_not_copy_its_readers() {
         let whole = (0..20_000).map(|_| (0..20_000, Read, false));
@@ -292,14 +294,14 @@ mod tests {
     }
 
     #[test]
-    fn reading_a_buffer_and_writing_its_sub_buffers_in_turns_makes_few_edges() {
+    fn reading_a_buffer_and_writing_its_sub_buffers_by_turns_makes_few_edges() {
         let turn = [(0..100, Read, false), (0..50, Write, true), (50..100, Write, true)];
         let uses: Vec<_> = turn.iter().cycle().take(300).cloned().collect();
         let edges: usize = run(&uses).iter().map(Vec::len).sum();
         assert!(edges < 5 * uses.len(), "{edges} edges for {} uses", uses.len());
     }
 
-    /// Rule D2: the second read is nothing new, but the node's own write in between has covered the first.
+    /// Rule D2: the second read waits for nothing new, but the node's own write in between has covered the first read.
     #[test]
     fn a_read_is_kept_where_the_node_has_written_the_other_side_since() {
         let node = vec![(0..100, Read, true), (300..310, Write, false), (0..100, Read, true)];
@@ -311,15 +313,15 @@ mod tests {
         );
     }
 
-    /// Every pair that conflicts by definition is ordered by the edges found, directly or over other nodes. Nodes have several
-    /// uses, of both sides, as kernels, host tasks and sub-graphs have.
+    /// Edges order every pair that conflicts by definition, directly or through other nodes. Nodes have several uses,
+    /// of both sides, as kernels, host tasks and sub-graphs have.
     #[test]
     fn random_uses_are_ordered_wherever_they_conflict() {
         fn property(raw: Vec<Vec<(u8, u8, u8, bool)>>) -> bool {
             let of_node = |uses: &Vec<(u8, u8, u8, bool)>| -> Vec<Use> {
                 let of = |&(start, len, mode, sub): &(u8, u8, u8, bool)| {
                     let start = usize::from(start % 40);
-                    // Most read, so that lists of readers grow.
+                    // Most uses read, so that lists of readers grow.
                     let mode = [Read, Read, Write, ReadWrite][usize::from(mode % 4)];
                     (start..start + usize::from(len % 12), mode, sub)
                 };

@@ -1,8 +1,17 @@
-//! The vocabulary: a graph as plain data.
+//! The intermediate representation: a graph as plain data, which building, planning and drawing share.
 //!
 //! No OpenCL handle, no closure and no call is in here. What a node refers to (a buffer, a kernel, host data) is an
-//! index; whoever builds the graph keeps the objects in a table of its own, in the same order. One [`Op`] enum serves
-//! building, planning and drawing.
+//! index. The objects stand in tables beside it, in the same order (`graph/tables.rs`). `graph` writes, `plan` reads.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `mod.rs` | ids, [`Op`] (one variant for each kind of command), arguments, accesses, and [`Ir`]. Read it first |
+//! | `topology.rs` | nodes and edges, without what they mean; finds cycles |
+//! | `hazards.rs` | which earlier nodes a new node waits for, because of the memory that they share |
+//! | `conflicts.rs` | nodes that use the same memory without an order, after values have changed |
+//!
+//! What holds here: `hazards.rs` is the only maker of edges from data. Nothing recurses over a graph. Rules: B4, D1 to
+//! D5, E3, P6.
 
 pub(crate) mod conflicts;
 pub(crate) mod hazards;
@@ -32,11 +41,11 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A node, counted in the order of adding.
+    /// A node, numbered in the order of adding.
     NodeId;
-    /// Memory as it is named to OpenCL: a buffer, a sub-buffer, or an address.
+    /// Memory as OpenCL calls name it: a buffer, a sub-buffer, or an address.
     ViewId;
-    /// Memory as it is: a buffer, with all its sub-buffers, or an allocation.
+    /// The memory itself: a buffer with all its sub-buffers, or an allocation.
     RootId;
     /// A kernel function.
     KernelId;
@@ -44,17 +53,17 @@ ids! {
     DataId;
     /// The result of a read node.
     ResultId;
-    /// An executable in a graph.
+    /// A sub-graph: an executable in the graph.
     ChildId;
     /// Memory that belongs to the graph.
     AllocId;
-    /// How kernels read images.
+    /// A sampler: how kernels read images.
     SamplerId;
-    /// A function of the host's.
+    /// A host task.
     TaskId;
     /// The functions of a native command.
     NativeId;
-    /// An event that submissions are given.
+    /// An external event, which submissions are given.
     ExternalId;
 }
 
@@ -74,12 +83,12 @@ impl Span {
         (self.end - self.start) as usize
     }
 
-    /// Where it starts and ends.
+    /// Returns where it starts and ends.
     pub(crate) fn ends(self) -> (u32, u32) {
         (self.start, self.end)
     }
 
-    /// A part of the span, counted from its start.
+    /// Returns a part of the span; the range counts from the span's start.
     pub(crate) fn part(self, range: Range<usize>) -> Self {
         Self { start: self.start + range.start as u32, end: self.start + range.end as u32 }
     }
@@ -93,79 +102,80 @@ pub(crate) enum Op {
         kernel: KernelId,
         args: Span,
         grid: Grid,
-        /// Up to which ranges safe code may change it: no id reaches these, by dimension.
+        /// The largest range to which safe code may change it, by dimension. None if safe code may not.
         bound: Option<Box<[usize; 3]>>,
         prints: bool,
     },
     Copy {
-        src: Place,
-        dst: Place,
+        src: Location,
+        dst: Location,
         size: usize,
     },
     CopyRect(Box<CopyRect>),
     Fill {
-        dst: Place,
+        dst: Location,
         size: usize,
         pattern: Span,
-        /// Of an image: the part, and the pattern is a colour.
+        /// For an image: the area, and the pattern is a colour.
         area: Option<Box<Area>>,
     },
     Write {
-        dst: Place,
+        dst: Location,
         size: usize,
         data: DataId,
-        /// Of an image.
+        /// For an image.
         area: Option<Box<Area>>,
     },
     Read {
-        src: Place,
+        src: Location,
         size: usize,
         result: ResultId,
-        /// Of an image.
+        /// For an image.
         area: Option<Box<Area>>,
     },
-    /// From image to image, or from or to one.
+    /// From image to image, from a buffer to an image, or from an image to a buffer.
     CopyImage(Box<CopyImage>),
-    /// The bytes of an allocation of the graph's are there from now on. Only orders.
+    /// From here on the bytes of an allocation of the graph exist. Only orders other nodes.
     Alloc(AllocId),
-    /// They are not needed any more. Only orders.
+    /// From here on the bytes of an allocation are not needed. Only orders other nodes.
     Free(AllocId),
     Hint {
-        of: Place,
+        of: Location,
         size: usize,
         hint: Hint,
     },
-    /// A function that the host calls between commands.
+    /// A host task: a function that the host calls between commands.
     Task(TaskId),
-    /// An event is waited for, or completed.
+    /// Waits for an external event, or completes it.
     Event {
         event: ExternalId,
         signals: bool,
     },
-    /// Commands of the user's own.
+    /// A native command: the program's function enqueues or records.
     Native {
         command: NativeId,
         form: Form,
     },
-    /// Written out before anything is planned.
+    /// An executable. It is inlined before anything is planned.
     SubGraph(ChildId),
 }
 
 impl Op {
-    /// Whether it is a command, also one that has nothing to run.
+    /// Returns whether it is a command, even one that has nothing to run.
     pub(crate) fn is_command(&self) -> bool {
         !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_)) && !self.is_host()
     }
 
-    /// Whether the host does it, between commands.
+    /// Returns whether the host does it, between commands.
     pub(crate) fn is_host(&self) -> bool {
         matches!(self, Self::Task(_) | Self::Event { .. })
     }
 
-    /// Whether there is nothing to run: such a node only orders others. Drivers disagree on commands of no size.
+    /// Returns whether there is nothing to run: such a node only orders others. Drivers disagree about commands of size
+    /// zero.
     pub(crate) fn is_noop(&self) -> bool {
         match self {
-            // The host does it: there is nothing to enqueue.
+            // The host does these, or nobody: there is nothing to enqueue.
             Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) | Self::Event { .. } => true,
             Self::SubGraph(_) | Self::Native { .. } => false,
             Self::Kernel { grid, .. } => grid.global.contains(&0),
@@ -183,28 +193,28 @@ impl Op {
 /// How a native command gets to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Its function enqueues.
+    /// Its function enqueues commands.
     Enqueued,
-    /// Its function records.
+    /// Its function records commands.
     Recorded,
     /// It has a function for each.
     Either,
 }
 
-/// What a driver is told of memory, and may do nothing about.
+/// What a hint tells the driver about memory. The driver may ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// It is wanted on the device.
+    /// The memory is needed on the device.
     ToDevice,
-    /// It is wanted on the host.
+    /// The memory is needed on the host.
     ToHost,
-    /// How it is going to be used, by a number of the driver's own.
+    /// How the memory is going to be used, as a number that the driver defines.
     Advice(u32),
 }
 
-/// A byte offset in a buffer, a sub-buffer, or behind an address.
+/// A byte offset in a buffer, in a sub-buffer, or from an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) view: ViewId,
     pub(crate) offset: usize,
 }
@@ -217,7 +227,7 @@ pub(crate) struct CopyRect {
     pub(crate) src_origin: [usize; 3],
     pub(crate) dst_origin: [usize; 3],
     pub(crate) region: [usize; 3],
-    /// Row and slice of the source, row and slice of the destination.
+    /// The pitches of a row and a slice of the source, and those of the destination.
     pub(crate) pitches: [usize; 4],
 }
 
@@ -230,7 +240,7 @@ pub(crate) struct CopyImage {
 }
 
 impl CopyImage {
-    /// Whether another one is between the same kinds of memory: another command otherwise.
+    /// Returns whether both copies are between the same kinds of memory. Otherwise they are different OpenCL commands.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         let is_image = |side: &Pixels| matches!(side, Pixels::Image(..));
         (is_image(&self.src), is_image(&self.dst)) == (is_image(&other.src), is_image(&other.dst))
@@ -241,16 +251,17 @@ impl CopyImage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pixels {
     Image(ViewId, [usize; 3]),
-    Buffer(Place),
+    Buffer(Location),
 }
 
-/// An ND-range: work-items in all, where they start, and how many make a work-group. Unused dimensions are 1 (offset 0).
+/// An ND-range: the number of work-items, their offset, and the size of a work-group. Unused dimensions are 1 (their
+/// offset is 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub(crate) dims: u32,
     pub(crate) offset: [usize; 3],
     pub(crate) global: [usize; 3],
-    /// `None`: the driver chooses.
+    /// None if the driver chooses.
     pub(crate) local: Option<[usize; 3]>,
 }
 
@@ -258,14 +269,16 @@ pub(crate) struct Grid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arg {
     Buffer(ViewId),
-    /// Memory that the kernel reaches by what it finds in memory. These stand behind the kernel's own arguments.
+    /// Memory that the kernel reaches through pointers in other memory. These come after the kernel's own arguments.
     Indirect(ViewId),
-    /// Memory of a device global of the kernel's program. These stand behind those, and nobody has to set them.
+    /// Memory of a device global of the kernel's program. These come after the indirect ones; the program does not set
+    /// them.
     Global(ViewId),
-    /// No argument of the kernel's: it makes the launches of a command group have as many uses. These stand behind all others.
+    /// No argument of the kernel: it gives all launches of a command group the same number of uses. These come after
+    /// all others.
     Unused(ViewId),
-    /// A null pointer where memory belongs. It has a use as memory would, which may come later: of [nothing](ViewKind::Nothing), or,
-    /// in a command group, of what other launches use.
+    /// A null pointer for an argument that takes memory. It has a use like memory, because an update may bring memory:
+    /// a use of [nothing](ViewKind::Nothing), or, in a command group, of the memory that other launches use.
     Null(ViewId),
     /// Bytes of local memory.
     Local(usize),
@@ -275,7 +288,7 @@ pub(crate) enum Arg {
 }
 
 impl Arg {
-    /// The memory of which the node has a use for it.
+    /// Returns the memory for which the node has a use.
     pub(crate) fn view(self) -> Option<ViewId> {
         match self {
             Self::Buffer(view) | Self::Indirect(view) | Self::Global(view) | Self::Unused(view) | Self::Null(view) => {
@@ -304,7 +317,7 @@ impl Mode {
     }
 }
 
-/// A use of a range of bytes, counted in the root.
+/// A use of a range of bytes, counted from the start of the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) view: ViewId,
@@ -313,7 +326,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Whether two uses need an order between them.
+    /// Returns whether two uses need an order between them.
     pub(crate) fn conflicts_with(&self, other: &Self, views: &[View]) -> bool {
         let (a, b) = (&views[self.view.index()], &views[other.view.index()]);
         a.root == b.root
@@ -327,7 +340,7 @@ impl Access {
     }
 }
 
-/// What memory is behind a name.
+/// The kind of memory that a view names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewKind {
     Buffer,
@@ -338,21 +351,21 @@ pub(crate) enum ViewKind {
     ImageOfBuffer,
     /// An address in an allocation.
     Pointer,
-    /// A part of what belongs to the graph.
+    /// A range of memory that belongs to the graph.
     Owned(AllocId),
-    /// The same, where an executable has put memory in its place.
+    /// The same, after an executable has put its memory in the place.
     Placed,
-    /// An address in an allocation that somebody else has made, and whose uses nobody orders here.
+    /// An address in an allocation of the program, whose uses are not ordered here.
     Foreign,
-    /// No memory: what null pointers use.
+    /// No memory: the view of null pointers.
     Nothing,
 }
 
-/// Memory as it is named.
+/// Memory as OpenCL calls name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) root: RootId,
-    /// Bytes of the root.
+    /// The size of the root, in bytes.
     pub(crate) root_size: usize,
     /// Where it starts in the root, in bytes.
     pub(crate) offset: usize,
@@ -361,7 +374,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Whether it is something else than the buffer itself, over the same bytes.
+    /// Returns whether it is not the buffer itself, but something else over the same bytes.
     pub(crate) fn is_sub_buffer(&self) -> bool {
         matches!(self.kind, ViewKind::SubBuffer | ViewKind::ImageOfBuffer)
     }
@@ -376,9 +389,9 @@ impl View {
 pub(crate) struct AllocDecl {
     /// Bytes.
     pub(crate) size: usize,
-    /// Whether it is zero when the graph is finalized.
+    /// Whether it is filled with zeros when the graph is finalized.
     pub(crate) zero: bool,
-    /// Where it was added.
+    /// The node that makes it.
     pub(crate) node: NodeId,
 }
 
@@ -402,13 +415,13 @@ pub(crate) struct NodeData {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ir {
     pub(crate) nodes: Vec<NodeData>,
-    /// Shared by copies of the graph whose values differ.
+    /// Shared by copies of the graph that differ only in values.
     pub(crate) topology: Arc<Topology>,
     pub(crate) views: Vec<View>,
     pub(crate) kernels: Vec<KernelDecl>,
     pub(crate) allocs: Vec<AllocDecl>,
-    /// Whether sub-graphs have memory of their own: nodes without an edge may share bytes of it, because one comes after the other in
-    /// the order of the steps.
+    /// Whether sub-graphs have memory of their own. Then nodes without an edge may share bytes, because the order of
+    /// the steps puts one after the other.
     pub(crate) shares_bytes: bool,
     accesses: Vec<Access>,
     args: Vec<Arg>,
@@ -420,7 +433,7 @@ pub(crate) struct Ir {
     pub(crate) externals: u32,
 }
 
-/// Where a graph's tables ended, to go back to when adding a node fails half-way.
+/// The ends of a graph's tables, to go back to if adding a node fails half-way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     args: usize,
@@ -429,14 +442,14 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Arguments, of which there were so many.
+    /// Returns how many arguments there were.
     pub(crate) fn args(self) -> usize {
         self.args
     }
 }
 
 impl Ir {
-    /// Gives back the room for nodes that are not there: tables that grow have up to twice what they need.
+    /// Frees unused capacity. Tables that grow have up to twice the capacity that they need.
     pub(crate) fn shrink(&mut self) {
         self.nodes.shrink_to_fit();
         self.accesses.shrink_to_fit();
@@ -468,7 +481,7 @@ impl Ir {
         &mut self.nodes[node.index()].op
     }
 
-    /// The range of a kernel.
+    /// Returns the range of a kernel.
     pub(crate) fn grid_mut(&mut self, node: NodeId) -> Option<&mut Grid> {
         match self.op_mut(node) {
             Op::Kernel { grid, .. } => Some(grid),
@@ -506,38 +519,39 @@ impl Ir {
         self.allocs.truncate(mark.allocs);
     }
 
-    /// What arguments and accesses name, each as often as it is named.
+    /// Returns what arguments and accesses name, each as often as it is named.
     pub(crate) fn all_views(&self) -> impl Iterator<Item = ViewId> {
         let args = self.args.iter().filter_map(|arg| arg.view());
         args.chain(self.accesses.iter().map(|access| access.view))
     }
 
-    /// The sampler of each argument that is one.
+    /// Returns the samplers of all arguments that are samplers.
     pub(crate) fn all_samplers(&self) -> impl Iterator<Item = SamplerId> {
         self.args.iter().filter_map(|arg| if let Arg::Sampler(id) = arg { Some(*id) } else { None })
     }
 
-    /// Keeps bytes and says where. `None` when the table is full.
+    /// Stores bytes and returns where. None if the table is full.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Option<Span> {
         push(&mut self.bytes, bytes.iter().copied())
     }
 
-    /// Keeps arguments and says where. `None` when the table is full.
+    /// Stores arguments and returns where. None if the table is full.
     pub(crate) fn push_args(&mut self, args: impl ExactSizeIterator<Item = Arg>) -> Option<Span> {
         push(&mut self.args, args)
     }
 
-    /// As many nodes, edges, accesses, arguments and bytes of values as a graph can hold, of each.
+    /// The largest number of nodes, of edges, of accesses, of arguments, and of bytes of values in a graph.
     pub(crate) const MOST: usize = u32::MAX as usize - (1 << 24);
 
-    /// Whether another node fits, with all that one node can need besides arguments and bytes, whose own tables tell.
+    /// Returns whether another node fits, with everything that one node can need, except arguments and bytes: their
+    /// tables report that themselves.
     pub(crate) fn has_room(&self) -> bool {
         [self.nodes.len(), self.accesses.len(), self.topology.edge_count()].into_iter().all(|len| len < Self::MOST)
     }
 
-    /// Adds a node behind others. `None` when a table is full.
+    /// Adds a node after others. Returns None if a table is full.
     ///
-    /// `after` may hold any node twice; it is used as scratch space.
+    /// `after` may hold a node twice; it is used as scratch space.
     pub(crate) fn push_node(
         &mut self,
         op: Op,

@@ -1,4 +1,4 @@
-//! Nodes and edges, without what they mean. Each operation costs no more than the edges that it looks at.
+//! Nodes and edges, without what the nodes do. Each operation costs no more than the edges that it looks at.
 
 use petgraph::Direction::{self, Incoming, Outgoing};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -6,17 +6,17 @@ use std::collections::HashSet;
 
 use super::NodeId;
 
-/// A directed graph that has no cycle as long as nobody asks for one.
+/// A directed graph that has no cycle, unless an edge was added without the check.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Topology {
     graph: DiGraph<(), ()>,
-    /// Nodes without successors, in no order, and where each node is among them.
+    /// Nodes without successors, in no order, and by node its index among them.
     leaves: Vec<NodeId>,
     leaf_at: Vec<u32>,
-    /// Whether some edge leads from a later node to an earlier one. While none does, the order of adding is a
+    /// Whether some edge leads from a later node to an earlier one. If there is none, the order of adding is a
     /// topological order, and no edge that leads forward can close a cycle.
     backward: bool,
-    /// Scratch space of [`Topology::path`]: in which search a node was seen last, and from where.
+    /// Scratch space of [`Topology::path`]: by node, the last search that saw it, and from where.
     seen: Vec<(u32, NodeId)>,
     searches: u32,
 }
@@ -46,7 +46,7 @@ impl Topology {
         self.backward
     }
 
-    /// Adds a node behind `after`, in which a node may stand twice. Leaves the list sorted, without repetitions.
+    /// Adds a node after `after`, which may hold a node twice. Sorts the list and removes repetitions.
     pub(crate) fn push_node(&mut self, after: &mut Vec<NodeId>) -> NodeId {
         let node = NodeId(self.graph.add_node(()).index() as u32);
         after.sort_unstable();
@@ -60,7 +60,7 @@ impl Topology {
         node
     }
 
-    /// Adds an edge between two different nodes. Says whether it is new.
+    /// Adds an edge between two different nodes. Returns whether the edge is new.
     pub(crate) fn add_edge(&mut self, from: NodeId, to: NodeId, check_cycle: bool) -> Result<bool, WouldCycle> {
         if self.has_edge(from, to) {
             return Ok(false);
@@ -87,7 +87,7 @@ impl Topology {
         }
     }
 
-    /// Looks from both ends at once, so that a node with very many edges costs no more than its partner.
+    /// Looks from both ends at once, so that a node with very many edges costs no more than the other node.
     fn has_edge(&self, from: NodeId, to: NodeId) -> bool {
         let mut forward = self.succs(from);
         let mut backward = self.preds(to);
@@ -101,7 +101,7 @@ impl Topology {
         }
     }
 
-    /// The nodes on a shortest path, both ends included. Costs the nodes that `from` reaches, at most.
+    /// Returns the nodes on a shortest path, including both ends. Costs at most the nodes that `from` reaches.
     fn path(&mut self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
         self.searches = self.searches.checked_add(1).unwrap_or_else(|| {
             self.seen.clear();
@@ -134,10 +134,10 @@ impl Topology {
         path
     }
 
-    /// Some cycle, or `None` when there is none: the nodes on it in order, each once.
+    /// Returns the nodes of some cycle in order, each once. None if there is no cycle.
     pub(crate) fn find_cycle(&self) -> Option<Vec<NodeId>> {
-        // What is left after taking away node by node all that have no predecessor left has only nodes that lie on a
-        // cycle or behind one; walking backwards in it has to come round.
+        // After removing, again and again, every node without predecessors, only nodes are left that lie on a cycle or
+        // after one. Going backwards among these must come to a node twice.
         let mut blocked: Vec<u32> =
             (0..self.len() as u32).map(|node| self.preds(NodeId(node)).count() as u32).collect();
         let mut free: Vec<NodeId> =
@@ -166,15 +166,15 @@ impl Topology {
         }
     }
 
-    /// Whether a node is behind another.
-    pub(crate) fn is_behind(&self, node: NodeId, of: NodeId) -> bool {
+    /// Returns whether a node is after another.
+    pub(crate) fn is_after(&self, node: NodeId, of: NodeId) -> bool {
         let (mut seen, mut todo) = (HashSet::new(), vec![node]);
         while let Some(node) = todo.pop() {
             for pred in self.preds(node) {
                 if pred == of {
                     return true;
                 }
-                // Without edges that lead backwards what was added before it cannot be behind it.
+                // Without edges that lead backwards, a node that was added earlier cannot be after it.
                 if (pred > of || self.has_backward_edges()) && seen.insert(pred) {
                     todo.push(pred);
                 }
@@ -195,17 +195,17 @@ impl Topology {
         self.graph.neighbors_directed(index(node), direction).map(|found| NodeId(found.index() as u32))
     }
 
-    /// Nodes without predecessors, in order of adding.
+    /// Returns the nodes without predecessors, in the order of adding.
     pub(crate) fn roots(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.graph.externals(Incoming).map(|found| NodeId(found.index() as u32))
     }
 
-    /// Nodes without successors, in no order.
+    /// Returns the nodes without successors, in no order.
     pub(crate) fn leaves(&self) -> &[NodeId] {
         &self.leaves
     }
 
-    /// For drawing.
+    /// Returns the graph for drawing.
     pub(crate) fn petgraph(&self) -> &DiGraph<(), ()> {
         &self.graph
     }

@@ -1,72 +1,72 @@
 //! An independent checker of plans. It shares no code with the passes.
 //!
-//! Its theory: a plan is right when
+//! Its theory: a plan is right if
 //! 1. every node that does something, or may do so after an update, has exactly one step, and no other node has one;
-//! 2. every edge of the graph leads forward in the order, and steps stand in that order;
+//! 2. every edge of the graph leads forward in the order, and the steps are in that order;
 //! 3. every launch uses a kernel object with its own kernel and argument values, and no two objects are alike;
-//! 4. segments tile the steps; no transfer from or to the host is in a command buffer, and native commands are where one of their
-//!    forms can be;
-//! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges, unless conflicts are
-//!    allowed;
+//! 4. segments tile the steps; no transfer from or to the host is in a command buffer; and each native command is where
+//!    one of its forms is possible;
+//! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges, unless conflicts
+//!    are allowed;
 //! 6. the edges that are kept reach exactly what all edges reach;
-//! 7. memory of the graph's own is used between the node that makes it and the one that frees it only, and its life has every
-//!    place that uses it; with updates, every place between the two; all places if nothing frees it; and those before it if it
-//!    is to be zero.
+//! 7. the graph's own memory is used only between the node that makes it and the node that frees it. Its lifetime has
+//!    every place that uses it; with updates, every place between the two nodes; all places if nothing frees it; and
+//!    the places before it if it is to be zero;
+//! 8. partitions tile the steps; a node's partition waits for all host tasks before the node, and for no others;
+//!    everything before a host task is complete when the partitions and tasks that it waits for are, or was complete
+//!    for one of these tasks already;
+//! 9. if commands use several queues, two commands that a path of edges connects are connected by the order of a queue
+//!    and by waits, and the end is after all of them.
 //!
-//! 8. parts tile the steps; a node's part waits for all host tasks before the node, and no others; what a host task is behind is
-//!    complete when the parts and tasks are that it waits for, or has been for one of these tasks.
-//!
-//! 9. where commands go over several queues, two that a path of edges connects are connected by the order of a queue and by waits, and
-//!    the end is behind all of them.
-//!
-//! 5, 6, 8 and 9 compare all pairs, so they are left out for large graphs.
+//! The rules 5, 6, 8 and 9 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
 use super::{Conflicts, Options, Path, Plan};
 use crate::ir::{AllocId, Arg, Form, Ir, NodeId, Op, ViewKind};
 
-/// Pairs are compared up to this many nodes.
+/// The largest number of nodes for which pairs are compared.
 const ALL_PAIRS: usize = 256;
 
-/// What is wrong with the plan, if anything is.
+/// Returns what is wrong with the plan, if anything is.
 pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_>) -> Result<(), String> {
     order_and_steps(ir, order, plan, options.updatable)?;
     objects(ir, plan)?;
     segments(ir, plan)?;
-    lives(ir, order, plan, options.updatable)?;
+    lifetimes(ir, order, plan, options.updatable)?;
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
-        parts(ir, plan)?;
-        lanes(ir, plan)?;
+        partitions(ir, plan)?;
+        streams(ir, plan)?;
     }
     Ok(())
 }
 
-/// Commands over several queues.
-fn lanes(ir: &Ir, plan: &Plan) -> Result<(), String> {
-    let Some(lanes) = &plan.lanes else { return Ok(()) };
+/// Rule 9: commands over several queues.
+fn streams(ir: &Ir, plan: &Plan) -> Result<(), String> {
+    let Some(streams) = &plan.streams else { return Ok(()) };
     let steps = 0..plan.steps.len();
-    // All steps that are complete when a step begins, by going back; the last one of them all stands for the end.
+    // Returns all steps that are complete when some steps are, by going back. The index after the last step stands for
+    // the end.
     let complete = |first: Vec<usize>| {
         let (mut seen, mut todo) = (HashSet::new(), first);
         while let Some(step) = todo.pop() {
             if seen.insert(step) {
-                todo.extend(lanes.waits(step));
-                todo.extend((0..step).rev().find(|before| lanes.lane(*before) == lanes.lane(step)));
+                todo.extend(streams.waits(step));
+                todo.extend((0..step).rev().find(|before| streams.stream(*before) == streams.stream(step)));
             }
         }
         seen
     };
     for step in steps.clone() {
-        if lanes.lane(step) >= lanes.count {
-            return fail(format!("step {step} is on queue {} of {}", lanes.lane(step), lanes.count));
+        if streams.stream(step) >= streams.count {
+            return fail(format!("step {step} is on queue {} of {}", streams.stream(step), streams.count));
         }
-        if let Some(late) = lanes.waits(step).find(|wait| *wait >= step || lanes.event(*wait).is_none()) {
+        if let Some(late) = streams.waits(step).find(|wait| *wait >= step || streams.event(*wait).is_none()) {
             return fail(format!("step {step} cannot wait for step {late}"));
         }
-        let mut before: Vec<usize> = lanes.waits(step).collect();
-        before.extend((0..step).rev().find(|before| lanes.lane(*before) == lanes.lane(step)));
+        let mut before: Vec<usize> = streams.waits(step).collect();
+        before.extend((0..step).rev().find(|before| streams.stream(*before) == streams.stream(step)));
         let complete = complete(before);
         let (mut seen, mut todo) = (HashSet::new(), vec![plan.steps[step].node]);
         while let Some(node) = todo.pop() {
@@ -75,14 +75,14 @@ fn lanes(ir: &Ir, plan: &Plan) -> Result<(), String> {
         if let Some(missed) =
             (0..step).find(|other| seen.contains(&plan.steps[*other].node) && !complete.contains(other))
         {
-            return fail(format!("step {step} is not behind step {missed}"));
+            return fail(format!("step {step} does not come after step {missed}"));
         }
     }
-    let mut last: Vec<usize> = lanes.ends().collect();
-    last.extend(steps.clone().rev().find(|step| lanes.lane(*step) == 0));
+    let mut last: Vec<usize> = streams.ends().collect();
+    last.extend(steps.clone().rev().find(|step| streams.stream(*step) == 0));
     let complete = complete(last);
     match steps.into_iter().find(|step| !complete.contains(step)) {
-        Some(missed) => fail(format!("the end is not behind step {missed}")),
+        Some(missed) => fail(format!("the end does not come after step {missed}")),
         None => Ok(()),
     }
 }
@@ -104,7 +104,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
         }
         for pred in ir.topology.preds(node) {
             if at[pred.index()] >= at[node.index()] {
-                return fail(format!("node {} is not behind its predecessor {}", node.0, pred.0));
+                return fail(format!("node {} does not come after its predecessor {}", node.0, pred.0));
             }
         }
     }
@@ -122,7 +122,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
         let works = match ir.op(node) {
             Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Event { .. } => false,
             Op::Native { .. } => true,
-            // It may do something later.
+            // An update may make it do something.
             _ if updatable => true,
             Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
             Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
@@ -140,19 +140,19 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     Ok(())
 }
 
-/// Host tasks and the parts between them.
-fn parts(ir: &Ir, plan: &Plan) -> Result<(), String> {
+/// Rule 8: host tasks and the partitions between them.
+fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
     let mut next = 0;
-    for part in &plan.parts {
-        if part.steps.start != next {
-            return fail(format!("a part starts at step {}, and not at {next}", part.steps.start));
+    for partition in &plan.partitions {
+        if partition.steps.start != next {
+            return fail(format!("a partition starts at step {}, and not at {next}", partition.steps.start));
         }
-        next = part.steps.end;
+        next = partition.steps.end;
     }
     if next != plan.steps.len() {
-        return fail(format!("the parts end at step {next} of {}", plan.steps.len()));
+        return fail(format!("the partitions end at step {next} of {}", plan.steps.len()));
     }
-    // All nodes before a node, by going back.
+    // Returns all nodes before a node, by going back.
     let before = |node: NodeId| {
         let (mut seen, mut todo) = (HashSet::new(), vec![node]);
         while let Some(node) = todo.pop() {
@@ -162,20 +162,22 @@ fn parts(ir: &Ir, plan: &Plan) -> Result<(), String> {
     };
     let number = |node: NodeId| plan.tasks.iter().position(|task| task.node == node);
     let tasks_before = |node: NodeId| before(node).into_iter().filter_map(number).collect::<HashSet<usize>>();
-    // What has succeeded when some tasks have.
+    // Returns the tasks that have succeeded when some tasks have.
     let behind = |tasks: &[u32]| {
         let mut all: HashSet<usize> = tasks.iter().map(|task| *task as usize).collect();
         tasks.iter().for_each(|task| all.extend(tasks_before(plan.tasks[*task as usize].node)));
         all
     };
-    let part_of = |node: NodeId| {
+    let partition_of = |node: NodeId| {
         let step = plan.steps.iter().position(|step| step.node == node)?;
-        plan.parts.iter().position(|part| part.steps.contains(&step))
+        plan.partitions.iter().position(|partition| partition.steps.contains(&step))
     };
     for step in &plan.steps {
-        let Some(part) = part_of(step.node) else { return fail(format!("node {} is in no part", step.node.0)) };
-        if behind(&plan.parts[part].tasks) != tasks_before(step.node) {
-            return fail(format!("the part of node {} does not wait for the tasks before it", step.node.0));
+        let Some(partition) = partition_of(step.node) else {
+            return fail(format!("node {} is in no partition", step.node.0));
+        };
+        if behind(&plan.partitions[partition].tasks) != tasks_before(step.node) {
+            return fail(format!("the partition of node {} does not wait for the tasks before it", step.node.0));
         }
     }
     for task in &plan.tasks {
@@ -183,13 +185,14 @@ fn parts(ir: &Ir, plan: &Plan) -> Result<(), String> {
             return fail(format!("task {} does not wait for the tasks before it", task.node.0));
         }
         for node in before(task.node) {
-            let Some(part) = part_of(node) else { continue };
+            let Some(partition) = partition_of(node) else { continue };
             let done = |other: &u32| {
                 let other = *other as usize;
-                part <= other && behind(&plan.parts[part].tasks).is_subset(&behind(&plan.parts[other].tasks))
+                partition <= other
+                    && behind(&plan.partitions[partition].tasks).is_subset(&behind(&plan.partitions[other].tasks))
             };
             let of_another = || behind(&task.tasks).iter().any(|one| before(plan.tasks[*one].node).contains(&node));
-            if !task.parts.iter().any(done) && !of_another() {
+            if !task.partitions.iter().any(done) && !of_another() {
                 return fail(format!("task {} does not wait for node {}", task.node.0, node.0));
             }
         }
@@ -197,7 +200,7 @@ fn parts(ir: &Ir, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// An argument list by value.
+/// Returns an argument list by value.
 fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
     ir.args(args)
         .iter()
@@ -262,11 +265,11 @@ fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
     if next == plan.steps.len() { Ok(()) } else { fail(format!("segments end at {next} of {}", plan.steps.len())) }
 }
 
-fn lives(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), String> {
-    if plan.lives.of.len() != ir.allocs.len() {
-        return fail(format!("{} lives for {} allocations", plan.lives.of.len(), ir.allocs.len()));
+fn lifetimes(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), String> {
+    if plan.lifetimes.of.len() != ir.allocs.len() {
+        return fail(format!("{} lifetimes for {} allocations", plan.lifetimes.of.len(), ir.allocs.len()));
     }
-    for (alloc, (life, decl)) in plan.lives.of.iter().zip(&ir.allocs).enumerate() {
+    for (alloc, (life, decl)) in plan.lifetimes.of.iter().zip(&ir.allocs).enumerate() {
         let is_it = |view: crate::ir::ViewId| ir.views[view.index()].kind == ViewKind::Owned(AllocId(alloc as u32));
         let (mut made, mut freed, mut uses) = (None, None, Vec::new());
         for (at, node) in order.iter().enumerate() {
@@ -287,10 +290,10 @@ fn lives(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), 
         };
         let end = freed.unwrap_or(order.len());
         if life.between != (made + 1..end) || life.kept != freed.is_none() {
-            return fail(format!("allocation {alloc} is there in {:?}", life.between));
+            return fail(format!("allocation {alloc} exists in {:?}", life.between));
         }
         if let Some(at) = uses.iter().find(|at| !life.between.contains(at) || !life.needed.contains(at)) {
-            return fail(format!("allocation {alloc} is used at {at}, and lives in {:?}", life.needed));
+            return fail(format!("allocation {alloc} is used at {at}, and lifetimes in {:?}", life.needed));
         }
         let short = (updatable && (life.needed.start > made || life.needed.end < end))
             || (life.kept && life.needed != (0..order.len()))
@@ -299,14 +302,15 @@ fn lives(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), 
             return fail(format!("allocation {alloc} has a life that is too short: {:?}", life.needed));
         }
     }
-    let wrong = order.iter().enumerate().find(|(at, node)| plan.lives.place.get(node.index()) != Some(&(*at as u32)));
+    let wrong =
+        order.iter().enumerate().find(|(at, node)| plan.lifetimes.place.get(node.index()) != Some(&(*at as u32)));
     match wrong.filter(|_| !ir.allocs.is_empty()) {
         Some((at, node)) => fail(format!("node {} is not known to be at {at}", node.0)),
         None => Ok(()),
     }
 }
 
-/// Which nodes lie before each, by a list of edges and an order that the edges follow.
+/// Returns which nodes are before each, by a list of edges and an order that the edges follow.
 fn reach(len: usize, order: &[NodeId], edges: &[(NodeId, NodeId)]) -> Vec<Vec<bool>> {
     let mut before = vec![vec![false; len]; len];
     for node in order {

@@ -1,6 +1,6 @@
-//! Pass 4: which launches can share a kernel object.
+//! Pass 6: which launches can share a kernel object.
 //!
-//! Arguments are state of a `cl_kernel`, so two launches share one only when kernel and argument values are the same.
+//! Arguments are state of a `cl_kernel`, so launches share one only if their kernels and argument values are equal.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::{ObjectId, ObjectSpec, same_args};
 use crate::ir::{Arg, Ir, KernelId, NodeId, Op, Span};
 
-/// The objects, and the object of each node (of those that launch a kernel).
+/// Returns the kernel objects, and the object of each node that launches a kernel.
 pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
     let mut known: FxHashMap<Key<'_>, ObjectId> = FxHashMap::default();
     let mut objects = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectS
     (objects, object_of)
 }
 
-/// Equal when kernel and argument values are.
+/// Keys are equal if kernels and argument values are.
 struct Key<'a> {
     ir: &'a Ir,
     kernel: KernelId,

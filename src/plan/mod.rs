@@ -1,31 +1,53 @@
-//! The brain: pure functions from a graph, a device's capabilities and options to a [`Plan`]. No OpenCL in here.
+//! The planner: pure functions from a graph, a device's capabilities and options to a [`Plan`]. No OpenCL in here.
 //!
-//! [`plan`] is the whole pipeline, a pass a file. A plan is a flat list of steps; whoever executes it looks neither at
-//! the graph nor at the reasons.
+//! [`plan`] is the whole pipeline, one pass a file. A plan is a flat list of steps with ranges into it; whoever
+//! executes it looks neither at the graph nor at the reasons.
+//!
+//! | file | pass, or what is there |
+//! |---|---|
+//! | `order.rs` | an order in which every node comes after its predecessors |
+//! | `partitions.rs` | what can be enqueued together, in a graph with host tasks or external events |
+//! | `runnable.rs` | whether the device can run every node by any path |
+//! | `lifetimes.rs`, `placement.rs` | when memory that the graph owns is needed; where it lies in arenas |
+//! | `reduce.rs` | edges that a path of two other edges implies are left out |
+//! | `intern.rs` | which launches share a kernel object |
+//! | `steps.rs` | the flat list of commands |
+//! | `segments.rs`, `path.rs` | runs of commands that take one path; what a command buffer can hold, and why not |
+//! | `streams.rs` | which of several in-order queues each command goes to |
+//! | `strategies.rs` | how a submission may be enqueued; the autotuner finds the fastest |
+//! | `check.rs` | the independent checker, in tests and debug builds |
+//! | `text` | graphs and plans as text: the tests of all passes, without a device |
+//!
+//! Read [`plan`] first, then `text/mod.rs` for examples. What is known of a driver comes from `quirks.rs`.
+//!
+//! What holds here: no pass changes the graph, and each plan is checked by code that shares nothing with the passes.
+//! Rules: B7, D4, D5, F4, F5, M3.
 
 #[cfg(any(test, debug_assertions))]
 mod check;
 mod intern;
-mod lanes;
-pub(crate) mod lives;
+pub(crate) mod lifetimes;
 mod order;
-mod parts;
+mod partitions;
 mod path;
 pub(crate) mod placement;
 mod reduce;
+mod runnable;
+mod segments;
 mod steps;
+mod strategies;
+mod streams;
 #[cfg(test)]
 mod text;
-mod ways;
 
-pub(crate) use path::can_hold;
 pub use path::{Command, Path, Why};
+pub(crate) use segments::can_hold;
 
-pub(crate) use lanes::Lanes;
-pub(crate) use parts::TaskPlan;
-pub(crate) use ways::{CHUNK, Way};
+pub(crate) use partitions::TaskPlan;
+pub(crate) use strategies::{CHUNK, Strategy};
+pub(crate) use streams::Streams;
 
-use lives::Lives;
+use lifetimes::Lifetimes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -34,20 +56,20 @@ use crate::error::ErrorKind;
 use crate::ir::conflicts;
 use crate::ir::{AllocId, Arg, Ir, KernelId, NodeId, Span};
 
-/// What a plan is to be made for.
+/// What a plan is made for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'a> {
     pub(crate) path: Path,
-    /// Whether the environment asked for the path, and not the program.
+    /// Whether the environment, not the program, asked for the path.
     pub(crate) from_environment: bool,
-    /// Nodes that cannot be in a command buffer although the capabilities say so: a driver refused them.
+    /// Nodes that the driver refused to record, although the capabilities allow it, and why.
     pub(crate) denied: &'a BTreeMap<NodeId, Why>,
-    /// Why nothing can.
+    /// Why nothing can be recorded. None if it can.
     pub(crate) no_native: Option<Why>,
-    /// Commands in one command buffer, at most. None where the program does not say.
+    /// The largest number of commands in one command buffer. None if the program does not say.
     pub(crate) chunk: Option<usize>,
     /// Whether an automatic path is found by measuring.
-    pub(crate) measured: bool,
+    pub(crate) autotune: bool,
     /// Whether values may change later.
     pub(crate) updatable: bool,
     /// Whether each command is timed.
@@ -55,21 +77,21 @@ pub(crate) struct Options<'a> {
     pub(crate) conflicts: Conflicts,
 }
 
-/// What is known of nodes that use the same memory without an order between them.
+/// What is known about conflicts: nodes that use the same memory without an order between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conflicts {
-    /// There are none: edges were made by the memory that nodes use.
+    /// There are none, because edges were made from the memory that nodes use.
     Ruled,
-    /// There may be some, and they are to be found.
+    /// There may be some, and the planner has to find them.
     Sought,
-    /// There may be some, and the program wants it so.
+    /// There may be some, and the program allows them.
     Allowed,
 }
 
 /// What to do, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The commands, in the order in which they are enqueued. Nodes that can never do anything have none.
+    /// The commands, in the order in which they are enqueued. A node that can never do anything has none.
     pub(crate) steps: Vec<Step>,
     /// Consecutive steps that run by the same path.
     pub(crate) segments: Vec<Segment>,
@@ -79,58 +101,58 @@ pub(crate) struct Plan {
     pub(crate) updatable: bool,
     /// Whether it has commands that can only be recorded.
     pub(crate) only_recorded: bool,
-    /// Where the commands go that can run side by side. None where that is not possible, or not asked for.
-    pub(crate) lanes: Option<Lanes>,
-    /// How submissions may be enqueued; the first is what is taken before anything is measured.
-    pub(crate) ways: Vec<Way>,
-    /// Whether the driver does not tell when the first command starts, so that a marker before it has to.
+    /// The queues of commands that can run side by side. None if that is not possible, or not asked for.
+    pub(crate) streams: Option<Streams>,
+    /// How submissions may be enqueued. The first strategy is used before anything is measured.
+    pub(crate) strategies: Vec<Strategy>,
+    /// Whether the driver does not report when the first command starts, so that a marker before it has to.
     pub(crate) marked: bool,
     pub(crate) edges: Edges,
     /// When the graph's own memory is needed.
-    pub(crate) lives: Lives,
-    /// Host tasks, each behind those that it waits for.
+    pub(crate) lifetimes: Lifetimes,
+    /// Host tasks, each after those that it waits for.
     pub(crate) tasks: Vec<TaskPlan>,
-    /// What is enqueued together. One without host tasks.
-    pub(crate) parts: Vec<Part>,
+    /// Which commands are enqueued together. One partition without host tasks.
+    pub(crate) partitions: Vec<Partition>,
     /// With host tasks: steps and tasks in one order. Empty without.
     pub(crate) order: Vec<NodeId>,
-    /// With host tasks, by node: which part it is in, or [`parts::NONE`].
-    pub(crate) part_of: Vec<u32>,
-    /// Whether the parts always run in their order.
+    /// With host tasks, by node: its partition, or [`partitions::NONE`].
+    pub(crate) partition_of: Vec<u32>,
+    /// Whether the partitions always run in their order.
     pub(crate) in_order: bool,
 }
 
-/// Steps that are enqueued together, when the host tasks have succeeded that they wait for.
+/// Steps that are enqueued together, after the host tasks that they wait for have succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// By number.
+pub(crate) struct Partition {
+    /// The numbers of the tasks that it waits for.
     pub(crate) tasks: Vec<u32>,
-    /// Those that wait for it.
+    /// The tasks that wait for it.
     pub(crate) then_tasks: Vec<u32>,
     pub(crate) steps: Range<usize>,
     pub(crate) segments: Range<usize>,
 }
 
 impl Plan {
-    /// Whether some of it goes into command buffers.
+    /// Whether some of its steps are in command buffers.
     pub(crate) fn is_native(&self) -> bool {
         self.segments.iter().any(|segment| segment.path == Path::Native)
     }
 
-    /// Commands in one of the command buffers that finalize makes, at most.
+    /// Returns the largest number of commands in one of the command buffers that finalize makes.
     pub(crate) fn chunk(&self) -> usize {
-        self.ways.iter().map(|way| way.chunk).find(|chunk| *chunk > 0).unwrap_or(CHUNK)
+        self.strategies.iter().map(|strategy| strategy.chunk).find(|chunk| *chunk > 0).unwrap_or(CHUNK)
     }
 }
 
 /// What became of the edges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edges {
-    /// The edges that are left when those implied by a two-step path are gone: source and target.
+    /// The edges that are left without those that a two-step path implies: source and target.
     pub(crate) needed: Vec<(NodeId, NodeId)>,
-    /// Edges removed because a two-step path implies them.
+    /// The number of edges that were removed because a two-step path implies them.
     pub(crate) implied_by_path: usize,
-    /// Edges of `needed` that cost nothing, because both ends are in one lane, whose order implies them.
+    /// The number of edges of `needed` that cost nothing, because both ends are on one queue, whose order implies them.
     pub(crate) implied_by_lane: usize,
 }
 
@@ -138,7 +160,7 @@ pub(crate) struct Edges {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) node: NodeId,
-    /// Of a launch.
+    /// The kernel object of a launch.
     pub(crate) object: Option<ObjectId>,
 }
 
@@ -176,43 +198,45 @@ pub(crate) enum PlanError {
     Cycle(Vec<NodeId>),
     /// A node that no path can run on the device.
     NotRunnable { node: NodeId, missing: String, kind: ErrorKind },
-    /// Two nodes that use the same memory, and that nothing orders.
+    /// Two nodes that use the same memory without an order between them.
     Conflict(NodeId, NodeId),
-    /// Memory of the graph's own that a node uses behind the one that frees it.
+    /// Memory of the graph's own that a node uses after the node that frees it.
     Late { alloc: AllocId, freed: NodeId, node: NodeId, why: &'static str },
-    /// Memory of the graph's own that a node uses before it is there.
+    /// Memory of the graph's own that a node uses before it exists.
     Early { alloc: AllocId, node: NodeId },
-    /// The checker found the plan wrong. A defect of clgraph.
+    /// The checker found the plan wrong: a defect of clgraph.
     Defect(String),
 }
 
 /// Plans a graph for a device.
 pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
     let mut order = order::order(ir)?;
-    let parts::Parts { tasks, parts, of: part_of, in_order } = parts::parts(ir, &mut order)?;
-    path::check_runnable(ir, caps, options)?;
+    let partitions::Partitions { tasks, partitions, of: partition_of, in_order } =
+        partitions::partitions(ir, &mut order)?;
+    runnable::check_runnable(ir, caps, options)?;
     if options.conflicts == Conflicts::Sought
         && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
     {
         return Err(PlanError::Conflict(first, second));
     }
-    let lives = lives::lives(ir, &order, options.updatable)?;
+    let lifetimes = lifetimes::lifetimes(ir, &order, options.updatable)?;
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
     let steps = steps::steps(ir, &order, &object_of, options.updatable);
     let mut segments = Vec::new();
-    let parts = place(&order, &steps, &parts, |steps_of| {
+    let partitions = place(&order, &steps, &partitions, |steps_of| {
         let start = segments.len();
-        segments.extend(path::partition(ir, &steps, steps_of, caps, options));
+        segments.extend(segments::segments(ir, &steps, steps_of, caps, options));
         start..segments.len()
     });
-    // On the in-order queue that the executable runs on, if it does not go side by side.
+    // An edge between two commands costs nothing, because the in-order queue keeps their order; unless commands run
+    // side by side.
     let is_host = |node: &NodeId| ir.op(*node).is_host();
     edges.implied_by_lane = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
-    let may_spread = tasks.is_empty() && path::may_spread(ir, &steps, caps, options);
-    let lanes = if may_spread { lanes::lanes(ir, &order, &steps, &edges) } else { None };
-    let ways = ways::ways(ir, &steps, &segments, !tasks.is_empty(), lanes.as_ref(), caps, options);
-    let marked = path::marked(ir, &steps, &segments, caps);
+    let may_use_streams = tasks.is_empty() && segments::may_use_streams(ir, &steps, caps, options);
+    let streams = if may_use_streams { streams::streams(ir, &order, &steps, &edges) } else { None };
+    let strategies = strategies::strategies(ir, &steps, &segments, !tasks.is_empty(), streams.as_ref(), caps, options);
+    let marked = segments::marked(ir, &steps, &segments, caps);
     let only_recorded = segments.iter().any(|segment: &Segment| segment.why == Why::OnlyRecorded);
     let updatable = options.updatable;
     let order_with_tasks = if tasks.is_empty() { Vec::new() } else { order.clone() };
@@ -223,14 +247,14 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         objects,
         updatable,
         only_recorded,
-        lanes,
-        ways,
+        streams,
+        strategies,
         marked,
         edges,
-        lives,
+        lifetimes,
         tasks,
-        parts,
-        part_of,
+        partitions,
+        partition_of,
         in_order,
     };
     #[cfg(any(test, debug_assertions))]
@@ -238,26 +262,26 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Where the parts are among the steps, which stand in the order of nodes.
+/// Returns where the partitions are among the steps, which are in the order of nodes.
 fn place(
     order: &[NodeId],
     steps: &[Step],
-    parts: &[parts::Part],
+    partitions: &[partitions::Partition],
     mut cut: impl FnMut(Range<usize>) -> Range<usize>,
-) -> Vec<Part> {
+) -> Vec<Partition> {
     let mut step = 0;
-    let part = |part: &parts::Part| {
+    let partition = |partition: &partitions::Partition| {
         let start = step;
-        for node in &order[part.nodes.clone()] {
+        for node in &order[partition.nodes.clone()] {
             step += usize::from(steps.get(step).is_some_and(|step| step.node == *node));
         }
-        let (tasks, then_tasks) = (part.tasks.clone(), part.then_tasks.clone());
-        Part { tasks, then_tasks, steps: start..step, segments: cut(start..step) }
+        let (tasks, then_tasks) = (partition.tasks.clone(), partition.then_tasks.clone());
+        Partition { tasks, then_tasks, steps: start..step, segments: cut(start..step) }
     };
-    parts.iter().map(part).collect()
+    partitions.iter().map(partition).collect()
 }
 
-/// Whether two nodes' arguments are equal, by value.
+/// Returns whether two nodes' arguments are equal, by value.
 fn same_args(ir: &Ir, a: Span, b: Span) -> bool {
     let (a, b) = (ir.args(a), ir.args(b));
     a.len() == b.len()

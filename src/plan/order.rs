@@ -1,4 +1,4 @@
-//! Pass 1: an order in which every node stands behind its predecessors.
+//! Pass 1: an order in which every node is after its predecessors.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use super::PlanError;
 use crate::ir::{Ir, NodeId};
 
-/// The order of adding wherever edges allow it. It is what the user wrote, and data that was just written is near.
+/// Returns the order of adding wherever the edges allow it. The user wrote the nodes in this order, and recently
+/// written data is likely to be in a cache.
 pub(super) fn order(ir: &Ir) -> Result<Vec<NodeId>, PlanError> {
     let topology = &ir.topology;
     if !topology.has_backward_edges() {

@@ -1,9 +1,9 @@
-//! Pass 5: the flat list of commands.
+//! Pass 7: the flat list of commands.
 
 use super::{ObjectId, Step};
 use crate::ir::{Ir, NodeId};
 
-/// The steps. Nodes that never do anything have none: in one lane the order alone does what they are for.
+/// Returns the steps. Nodes that never do anything have none: in one stream the order alone does what they are for.
 pub(super) fn steps(ir: &Ir, order: &[NodeId], object_of: &[Option<ObjectId>], updatable: bool) -> Vec<Step> {
     order
         .iter()

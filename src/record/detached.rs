@@ -1,14 +1,15 @@
-//! Commands without events, and how commands are declared with and without.
+//! Queues whose commands return no event, and the macro that declares each command with and without an event.
 
 use super::queue::Queue;
 
-/// A queue whose commands give no events, which is cheaper: see [`Queue::detached`].
+/// A queue whose commands return no events, which is cheaper. See [`Queue::detached`].
 #[derive(Clone, Copy, Debug)]
 pub struct Detached<'q>(pub(super) &'q Queue);
 
 impl Queue {
-    /// The same queue, whose commands give no events. While it records, their nodes are there all the same:
-    /// [`Graph::nodes`](crate::Graph::nodes).
+    /// Returns the same queue, but its commands return no events.
+    ///
+    /// While the queue records, the commands still become nodes: [`Graph::nodes`](crate::Graph::nodes) lists them.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -24,7 +25,7 @@ impl Queue {
     }
 }
 
-/// Declares the commands that give an event on a [`Queue`] and none on a [`Detached`] one.
+/// Declares commands that return an event on a [`Queue`] and nothing on a [`Detached`] queue.
 macro_rules! commands {
     ($(
         $(#[$doc:meta])*
@@ -48,7 +49,7 @@ macro_rules! commands {
                 #[doc = concat!("[`Queue::", stringify!($name), "`] without an event.")]
                 ///
                 /// # Errors
-                /// Those of the method that it is named after.
+                /// Those of the method of [`Queue`] with the same name.
                 #[allow(clippy::too_many_arguments)] // As in OpenCL.
                 pub fn $name $(<$T $(: $bound)?>)? (&self, $($arg: $ty,)* event_wait_list: &[&Event]) -> Result<()> {
                     let ($queue, $want, $waits) = (self.0, false, event_wait_list);

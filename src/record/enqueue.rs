@@ -1,36 +1,37 @@
-//! The commands that a queue takes, with the names and the order of arguments of `opencl3`.
+//! The commands of a queue, with the names and the order of arguments of `opencl3`.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::deferred::defer;
 use super::detached::{Detached, commands};
 use super::event::Event;
 use super::execute::{no_event, nothing};
-use super::queue::Queue;
-use crate::cl::allocation::Entering;
-use crate::cl::buffer::{AsDestination, AsRegion, AsSource, Region};
-use crate::cl::enqueue::{self, To, Waits};
-use crate::cl::event::{COMMAND, DriverEvent, Progress};
-use crate::cl::host::{Completed, Element, HostData, Slot};
-use crate::cl::map::{MapMode, Mapped};
-use crate::cl::watch;
+use super::queue::{List, Queue};
+use crate::cl::commands::enqueue::{self, To, Waits};
+use crate::cl::completion::event_reaper;
+use crate::cl::memory::allocation::Entering;
+use crate::cl::memory::host::{Completed, Element, HostData, Slot};
+use crate::cl::memory::map::{MapMode, Mapped};
+use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region};
+use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::MemoryError;
 use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
 use crate::graph::CommandGroup;
 use crate::graph::HostRead;
-use crate::graph::fill::Fill;
-use crate::graph::group::Member;
-use crate::graph::hint::Given as Hinted;
-use crate::graph::map::Map;
-use crate::graph::rect::{Rect, Side};
-use crate::graph::request::Request;
-use crate::graph::tape::Order;
-use crate::graph::transfer::{Copy, Empty, Read, Write, check_write};
+use crate::graph::nodes::command_group::Member;
+use crate::graph::nodes::fill::Fill;
+use crate::graph::nodes::hint::HintRequest;
+use crate::graph::nodes::map::Map;
+use crate::graph::nodes::rect::{Rect, Side};
+use crate::graph::nodes::request::Request;
+use crate::graph::nodes::transfer::{Copy, Empty, Read, Write, check_write};
+use crate::graph::recorder::Order;
 use crate::ir::Hint;
 
-/// Bytes of a buffer from `offset` on, or why they are not inside.
+/// The `size` bytes of a buffer from `offset` on, or the error if they are not all inside the buffer.
 pub(super) fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Result<Region, BuildCause> {
     match offset.checked_add(size) {
         Some(end) if end <= whole.size => Ok(Region { mem: whole.mem, offset: whole.offset + offset, size }),
@@ -91,7 +92,7 @@ impl Queue {
         self.submit(&Fill { dst, pattern: bytemuck::cast_slice(pattern).to_vec() }, waits, want)
     }
 
-    /// A write that does not block, of memory that the queue keeps until it is done.
+    /// A write that does not block. The queue keeps the data until the command is complete.
     fn write_buffer_owned<T: Element>(
         &self,
         want: bool,
@@ -106,7 +107,7 @@ impl Queue {
         self.submit(&Write { dst, data }, waits, want)
     }
 
-    /// A write of borrowed memory: it blocks, or copies the memory where it is recorded.
+    /// A write of borrowed data. An executing queue blocks; a recording queue copies the data.
     fn write_buffer<T: Element>(
         &self,
         want: bool,
@@ -138,16 +139,16 @@ impl Queue {
         Ok(event.map(Event::from))
     }
 
-    /// Reads into borrowed memory, and blocks until it is there. It waits for the list on the host, so that an event that fails
-    /// is an error and nothing is read.
+    /// Reads from byte `offset` on into borrowed memory, and blocks until the data is there.
     ///
-    /// As many elements as `data` has, from byte `offset` on. While the queue records,
-    /// [`enqueue_read_buffer_owned`](Self::enqueue_read_buffer_owned) is the form to use.
+    /// It reads as many elements as `data` has. It waits for the wait list on the host, so that a failed event is an
+    /// error and nothing is read. While the queue records, use
+    /// [`enqueue_read_buffer_owned`](Self::enqueue_read_buffer_owned).
     ///
     /// # Errors
     /// [`RecordError::NotRecordable`]; [`BuildCause::OutOfBounds`], [`BuildCause::AccessForbidden`],
-    /// [`BuildCause::OtherContext`], in a [`BuildError`]; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer)
-    /// for the wait list.
+    /// [`BuildCause::OtherContext`], in a [`BuildError`]; and those of
+    /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     #[doc(alias = "clEnqueueReadBuffer")]
     pub fn enqueue_read_buffer<T: Element>(
         &self,
@@ -162,8 +163,8 @@ impl Queue {
         let read = Read { src, align: 1 };
         read.check(&self.target()).map_err(wrong)?;
         if self.records(event_wait_list) {
-            let instead = "it would block, and nothing runs: use `enqueue_read_buffer_owned`, whose result belongs to each \
-                           submission";
+            let instead = "it would wait for a result, but a recording runs nothing; use `enqueue_read_buffer_owned`, \
+                           whose result each submission returns";
             return Err(RecordError::NotRecordable { what: "a read into a borrowed slice", instead }.into());
         }
         self.wait_on_host(event_wait_list)?;
@@ -180,13 +181,14 @@ impl Queue {
         Ok(event.ok_or(no_event("clEnqueueReadBuffer"))?.into())
     }
 
-    /// Reads `len` elements from byte `offset` on into memory of its own, and does not block. May be recorded: then each
-    /// submission of the executable has a result. Dropping what it gives does no harm: what is read is kept until the
-    /// command is complete, and then gone.
+    /// Reads `len` elements from byte `offset` on into memory of its own, and does not block.
+    ///
+    /// The read may be recorded: then each submission of the executable has its own result. The returned
+    /// [`PendingRead`] may be dropped early: the queue keeps the memory until the command is complete.
     ///
     /// # Errors
-    /// As [`enqueue_read_buffer`](Self::enqueue_read_buffer), and [`BuildCause::NotSupported`] for elements with an alignment
-    /// above 128 bytes; [`BuildCause::HostMemory`] when the host has no memory for the result.
+    /// As [`enqueue_read_buffer`](Self::enqueue_read_buffer); [`BuildCause::NotSupported`] for elements with an
+    /// alignment above 128 bytes; and [`BuildCause::HostMemory`] when the host has no memory for the result.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -211,51 +213,70 @@ impl Queue {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
         read.check(&self.target()).map_err(wrong)?;
-        let waits = self.waits(event_wait_list)?;
+        let list = self.list(event_wait_list, false)?;
         let slot = Arc::new(Slot::new(size).ok_or_else(|| wrong(BuildCause::HostMemory { bytes: size }))?);
-        let to = To { queue: self.driver(), waits: &waits, event: true };
         let mut entering = Entering::default();
         entering.add(&read.src.mem)?;
-        let whole = self.whole(&waits, !entering.is_empty())?;
-        let event =
-            if size == 0 { nothing(&to)? } else { enqueue::read(&to, (&read.src.mem, read.src.offset), &slot)? };
-        entering.entered(self.driver(), event.as_ref());
-        drop(whole);
-        let Some(event) = event else {
-            // Nobody can tell when the driver is done with the memory.
-            std::mem::forget(slot);
-            return Err(no_event("clEnqueueReadBuffer").into());
-        };
-        watch::keep_until(event.clone(), Arc::clone(&slot));
-        Ok(PendingRead { event: event.into(), slot: Some(slot), element: PhantomData })
+        let (src, into) = (read.src, Arc::clone(&slot));
+        self.read_owned("clEnqueueReadBuffer", list, entering, slot, move |to| {
+            if size == 0 { nothing(to) } else { Ok(enqueue::read(to, (&src.mem, src.offset), &into)?) }
+        })
     }
 
-    /// Maps memory for the host: a buffer, SVM, or USM that the host can reach. It waits for the list on the host, and blocks
-    /// until what was enqueued before on an in-order queue is complete and the memory is there.
+    /// Enqueues a read into a slot, which the queue keeps until the read is complete.
+    pub(super) fn read_owned<T>(
+        &self,
+        call: &'static str,
+        list: List,
+        entering: Entering,
+        slot: Arc<Slot>,
+        run: impl FnOnce(&To<'_>) -> Result<Option<DriverEvent>> + Send + 'static,
+    ) -> Result<PendingRead<T>> {
+        let event = match list {
+            List::Later(events) => Some(defer(self, events, false, entering, run)?),
+            List::Now(waits) => {
+                let _whole = self.whole(&waits, !entering.is_empty())?;
+                let event = run(&To { queue: self.driver(), waits: &waits, event: true })?;
+                entering.entered(self.driver(), event.as_ref());
+                event.map(Event::from)
+            }
+        };
+        let Some(event) = event else {
+            // Without an event nobody knows when the driver has finished with the memory, so the memory has to leak.
+            std::mem::forget(slot);
+            return Err(no_event(call).into());
+        };
+        event_reaper::keep_until(event.driver("waited for")?.clone(), Arc::clone(&slot));
+        Ok(PendingRead { event, slot: Some(slot), element: PhantomData })
+    }
+
+    /// Maps memory for the host: a buffer, SVM, or USM that the host can access.
     ///
-    /// What the host writes is there for commands that any queue gets after the unmapping. For memory that the host reaches by
-    /// its address [`Memory::host`](crate::Memory::host) is a safe way, which does not wait. [`enqueue_map`](Self::enqueue_map)
-    /// maps it later for a function, which can be recorded.
+    /// It waits for the wait list on the host. On an in-order queue it also blocks until all commands enqueued before
+    /// are complete.
+    ///
+    /// Commands that are enqueued on any queue after the unmapping see what the host has written. For memory that the
+    /// host accesses by its address, [`Memory::host`](crate::Memory::host) is a safe alternative that does not wait.
+    /// [`enqueue_map`](Self::enqueue_map) maps memory later, for a function, and can be recorded.
     ///
     /// # Errors
-    /// [`RecordError::NotRecordable`] while the queue records; [`MemoryError::NotHostAccessible`] for USM of the device,
-    /// [`MemoryError::Empty`], [`MemoryError::ElementAlign`]; [`BuildCause::OtherContext`],
+    /// [`RecordError::NotRecordable`] while the queue records; [`MemoryError::NotHostAccessible`] for USM of the
+    /// device, [`MemoryError::Empty`], [`MemoryError::ElementAlign`]; [`BuildCause::OtherContext`],
     /// [`BuildCause::AccessForbidden`], and [`BuildCause::NotSupported`] for [`GraphMemory`](crate::GraphMemory), in a
     /// [`BuildError`]; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     ///
     /// # Safety
-    /// Until it is unmapped nothing else writes to the memory, and nothing else reads it if the host writes: no command of
-    /// any queue, no executable, and no other map of it. A [`Mapped`] that is never dropped is never unmapped.
+    /// Until the memory is unmapped, no command of any queue, no executable and no other map writes to it; and, if the
+    /// host writes, none reads it. A [`Mapped`] that is never dropped is never unmapped.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
-    /// use clgraph::{Buffer, MapMode, Queue};
+    /// use clgraph::{Buffer, MapWrite, Queue};
     /// let queue = Queue::new(&clgraph::best_device()?)?;
     /// let buffer = Buffer::from_slice(&queue, &[1_u32, 2, 3, 4])?;
     /// // SAFETY: nothing else uses the buffer.
-    /// let mut mapped = unsafe { queue.map(&buffer, MapMode::Write, &[])? };
-    /// let last = mapped[3];
-    /// mapped.as_mut_slice()?[0] += last;
+    /// let mut mapped = unsafe { queue.map(&buffer, MapWrite, &[])? };
+    /// mapped[0] += mapped[3];
     /// mapped.unmap()?;
     /// let mut back = [0; 4];
     /// queue.enqueue_read_buffer(&buffer, 0, &mut back, &[])?;
@@ -265,31 +286,33 @@ impl Queue {
     #[doc(alias = "clEnqueueMapBuffer")]
     #[doc(alias = "clEnqueueSVMMap")]
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
-    pub unsafe fn map<T: Element>(
+    pub unsafe fn map<T: Element, M: MapMode>(
         &self,
         memory: &(impl AsSource<T> + AsDestination<T>),
-        mode: MapMode,
+        mode: M,
         event_wait_list: &[&Event],
-    ) -> Result<Mapped<T>> {
-        self.check_executing("mapping memory", "use `enqueue_map`, which gives it to a function in each submission")?;
+    ) -> Result<Mapped<T, M>> {
+        let instead = "use `enqueue_map`, which gives the mapped memory to a function in each submission";
+        self.check_executing("mapping memory", instead)?;
         let region = memory.region();
-        Map::of_memory(region.clone(), mode).check_alone(self.driver())?;
+        Map::of_memory(region.clone(), mode.access()).check_alone(self.driver())?;
         self.wait_on_host(event_wait_list)?;
         self.wait_in_order()?;
         Mapped::new(self.driver(), region, mode)
     }
 
-    /// Waits for what is on an in-order queue.
+    /// Waits for the commands that were enqueued before on an in-order queue.
     pub(super) fn wait_in_order(&self) -> Result<()> {
         if self.driver().properties().out_of_order { Ok(()) } else { self.driver().finish() }
     }
 
-    /// Says that memory is wanted on the device soon. A hint: a driver that does not take it does nothing. Of a buffer, all of
-    /// it is moved.
+    /// Hints to the driver that memory is needed on the device soon.
+    ///
+    /// A driver that does not support the hint does nothing. A prefetch of a part of a buffer moves the whole buffer.
     ///
     /// # Errors
-    /// [`BuildCause::OtherContext`], in a [`BuildError`]; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the
-    /// wait list.
+    /// [`BuildCause::OtherContext`], in a [`BuildError`]; and those of
+    /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     #[doc(alias = "clEnqueueMigrateMemObjects")]
     #[doc(alias = "clEnqueueSVMMigrateMem")]
     #[doc(alias = "clEnqueueMigrateMemINTEL")]
@@ -297,7 +320,8 @@ impl Queue {
         self.give_hint(memory.region(), Hint::ToDevice, event_wait_list)
     }
 
-    /// Says that memory is wanted on the host soon. As [`enqueue_prefetch`](Self::enqueue_prefetch).
+    /// Hints to the driver that memory is needed on the host soon. Otherwise as
+    /// [`enqueue_prefetch`](Self::enqueue_prefetch).
     ///
     /// # Errors
     /// As [`enqueue_prefetch`](Self::enqueue_prefetch).
@@ -305,7 +329,9 @@ impl Queue {
         self.give_hint(memory.region(), Hint::ToHost, event_wait_list)
     }
 
-    /// Tells the driver how memory is going to be used, by a `cl_mem_advice_intel` of its own. A hint: only USM has it.
+    /// Hints to the driver how memory is going to be used, by a `cl_mem_advice_intel` value of that driver.
+    ///
+    /// Only USM supports the hint. For other memory it does nothing.
     ///
     /// # Errors
     /// As [`enqueue_prefetch`](Self::enqueue_prefetch).
@@ -320,24 +346,24 @@ impl Queue {
     }
 
     fn give_hint(&self, of: Region, hint: Hint, waits: &[&Event]) -> Result<Event> {
-        let event = self.submit(&Hinted { of, hint }, waits, true)?;
+        let event = self.submit(&HintRequest { of, hint }, waits, true)?;
         Ok(event.ok_or(no_event("clEnqueueMigrateMemObjects"))?)
     }
 
     /// Records a node of a command group of the graph that the queue records into.
     ///
     /// # Errors
-    /// [`RecordError::NotRecording`] on a queue that executes; [`BuildCause::Group`] for a group of
-    /// another graph; those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    /// [`RecordError::NotRecording`] on a queue that executes;
+    /// [`GroupError::OtherGraph`](crate::GroupError::OtherGraph) for a group of another graph; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     pub fn enqueue_command_group(&self, group: &CommandGroup, event_wait_list: &[&Event]) -> Result<Event> {
         let event = self.record_if(&Member(group.clone()), Order::Plain, event_wait_list)?;
         event.ok_or_else(|| RecordError::NotRecording.into())
     }
 
-    /// A command that is complete when the events of the list are, or without a list when everything before it is. Later
-    /// commands do not wait for it.
+    /// Enqueues a marker: it is complete when the events of the wait list are, or, without a list, when every command
+    /// before it is.
     ///
-    /// Recorded, it is an empty node behind these.
+    /// Later commands do not wait for it. A recorded marker is an empty node after the same commands.
     ///
     /// # Errors
     /// As [`enqueue_copy_buffer`](Self::enqueue_copy_buffer), for the wait list.
@@ -346,14 +372,17 @@ impl Queue {
         if let Some(event) = self.record_if(&Empty, Order::Marker, event_wait_list)? {
             return Ok(event);
         }
-        let waits = self.listed(event_wait_list, true)?;
+        let waits = match self.list(event_wait_list, true)? {
+            List::Now(waits) => waits,
+            List::Later(events) => return defer(self, events, false, Entering::default(), |_| Ok(None)),
+        };
         let _whole = self.whole(&waits, false)?;
         Ok(enqueue::marker(self.driver(), &waits)?.into())
     }
 
-    /// A marker for which all later commands of the queue wait.
+    /// Enqueues a barrier: a marker that all later commands of the queue wait for.
     ///
-    /// Recorded, it orders this queue's later nodes and no other queue's.
+    /// A recorded barrier orders the later nodes of this queue only, not those of other queues.
     ///
     /// # Errors
     /// As [`enqueue_copy_buffer`](Self::enqueue_copy_buffer), for the wait list.
@@ -362,25 +391,29 @@ impl Queue {
         if let Some(event) = self.record_if(&Empty, Order::Barrier, event_wait_list)? {
             return Ok(event);
         }
-        let waits = self.listed(event_wait_list, true)?;
+        let waits = match self.list(event_wait_list, true)? {
+            List::Now(waits) => waits,
+            List::Later(events) => return defer(self, events, true, Entering::default(), |_| Ok(None)),
+        };
         let _whole = self.whole(&waits, false)?;
         Ok(enqueue::barrier(self.driver(), &waits)?.into())
     }
 
-    /// Whether a command with this wait list would be recorded. Asked again when it is.
+    /// Whether a command with this wait list would be recorded now. The answer can change before the command is
+    /// submitted, which decides again under the lock.
     pub(super) fn records(&self, waits: &[&Event]) -> bool {
         self.state() == super::QueueState::Recording || waits.iter().any(|event| event.node().is_some())
     }
 }
 
-/// Sees a command through that was to block: Intel's CPU runtime returns from a write as soon as it has copied the data, and
-/// a driver may say by the event only that it failed.
+/// Checks that a blocking command has completed. Intel's CPU runtime returns from a write as soon as it has copied the
+/// data, and a driver may report a failure by the event only.
 pub(super) fn through(event: Option<&DriverEvent>) -> Result<()> {
     let Some(event) = event else { return Ok(()) };
-    match event.progress()? {
-        Progress::Complete => Ok(()),
-        Progress::Failed(status) => Err(DriverError::new(COMMAND, status).into()),
-        Progress::Waiting | Progress::Running => Ok(event.wait_wherever()?),
+    match event.status()? {
+        CommandStatus::Complete => Ok(()),
+        CommandStatus::Failed(status) => Err(DriverError::new(COMMAND, status).into()),
+        CommandStatus::Waiting | CommandStatus::Running => Ok(event.wait_wherever()?),
     }
 }
 
@@ -391,13 +424,15 @@ commands! {
     /// Of the command, in a [`BuildError`], the same whether the queue executes or records:
     /// [`BuildCause::OutOfBounds`], [`BuildCause::Overlap`], [`BuildCause::OtherContext`]; [`BuildCause::GraphMemory`]
     /// for memory of a graph that the queue does not record into; [`BuildCause::NotSupported`] for memory that the
-    /// device cannot reach; `BuildCause::CopyKernel` where a kernel has to copy. Recorded, [`BuildCause::Full`] too;
-    /// executed, [`MemoryError::HostHasIt`] while a guard of [`Memory::host`](crate::Memory::host) lives.
+    /// device cannot reach; `BuildCause::CopyKernel` where a kernel has to copy. Also [`BuildCause::Full`] on a
+    /// recording queue, and [`MemoryError::HeldByHost`] on an executing queue while a guard of
+    /// [`Memory::host`](crate::Memory::host) exists.
     ///
     /// For the wait list on an executing queue: [`SubmitError::EventFailed`](crate::SubmitError::EventFailed) and
-    /// [`SubmitError::OtherContext`](crate::SubmitError::OtherContext); and [`RecordError::Ended`],
-    /// [`RecordError::OtherGraph`], [`RecordError::CannotJoin`] for an event of a recorded command, by which the queue joins
-    /// the recording. On a recording one: [`RecordError::Ordinary`], [`RecordError::OtherGraph`].
+    /// [`SubmitError::OtherContext`](crate::SubmitError::OtherContext). For an event of a recorded command, by which
+    /// the queue joins the recording: [`RecordError::RecordingEnded`], [`RecordError::OtherGraph`],
+    /// [`RecordError::CannotJoin`]. For the wait list on a recording queue: [`RecordError::RunningEvent`],
+    /// [`RecordError::OtherGraph`].
     ///
     /// [`crate::DriverError`] when the driver refuses.
     #[doc(alias = "clEnqueueCopyBuffer")]
@@ -411,11 +446,14 @@ commands! {
         queue.copy_buffer(want, (src_buffer.region(), dst_buffer.region()), (src_offset, dst_offset, size), waits)
     };
 
-    /// Copies a rectangle, or a box. Origins and `region` are in bytes, rows and slices, pitches in bytes; a pitch of 0 means
-    /// as close as the region allows.
+    /// Copies a rectangle or a box from buffer to buffer.
+    ///
+    /// The first component of origins and of `region` is in bytes, the second in rows, the third in slices. Pitches are
+    /// in bytes; a pitch of 0 means that rows or slices lie close to each other.
     ///
     /// # Errors
-    /// [`BuildCause::Rect`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
+    /// Those of [`CopyRectNode::add`](crate::CopyRectNode::add) for region and pitches, in a [`BuildError`]; and those
+    /// of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -444,8 +482,10 @@ commands! {
         queue.copy_buffer_rect(want, regions, (src_origin, dst_origin, region), pitches, waits)
     };
 
-    /// Fills `size` bytes from byte `offset` on with a pattern of any size. Where OpenCL has no command for it (its size is none of
-    /// 1, 2, 4, 8, 16, 32, 64 and 128 bytes, or the range does not start at a multiple of that), it is a kernel of clgraph's own.
+    /// Fills `size` bytes from byte `offset` on with a pattern of any size.
+    ///
+    /// OpenCL has a command for patterns of 1, 2, 4, 8, 16, 32, 64 and 128 bytes, if the range starts at a multiple of
+    /// the pattern's size. Any other fill is done by a kernel of clgraph.
     ///
     /// # Errors
     /// [`BuildCause::EmptyPattern`], [`BuildCause::PatternRange`], and those of
@@ -460,8 +500,10 @@ commands! {
         queue.fill_buffer(want, buffer, pattern, (offset, size), waits)
     };
 
-    /// Writes borrowed memory to a buffer, from byte `offset` on. On an executing queue it waits for the list on the
-    /// host, and blocks until the data is there; recorded, the memory is copied.
+    /// Writes borrowed data to a buffer, from byte `offset` on.
+    ///
+    /// An executing queue waits for the wait list on the host, and blocks until the data is in the buffer. A recording
+    /// queue copies the data.
     ///
     /// # Errors
     /// [`BuildCause::AccessForbidden`], and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer).
@@ -474,7 +516,7 @@ commands! {
         queue.write_buffer(want, buffer, offset, data, waits)
     };
 
-    /// Writes memory that the queue takes over, and does not block.
+    /// Writes data that the queue takes ownership of, and does not block.
     ///
     /// # Errors
     /// As [`enqueue_write_buffer`](Self::enqueue_write_buffer).
@@ -487,34 +529,34 @@ commands! {
     };
 }
 
-/// A read that was enqueued, or recorded. See [`Queue::enqueue_read_buffer_owned`].
+/// A read that was enqueued or recorded. See [`Queue::enqueue_read_buffer_owned`].
 #[must_use = "the result is taken from it"]
 pub struct PendingRead<T> {
     pub(super) event: Event,
-    /// None of one that was recorded.
+    /// `None` for a read that was recorded.
     pub(super) slot: Option<Arc<Slot>>,
     pub(super) element: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> PendingRead<T> {
-    /// The event of the read.
+    /// Returns the event of the read.
     #[must_use]
     pub fn event(&self) -> &Event {
         &self.event
     }
 
-    /// Blocks until the read is complete, and gives a copy of what was read.
+    /// Blocks until the read is complete, and returns a copy of the data.
     ///
     /// # Errors
-    /// [`RecordError::Recorded`]: then the results are those of submissions, by [`host_read`](Self::host_read).
-    /// [`crate::DriverError`] when the read failed.
+    /// [`RecordError::Recorded`] if the read was recorded: then each submission has a result, see
+    /// [`host_read`](Self::host_read). [`crate::DriverError`] when the read failed.
     pub fn wait(&self) -> Result<Vec<T>> {
         self.event.wait()?;
         let Some(slot) = &self.slot else { return Ok(Vec::new()) };
         Ok(bytemuck::cast_slice(slot.bytes(&Completed::witnessed())).to_vec())
     }
 
-    /// What stands for the read in a graph: [`Submission::get`](crate::Submission::get) takes it.
+    /// Returns the handle of the recorded read, which [`Submission::get`](crate::Submission::get) takes.
     ///
     /// # Errors
     /// [`BuildCause::NotANode`] when the read was not recorded.

@@ -1,4 +1,4 @@
-//! Events: of commands that run, or standing for nodes that were recorded.
+//! Events: of commands that run, and of commands that were recorded as nodes.
 
 use std::fmt;
 
@@ -7,44 +7,46 @@ use opencl_sys::{
     CL_PROFILING_COMMAND_SUBMIT, cl_event, cl_profiling_info,
 };
 
-use crate::cl::event::{DriverEvent, Progress};
-use crate::cl::reentrancy;
+use crate::cl::completion::reentrancy;
+use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::error::{RecordError, Result, Status};
-use crate::graph::{GraphRef, Node, Nodes};
+use crate::graph::{GraphRef, Nodes};
+use crate::handles::Node;
 
-/// What became of a command: an event of the driver, or, of a command that was recorded, the node that it became.
-/// Cheap to clone: clones are the same event.
+/// The event of a command: a driver's event, or, for a recorded command, the node that the command became.
 ///
-/// An event of a recorded command is a dependency of other work recorded into the same graph, and nothing else: there is
-/// nothing to wait for or to ask, because nothing runs.
+/// Cloning an event is cheap, and clones are the same event.
+///
+/// An event of a recorded command only serves as a dependency of other commands that are recorded into the same graph.
+/// It cannot be waited for or queried, because nothing runs.
 #[derive(Clone)]
 pub struct Event(pub(crate) Kind);
 
 #[derive(Clone)]
 pub(crate) enum Kind {
     Driver(DriverEvent),
-    /// Boxed, so that an event of the driver is not handed around with room for one of these.
+    /// Boxed, so that an event of the driver does not need the space of a node event.
     Node(Box<NodeEvent>),
 }
 
-/// A node that a recorded command became.
+/// The node that a recorded command became.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeEvent {
     pub(crate) graph: GraphRef,
     pub(crate) node: Node,
 }
 
-/// Where a command has got to (`CL_EVENT_COMMAND_EXECUTION_STATUS`).
+/// The progress of a command (`CL_EVENT_COMMAND_EXECUTION_STATUS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ExecutionStatus {
-    /// It is queued, or handed to the device and not started (`CL_QUEUED`, `CL_SUBMITTED`).
+    /// The command is queued, or submitted to the device and not started (`CL_QUEUED`, `CL_SUBMITTED`).
     Waiting,
-    /// It has started (`CL_RUNNING`).
+    /// The command has started (`CL_RUNNING`).
     Running,
-    /// It is complete (`CL_COMPLETE`).
+    /// The command is complete (`CL_COMPLETE`).
     Complete,
-    /// It failed.
+    /// The command failed with this status.
     Failed(Status),
 }
 
@@ -60,7 +62,6 @@ impl fmt::Display for ExecutionStatus {
 }
 
 impl PartialEq for Event {
-    /// The same event.
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Kind::Driver(one), Kind::Driver(other)) => one.raw() == other.raw(),
@@ -85,7 +86,7 @@ impl Event {
         Ok(Self(Kind::Driver(DriverEvent::from_opencl3(event)?)))
     }
 
-    /// The same event for `opencl3`, with a reference of its own.
+    /// Returns the same event for `opencl3`, with a reference of its own.
     ///
     /// # Errors
     /// [`RecordError::Recorded`]; [`crate::DriverError`] when the driver refuses to retain it.
@@ -93,7 +94,7 @@ impl Event {
         self.driver("given to opencl3")?.to_opencl3()
     }
 
-    /// The C handle, valid while this object lives.
+    /// Returns the C handle, which is valid while this object lives.
     ///
     /// # Errors
     /// [`RecordError::Recorded`].
@@ -101,7 +102,8 @@ impl Event {
         Ok(self.driver("given to the driver")?.raw())
     }
 
-    /// The node that it stands for, if it is of a recorded command. [`crate::Graph::node_of`] gives it for a graph.
+    /// Returns the node of a recorded command, or `None` if the command was executed. [`crate::Graph::node_of`] checks
+    /// that the node belongs to a graph.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         match &self.0 {
@@ -110,18 +112,19 @@ impl Event {
         }
     }
 
-    /// Blocks until the command is complete. Its queue is flushed.
+    /// Flushes the queue of the command, and blocks until the command is complete.
     ///
     /// # Errors
-    /// [`RecordError::Recorded`]; [`SubmitError::OwnQueue`](crate::SubmitError::OwnQueue) from a host task whose submission it is
-    /// behind; [`crate::DriverError`] when the command failed, or the driver does not tell.
+    /// [`RecordError::Recorded`]; [`SubmitError::OwnQueue`](crate::SubmitError::OwnQueue) from a host task, if the
+    /// command comes after the submission of that task; [`crate::DriverError`] when the command failed, or when the
+    /// driver does not report its status.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
         self.check_wait()?;
         Ok(self.driver("waited for")?.wait_wherever()?)
     }
 
-    /// Says no to a host task that would wait for what is behind its own submission.
+    /// Returns an error if a host task would wait for a command that comes after the task's own submission.
     pub(super) fn check_wait(&self) -> Result<()> {
         let event = self.driver("waited for")?;
         if reentrancy::holds_a_queue() && event.may_run() {
@@ -130,31 +133,32 @@ impl Event {
         Ok(())
     }
 
-    /// Where the command has got to. It does not flush the queue: [`Queue::flush`](crate::Queue::flush) once before
-    /// asking again and again.
+    /// Returns the progress of the command.
+    ///
+    /// It does not flush the queue. Call [`Queue::flush`](crate::Queue::flush) once before polling.
     ///
     /// # Errors
-    /// [`RecordError::Recorded`]; [`crate::DriverError`] when the driver does not tell.
+    /// [`RecordError::Recorded`]; [`crate::DriverError`] when the driver does not report the status.
     #[doc(alias = "CL_EVENT_COMMAND_EXECUTION_STATUS")]
     pub fn command_execution_status(&self) -> Result<ExecutionStatus> {
-        Ok(match self.driver("asked for its status")?.progress()? {
-            Progress::Waiting => ExecutionStatus::Waiting,
-            Progress::Running => ExecutionStatus::Running,
-            Progress::Complete => ExecutionStatus::Complete,
-            Progress::Failed(status) => ExecutionStatus::Failed(status),
+        Ok(match self.driver("asked for its status")?.status()? {
+            CommandStatus::Waiting => ExecutionStatus::Waiting,
+            CommandStatus::Running => ExecutionStatus::Running,
+            CommandStatus::Complete => ExecutionStatus::Complete,
+            CommandStatus::Failed(status) => ExecutionStatus::Failed(status),
         })
     }
 
-    /// When the command was enqueued, in nanoseconds of the device's clock.
+    /// Returns when the command was enqueued, in nanoseconds of the device's clock.
     ///
     /// # Errors
     /// [`RecordError::Recorded`]; [`crate::DriverError`] with `CL_PROFILING_INFO_NOT_AVAILABLE` when the queue does not
-    /// profile or the command is not complete. So for all five times.
+    /// profile or the command is not complete. The other four methods for times return the same errors.
     pub fn profiling_command_queued(&self) -> Result<u64> {
         self.time(CL_PROFILING_COMMAND_QUEUED)
     }
 
-    /// When the command was handed to the device, in nanoseconds.
+    /// Returns when the command was submitted to the device, in nanoseconds.
     ///
     /// # Errors
     /// As [`profiling_command_queued`](Self::profiling_command_queued).
@@ -162,7 +166,7 @@ impl Event {
         self.time(CL_PROFILING_COMMAND_SUBMIT)
     }
 
-    /// When the command started, in nanoseconds.
+    /// Returns when the command started, in nanoseconds.
     ///
     /// # Errors
     /// As [`profiling_command_queued`](Self::profiling_command_queued).
@@ -170,7 +174,7 @@ impl Event {
         self.time(CL_PROFILING_COMMAND_START)
     }
 
-    /// When the command ended, in nanoseconds.
+    /// Returns when the command ended, in nanoseconds.
     ///
     /// # Errors
     /// As [`profiling_command_queued`](Self::profiling_command_queued).
@@ -178,7 +182,7 @@ impl Event {
         self.time(CL_PROFILING_COMMAND_END)
     }
 
-    /// When the command and what it enqueued itself ended, in nanoseconds (OpenCL 2.0).
+    /// Returns when the command and the commands that it enqueued itself ended, in nanoseconds (OpenCL 2.0).
     ///
     /// # Errors
     /// As [`profiling_command_queued`](Self::profiling_command_queued).

@@ -1,4 +1,4 @@
-//! Running a request at once, and launching kernels on queues.
+//! Executing a request at once, and launching kernels on queues.
 
 use std::marker::PhantomData;
 
@@ -7,34 +7,35 @@ use bytemuck::Pod;
 use super::event::Event;
 use super::queue::Queue;
 use super::sealed;
-use crate::cl::buffer::{AsRegion, Buffer, BufferSlice};
-use crate::cl::enqueue::{self, To};
-use crate::cl::event::DriverEvent;
-use crate::cl::globals::GlobalSlice;
-use crate::cl::image::{Image, ImageLayers};
-use crate::cl::kernel::Kernel;
-use crate::cl::kernel_object::{KernelObject, KernelObjectError, SetArg};
-use crate::cl::mem::Mem;
-use crate::cl::memory::{Memory, MemorySlice};
-use crate::cl::sampler::Sampler;
-use crate::cl::watch;
+use crate::cl::commands::enqueue::{self, To};
+use crate::cl::completion::event_reaper;
+use crate::cl::memory::globals::GlobalSlice;
+use crate::cl::memory::typed::{Memory, MemorySlice};
+use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::objects::event::DriverEvent;
+use crate::cl::objects::image::{Image, ImageLayers};
+use crate::cl::objects::kernel::Kernel;
+use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, SetArg};
+use crate::cl::objects::sampler::Sampler;
 use crate::device_global::{DeviceGlobal, host_access, scope};
 use crate::error::{BuildCause, BuildError, DriverError, Fault, ProgramError, Result};
-use crate::graph::fill::Fill;
-use crate::graph::hint::Given as Hinted;
-use crate::graph::launch::{Checked, Given, Launch};
-use crate::graph::rect::{Laid, Rect};
-use crate::graph::request::Request;
-use crate::graph::transfer::{Copy, Write};
+use crate::graph::nodes::fill::Fill;
+use crate::graph::nodes::hint::HintRequest;
+use crate::graph::nodes::launch::{Checked, GivenArgument, Launch};
+use crate::graph::nodes::rect::{Laid, Rect};
+use crate::graph::nodes::request::Request;
+use crate::graph::nodes::transfer::{Copy, Write};
 use crate::graph::{BufferArg, Extent, GraphMemory, LaunchRef, LocalMemory, Parameter, ValueArg};
 use crate::ir::{Hint, Mode};
 
-/// A request that can go to the driver at once.
-pub(crate) trait Run: Request + Clone {
-    /// The memory that it uses.
+/// A request that can be enqueued at once.
+pub(crate) trait Run: Request<Checked: Send + 'static> + Clone + Send + 'static {
+    /// Calls `each` with the memory that the request uses.
     fn memory(&self, each: &mut dyn FnMut(&Mem));
 
-    /// Whether drivers keep no count of some of it.
+    /// Whether the request uses memory that drivers keep no reference to: memory with an address. This crate then has
+    /// to keep it alive.
     #[inline]
     fn is_followed(&self, _: &Self::Checked) -> bool {
         let mut is_followed = false;
@@ -42,11 +43,12 @@ pub(crate) trait Run: Request + Clone {
         is_followed
     }
 
-    /// Enqueues it. What it uses is kept alive until it is complete.
+    /// Enqueues the request. The objects that it uses are kept alive until the command is complete.
     fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
 
-/// A command of no size: only its place in the queue, its wait list and its event count. Drivers disagree on such commands.
+/// Enqueues a command of size zero as a marker: only its place in the queue's order, its wait list and its event
+/// matter. Drivers disagree on commands of size zero.
 pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
     if to.waits.is_empty() && !to.event {
         return Ok(None);
@@ -115,7 +117,7 @@ impl Run for Write {
         each(&self.dst.mem);
     }
 
-    /// The data is kept until the command is complete, which takes an event.
+    /// The data is kept until the command is complete, so the command needs an event.
     fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
         let Self { dst, data } = self;
         if dst.size == 0 {
@@ -123,14 +125,14 @@ impl Run for Write {
         }
         let event = enqueue::write(&To { event: true, ..*to }, (&dst.mem, dst.offset), data)?;
         match &event {
-            Some(event) => watch::keep_until(event.clone(), data.clone()),
-            None => watch::lose(no_event("clEnqueueWriteBuffer"), data.clone()),
+            Some(event) => event_reaper::keep_until(event.clone(), data.clone()),
+            None => event_reaper::lose(no_event("clEnqueueWriteBuffer"), data.clone()),
         }
         Ok(event)
     }
 }
 
-impl Run for Hinted {
+impl Run for HintRequest {
     fn memory(&self, each: &mut dyn FnMut(&Mem)) {
         each(&self.of.mem);
     }
@@ -152,7 +154,7 @@ impl Run for Hinted {
 impl Run for Launch {
     fn memory(&self, each: &mut dyn FnMut(&Mem)) {
         for arg in &self.args {
-            if let Given::Buffer(region, _) = arg {
+            if let GivenArgument::Buffer(region, _) = arg {
                 each(&region.mem);
             }
         }
@@ -174,7 +176,7 @@ impl Run for Launch {
 impl Launch {
     #[inline(always)]
     fn launch(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if let Some(index) = self.first_fed() {
+        if let Some(index) = self.first_bound() {
             return Err(BuildError::new(self.subject(), BuildCause::ParameterExecuted { index }).into());
         }
         let Self { kernel, args, bytes, .. } = self;
@@ -187,18 +189,19 @@ impl Launch {
             return nothing(to);
         }
         let args = args.iter().map(|arg| match arg {
-            Given::Buffer(region, _) => SetArg::Mem(&region.mem),
-            Given::Null(_) => SetArg::Null,
-            Given::Sampler(sampler) => SetArg::Sampler(sampler),
-            Given::Local(size) => SetArg::Local(*size),
-            Given::Value(range, _) => SetArg::Value(&bytes[range.clone()]),
+            GivenArgument::Buffer(region, _) => SetArg::Mem(&region.mem),
+            GivenArgument::Null(_) => SetArg::Null,
+            GivenArgument::Sampler(sampler) => SetArg::Sampler(sampler),
+            GivenArgument::Local(size) => SetArg::Local(*size),
+            GivenArgument::Value(range, _) => SetArg::Value(&bytes[range.clone()]),
         });
         let launch =
             |object: &KernelObject| enqueue::kernel(to, object, sizes.dims, sizes.offset, sizes.global, sizes.local);
         let launched = if self.indirect.is_empty() {
             kernel.launch(place, args, launch)
         } else {
-            // What a launch reaches indirectly cannot be taken from a kernel object again.
+            // A kernel object cannot be told to forget memory that it reaches indirectly, so this launch gets a kernel
+            // object of its own.
             let indirect = self.indirect.iter().map(|(region, _)| SetArg::Indirect(&region.mem));
             kernel.with_args(to.queue.device(), args.chain(indirect)).map(|object| launch(&object))
         };
@@ -211,27 +214,29 @@ impl Launch {
         }
     }
 
-    /// Keeps the arguments until the kernel is through: PoCL does not keep samplers (6.0, 7.1), nor images
-    /// that are made of buffers (3.1 to 7.1).
+    /// Keeps the arguments alive until the kernel is complete: PoCL keeps neither samplers (6.0, 7.1) nor images that
+    /// are made of buffers (3.1 to 7.1).
     #[cold]
     fn launch_and_keep(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         let event = self.launch(checked, &To { event: true, ..*to })?;
         match &event {
-            Some(event) => watch::keep_until(event.clone(), self.args.clone()),
-            None => watch::lose(no_event("clEnqueueNDRangeKernel"), self.args.clone()),
+            Some(event) => event_reaper::keep_until(event.clone(), self.args.clone()),
+            None => event_reaper::lose(no_event("clEnqueueNDRangeKernel"), self.args.clone()),
         }
         Ok(event)
     }
 }
 
-/// What a kernel takes as an argument: a [`Buffer`], a [`BufferSlice`] (which says what part is used; the argument is the
-/// whole buffer), a [`Memory`], a [`MemorySlice`] (a pointer to its first element), a [`GlobalSlice`], a
-/// [`GraphMemory`], an [`Image`] or its layers, a [`Sampler`], a value that is plain data, or, where the queue records,
-/// a [`Parameter`] of a buffer, of memory, of an image, of a value, of bytes, or of local memory. It cannot be
-/// implemented elsewhere.
+/// An argument of a kernel.
+///
+/// It is implemented for a [`Buffer`]; a [`BufferSlice`] (the kernel gets the whole buffer, and the slice says which
+/// part it uses); a [`Memory`]; a [`MemorySlice`] (a pointer to its first element); a [`GlobalSlice`]; a
+/// [`GraphMemory`]; an [`Image`] or its layers; a [`Sampler`]; a value that is plain data; and, where the queue
+/// records, a [`Parameter`] of a buffer, of memory, of an image, of a value, of bytes, or of local memory. It cannot be
+/// implemented outside this crate.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a kernel can take",
-    note = "arguments are buffers, images, samplers, and values that are plain data (`bytemuck::Pod`)"
+    message = "`{Self}` cannot be a kernel argument",
+    note = "give a buffer, an image, a sampler, or a value that is plain data (`bytemuck::Pod`)"
 )]
 pub trait KernelArg: sealed::KernelArg {
     #[doc(hidden)]
@@ -341,12 +346,13 @@ impl KernelArg for Parameter<LocalMemory> {
     }
 }
 
-/// A kernel launch on a queue, to be executed or recorded: made as with `opencl3`.
+/// A kernel launch on a queue, to be executed or recorded, with the methods of `opencl3`.
 ///
-/// Arguments are given in the order of the kernel's parameters. A buffer counts as read and written, or as read where its
-/// parameter points to `const` or `constant` memory and the program tells, and never as more than a buffer's own access flags allow; [`set_arg_read`](Self::set_arg_read),
-/// [`set_arg_write`](Self::set_arg_write) and [`set_arg_read_write`](Self::set_arg_read_write) say it where the program does not, or more exactly. This decides which recorded
-/// nodes wait for which.
+/// Arguments are given in the order of the kernel's parameters. How the kernel uses a buffer decides which recorded
+/// nodes wait for which. A buffer counts as read and written by default. It counts as read only if its parameter points
+/// to `const` or `constant` memory and the program reports its parameters. The buffer's own access flags limit both.
+/// [`set_arg_read`](Self::set_arg_read), [`set_arg_write`](Self::set_arg_write) and
+/// [`set_arg_read_write`](Self::set_arg_read_write) set the use explicitly.
 ///
 /// ```
 /// # fn main() -> clgraph::Result<()> {
@@ -370,63 +376,62 @@ impl KernelArg for Parameter<LocalMemory> {
 pub struct ExecuteKernel<'k> {
     launch: Launch,
     waits: Vec<Event>,
-    /// As with `opencl3`, whose launches borrow their kernel.
+    /// The launch borrows its kernel, as launches of `opencl3` do.
     kernel: PhantomData<&'k Kernel>,
 }
 
 impl<'k> ExecuteKernel<'k> {
-    /// A launch without arguments and range.
+    /// Creates a launch without arguments and without a range.
     pub fn new(kernel: &'k Kernel) -> Self {
         Self { launch: Launch::new(kernel), waits: Vec::new(), kernel: PhantomData }
     }
 
-    /// Gives the next argument.
+    /// Sets the next argument.
     #[doc(alias = "clSetKernelArg")]
     pub fn set_arg(&mut self, arg: &impl KernelArg) -> &mut Self {
         arg.give(&mut LaunchRef::new(&mut self.launch));
         self
     }
 
-    /// Gives the next argument, memory that the kernel only reads. A slice says which part; of a buffer the argument is
-    /// all of it.
+    /// Sets the next argument to memory that the kernel only reads. A slice says which part the kernel uses.
     pub fn set_arg_read<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Read) });
         self
     }
 
-    /// Gives the next argument, memory that the kernel writes without reading what was in it.
+    /// Sets the next argument to memory that the kernel writes without reading its old content.
     pub fn set_arg_write<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::Write) });
         self
     }
 
-    /// Gives the next argument, a buffer that the kernel reads and writes.
+    /// Sets the next argument to memory that the kernel reads and writes.
     pub fn set_arg_read_write<T>(&mut self, buffer: &impl BufferArg<T>) -> &mut Self {
         buffer.give_buffer(&mut LaunchRef { launch: &mut self.launch, mode: Some(Mode::ReadWrite) });
         self
     }
 
-    /// Says that the kernel reads and writes memory which it reaches by addresses that it finds in memory, and not by an
-    /// argument. It has an address: USM or SVM.
+    /// Declares USM or SVM that the kernel reads and writes through pointers that it finds in memory.
     #[doc(alias = "clSetKernelExecInfo")]
     pub fn set_indirect<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
         self.launch.indirect.push((memory.region(), Mode::ReadWrite));
         self
     }
 
-    /// The same, memory that the kernel only reads.
+    /// Declares USM or SVM that the kernel only reads through pointers that it finds in memory.
     pub fn set_indirect_read<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
         self.launch.indirect.push((memory.region(), Mode::Read));
         self
     }
 
-    /// The same, memory that the kernel writes without reading what was in it.
+    /// Declares USM or SVM that the kernel writes, without reading its old content, through such pointers.
     pub fn set_indirect_write<T>(&mut self, memory: &impl AsRegion<T>) -> &mut Self {
         self.launch.indirect.push((memory.region(), Mode::Write));
         self
     }
 
-    /// Says that the kernel only reads a [`DeviceGlobal`] of its program: see [`KernelNode::global_read`](crate::KernelNode::global_read).
+    /// Declares that the kernel only reads a device global: see
+    /// [`KernelNode::global_read`](crate::KernelNode::global_read).
     pub fn set_global_read<T: Pod, A: host_access::Property, S: scope::Property>(
         &mut self,
         global: &'static DeviceGlobal<T, A, S>,
@@ -435,7 +440,7 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// The same, one that the kernel writes without reading what was in it.
+    /// Declares that the kernel writes a [`DeviceGlobal`] without reading its old content.
     pub fn set_global_write<T: Pod, A: host_access::Property, S: scope::Property>(
         &mut self,
         global: &'static DeviceGlobal<T, A, S>,
@@ -444,7 +449,7 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// The same, one that the kernel reads and writes.
+    /// Declares that the kernel reads and writes a [`DeviceGlobal`].
     pub fn set_global_read_write<T: Pod, A: host_access::Property, S: scope::Property>(
         &mut self,
         global: &'static DeviceGlobal<T, A, S>,
@@ -453,21 +458,21 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Says that the kernel uses no device global.
+    /// Declares that the kernel uses no device global.
     pub fn set_no_globals(&mut self) -> &mut Self {
         self.launch.uses_global(None);
         self
     }
 
-    /// Gives the next argument, a null pointer where a buffer belongs.
+    /// Sets the next argument to a null pointer in place of a buffer.
     pub fn set_arg_null(&mut self) -> &mut Self {
         self.launch.null(None);
         self
     }
 
-    /// Gives the next argument, local memory of so many bytes a work-group.
+    /// Sets the next argument to local memory of `bytes` bytes for each work-group.
     pub fn set_arg_local_buffer(&mut self, bytes: usize) -> &mut Self {
-        self.launch.args.push(Given::Local(bytes));
+        self.launch.args.push(GivenArgument::Local(bytes));
         self
     }
 
@@ -477,7 +482,7 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Sets the offset of global ids, by dimension.
+    /// Sets the offset of global ids for each dimension.
     pub fn set_global_work_offsets(&mut self, offsets: &[usize]) -> &mut Self {
         self.launch.offset = Some(Extent::of(offsets));
         self
@@ -489,21 +494,20 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Sets the range, in work-items by dimension.
+    /// Sets the range, in work-items for each dimension.
     pub fn set_global_work_sizes(&mut self, sizes: &[usize]) -> &mut Self {
         self.launch.range = Some(Extent::of(sizes));
         self
     }
 
-    /// Up to which ranges the promise holds: see [`KernelNode::range_up_to`](crate::KernelNode::range_up_to). It means
-    /// nothing on a queue that executes.
+    /// Sets the largest range that the safety promise of a recorded launch covers: see
+    /// [`KernelNode::range_up_to`](crate::KernelNode::range_up_to).
     pub fn set_global_work_size_bound(&mut self, bound: &[usize]) -> &mut Self {
         self.launch.bound = Some(Extent::of(bound));
         self
     }
 
-    /// Registers one more parameter with the argument that was given last: see
-    /// [`KernelNode::also`](crate::KernelNode::also).
+    /// Registers one more parameter with the last argument. See [`KernelNode::also`](crate::KernelNode::also).
     pub fn set_arg_also<T: ?Sized>(&mut self, parameter: &Parameter<T>) -> &mut Self {
         self.launch.also(parameter.cell());
         self
@@ -515,13 +519,13 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Sets the size of a work-group, in work-items by dimension.
+    /// Sets the size of a work-group, in work-items for each dimension.
     pub fn set_local_work_sizes(&mut self, sizes: &[usize]) -> &mut Self {
         self.launch.work_group = Some(Extent::of(sizes));
         self
     }
 
-    /// Says that the kernel calls `printf`: see [`KernelNode::prints`](crate::KernelNode::prints).
+    /// Declares that the kernel calls `printf`. See [`KernelNode::prints`](crate::KernelNode::prints).
     pub fn set_prints(&mut self) -> &mut Self {
         self.launch.prints = true;
         self
@@ -539,19 +543,18 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Launches the kernel, or has it recorded. Afterwards arguments, range, wait list and all else are forgotten, and
-    /// the launch can be filled again, as with `opencl3`; after an error it is as it was.
+    /// Enqueues or records the kernel launch.
+    ///
+    /// Afterwards the launch is empty and can be filled again, as with `opencl3`. After an error it is unchanged.
     ///
     /// # Errors
-    /// Those of [`KernelNode::add`](crate::KernelNode::add) for arguments and range;
-    /// [`ProgramError::NotBuiltFor`] and [`ProgramError::Argument`] on an executing queue; and those of
-    /// [`Queue::enqueue_copy_buffer`] for the queue and the wait list.
+    /// Those of [`KernelNode::add`](crate::KernelNode::add) and, for the wait list, of [`Queue::enqueue_copy_buffer`];
+    /// on an executing queue also [`ProgramError::NotBuiltFor`] and [`ProgramError::Argument`].
     ///
     /// # Safety
-    /// As for [`KernelNode::add`](crate::KernelNode::add): with these arguments and this range, and whatever it finds in
-    /// memory, the kernel touches nothing outside the ranges that are declared for it, uses them as declared, and every
-    /// value has the type that the kernel expects. Recorded, that holds for everything that parameters and the bound of the
-    /// range allow later.
+    /// As for [`KernelNode::add`](crate::KernelNode::add): whatever the kernel finds in memory, it touches nothing
+    /// outside the ranges that are declared for it, it uses them as declared, and every value has the type that it
+    /// expects. If the launch is recorded, this holds for all that parameters and the bound of the range allow later.
     #[doc(alias = "clEnqueueNDRangeKernel")]
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn enqueue_nd_range(&mut self, queue: &Queue) -> Result<Event> {
@@ -559,7 +562,7 @@ impl<'k> ExecuteKernel<'k> {
         Ok(event.ok_or_else(|| no_event("clEnqueueNDRangeKernel"))?)
     }
 
-    /// The same without an event, which is cheaper.
+    /// Enqueues or records the kernel launch without returning an event, which is cheaper.
     ///
     /// # Errors
     /// As [`enqueue_nd_range`](Self::enqueue_nd_range).
@@ -571,8 +574,8 @@ impl<'k> ExecuteKernel<'k> {
         self.go(queue, false).map(|_| ())
     }
 
-    /// All of the way from here to the driver is one function, because what is checked on it costs less than calls and results
-    /// that are handed on: a launch is to cost what a plain one costs.
+    /// The whole path from here to the driver is inlined into one function, because the checks on it cost less than
+    /// calls and results that are passed on. A launch must not cost more than a plain `clEnqueueNDRangeKernel`.
     #[inline(always)]
     fn go(&mut self, queue: &Queue, want: bool) -> Result<Option<Event>> {
         self.launch.resolve();
@@ -591,7 +594,7 @@ impl<'k> ExecuteKernel<'k> {
     }
 }
 
-/// The driver said success, and gave no event.
+/// The driver reported success, but returned no event.
 pub(super) fn no_event(call: &'static str) -> DriverError {
     DriverError::faulty(call, Fault::NoEvent)
 }

@@ -1,4 +1,5 @@
-//! The commands of queues on images, with the names and the order of arguments of `opencl3`. Recorded, they become nodes.
+//! The commands of a queue on images, with the names and the order of arguments of `opencl3`. While the queue records,
+//! they become nodes.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,24 +9,25 @@ use super::enqueue::{PendingRead, region, through};
 use super::event::Event;
 use super::execute::{Run, no_event, nothing};
 use super::queue::Queue;
-use crate::cl::buffer::{AsDestination, AsSource, Region};
-use crate::cl::enqueue::{To, Waits};
-use crate::cl::event::DriverEvent;
-use crate::cl::host::{Element, HostData, Slot};
-use crate::cl::image::Image;
-use crate::cl::image_commands::{self, PixelsAt};
-use crate::cl::map::MapMode;
-use crate::cl::map_image::MappedImage;
-use crate::cl::mem::Mem;
-use crate::cl::watch;
+use crate::cl::commands::enqueue::{To, Waits};
+use crate::cl::commands::image_commands::{self, PixelsAt};
+use crate::cl::completion::event_reaper;
+use crate::cl::memory::allocation::Entering;
+use crate::cl::memory::host::{Element, HostData, Slot};
+use crate::cl::memory::map::MapMode;
+use crate::cl::memory::map_image::MappedImage;
+use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
+use crate::cl::objects::event::DriverEvent;
+use crate::cl::objects::image::Image;
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::MemoryError;
 use crate::error::{BuildCause, BuildError, RecordError, Result};
-use crate::graph::image::{ImageFill, ImageRead, ImageWrite, check_image_write};
-use crate::graph::image_copy::{ImageCopy, PixelSide};
-use crate::graph::map::Map;
-use crate::graph::request::Request;
-use crate::graph::tape::Order;
+use crate::graph::nodes::image::{ImageFill, ImageRead, ImageWrite, check_image_write};
+use crate::graph::nodes::image_copy::{ImageCopy, PixelSide};
+use crate::graph::nodes::map::Map;
+use crate::graph::nodes::request::Request;
+use crate::graph::recorder::Order;
 use crate::images::{Area, Color};
 
 impl Run for ImageCopy {
@@ -85,7 +87,7 @@ impl Run for ImageWrite {
         each(&self.image.region().mem);
     }
 
-    /// The data is kept until the command is complete, which takes an event.
+    /// The data is kept until the command is complete, so the command needs an event.
     fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
         if self.area.is_empty() {
             return nothing(to);
@@ -93,14 +95,14 @@ impl Run for ImageWrite {
         let mem = self.image.region().mem;
         let event = image_commands::write(&To { event: true, ..*to }, &mem, &self.area, &self.data)?;
         match &event {
-            Some(event) => watch::keep_until(event.clone(), self.data.clone()),
-            None => watch::lose(no_event("clEnqueueWriteImage"), self.data.clone()),
+            Some(event) => event_reaper::keep_until(event.clone(), self.data.clone()),
+            None => event_reaper::lose(no_event("clEnqueueWriteImage"), self.data.clone()),
         }
         Ok(event)
     }
 }
 
-/// As many bytes of a buffer, from an offset on, as the pixels have.
+/// The bytes of a buffer from an offset on, as many as the packed pixels have.
 fn packed(whole: Region, offset: usize, image: &Image, pixels: [usize; 3]) -> Result<PixelSide> {
     let bytes = Area { origin: [0; 3], region: pixels }.len().and_then(|pixels| pixels.checked_mul(image.pixel_size()));
     let region = region("the buffer", whole, offset, bytes.unwrap_or(usize::MAX));
@@ -108,7 +110,7 @@ fn packed(whole: Region, offset: usize, image: &Image, pixels: [usize; 3]) -> Re
 }
 
 impl Queue {
-    /// A write of borrowed memory: it blocks, or copies the memory where it is recorded.
+    /// A write of borrowed data. An executing queue blocks; a recording queue copies the data.
     fn write_image<T: Element>(
         &self,
         want: bool,
@@ -138,9 +140,9 @@ impl Queue {
         Ok(event.map(Event::from))
     }
 
-    /// Reads a part of an image into borrowed memory, packed, and blocks until it is there.
+    /// Reads a part of an image, packed, into borrowed memory, and blocks until the pixels are there.
     ///
-    /// While the queue records, [`enqueue_read_image_owned`](Self::enqueue_read_image_owned) is the form to use.
+    /// While the queue records, use [`enqueue_read_image_owned`](Self::enqueue_read_image_owned).
     ///
     /// # Errors
     /// [`RecordError::NotRecordable`]; [`BuildCause::ImageArea`], [`BuildCause::SizeMismatch`],
@@ -165,8 +167,8 @@ impl Queue {
             return Err(wrong(cause).into());
         }
         if self.records(event_wait_list) {
-            let instead = "it would block, and nothing runs: use `enqueue_read_image_owned`, whose result belongs to each \
-                           submission";
+            let instead = "it would wait for a result, but a recording runs nothing; use `enqueue_read_image_owned`, \
+                           whose result each submission returns";
             return Err(RecordError::NotRecordable { what: "a read into a borrowed slice", instead }.into());
         }
         self.wait_on_host(event_wait_list)?;
@@ -180,41 +182,43 @@ impl Queue {
         Ok(event.ok_or(no_event("clEnqueueReadImage"))?.into())
     }
 
-    /// Maps a part of an image for the host. It waits for the list on the host, and blocks until what was enqueued before on an
-    /// in-order queue is complete and the pixels are there.
+    /// Maps a part of an image for the host.
+    ///
+    /// It waits for the wait list on the host. On an in-order queue it also blocks until all commands enqueued before
+    /// are complete.
     ///
     /// # Errors
     /// [`RecordError::NotRecordable`] while the queue records; [`MemoryError::Empty`], [`MemoryError::ElementAlign`];
     /// [`BuildCause::ImageArea`], [`BuildCause::OtherContext`], [`BuildCause::AccessForbidden`], and
-    /// [`BuildCause::NotSupported`] for elements of which a row is no whole number, in a [`BuildError`]; and those of
+    /// [`BuildCause::NotSupported`] when a row is not a whole number of elements, in a [`BuildError`]; and those of
     /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     ///
     /// # Safety
-    /// As for [`map`](Self::map): until it is unmapped nothing else writes to the part, and nothing else reads it if the host
-    /// writes.
+    /// As for [`map`](Self::map): until the part is unmapped, nothing else writes to it, and, if the host writes,
+    /// nothing else reads it.
     #[doc(alias = "clEnqueueMapImage")]
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
-    pub unsafe fn map_image<T: Element>(
+    pub unsafe fn map_image<T: Element, M: MapMode>(
         &self,
         image: &Image,
         origin: [usize; 3],
         region: [usize; 3],
-        mode: MapMode,
+        mode: M,
         event_wait_list: &[&Event],
-    ) -> Result<MappedImage<T>> {
-        let instead = "use `enqueue_map_image`, which gives it to a function in each submission";
+    ) -> Result<MappedImage<T, M>> {
+        let instead = "use `enqueue_map_image`, which gives the mapped pixels to a function in each submission";
         self.check_executing("mapping an image", instead)?;
         let area = Area { origin, region };
-        Map::of_image::<T>(image, area, mode).check_alone(self.driver())?;
+        Map::of_image::<T>(image, area, mode.access()).check_alone(self.driver())?;
         self.wait_on_host(event_wait_list)?;
         self.wait_in_order()?;
         MappedImage::new(self.driver(), image, &area, mode)
     }
 
-    /// Reads a part of an image into memory of its own, packed, and does not block. May be recorded.
+    /// Reads a part of an image, packed, into memory of its own, and does not block. The read may be recorded.
     ///
     /// # Errors
-    /// As [`enqueue_read_image`](Self::enqueue_read_image), and those of
+    /// As [`enqueue_read_image`](Self::enqueue_read_image); and those of
     /// [`enqueue_read_buffer_owned`](Self::enqueue_read_buffer_owned) for elements and memory.
     pub fn enqueue_read_image_owned<T: Element>(
         &self,
@@ -230,28 +234,22 @@ impl Queue {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
         read.check(&self.target()).map_err(wrong)?;
-        let waits = self.waits(event_wait_list)?;
+        let list = self.list(event_wait_list, false)?;
         let bytes = read.size();
         let slot = Arc::new(Slot::new(bytes).ok_or_else(|| wrong(BuildCause::HostMemory { bytes }))?);
-        let to = To { queue: self.driver(), waits: &waits, event: true };
-        let event =
-            if area.is_empty() { nothing(&to)? } else { image_commands::read(&to, &image.region().mem, &area, &slot)? };
-        let Some(event) = event else {
-            // Nobody can tell when the driver is done with the memory.
-            std::mem::forget(slot);
-            return Err(no_event("clEnqueueReadImage").into());
-        };
-        watch::keep_until(event.clone(), Arc::clone(&slot));
-        Ok(PendingRead { event: event.into(), slot: Some(slot), element: PhantomData })
+        let (mem, into) = (image.region().mem.clone(), Arc::clone(&slot));
+        self.read_owned("clEnqueueReadImage", list, Entering::default(), slot, move |to| {
+            if area.is_empty() { nothing(to) } else { Ok(image_commands::read(to, &mem, &area, &into)?) }
+        })
     }
 }
 
 commands! {
-    /// Copies pixels between images of one format.
+    /// Copies pixels between images of the same format.
     ///
     /// # Errors
-    /// Those of [`ImageCopyNode::add`](crate::ImageCopyNode::add), in a [`BuildError`], the same whether the queue executes or
-    /// records; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    /// Those of [`ImageCopyNode::add`](crate::ImageCopyNode::add), in a [`BuildError`], the same whether the queue
+    /// executes or records; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     #[doc(alias = "clEnqueueCopyImage")]
     fn enqueue_copy_image(
         src_image: &Image,
@@ -264,7 +262,7 @@ commands! {
         queue.submit(&ImageCopy { src, dst, region }, waits, want)
     };
 
-    /// Copies pixels of an image to a buffer, where they are packed, from byte `dst_offset` on.
+    /// Copies pixels of an image to a buffer, packed, from byte `dst_offset` on.
     ///
     /// # Errors
     /// As [`enqueue_copy_image`](Self::enqueue_copy_image), and [`BuildCause::OutOfBounds`].
@@ -316,8 +314,10 @@ commands! {
         queue.submit(&fill, waits, want)
     };
 
-    /// Writes packed pixels of borrowed memory to a part of an image. On an executing queue it waits for the list on the host,
-    /// and blocks until the data is there; recorded, the memory is copied.
+    /// Writes packed pixels of borrowed memory to a part of an image.
+    ///
+    /// An executing queue waits for the wait list on the host, and blocks until the data is in the image. A recording
+    /// queue copies the data.
     ///
     /// # Errors
     /// Those of [`ImageWriteNode::add`](crate::ImageWriteNode::add), in a [`BuildError`]; and those of
@@ -332,7 +332,7 @@ commands! {
         queue.write_image(want, image, Area { origin, region }, data, waits)
     };
 
-    /// Writes packed pixels that the queue takes over, and does not block.
+    /// Writes packed pixels that the queue takes ownership of, and does not block.
     ///
     /// # Errors
     /// As [`enqueue_write_image`](Self::enqueue_write_image).

@@ -1,4 +1,4 @@
-//! Whether a queue runs what it is given, or a graph takes it down: the whole of that state, and its changes.
+//! The state machine of a queue: it either executes commands or records them into a graph.
 
 use std::sync::PoisonError;
 
@@ -13,21 +13,22 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// What a queue can record into.
+/// What a queue can record into: a graph.
 pub(crate) trait Goal: Clone + PartialEq {
-    /// Nobody has it any more, which ends the recording into it.
+    /// Whether nobody holds the graph any more, which ends the recording into it.
     fn is_gone(&self) -> bool;
 }
 
-/// The state of one queue. Whoever submits looks at it first; whoever begins or ends a recording changes it.
+/// The state of one queue. A submission checks the state first; the methods that begin or end a recording change it.
 #[derive(Debug)]
 pub(crate) struct Machine<G> {
-    /// A look without the lock, for the queue that only ever executes.
+    /// Can be read without the lock, so that a queue that never records pays only for this load.
     recording: AtomicBool,
     goal: Mutex<Option<G>>,
 }
 
-/// A machine that nobody else can change or ask, so that a submission is wholly recorded or wholly executed.
+/// A locked machine. Nobody else can change or read the state, so that a submission is recorded as a whole or executed
+/// as a whole.
 #[derive(Debug)]
 pub(crate) struct Locked<'a, G> {
     recording: &'a AtomicBool,
@@ -41,7 +42,7 @@ impl<G> Default for Machine<G> {
 }
 
 impl<G: Goal> Machine<G> {
-    /// `false`: it executed a moment ago. `true`: ask under the lock.
+    /// Whether the queue may record. `false`: it was executing a moment ago. `true`: ask again under the lock.
     pub(crate) fn may_record(&self) -> bool {
         self.recording.load(Ordering::Acquire)
     }
@@ -52,24 +53,24 @@ impl<G: Goal> Machine<G> {
 }
 
 impl<G: Goal> Locked<'_, G> {
-    /// What it records into, or `None` while it executes.
+    /// The graph that the queue records into, or `None` while it executes.
     pub(crate) fn goal(&self) -> Option<&G> {
         self.goal.as_ref().filter(|goal| !goal.is_gone())
     }
 
-    /// From executing to recording. The caller has asked that it executes.
+    /// Changes the state from executing to recording. The caller has checked that the queue executes.
     pub(crate) fn begin(&mut self, goal: G) {
         debug_assert!(self.goal().is_none(), "one recording at a time");
         *self.goal = Some(goal);
         self.recording.store(true, Ordering::Release);
     }
 
-    /// From recording into `goal` to executing. Whether that changed anything.
+    /// Changes the state from recording into `goal` to executing. Returns whether the state changed.
     pub(crate) fn end(&mut self, goal: &G) -> bool {
         self.end_if(|of| of == goal)
     }
 
-    /// The same for a goal that may be gone.
+    /// As [`end`](Self::end), for a goal that may be gone.
     pub(crate) fn end_if(&mut self, is_it: impl FnOnce(&G) -> bool) -> bool {
         let ends = self.goal.as_ref().is_some_and(is_it);
         if ends {
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(machine.lock().goal().map(|tape| tape.0), Some(2));
     }
 
-    /// Each step of a thread is counted by what it found; nothing is counted twice and nothing is lost.
+    /// Each step of a thread is counted by the state that it found. No step is counted twice, and no step is lost.
     #[test]
     fn steps_race_with_begin_and_end_and_each_is_on_one_side() {
         const STEPS: usize = 20_000;
@@ -175,7 +176,7 @@ mod orders {
         }
     }
 
-    /// As a queue does: a look, and then under the lock.
+    /// Does what a queue does: a check without the lock, and then one under the lock.
     fn submit(machine: &Machine<Tape>, recorded: &Mutex<u32>, executed: &Mutex<u32>) {
         let mut count = executed;
         let machine = machine.may_record().then(|| machine.lock());
@@ -185,7 +186,7 @@ mod orders {
         *count.lock().unwrap() += 1;
     }
 
-    /// After the end nothing is recorded any more, and each submission is on one side.
+    /// After the end nothing is recorded any more, and each submission is recorded or executed.
     #[test]
     fn a_submission_is_recorded_before_the_end_or_executed() {
         loom::model(|| {
@@ -207,7 +208,7 @@ mod orders {
         });
     }
 
-    /// Whoever has seen the recording begin is recorded.
+    /// A submission that has seen the recording begin is recorded.
     #[test]
     fn a_submission_behind_the_begin_is_recorded() {
         loom::model(|| {

@@ -1,22 +1,22 @@
-//! Recording memory that the graph owns: a queue that executes has none.
+//! Recording allocations that the graph owns. An executing queue refuses them.
 
 use super::event::Event;
 use super::queue::Queue;
-use crate::cl::buffer::AsRegion;
-use crate::cl::host::Element;
+use crate::cl::memory::host::Element;
+use crate::cl::objects::buffer::AsRegion;
 use crate::error::{RecordError, Result};
-use crate::graph::memory::{Alloc, Free};
-use crate::graph::tape::Order;
+use crate::graph::nodes::memory::{Alloc, Free};
+use crate::graph::recorder::Order;
 use crate::graph::{GraphMemory, MemoryPool};
 
 impl Queue {
     /// Records an allocation of `len` elements, which belongs to the graph. See [`Graph::alloc`](crate::Graph::alloc).
     ///
-    /// What uses the memory waits for it, so there is no event.
+    /// It returns no event, because commands that use the memory wait for the allocation.
     ///
     /// # Errors
-    /// [`RecordError::NotRecording`] on a queue that executes; those of [`AllocNode::add`](crate::AllocNode::add) for the size;
-    /// those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    /// [`RecordError::NotRecording`] on a queue that executes; those of [`AllocNode::add`](crate::AllocNode::add) for
+    /// the size; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -43,11 +43,11 @@ impl Queue {
         self.enqueue_alloc_from_pool(MemoryPool::new(), len, event_wait_list)
     }
 
-    /// The same, made as a pool says.
+    /// Records an allocation of `len` elements with the properties of a memory pool.
     ///
     /// # Errors
-    /// [`MemoryError::NotOfDevice`](crate::MemoryError::NotOfDevice), in a [`BuildError`](crate::BuildError), and those of
-    /// [`enqueue_alloc`](Self::enqueue_alloc).
+    /// [`MemoryError::PoolNotOfDevice`](crate::MemoryError::PoolNotOfDevice), in a [`BuildError`](crate::BuildError),
+    /// and those of [`enqueue_alloc`](Self::enqueue_alloc).
     #[doc(alias = "async_malloc_from_pool")]
     #[doc(alias = "cudaMallocFromPoolAsync")]
     pub fn enqueue_alloc_from_pool<T: Element>(
@@ -62,11 +62,11 @@ impl Queue {
         Ok(GraphMemory::of(alloc.mem, node))
     }
 
-    /// Records the end of an allocation, behind all that uses it. See [`Graph::free`](crate::Graph::free).
+    /// Records the end of an allocation, after all commands that use it. See [`Graph::free`](crate::Graph::free).
     ///
     /// # Errors
     /// [`RecordError::NotRecording`] on a queue that executes;
-    /// [`BuildCause::GraphMemory`](crate::BuildCause::GraphMemory) for an allocation of another graph; those of
+    /// [`BuildCause::GraphMemory`](crate::BuildCause::GraphMemory) for an allocation of another graph; and those of
     /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     #[doc(alias = "async_free")]
     #[doc(alias = "cudaFreeAsync")]

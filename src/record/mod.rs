@@ -1,8 +1,27 @@
-//! The user's code runs once: queues that execute what they are given, or have a graph take it down.
+//! Queues, as users see them: a queue executes what it is given, or a graph records it.
 //!
-//! One direction: a [`Queue`] asks its [`machine`] whether it executes or records; then a [`Request`](crate::graph::request)
-//! is checked, and goes to the driver ([`execute`]) or into the graph ([`Graph::take_down`](crate::Graph)).
+//! The program calls the methods of a [`Queue`], which have the names and argument orders of `opencl3`. Each method
+//! makes a [`Request`](crate::graph::nodes::request). Then one direction: the queue asks its [`machine`] whether it
+//! executes or records; the request is checked; it goes to the driver ([`execute`]) or into the graph
+//! ([`Graph::record_node`](crate::Graph)). The program gets an [`Event`], which belongs to a command or stands for a
+//! node.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `queue.rs` | the public `Queue`, and what it does with a request. Read it first |
+//! | `machine.rs` | the state of one queue, executing or recording, and all its changes |
+//! | `session.rs` | begin and end of recordings, of one queue or of several |
+//! | `enqueue.rs`, `image.rs`, `memory.rs` | commands of queues: on buffers, images, memory that a graph owns |
+//! | `execute.rs` | a request that runs at once (`Run`); launches of kernels (`ExecuteKernel`) |
+//! | `deferred.rs` | commands that wait for an event that may fail |
+//! | `detached.rs` | the form of each command that returns no event |
+//! | `event.rs` | events of commands, and events that stand for nodes |
+//! | `sealed.rs` | what keeps other crates from implementing the public traits |
+//!
+//! What holds here: a submission to a queue is wholly recorded or wholly executed. Which nodes the order of a queue
+//! puts before a recorded node is decided in `graph/recorder.rs`. Rules: R1 to R20, D6.
 
+mod deferred;
 mod detached;
 mod enqueue;
 mod event;

@@ -3,35 +3,38 @@
 use std::fmt;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use opencl_sys::cl_command_queue;
 
+use super::deferred::defer;
 use super::event::{Event, Kind};
 use super::execute::Run;
 use super::machine::{Goal, Locked, Machine};
-use crate::cl::allocation::Entering;
-use crate::cl::context::{Context, InContext, OnDevice};
-use crate::cl::device::Device;
-use crate::cl::enqueue::{NOTHING, To, Waits};
-use crate::cl::event::{COMMAND, DriverEvent, Progress};
-use crate::cl::queue::{DriverQueue, QueueProperties};
-use crate::cl::reentrancy;
+use crate::cl::commands::enqueue::{NOTHING, To, Waits};
+use crate::cl::completion::reentrancy;
+use crate::cl::memory::allocation::Entering;
+use crate::cl::objects::context::{Context, InContext, OnDevice};
+use crate::cl::objects::device::Device;
+use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
+use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::error::{BuildCause, BuildError, DriverError, Error, RecordError, Result, SubmitError};
-use crate::graph::request::{Request, Target};
-use crate::graph::tape::{Order, Recorder, RecorderId};
-use crate::graph::{Graph, GraphId, GraphRef, Node};
+use crate::graph::nodes::request::{Request, Target};
+use crate::graph::recorder::{Order, QueueId, RecordingQueue};
+use crate::graph::{Graph, GraphRef};
+use crate::handles::{GraphId, Node};
 
-/// A command queue. It executes what is submitted to it at once, or, while a graph records it, hands it to the graph.
+/// A command queue, which either executes commands or records them into a graph.
 ///
-/// Cheap to clone: clones are the same queue and have the same state. Queues are equal when their C handles are; one that was
-/// wrapped twice has a state in each wrapper. What is enqueued on the C handle by other means is not recorded.
+/// Cloning a queue is cheap, and clones are the same queue with the same state. Queues are equal if their C handles are
+/// equal; a C handle that was wrapped twice has a separate state in each wrapper. Commands that are enqueued on the C
+/// handle by other means are not recorded.
 ///
-/// An event of a recorded command in the wait list of a command lets a queue that executes join the recording, until
-/// that ends. Several threads may use a queue: the commands of a submission stay together among those of other
-/// submissions.
+/// An executing queue joins a recording when a command has an event of a recorded command in its wait list. It leaves
+/// when that recording ends. Several threads may use a queue: the commands of one submission of an executable stay
+/// together.
 ///
-/// Its methods have the names and the order of arguments of `opencl3`: see [the methods that begin with
+/// The methods have the names and the order of arguments of `opencl3`: see [the methods that begin with
 /// `enqueue`](#method.enqueue_copy_buffer), and [`ExecuteKernel`](crate::ExecuteKernel).
 ///
 /// ```
@@ -48,20 +51,22 @@ use crate::graph::{Graph, GraphId, GraphRef, Node};
 #[derive(Clone)]
 pub struct Queue(pub(super) Arc<Shared>);
 
-/// What the clones of a queue share.
+/// The state that the clones of a queue share.
 pub(super) struct Shared {
-    id: RecorderId,
+    id: QueueId,
     pub(super) driver: DriverQueue,
     pub(super) machine: Machine<GraphRef>,
+    /// See [`Queue::own_queue`].
+    own: OnceLock<DriverQueue>,
 }
 
 /// Whether a queue executes or records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QueueState {
-    /// What is submitted runs.
+    /// Commands run.
     Executing,
-    /// What is submitted becomes a node of a graph.
+    /// Commands become nodes of a graph.
     Recording,
 }
 
@@ -80,8 +85,8 @@ impl Goal for GraphRef {
     }
 }
 
-impl Recorder for Shared {
-    fn id(&self) -> RecorderId {
+impl RecordingQueue for Shared {
+    fn id(&self) -> QueueId {
         self.id
     }
 
@@ -93,7 +98,7 @@ impl Recorder for Shared {
         let mut machine = self.machine.lock();
         let ended = machine.end(&graph.weak());
         if ended {
-            graph.lock().tape.leave(self.id);
+            graph.lock().recorder.leave(self.id);
         }
         ended
     }
@@ -101,10 +106,10 @@ impl Recorder for Shared {
     fn end_joined(&self, graph: &Graph) {
         let mut machine = self.machine.lock();
         let mut state = graph.lock();
-        // Under both locks nobody can begin meanwhile.
-        if !state.tape.has_begun() {
+        // Under both locks no recording can begin meanwhile.
+        if !state.recorder.has_begun() {
             machine.end(&graph.weak());
-            state.tape.leave(self.id);
+            state.recorder.leave(self.id);
         }
     }
 
@@ -115,17 +120,19 @@ impl Recorder for Shared {
 }
 
 impl Queue {
-    /// An in-order queue for a device, in a context of its own: buffers, programs and graphs of one such queue cannot be
-    /// used with another. [`Self::with_properties`] makes queues that share a context.
+    /// Creates an in-order queue for a device, in a new context.
+    ///
+    /// Buffers, programs and graphs of one such queue cannot be used with another such queue. [`Self::with_properties`]
+    /// creates queues that share a context.
     ///
     /// # Errors
-    /// [`crate::DriverError`] when the driver makes no context or queue.
+    /// [`crate::DriverError`] when the driver creates no context or no queue.
     pub fn new(device: &Device) -> Result<Self> {
         let context = Context::new(std::slice::from_ref(device))?;
         Self::with_properties(&context, device, QueueProperties::default())
     }
 
-    /// A queue in an existing context, named by that or by what belongs to it, such as another queue.
+    /// Creates a queue in an existing context, which is given by itself or by an object in it, such as another queue.
     ///
     /// # Errors
     /// [`SetupError::DeviceOutsideContext`](crate::SetupError::DeviceOutsideContext);
@@ -156,11 +163,12 @@ impl Queue {
 
     pub(crate) fn of_driver(driver: DriverQueue) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = RecorderId(NEXT.fetch_add(1, Ordering::Relaxed));
-        Self(Arc::new(Shared { id, driver, machine: Machine::default() }))
+        let id = QueueId(NEXT.fetch_add(1, Ordering::Relaxed));
+        Self(Arc::new(Shared { id, driver, machine: Machine::default(), own: OnceLock::new() }))
     }
 
-    /// The same queue for `opencl3`, with a reference of its own. What is enqueued there is not recorded.
+    /// Returns the same queue for `opencl3`, with a reference of its own. Commands that are enqueued there are not
+    /// recorded.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
@@ -168,47 +176,48 @@ impl Queue {
         self.0.driver.to_opencl3()
     }
 
-    /// The C handle, valid while this object lives. What is enqueued there is not recorded.
+    /// Returns the C handle, which is valid while this object lives. Commands that are enqueued there are not recorded.
     #[must_use]
     pub fn raw(&self) -> cl_command_queue {
         self.0.driver.raw()
     }
 
-    /// The context that the queue belongs to.
+    /// Returns the context of the queue.
     #[must_use]
     pub fn context(&self) -> &Context {
         self.0.driver.context()
     }
 
-    /// The device that the queue leads to.
+    /// Returns the device of the queue.
     #[must_use]
     pub fn device(&self) -> &Device {
         self.0.driver.device()
     }
 
-    /// How the queue behaves.
+    /// Returns the properties of the queue.
     pub fn properties(&self) -> QueueProperties {
         self.0.driver.properties()
     }
 
-    /// Whether it executes or records.
+    /// Returns whether the queue executes or records.
     #[must_use]
     pub fn state(&self) -> QueueState {
         let recording = self.0.machine.may_record() && self.0.machine.lock().goal().is_some();
         if recording { QueueState::Recording } else { QueueState::Executing }
     }
 
-    /// The graph that it records into.
+    /// Returns the graph that the queue records into.
     ///
     /// # Errors
-    /// [`RecordError::NotRecording`] while it executes.
+    /// [`RecordError::NotRecording`] while the queue executes.
     pub fn recording_graph(&self) -> Result<Graph> {
         let graph = self.0.machine.lock().goal().and_then(GraphRef::upgrade);
         Ok(graph.ok_or(RecordError::NotRecording)?)
     }
 
-    /// Hands all enqueued commands to the device, and does not wait for them. While the queue records, those that were
-    /// enqueued before.
+    /// Submits all enqueued commands to the device, without waiting for them.
+    ///
+    /// While the queue records, this concerns the commands that were enqueued before the recording.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses.
@@ -219,22 +228,23 @@ impl Queue {
 
     /// Waits until everything enqueued so far is complete.
     ///
-    /// It enqueues a marker and waits for that, because `clFinish` spins on some drivers; and that of an out-of-order queue it
-    /// does not wait for by `clWaitForEvents`, in which Intel's CPU runtime can come to a deadlock.
+    /// It enqueues a marker and waits for the marker's event, because `clFinish` spins on some drivers. On an
+    /// out-of-order queue it does not wait by `clWaitForEvents`, because Intel's CPU runtime can deadlock there.
     ///
     /// # Errors
     /// [`RecordError::NotRecordable`] while the queue records; [`crate::DriverError`] when the driver refuses, or when
     /// enqueued work failed.
     #[doc(alias = "clFinish")]
     pub fn finish(&self) -> Result<()> {
-        self.check_executing("finishing a queue", "end the recording, and wait for the submission of the executable")?;
+        self.check_executing("finishing a queue", "end the recording, and wait for a submission of the executable")?;
         self.check_block()?;
         self.0.driver.finish()
     }
 
-    /// Whether everything enqueued so far is complete; recorded work does not count.
+    /// Returns whether everything enqueued so far is complete. Recorded commands do not count.
     ///
-    /// It enqueues a marker and asks for its status: a queue that has only just become empty may still say no.
+    /// It enqueues a marker and reads the marker's status, so it may still return `false` for a queue that has become
+    /// empty just now.
     ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses.
@@ -257,7 +267,7 @@ impl Queue {
         Target { context: self.0.driver.context(), device: self.0.driver.device(), graph: None }
     }
 
-    /// Runs a request, or has it recorded. The event is the driver's, if one is wanted, or stands for the node.
+    /// Executes or records a request. The returned event is the driver's, if one is wanted, or stands for the node.
     #[inline(always)] // See `ExecuteKernel::go`.
     pub(super) fn submit<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
         match self.record_if(request, Order::Plain, waits)? {
@@ -266,7 +276,8 @@ impl Queue {
         }
     }
 
-    /// Decides once whether a request is executed or recorded, and records it: then there is an event.
+    /// Decides once whether a request is executed or recorded, and records it. Returns an event only if the request was
+    /// recorded.
     #[inline(always)]
     pub(crate) fn record_if<R: Request + Clone>(
         &self,
@@ -287,7 +298,7 @@ impl Queue {
         order: Order,
         waits: &[&Event],
     ) -> Result<Option<Event>> {
-        // Dropped after the machine's lock: the last handle of a graph locks the machines of its queues.
+        // Dropped after the lock of the machine, because the last handle of a graph locks the machines of its queues.
         let graph;
         let mut machine = self.0.machine.lock();
         let (goal, joins) = match (machine.goal(), first_node(waits)) {
@@ -318,7 +329,7 @@ impl Queue {
         let mut nodes = Vec::with_capacity(waits.len());
         for (index, event) in waits.iter().enumerate() {
             match &event.0 {
-                Kind::Driver(_) => return Err(RecordError::Ordinary { index }.into()),
+                Kind::Driver(_) => return Err(RecordError::RunningEvent { index }.into()),
                 Kind::Node(of) if of.graph != *goal => {
                     return Err(RecordError::OtherGraph { index, node: of.node }.into());
                 }
@@ -334,24 +345,24 @@ impl Queue {
             if self.device() != graph.device() {
                 return Err(cannot("device").into());
             }
-            if !state.tape.is_recording() {
-                return Err(RecordError::Ended { index, node }.into());
+            if !state.recorder.is_recording() {
+                return Err(RecordError::RecordingEnded { index, node }.into());
             }
         }
-        let node = graph.take_down(&mut state, &*self.0, order, request, &nodes)?;
+        let node = graph.record_node(&mut state, &*self.0, order, request, &nodes)?;
         if joins.is_some() {
-            state.tape.join(self.0.id, self.weak());
+            state.recorder.join(self.0.id, self.weak());
             machine.begin(goal.clone());
         }
         Ok(node)
     }
 
-    pub(super) fn weak(&self) -> Weak<dyn Recorder> {
+    pub(super) fn weak(&self) -> Weak<dyn RecordingQueue> {
         let shared: Weak<Shared> = Arc::downgrade(&self.0);
         shared
     }
 
-    /// Runs a request now.
+    /// Executes a request now.
     #[inline(always)]
     fn execute<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
         let checked = match request.check(&self.target()) {
@@ -362,7 +373,10 @@ impl Queue {
         let waits = if waits.is_empty() {
             &NOTHING
         } else {
-            unfinished = self.waits(waits)?;
+            match self.list(waits, false)? {
+                List::Now(list) => unfinished = list,
+                List::Later(events) => return self.execute_later(request.clone(), checked, events).map(Some),
+            }
             &unfinished
         };
         let is_followed = request.is_followed(&checked);
@@ -374,80 +388,111 @@ impl Queue {
         Ok(request.run(&checked, &to)?.map(Event::from))
     }
 
-    /// Runs a request that uses memory with an address, which is to be kept until the command is complete, and from the host. The
-    /// caller holds the queue's lock for that.
+    /// Executes a request after events that may fail.
+    #[cold]
+    fn execute_later<R: Run>(&self, request: R, checked: R::Checked, events: Vec<DriverEvent>) -> Result<Event> {
+        let entering = entering(&request)?;
+        defer(self, events, false, entering, move |to| request.run(&checked, to))
+    }
+
+    /// Returns the in-order queue for commands that wait for events that may fail, and makes it when it is first needed.
+    pub(super) fn own_queue(&self) -> Result<DriverQueue> {
+        if let Some(own) = self.0.own.get() {
+            return Ok(own.clone());
+        }
+        let properties = QueueProperties::new().profiling(self.properties().profiling);
+        let own = DriverQueue::with_properties(self.context(), self.device(), properties)?;
+        Ok(self.0.own.get_or_init(|| own).clone())
+    }
+
+    /// Executes a request that uses memory with an address. Such memory has to be kept alive until the command is
+    /// complete, and away from the host. The caller holds the queue's lock for that.
     #[cold]
     fn follow<R: Run>(&self, request: &R, checked: &R::Checked, to: To<'_>) -> Result<Option<Event>> {
-        let mut entering = Entering::default();
-        let mut refused = Ok(());
-        request.memory(&mut |mem| {
-            if refused.is_ok() {
-                refused = entering.add(mem);
-            }
-        });
-        refused?;
+        let entering = entering(request)?;
         let event = request.run(checked, &To { event: true, ..to })?;
         entering.entered(&self.0.driver, event.as_ref());
         Ok(event.filter(|_| to.event).map(Event::from))
     }
 
-    /// What is to be held while a command is enqueued that has a place to keep in the queue's order: one that its wait
-    /// list may hold up or let fail, and one of which somebody has to know the end.
+    /// Returns the queue's lock for a command whose place in the queue's order matters: one that events in its wait
+    /// list may delay or let fail, or one whose end has to be observed.
     #[inline(always)]
     pub(super) fn whole(&self, waits: &Waits, is_followed: bool) -> Result<Option<MutexGuard<'_, ()>>> {
         if !is_followed && !waits.holds() {
             return Ok(None);
         }
-        // It is held where a native command is enqueued.
+        // The lock is already held while a native command is enqueued.
         reentrancy::check_call()?;
         Ok(Some(self.0.driver.whole()))
     }
 
-    /// Says no to a host task that would block for what is behind its own submission.
+    /// Returns an error if a host task would block until a command completes that comes after the task's own
+    /// submission.
     fn check_block(&self) -> Result<()> {
         Ok(reentrancy::check_queue(self.0.driver.raw().addr())?)
     }
 
-    /// Ordinary events as a driver takes them, without those that are complete.
-    pub(super) fn waits(&self, events: &[&Event]) -> Result<Waits> {
-        self.listed(events, false)
-    }
-
-    /// Ordinary events as a driver takes them. A marker without a list waits for everything, so its list must not get lost.
-    pub(super) fn listed(&self, events: &[&Event], complete_too: bool) -> Result<Waits> {
-        let mut waits = Waits::NONE;
+    /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`: a marker
+    /// without a list waits for all commands, so the list of a marker must not become empty.
+    pub(super) fn list(&self, events: &[&Event], complete_too: bool) -> Result<List> {
+        let (mut waits, mut may_fail) = (Waits::NONE, false);
         for (index, event) in events.iter().enumerate() {
-            let event: &DriverEvent = event.driver("waited for by work that runs")?;
+            let event: &DriverEvent = event.driver("waited for by a running command")?;
             if !event.is_of(self.context())? {
                 return Err(SubmitError::OtherContext { index }.into());
             }
-            match event.progress()? {
-                Progress::Complete if !complete_too => {}
-                Progress::Failed(status) => {
+            match event.status()? {
+                CommandStatus::Complete if !complete_too => {}
+                CommandStatus::Failed(status) => {
                     let cause = Box::new(DriverError::new(COMMAND, status).into());
                     return Err(SubmitError::EventFailed { index, cause }.into());
                 }
-                Progress::Complete => waits.push_open(event.clone()),
+                CommandStatus::Complete => waits.push_open(event.clone()),
+                _ if may_fail || !event.is_sure() => {
+                    may_fail = true;
+                    waits.push_open(event.clone());
+                }
                 _ => waits.push(event.clone()),
             }
         }
-        Ok(waits)
+        Ok(if may_fail { List::Later(waits.into_events()) } else { List::Now(waits) })
     }
 
-    /// Waits on the host for ordinary events, for a command that blocks anyway: drivers call a blocking transfer behind an
-    /// event that fails a success, and transfer nothing.
+    /// Waits on the host for the events of a blocking command. If an event fails, drivers report success for a blocking
+    /// transfer that waits for it, and transfer nothing.
     pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<()> {
         self.check_block()?;
-        if self.waits(events)?.is_empty() {
+        if matches!(self.list(events, false)?, List::Now(waits) if waits.is_empty()) {
             return Ok(());
         }
         for (index, event) in events.iter().enumerate() {
             event.check_wait()?;
-            let outcome = event.driver("waited for by work that runs")?.wait_wherever();
+            let outcome = event.driver("waited for by a running command")?.wait_wherever();
             outcome.map_err(|error| SubmitError::EventFailed { index, cause: Box::new(error.into()) })?;
         }
         Ok(())
     }
+}
+
+/// The wait list of a command that is executed.
+pub(super) enum List {
+    /// The driver may wait for these events.
+    Now(Waits),
+    /// Some of these events may fail, so the command waits for them on the host: see [`defer`].
+    Later(Vec<DriverEvent>),
+}
+
+/// Registers the memory of a request with its allocations. Returns an error if the host holds some of it.
+fn entering(request: &impl Run) -> Result<Entering> {
+    let (mut entering, mut refused) = (Entering::default(), Ok(()));
+    request.memory(&mut |mem| {
+        if refused.is_ok() {
+            refused = entering.add(mem);
+        }
+    });
+    refused?;
+    Ok(entering)
 }
 
 #[cold]
@@ -455,7 +500,7 @@ fn refused(request: &impl Request, cause: BuildCause) -> Error {
     BuildError::new(request.subject(), cause).into()
 }
 
-/// The first event that stands for a node.
+/// The first event of the list that stands for a node.
 fn first_node<'e>(events: &[&'e Event]) -> Option<(usize, &'e super::NodeEvent)> {
     events.iter().enumerate().find_map(|(index, event)| match &event.0 {
         Kind::Driver(_) => None,

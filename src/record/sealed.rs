@@ -1,15 +1,15 @@
-//! What keeps the public traits from being implemented elsewhere: each has one of these above it, with the same
-//! implementations.
+//! Traits that prevent implementations of the public traits outside this crate. Each public trait has one of these as a
+//! supertrait, with the same implementations.
 
 use bytemuck::Pod;
 
 use super::event::Event;
 use super::queue::Queue;
-use crate::cl::buffer::{Buffer, BufferSlice};
-use crate::cl::globals::GlobalSlice;
-use crate::cl::image::{Image, ImageLayers};
-use crate::cl::memory::{Memory, MemorySlice};
-use crate::cl::sampler::Sampler;
+use crate::cl::memory::globals::GlobalSlice;
+use crate::cl::memory::typed::{Memory, MemorySlice};
+use crate::cl::objects::buffer::{Buffer, BufferSlice};
+use crate::cl::objects::image::{Image, ImageLayers};
+use crate::cl::objects::sampler::Sampler;
 use crate::graph::{GraphMemory, LocalMemory, Parameter, sealed};
 
 pub trait Queues {}

@@ -6,12 +6,14 @@ use super::event::{Event, Kind};
 use super::machine::Locked;
 use super::queue::Queue;
 use super::sealed;
-use crate::cl::context::InContext;
+use crate::cl::objects::context::InContext;
 use crate::error::{BuildCause, BuildError, RecordError, Result};
-use crate::graph::tape::Recorder;
-use crate::graph::{Graph, GraphProperties, GraphRef, Node};
+use crate::graph::recorder::RecordingQueue;
+use crate::graph::{Graph, GraphProperties, GraphRef};
+use crate::handles::Node;
 
-/// What names one or several queues: a [`Queue`], a slice, an array or a `Vec` of them. It cannot be implemented elsewhere.
+/// Names one or several queues: a [`Queue`], or a slice, an array or a `Vec` of queues. It cannot be implemented
+/// outside this crate.
 pub trait Queues: sealed::Queues {
     /// Calls `each` with every queue.
     fn for_each_queue(&self, each: &mut dyn FnMut(&Queue));
@@ -53,7 +55,8 @@ fn list(queues: &(impl Queues + ?Sized)) -> Vec<Queue> {
     list
 }
 
-/// The machines of all queues, locked in one order everywhere, and given in the order of the list. No queue is in it twice.
+/// Locks the machines of all queues, always in the same order to avoid deadlocks, and returns them in the order of the
+/// list. No queue may be in the list twice.
 fn lock(queues: &[Queue]) -> Vec<Locked<'_, GraphRef>> {
     let mut order: Vec<usize> = (0..queues.len()).collect();
     order.sort_unstable_by_key(|index| Arc::as_ptr(&queues[*index].0).addr());
@@ -71,7 +74,7 @@ fn check_distinct(queues: &[Queue]) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Ends what a scope began, however the scope is left.
+/// Ends a recording when the scope that began it is left by a return, an error or a panic.
 struct Scope<'g> {
     graph: &'g Graph,
     queues: Vec<Queue>,
@@ -82,10 +85,10 @@ impl Drop for Scope<'_> {
         for queue in &self.queues {
             queue.0.end(self.graph);
         }
-        // If nobody else has begun, queues that joined have nothing to record for any more.
+        // If no other recording goes on, queues that have joined stop recording too.
         loop {
             let state = self.graph.lock();
-            let joined = if state.tape.has_begun() { Vec::new() } else { state.tape.queues() };
+            let joined = if state.recorder.has_begun() { Vec::new() } else { state.recorder.queues() };
             drop(state);
             if joined.is_empty() {
                 return;
@@ -96,7 +99,7 @@ impl Drop for Scope<'_> {
 }
 
 impl Graph {
-    /// An empty graph for the context and device of a queue.
+    /// Creates an empty graph for the context and device of a queue.
     ///
     /// # Errors
     /// Those of [`Graph::with_properties`].
@@ -105,13 +108,14 @@ impl Graph {
         Self::with_properties(queue, queue.device(), GraphProperties::default())
     }
 
-    /// Runs `code` while queues record into this graph: what it submits to them becomes nodes, and nothing runs.
+    /// Runs `code` while queues record into this graph: commands that `code` enqueues become nodes, and nothing runs.
     ///
-    /// The recording ends when `code` returns, also by an error or a panic; nodes that were recorded until then stay. Queues
-    /// that join it ([`Queue`] with an event of a recorded command) end with it, unless another recording goes on.
+    /// The recording ends when `code` returns, also by an error or a panic. Nodes that were recorded until then stay.
+    /// Queues that have joined the recording ([`Queue`] with an event of a recorded command) leave it at the same time,
+    /// unless another recording into this graph goes on.
     ///
-    /// What `code` returns is given back. Its error is [`Error`](crate::Error): a program with errors of its own uses
-    /// [`begin_recording`](Self::begin_recording).
+    /// The function returns what `code` returns. The error type of `code` is [`Error`](crate::Error); a program with
+    /// error types of its own uses [`begin_recording`](Self::begin_recording).
     ///
     /// # Errors
     /// Those of [`begin_recording`](Self::begin_recording), and that of `code`.
@@ -142,12 +146,15 @@ impl Graph {
         code()
     }
 
-    /// Begins to record queues into this graph. A recording may be ended and begun again; what comes then goes on behind
-    /// what each queue recorded before. It ends by [`end_recording`](Self::end_recording),
+    /// Begins to record queues into this graph.
+    ///
+    /// A recording may be ended and begun again; the next nodes of each queue then come after the nodes that the queue
+    /// recorded before. A recording ends by [`end_recording`](Self::end_recording), by
     /// [`end_all_recording`](Self::end_all_recording), or when the last handle of the graph is dropped.
     ///
     /// # Errors
-    /// [`RecordError::AlreadyRecording`], [`RecordError::SameQueue`], [`RecordError::OtherQueue`]: no queue has changed.
+    /// [`RecordError::AlreadyRecording`], [`RecordError::SameQueue`], [`RecordError::OtherQueue`]. After an error no
+    /// queue has changed.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -166,7 +173,7 @@ impl Graph {
         self.begin(&list(queues))
     }
 
-    /// Begins to record a queue if it does not record into this graph already; says whether it began.
+    /// Begins to record a queue unless it records into this graph already. Returns whether a recording began.
     ///
     /// # Errors
     /// [`RecordError::AlreadyRecording`] when it records into another graph; [`RecordError::OtherQueue`].
@@ -181,15 +188,15 @@ impl Graph {
         };
         let mut state = self.lock();
         if recording {
-            state.tape.stay(queue.0.id());
+            state.recorder.stay(queue.0.id());
         } else {
-            state.tape.begin(queue.0.id(), queue.weak());
+            state.recorder.begin(queue.0.id(), queue.weak());
             machine.begin(goal);
         }
         Ok(!recording)
     }
 
-    /// That a queue, the one at an index of the call's list, can record into this graph.
+    /// Checks that a queue, which is at `index` of the caller's list, can record into this graph.
     fn check_queue(&self, index: usize, queue: &Queue) -> Result<(), RecordError> {
         let what = if queue.context() != self.context() {
             "context"
@@ -216,47 +223,48 @@ impl Graph {
         }
         let mut state = self.lock();
         for (queue, machine) in queues.iter().zip(&mut machines) {
-            state.tape.begin(queue.0.id(), queue.weak());
+            state.recorder.begin(queue.0.id(), queue.weak());
             machine.begin(goal.clone());
         }
         Ok(())
     }
 
-    /// Ends the recording of queues, and says how many of them recorded. One that executes stays as it is.
+    /// Ends the recording of queues, and returns how many of them were recording. A queue that executes stays as it is.
     ///
     /// # Errors
-    /// [`RecordError::Elsewhere`] for a queue that records into another graph: no queue has changed.
+    /// [`RecordError::OtherRecording`] for a queue that records into another graph. After an error no queue has
+    /// changed.
     #[doc(alias = "cudaStreamEndCapture")]
     pub fn end_recording(&self, queues: &(impl Queues + ?Sized)) -> Result<usize> {
         let all = list(queues);
         let goal = self.weak();
-        // Twice in the list is once: the lock is taken once.
+        // A queue that is twice in the list counts once, because its lock can be taken only once.
         let first = |index: &usize| all.iter().position(|queue| Arc::ptr_eq(&queue.0, &all[*index].0)) == Some(*index);
         let at: Vec<usize> = (0..all.len()).filter(first).collect();
         let queues: Vec<Queue> = at.iter().map(|index| all[*index].clone()).collect();
         let mut machines = lock(&queues);
         for (index, machine) in at.iter().zip(&machines) {
             if machine.goal().is_some_and(|into| *into != goal) {
-                return Err(RecordError::Elsewhere { index: *index }.into());
+                return Err(RecordError::OtherRecording { index: *index }.into());
             }
         }
         let mut state = self.lock();
         let mut ended = 0;
         for (queue, machine) in queues.iter().zip(&mut machines) {
             if machine.end(&goal) {
-                state.tape.leave(queue.0.id());
+                state.recorder.leave(queue.0.id());
                 ended += 1;
             }
         }
         Ok(ended)
     }
 
-    /// Ends all recordings into this graph, and says how many queues recorded.
+    /// Ends all recordings into this graph, and returns how many queues were recording.
     pub fn end_all_recording(&self) -> usize {
         let mut ended = 0;
         loop {
-            // Queues may join as long as one of them records, so until none is left.
-            let queues = self.lock().tape.queues();
+            // Queues may join as long as one queue records, so this repeats until no queue records.
+            let queues = self.lock().recorder.queues();
             if queues.is_empty() {
                 return ended;
             }
@@ -264,10 +272,11 @@ impl Graph {
         }
     }
 
-    /// The node that a recorded event stands for.
+    /// Returns the node that an event of a recorded command stands for.
     ///
     /// # Errors
-    /// [`BuildCause::NotANode`] for an event of work that runs, [`BuildCause::OtherGraph`] for one of another graph.
+    /// [`BuildCause::NotANode`] for an event of a command that was executed; [`BuildCause::OtherGraph`] for an event of
+    /// another graph.
     pub fn node_of(&self, event: &Event) -> Result<Node> {
         let cause = match &event.0 {
             Kind::Driver(_) => BuildCause::NotANode,

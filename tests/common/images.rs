@@ -11,7 +11,7 @@ pub const PATHS: [Path; 3] = [Path::Replay, Path::Native, Path::Auto];
 
 pub type Pixel = [u8; 4];
 
-/// A device with images, or a test that is left out.
+/// Returns a device with images, or skips the test.
 #[track_caller]
 pub fn bench() -> Option<Bench> {
     let bench = Bench::new();
@@ -30,7 +30,7 @@ pub fn numbered(count: usize, seed: u8) -> Vec<Pixel> {
     (0..count).map(|at| [at as u8, (at >> 8) as u8, seed, seed ^ at as u8]).collect()
 }
 
-/// One of the kinds, small, in a way that has all sizes different.
+/// Returns a small image of a kind, with all sizes different.
 pub fn shape(kind: ImageKind) -> ImageShape {
     match kind {
         ImageKind::Image1dArray => ImageShape::array_1d(9, 4),
@@ -61,7 +61,7 @@ pub fn content(queue: &Queue, image: &Image) -> Vec<Pixel> {
     pixels
 }
 
-/// Where a work-item of a kernel over a kind has its pixel, in OpenCL C, by `x`.
+/// Returns, in OpenCL C, the coordinate of a work-item's pixel, for a kernel over a kind of image.
 pub fn place(kind: ImageKind) -> &'static str {
     match kind {
         ImageKind::Image1dArray | ImageKind::Image2d => "(int2)(x, get_global_id(1))",
@@ -70,8 +70,8 @@ pub fn place(kind: ImageKind) -> &'static str {
     }
 }
 
-/// `mirror(in, out, by)` for a kind: each row the other way around, and `by` more in each channel.
-/// Its range is the image: PoCL 3.1 has no `get_image_width` for an `image1d_buffer_t`, and ends the process over it.
+/// Builds `mirror(in, out, by)` for a kind: it reverses each row, and adds `by` to each channel. Its range is the size
+/// of the image, because PoCL 3.1 has no `get_image_width` for an `image1d_buffer_t`, and crashes over it.
 pub fn mirror(bench: &Bench, kind: ImageKind) -> Kernel {
     let place = place(kind);
     let blocks =
@@ -87,14 +87,15 @@ pub fn mirror(bench: &Bench, kind: ImageKind) -> Kernel {
     Program::from_source(&bench.queue, &source).unwrap().kernel("mirror").unwrap()
 }
 
-/// What it does.
+/// Computes what the kernel does.
 pub fn mirrored(pixels: &[Pixel], kind: ImageKind, by: u8) -> Vec<Pixel> {
     let row = |row: &[Pixel]| row.iter().rev().map(|pixel| pixel.map(|channel| channel.saturating_add(by))).collect();
     pixels.chunks(shape(kind).region()[0]).flat_map::<Vec<Pixel>, _>(row).collect()
 }
 
-/// An image of plain OpenCL with these pixels, of format [`FORMAT`] or `RGBA FLOAT`, and the buffer that it is made of: on
-/// Intel's CPU runtime (2026.2) nobody can ask about that once it is released, though the image keeps it.
+/// Makes a plain OpenCL image with these pixels, of format [`FORMAT`] or `RGBA FLOAT`, and returns the buffer that it
+/// is made of too: on Intel's CPU runtime (2026.2) the buffer cannot be queried after its release, although the image
+/// keeps it.
 pub fn plain_image(
     queue: &Queue,
     shape: ImageShape,

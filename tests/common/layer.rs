@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The layer that cargo has built beside the tests.
+/// Returns the layer that cargo has built beside the tests.
 pub fn layer_file() -> PathBuf {
     let deps = std::env::current_exe().unwrap();
     let file = deps.ancestors().nth(2).unwrap().join("examples/libfault_layer.so");

@@ -19,24 +19,24 @@ pub const SOURCE: &str = include_str!("../../kernels-cl/tests.cl");
 pub enum Reason {
     /// The device cannot be divided.
     NoSubDevices,
-    /// Out-of-order queues run in order, which they may.
+    /// Out-of-order queues run in order, which OpenCL allows.
     RunsInOrder,
-    /// The driver does not tell when a command starts, not always.
+    /// The driver does not always report when a command starts.
     StartNotTold,
     /// The device has no memory that the host reaches by address.
     NoSharedMemory,
     /// The device has no images.
     NoImages,
-    /// The driver does not give back samplers that launches had.
+    /// The driver does not release samplers that launches used.
     KeepsSamplers,
-    /// The driver tells the types of all arguments, so none is left to its own check.
+    /// The driver reports the types of all arguments, so none is checked by the driver alone.
     TypesAreTold,
-    /// The driver cannot be told to have no device.
+    /// The driver cannot be made to have no device.
     AlwaysHasDevice,
 }
 
 impl Reason {
-    /// As in `tests/drivers.toml`.
+    /// The name in `tests/drivers.toml`.
     fn name(self) -> &'static str {
         match self {
             Self::NoSubDevices => "no-sub-devices",
@@ -51,8 +51,8 @@ impl Reason {
     }
 }
 
-/// Leaves a test out, if `tests/drivers.toml` lists it for this driver and this reason; otherwise the test fails. The
-/// caller returns.
+/// Skips a test if `tests/drivers.toml` lists it for this driver and this reason; otherwise the test fails. The caller
+/// returns.
 #[track_caller]
 pub fn skip(reason: Reason) {
     #[derive(serde::Deserialize)]
@@ -96,7 +96,7 @@ pub fn skip(reason: Reason) {
     }
 }
 
-/// The parts of one compute unit each that a device can be divided into.
+/// Divides a device into sub-devices of one compute unit each. None if it cannot be divided.
 pub fn sub_devices(device: &Device) -> Option<Vec<opencl3::device::SubDevice>> {
     let plain = device.to_opencl3();
     let parts = plain.create_sub_devices(&[0x1086, 1, 0]); // CL_DEVICE_PARTITION_EQUALLY
@@ -110,7 +110,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A fresh in-order queue in a context of its own.
+    /// Makes an in-order queue in a new context.
     pub fn new() -> Self {
         let _ = env_logger::builder().is_test(true).try_init();
         let device = clgraph::best_device().expect("the tests need an OpenCL device, such as PoCL");
@@ -131,19 +131,19 @@ impl Bench {
         Buffer::from_slice(&self.queue, data).unwrap()
     }
 
-    /// Another queue of the same context.
+    /// Makes another queue of the same context.
     pub fn another_queue(&self, out_of_order: bool) -> Queue {
         let properties = QueueProperties::new().out_of_order(out_of_order);
         Queue::with_properties(&self.queue, self.queue.device(), properties).unwrap()
     }
 
-    /// The content of a buffer, read by plain OpenCL once the queue has finished.
+    /// Reads a buffer by plain OpenCL after the queue has finished.
     pub fn content(&self, buffer: &Buffer<u32>) -> Vec<u32> {
         content(&self.queue, buffer)
     }
 
-    /// Waits until clgraph's threads have had their turn: each has dealt with something that came later than all before. What did not
-    /// happen until then was not about to.
+    /// Waits until each of clgraph's threads has handled something that came later than everything before. Whatever did
+    /// not happen until then was not going to happen.
     pub fn let_threads_run(&self) {
         let graph = self.graph();
         graph.fill(&self.buffer(&[0; 64]), 1).add().unwrap();
@@ -157,7 +157,7 @@ impl Bench {
         }
     }
 
-    /// Finalizes, submits once and waits.
+    /// Finalizes a graph, submits it once, and waits.
     pub fn run(&self, graph: &Graph) -> Executable {
         let executable = graph.finalize(Finalize::new()).unwrap();
         executable.submit(&self.queue).unwrap().wait().unwrap();
@@ -165,7 +165,7 @@ impl Bench {
     }
 }
 
-/// The content of a buffer, read by a blocking read of plain OpenCL.
+/// Reads a buffer by a blocking read of plain OpenCL.
 pub fn content<T: Element>(queue: &Queue, buffer: &Buffer<T>) -> Vec<T> {
     let raw = plain_queue(queue);
     let mut data = vec![T::zeroed(); buffer.len()];
@@ -175,18 +175,18 @@ pub fn content<T: Element>(queue: &Queue, buffer: &Buffer<T>) -> Vec<T> {
     data
 }
 
-/// The same queue for `opencl3`.
+/// Returns the same queue for `opencl3`.
 pub fn plain_queue(queue: &Queue) -> CommandQueue {
     queue.to_opencl3().unwrap()
 }
 
-/// A second context of the same device, with a queue.
+/// Returns a second context of the same device, with a queue.
 pub fn elsewhere() -> &'static Bench {
     static ELSEWHERE: OnceLock<Bench> = OnceLock::new();
     ELSEWHERE.get_or_init(Bench::new)
 }
 
-/// The text of an error.
+/// Returns the text of an error.
 #[track_caller]
 pub fn text<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, E>) -> String {
     match result {
@@ -195,7 +195,7 @@ pub fn text<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, E>) -> S
     }
 }
 
-/// The cause of a [`clgraph::BuildError`].
+/// Returns the cause of a [`clgraph::BuildError`].
 #[track_caller]
 pub fn cause<T: std::fmt::Debug>(result: Result<T, Error>) -> clgraph::BuildCause {
     match result {
@@ -204,7 +204,8 @@ pub fn cause<T: std::fmt::Debug>(result: Result<T, Error>) -> clgraph::BuildCaus
     }
 }
 
-/// Memory of a buffer, which tells when OpenCL has let the buffer go: no handle, no command, no executable has it.
+/// Shows whether OpenCL has released a buffer: no handle, command or executable holds it any more. It watches the
+/// buffer's memory.
 pub struct Tell(Weak<Box<[u32]>>);
 
 impl Tell {
@@ -212,7 +213,7 @@ impl Tell {
         self.0.strong_count() == 0
     }
 
-    /// Waits until it is gone. Drivers let go a moment after a command is complete.
+    /// Waits until the buffer is released. Drivers release it a moment after a command is complete.
     #[track_caller]
     pub fn wait_until_gone(&self) {
         let begin = Instant::now();
@@ -224,7 +225,7 @@ impl Tell {
 }
 
 impl Bench {
-    /// A buffer that tells when it is released.
+    /// Makes a buffer that shows when it is released.
     pub fn telling_buffer(&self, data: &[u32]) -> (Buffer<u32>, Tell) {
         use opencl3::memory::{self, ClMem};
         let context = self.queue.context().to_opencl3().unwrap();
@@ -240,7 +241,7 @@ impl Bench {
     }
 }
 
-/// A user event of plain OpenCL, complete or failed when the test says so.
+/// A user event of plain OpenCL. The test completes or fails it.
 pub struct UserEvent(pub opencl3::event::Event);
 
 impl UserEvent {

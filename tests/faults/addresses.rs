@@ -1,13 +1,13 @@
 //! Programs of the sweep that use memory with addresses.
 
 use clgraph::{
-    Buffer, Error, ExecuteKernel, Finalize, FinalizeError, Graph, MapMode, Memory, MemoryKind, Parameter, Path,
-    Program, Queue, Result,
+    Buffer, Error, ExecuteKernel, Finalize, FinalizeError, Graph, MapRead, MapWrite, Memory, MemoryKind, Parameter,
+    Path, Program, Queue, Result,
 };
 
 use crate::uses::{SOURCE, again, result, setup};
 
-/// Memory of the first of some kinds that the device has.
+/// Returns memory of the first of some kinds that the device has.
 fn memory(queue: &Queue, kinds: &[MemoryKind]) -> Result<Memory<u32>> {
     let kind = kinds.iter().copied().find(|kind| queue.device().caps().has_memory(*kind)).unwrap_or(MemoryKind::Buffer);
     again(|| Memory::with_kind(queue, kind, 256))
@@ -52,7 +52,7 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     Ok(results)
 }
 
-/// The same kinds of memory at once, on a queue, and from the host.
+/// The same kinds of memory executed, on a queue, and from the host.
 pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
@@ -64,7 +64,7 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     again(|| queue.enqueue_prefetch(&a, &[]))?;
     again(|| queue.enqueue_advise(&a, 0, &[]))?;
     again(|| queue.enqueue_copy_buffer(&b, &a, 0, 512, 512, &[]))?;
-    // As often as it takes, it is the same.
+    // Any number of calls has the same result.
     again(|| queue.enqueue_copy_buffer_rect(&a, &b, [0; 3], [4, 1, 0], [16, 4, 1], 64, 0, 32, 0, &[]))?;
     again(|| {
         let mut launch = ExecuteKernel::new(&stir);
@@ -85,7 +85,7 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     Ok(vec![first, second])
 }
 
-/// Memory of each kind that the host may map, behind an event.
+/// Memory of each kind that the host may map, after an event.
 pub fn mapped() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let mut results = Vec::new();
@@ -94,21 +94,21 @@ pub fn mapped() -> Result<Vec<Vec<u32>>> {
         let first = again(|| queue.enqueue_fill_buffer(&memory, &[5], 0, 1024, &[]))?;
         again(|| {
             // SAFETY: of both: nothing else uses the memory.
-            let mut mapped = unsafe { queue.map(&memory, MapMode::Write, &[&first]) }?;
-            mapped.as_mut_slice()?[7] = 9;
+            let mut mapped = unsafe { queue.map(&memory, MapWrite, &[&first]) }?;
+            mapped[7] = 9;
             Ok(mapped.unmap()?)
         })?;
-        // One that is dropped.
+        // A map that is dropped.
         results.push(again(|| {
             // SAFETY: as above.
-            let mapped = unsafe { queue.map(&memory.slice(..8)?, MapMode::Read, &[]) }?;
+            let mapped = unsafe { queue.map(&memory.slice(..8)?, MapRead, &[]) }?;
             Ok(mapped.to_vec())
         })?);
     }
     Ok(results)
 }
 
-/// Memory of the graph's own, with zeros in it, alone and in a parent.
+/// The graph's own memory, with zeros in it, alone and in a parent.
 pub fn owned(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;

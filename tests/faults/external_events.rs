@@ -4,7 +4,7 @@ use clgraph::{Buffer, Finalize, Graph, Path, Result, UserEvent};
 
 use crate::uses::{again, result, setup};
 
-/// The host and the device meet twice, and a second submission waits for what the first one completes.
+/// The host and the device meet twice, and a second submission waits for an event that the first one completes.
 pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
@@ -15,13 +15,13 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     graph.fill(&a.slice(32..)?, 3).after(go_on).add()?;
     let read = graph.read(&a).add()?;
     let executable = again(|| graph.finalize(Finalize::new().path(path).result_slots(6)))?;
-    // Each has events of its own.
+    // Each submission has its own events.
     let submit = || {
         let (said, go) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
         let first = executable.submit_to(&queue).with_signal(&filled, &said).with_event(&go_on, &go).submit()?;
         let end = again(|| UserEvent::new(&queue))?;
         let second = executable.submit_to(&queue).with_signal(&filled, &end).with_event(&go_on, &said).submit();
-        // Whether the first one gets so far or fails, it says so.
+        // The event ends whether the first submission succeeds or fails.
         let met = said.wait();
         go.complete()?;
         first.wait()?;

@@ -1,7 +1,7 @@
 //! Programs of the sweep that use device globals.
 
 use clgraph::{
-    Buffer, ExecuteKernel, Finalize, GlobalWay, Graph, Parameter, Path, Program, ProgramBuilder, Queue, Result,
+    Buffer, ExecuteKernel, Finalize, GlobalAccess, Graph, Parameter, Path, Program, ProgramBuilder, Queue, Result,
     device_global,
 };
 
@@ -25,9 +25,9 @@ kernel void stir(global uint *a, uint by CLG_PARAMS) {
 }
 kernel void next(CLG_ONLY_PARAMS) { CLG_GLOBAL(total) += CLG_GLOBAL(own)[0]++; }";
 
-fn program(queue: &Queue, way: Option<GlobalWay>) -> Result<Program> {
+fn program(queue: &Queue, way: Option<GlobalAccess>) -> Result<Program> {
     let list = ProgramBuilder::new(queue).global("total", &TOTAL).global("cells", &CELLS).global("own", &OWN);
-    let list = if let Some(way) = way { list.globals_by(way) } else { list };
+    let list = if let Some(way) = way { list.global_access(way) } else { list };
     again(|| list.clone().source(SOURCE))
 }
 
@@ -54,7 +54,7 @@ pub fn on(queue: &Queue, path: Path) -> Result<Vec<Vec<u32>>> {
     let (read, left) = (graph.read(&buffer).add()?, graph.read(&cells).add()?);
     drop((program, next));
     let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
-    // Each starts as the first.
+    // Each run starts like the first.
     let submit = || {
         queue.enqueue_write_buffer(&total, 0, &[5], &[])?;
         queue.enqueue_write_buffer(&OWN.on(queue)?, 0, &[3], &[])?;
@@ -73,10 +73,10 @@ pub fn on(queue: &Queue, path: Path) -> Result<Vec<Vec<u32>>> {
     Ok(results)
 }
 
-/// On a queue, by the last way that the device has, and with all dropped while it may run.
+/// On a queue, with the last access that the device has, and with everything dropped while it may run.
 pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
-    let program = program(&queue, queue.device().caps().global_ways().last().copied())?;
+    let program = program(&queue, queue.device().caps().global_access().last().copied())?;
     let (stir, next) = (again(|| program.kernel("stir"))?, again(|| program.kernel("next"))?);
     let buffer = again(|| Buffer::<u32>::new(&queue, 64))?;
     again(|| queue.enqueue_fill_buffer(&CELLS.on(&queue)?, &[1], 0, 256, &[]))?;

@@ -1,7 +1,7 @@
 //! Host tasks, in graphs and on queues.
 
 use clgraph::{
-    Buffer, Finalize, Graph, Image, ImageFormat, ImageShape, MapMode, Mapped, MappedImage, Path, Program, Queue, Result,
+    Buffer, Finalize, Graph, Image, ImageFormat, ImageShape, MapWrite, MappedImage, Path, Program, Queue, Result,
 };
 
 use crate::uses::{SOURCE, again, result, setup};
@@ -61,11 +61,11 @@ pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
 pub fn mapping(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
-    // A function that fails leaves nothing mapped.
+    // After a function that fails, nothing stays mapped.
     let (failing, of) = (Graph::new(&queue)?, a.clone());
     let task = failing.host_task(move |task| -> std::result::Result<(), String> {
         // SAFETY: nothing else uses the memory.
-        let mapped = unsafe { task.map(&of, MapMode::Write) }.map_err(|error| error.to_string())?;
+        let mapped = unsafe { task.map(&of, MapWrite) }.map_err(|error| error.to_string())?;
         Err(format!("{} numbers are mapped", mapped.len()))
     });
     task.reads_and_writes(&a).add()?;
@@ -75,11 +75,8 @@ pub fn mapping(path: Path) -> Result<Vec<Vec<u32>>> {
     let graph = Graph::new(&queue)?;
     graph.fill(&a, 1).add()?;
     // SAFETY: of all maps here: only this graph uses the memory.
-    let adding = |by: u32| unsafe {
-        graph.map(&a, MapMode::Write, move |_, numbers: &mut Mapped<u32>| {
-            numbers.as_mut_slice().map(|numbers| numbers.iter_mut().for_each(|n| *n += by))
-        })
-    };
+    let adding =
+        |by: u32| unsafe { graph.map(&a, MapWrite, move |_, numbers| numbers.iter_mut().for_each(|n| *n += by)) };
     adding(4).add()?;
     stir(&queue, &graph, &a)?;
     adding(2).add()?;
@@ -88,7 +85,7 @@ pub fn mapping(path: Path) -> Result<Vec<Vec<u32>>> {
         let image = again(|| Image::with_data(&queue, shape, ImageFormat::RGBA_U8, &[[7_u8; 4]; 16]))?;
         // SAFETY: as above.
         let paint = unsafe {
-            graph.map_image(&image, [0; 3], size, MapMode::Write, |_, rows: &mut MappedImage<[u8; 4]>| {
+            graph.map_image(&image, [0; 3], size, MapWrite, |_, rows: &mut MappedImage<[u8; 4], MapWrite>| {
                 rows.row_mut(1, 0).map(|row| row[0] = [9; 4])
             })
         };

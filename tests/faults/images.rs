@@ -1,8 +1,8 @@
 //! Programs of the sweep that use images and samplers.
 
 use clgraph::{
-    Addressing, Buffer, ExecuteKernel, Filter, Finalize, Graph, Image, ImageFormat, ImageShape, MapMode, Path, Program,
-    Queue, Result, Sampler,
+    Addressing, Buffer, ExecuteKernel, Filter, Finalize, Graph, Image, ImageFormat, ImageShape, MapRead, MapWrite,
+    Path, Program, Queue, Result, Sampler,
 };
 
 use crate::uses::{again, result, setup};
@@ -38,7 +38,7 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     let bytes = again(|| Buffer::<u32>::new(&queue, 128))?;
     let row = again(|| Image::from_buffer(&queue, &bytes, ImageFormat::RGBA_U32))?;
     let graph = Graph::new(&queue)?;
-    // Every submission begins with the same.
+    // Every submission begins with the same content.
     graph.fill_image(&b, [8_u32; 4]).add()?;
     graph.fill_image(&b, [1_u32, 2, 3, 4]).area([1, 1, 0], [4, 2, 1]).add()?;
     graph.write_image(&b, vec![9_u32; 32]).area([0, 3, 0], [8, 1, 1]).add()?;
@@ -69,7 +69,7 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     Ok(results)
 }
 
-/// The same at once, on a queue.
+/// The same commands executed, on a queue.
 pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     if queue.device().caps().images.is_none() {
@@ -113,13 +113,13 @@ pub fn mapped() -> Result<Vec<Vec<u32>>> {
     let first = again(|| queue.enqueue_fill_image(&a, [5_u32; 4], [0; 3], SIZE, &[]))?;
     again(|| {
         // SAFETY: of both: nothing else uses the image.
-        let mut mapped = unsafe { queue.map_image::<u32>(&a, [2, 1, 0], [3, 2, 1], MapMode::Write, &[&first]) }?;
+        let mut mapped = unsafe { queue.map_image::<u32, _>(&a, [2, 1, 0], [3, 2, 1], MapWrite, &[&first]) }?;
         mapped.row_mut(1, 0)?.fill(9);
         Ok(mapped.unmap()?)
     })?;
     let row = again(|| {
         // SAFETY: as above.
-        let mapped = unsafe { queue.map_image::<u32>(&a, [0, 2, 0], [8, 1, 1], MapMode::Read, &[]) }?;
+        let mapped = unsafe { queue.map_image::<u32, _>(&a, [0, 2, 0], [8, 1, 1], MapRead, &[]) }?;
         Ok(mapped.row(0, 0).unwrap_or_default().to_vec())
     })?;
     Ok(vec![row])

@@ -52,12 +52,12 @@ impl Layer {
         (self.reset)();
     }
 
-    /// Lets a call of a function fail, after `skip` more that do not.
+    /// Makes a call of a function fail, after `skip` more calls that do not.
     pub fn fail(&self, function: &CStr, skip: u32, status: i32) {
         (self.fail)(function.as_ptr(), skip, status);
     }
 
-    /// Whether the call that was to fail has failed.
+    /// Returns whether the call that was to fail has failed.
     pub fn has_failed(&self) -> bool {
         (self.has_failed)()
     }
@@ -74,7 +74,7 @@ impl Layer {
         kinds.iter().enumerate().map(|(at, kind)| (kind.to_str().unwrap().to_owned(), (self.live)(at))).collect()
     }
 
-    /// Waits until the references are those of before: some are given back by other threads.
+    /// Waits until the numbers of references are those of before: other threads release some.
     pub fn wait_for(&self, before: &[(String, i64)]) -> Result<(), String> {
         let begin = Instant::now();
         loop {
@@ -90,7 +90,7 @@ impl Layer {
     }
 }
 
-/// The layer passes on words without knowing types, so a parameter too few would be lost.
+/// The layer passes on words without knowing types, so a missing parameter would not be noticed.
 #[test]
 fn the_layer_passes_on_as_many_arguments_as_the_functions_have() {
     let layer = include_str!("../layer/lib.rs");

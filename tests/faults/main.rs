@@ -1,11 +1,11 @@
-//! Every OpenCL call that a program makes fails once: the result is an error or the right bytes, nothing leaks, nothing hangs,
-//! and afterwards everything works.
+//! Every OpenCL call that a program makes fails once. The result must be an error or the right bytes, nothing leaks,
+//! nothing hangs, and afterwards everything works.
 //!
-//! A layer between the loader and the driver counts and fails: `tests/layer`. It has to be there before the first OpenCL
-//! call, so the work is done in a process of its own.
+//! A layer between the loader and the driver counts calls and makes them fail: `tests/layer`. It has to exist before
+//! the first OpenCL call, so the work is done in a child process.
 //!
-//! A sweep takes some places of each use and function, by chance: it prints its seed, and `CLGRAPH_TEST_SEED` takes the same again.
-//! `CLGRAPH_TEST_PLACES` is how many there are (`all`: of each function and use up to 50).
+//! A sweep tries some places of each use and function, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the
+//! same places again. `CLGRAPH_TEST_PLACES` is the number of places (`all`: up to 50 of each function and use).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod addresses;
@@ -35,26 +35,26 @@ use layer_place::layer_file;
 use uses::{USES, Use};
 
 const CHILD: &str = "CLGRAPH_TEST_CHILD";
-/// Places of one function and use at which it may fail, and of how many of them it does unless told otherwise.
+/// The number of places of one function and use, and how many of them are tried by default.
 const PLACES: (u32, usize) = (50, 1);
-/// A child that says nothing for so long hangs.
+/// A child that prints nothing for so long hangs.
 const LONGEST: Duration = Duration::from_secs(60);
-/// So many findings are enough to look into, and each may have taken its time.
+/// After so many findings the sweep stops: they are enough to look into, and each may have taken long.
 const ENOUGH: usize = 10;
 
-/// Panics on any thread: the library's own threads catch and log them.
+/// Counts panics on any thread: the library's own threads catch and log them.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
-/// What a sweep has seen.
+/// What a sweep has found.
 #[derive(Default)]
 struct Sweep {
     places: usize,
-    /// Places that were reached, and at which a use met an error.
+    /// How many places were reached, and at how many of them a use met an error.
     errors: usize,
     wrong: Vec<String>,
 }
 
-/// Calls that uses of opencl3 make, which has errors of its own that end the use, and destructors that panic.
+/// Calls that uses of opencl3 make. Its errors end the use, and its destructors panic.
 fn by_opencl3(one: &Use, function: &str) -> bool {
     one.name == "objects of opencl3" && (function.starts_with("clRelease") || function == "clSetUserEventStatus")
 }
@@ -68,13 +68,13 @@ fn sample() -> usize {
     }
 }
 
-/// What chance starts from.
+/// The seed.
 fn seed() -> u64 {
     let given = std::env::var("CLGRAPH_TEST_SEED").ok();
     given.map_or_else(|| fastrand::u64(0..1_000_000), |seed| seed.parse().expect("CLGRAPH_TEST_SEED is a number"))
 }
 
-/// Some of so many calls, of those that are spread over all of them.
+/// Returns some of so many calls, spread over all of them.
 fn places(calls: u32, chance: &mut fastrand::Rng) -> Vec<u32> {
     let count = calls.min(PLACES.0);
     let spread = (0..count).map(|at| (u64::from(at) * u64::from(calls) / u64::from(count)) as u32);
@@ -86,11 +86,11 @@ fn places(calls: u32, chance: &mut fastrand::Rng) -> Vec<u32> {
 impl Sweep {
     /// Fails each call of a use once.
     fn sweep(&mut self, layer: &Layer, one: &Use, seed: u64) {
-        // Whatever other uses do, it tries the same.
+        // It tries the same calls, whatever other uses do.
         let mix = |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte));
         let mut chance = fastrand::Rng::with_seed(one.name.bytes().fold(seed, mix));
         let begin = Instant::now();
-        // The library keeps nothing from one use to the next. (What leaked before was told before.)
+        // The library keeps nothing from one use to the next. (Earlier leaks were reported before.)
         let mut before = layer.live();
         if self.wrong.is_empty() {
             before.iter_mut().for_each(|(_, references)| *references = 0);
@@ -108,7 +108,7 @@ impl Sweep {
             if by_opencl3(one, name) {
                 continue;
             }
-            // A command buffer may also be refused for now, and is then replayed.
+            // A command buffer may also be refused temporarily, and is then replayed.
             let statuses: &[i32] = if name == "clEnqueueCommandBufferKHR" { &[-5, -59] } else { &[-5] };
             for (skip, status) in places(count, &mut chance)
                 .into_iter()
@@ -162,9 +162,9 @@ impl Sweep {
     }
 }
 
-/// Whether nothing runs any more: a driver may lose a thread in a loop, and go on with the others.
+/// Returns whether nothing runs any more: a driver may lose a thread in a loop, and continue with the others.
 fn is_idle() -> bool {
-    // Hundredths of a second in user and system mode: the 14th and 15th field, the 2nd of which may hold spaces.
+    // Hundredths of a second in user and system mode: the 14th and 15th field. The 2nd field may contain spaces.
     let ticks = || {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
         let fields = stat.rsplit_once(')').unwrap().1;
@@ -178,7 +178,7 @@ fn is_idle() -> bool {
     })
 }
 
-/// Whether an error tells of the call, or of its status.
+/// Returns whether an error names the call, or its status.
 fn names_it(text: &str, function: &str, status: i32) -> bool {
     text.contains(function) || text.contains(&format!("({status})"))
 }
@@ -201,7 +201,7 @@ fn beyond_reach(layer: &Layer, caps: &Caps) -> BTreeSet<String> {
         name if name.ends_with("KHR") => buffers.is_some() && !lacks(name),
         name if name.contains("GlobalVariable") => caps.named_global_access,
         name if name.ends_with("INTEL") => caps.usm.is_some(),
-        // See `docs/drivers.md`: mapped by a command, it is never given back.
+        // See `docs/drivers.md`: memory that a command has mapped is never released.
         "clEnqueueSVMMap" | "clEnqueueSVMUnmap" => svm && maps,
         name if name.contains("SVM") => svm,
         name if name.contains("Image") || name.contains("Sampler") => caps.images.is_some(),
@@ -212,11 +212,11 @@ fn beyond_reach(layer: &Layer, caps: &Caps) -> BTreeSet<String> {
     layer.functions().into_iter().map(|name| name.into_string().unwrap()).filter(|name| !can(name)).collect()
 }
 
-/// Otherwise nothing would ever leak.
+/// Checks that the layer counts live objects. If it did not, the sweep would find no leaks.
 fn the_layer_sees_what_is_held(layer: &Layer) {
     let of = |kind: &str| layer.live().into_iter().find(|(name, _)| name == kind).unwrap().1;
     let kinds = ["context", "queue", "mem", "program", "kernel"];
-    // Some are given back by other threads.
+    // Other threads release some.
     let nothing: Vec<_> = layer.live().into_iter().map(|(kind, _)| (kind, 0)).collect();
     layer.wait_for(&nothing).unwrap();
     let queue = uses::setup().unwrap();
@@ -247,7 +247,7 @@ fn globals_are_buffers_where_nothing_has_an_address(layer: &Layer, expected: &[V
         kind(device.caps()).is_none() && {
             let queue = clgraph::Queue::new(&device).unwrap();
             assert_eq!(globals::TOTAL.on(&queue).unwrap().kind(), clgraph::MemoryKind::Buffer);
-            assert_eq!(device.caps().global_ways(), [clgraph::GlobalWay::Argument]);
+            assert_eq!(device.caps().global_access(), [clgraph::GlobalAccess::Argument]);
             assert_eq!(globals::on(&queue, Path::Auto).unwrap(), expected);
             true
         }
@@ -256,13 +256,13 @@ fn globals_are_buffers_where_nothing_has_an_address(layer: &Layer, expected: &[V
     assert_eq!(hidden, alone, "{caps:?}");
 }
 
-/// A task of which the memory cannot be unmapped fails, and says so: H7.
+/// H7: a task whose memory cannot be unmapped fails, and reports it.
 fn what_stays_mapped_fails_its_task(layer: &Layer) {
     let queue = uses::setup().unwrap();
     let buffer = clgraph::Buffer::from_slice(&queue, &[1_u32; 64]).unwrap();
     let graph = clgraph::Graph::new(&queue).unwrap();
     // SAFETY: nothing else uses the buffer.
-    let map = unsafe { graph.map(&buffer, clgraph::MapMode::Read, |_, _: &mut clgraph::Mapped<u32>| ()) };
+    let map = unsafe { graph.map(&buffer, clgraph::MapRead, |_, _: &mut clgraph::Mapped<u32>| ()) };
     map.add().unwrap();
     let executable = graph.finalize(clgraph::Finalize::new()).unwrap();
     layer.fail(c"clEnqueueUnmapMemObject", 0, -5);
@@ -274,8 +274,8 @@ fn what_stays_mapped_fails_its_task(layer: &Layer) {
     executable.submit(&queue).unwrap().wait().unwrap();
 }
 
-/// The other half of the test below; by itself it does what is swept, once, with nothing that fails. A developer who looks
-/// into a use sets the variable to its name, and OPENCL_LAYERS to the layer's file.
+/// The other half of the test below. By itself it runs the uses once without failures. To look into a use, set the
+/// variable to its name, and OPENCL_LAYERS to the layer's file.
 #[test]
 fn the_child_fails_every_call_once() {
     let everything: Vec<_> = USES.iter().map(|one| one.run().unwrap()).collect();
@@ -312,7 +312,7 @@ fn the_child_fails_every_call_once() {
     println!("RESULT {} {}; {} END", sweep.places, sweep.errors, sweep.wrong.join("\n"));
 }
 
-/// What a child has done that sweeps a share of the uses: its places and errors, what it has said, and what was wrong.
+/// The outcome of a child that sweeps a share of the uses: its places and errors, its output, and what was wrong.
 fn swept(share: &str, seed: u64) -> (usize, usize, String, String) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
@@ -360,7 +360,7 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
         children.into_iter().map(|child| child.join()).collect()
     });
     let (mut places, mut errors, mut wrong) = (0, 0, String::new());
-    // Past the harness, which shows nothing of a test that passes.
+    // Printed past the harness, which shows no output of a test that passes.
     let mut out = std::io::stdout();
     for one in all {
         let (its_places, its_errors, its_wrong, text) = one.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -381,7 +381,7 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     assert!(places > 12 * swept && errors > 6 * swept, "{places}, {errors} are too few: is the layer there?");
 }
 
-/// What is asked for once in a process is failed in a process of its own, at its first calls.
+/// Calls that a process makes only once fail in a process of their own, at its first calls.
 #[test]
 fn a_first_call_that_fails_is_a_clean_error_and_not_for_ever() {
     let functions = [

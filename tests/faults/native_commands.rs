@@ -4,7 +4,7 @@ use clgraph::{Buffer, Finalize, Graph, NativeCommand, NativeQueue, Path, Result,
 
 use crate::uses::{again, result, setup};
 
-/// Copies what the node names first to what it names second.
+/// Copies the first memory that the node names to the second.
 fn copy(to: &NativeQueue<'_>) -> Result<(), String> {
     let (from, into) = (to.memory(0), to.memory(1));
     // SAFETY: live objects, and ranges that the node names.
@@ -21,7 +21,7 @@ fn copy(to: &NativeQueue<'_>) -> Result<(), String> {
         )
     };
     let event = event.map_err(|error| format!("clEnqueueCopyBuffer: {}", Status(error)))?;
-    // SAFETY: the call gave the event away.
+    // SAFETY: the call transferred the event to the caller.
     unsafe { opencl3::event::release_event(event) }.map_err(|error| format!("clReleaseEvent: {}", Status(error)))
 }
 

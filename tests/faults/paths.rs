@@ -4,7 +4,7 @@ use clgraph::{Buffer, Finalize, Path, Program, Queue, QueueProperties, Result};
 
 use crate::uses::{SOURCE, again, beside, result, setup};
 
-/// Commands side by side, of which some wait for each other; on a queue in order and on one out of order.
+/// Commands side by side, of which some wait for each other; on an in-order queue and on an out-of-order queue.
 fn side_by_side(path: Path, submissions: usize) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let other = beside(&queue, QueueProperties::new().out_of_order(true))?;
@@ -45,7 +45,7 @@ pub fn queues(path: Path) -> Result<Vec<Vec<u32>>> {
     side_by_side(path, 2)
 }
 
-/// By one way after the other, timed.
+/// By one strategy after another, timed.
 pub fn timed(path: Path) -> Result<Vec<Vec<u32>>> {
     side_by_side(path, 4)
 }

@@ -4,7 +4,7 @@ use clgraph::{Buffer, Finalize, Graph, Path, Queue, QueueProperties, Result};
 
 use crate::uses::{again, result, setup};
 
-/// On a queue that profiles, on one that does not, and with a host task.
+/// On a queue with profiling, on one without, and with a host task.
 pub fn of_nodes(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let properties = QueueProperties::new().profiling(true);
@@ -22,7 +22,7 @@ pub fn of_nodes(path: Path) -> Result<Vec<Vec<u32>>> {
         let submit = || executable.submit(queue);
         let run = again(submit)?;
         results.push(result(&run, &read, submit)?);
-        // A run that failed has no times, and another one has.
+        // A run that failed has no times, and another run has.
         let profile = again(|| {
             run.profile().or_else(|_| {
                 let run = submit()?;

@@ -1,7 +1,8 @@
-//! The programs whose calls are failed: each goes from the device to the results, and drops everything that it made.
+//! The programs whose calls are made to fail. Each goes from the device to the results, and drops everything that it
+//! made.
 //!
-//! A use gives what it computed. A step that fails is done once more with the same objects ([`again`]): as only one call
-//! fails, it has to work then. Where an error is what a use expects, it puts into its results that there was one.
+//! A use returns what it computed. A step that fails is done once more with the same objects ([`again`]): only one call
+//! fails, so the step has to succeed then. If a use expects an error, it notes the error in its results.
 
 use std::pin::pin;
 use std::sync::mpsc::channel;
@@ -14,7 +15,7 @@ use clgraph::{
     InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
 };
 
-/// Of `kernels-cl/tests.cl`, and no more: a program is compiled at each of thousands of places.
+/// A part of `kernels-cl/tests.cl`, and no more, because the program is compiled at each of thousands of places.
 pub const SOURCE: &str = "
 __kernel void scale(__global const uint *in, __global uint *out, uint by) {
     size_t i = get_global_id(0);
@@ -25,10 +26,10 @@ __kernel void stir(__global uint *a) {
     a[i] = a[i] * 5u + (uint)i;
 }";
 
-/// A program, and what to call it.
+/// A program, and its name.
 pub struct Use {
     pub name: &'static str,
-    /// The path that its graphs ask for: `Auto` is the environment's choice. A use of queues alone replays.
+    /// The path that its graphs ask for: `Auto` leaves it to the environment. A use that only has queues replays.
     path: Path,
     run: fn(Path) -> Result<Vec<Vec<u32>>>,
 }
@@ -38,8 +39,8 @@ impl Use {
         (self.run)(self.path)
     }
 
-    /// Whether the environment changes what it does: without a path of its own, everything is swept; with one, what
-    /// asks for another path does the same calls once more, unless more is assumed of the device.
+    /// Whether the environment changes what it does. Without a path of its own, everything is swept. With one, uses
+    /// that ask for another path would make the same calls again, unless more is assumed about the device.
     pub fn is_swept(&self) -> bool {
         let set = |variable| std::env::var_os(variable).is_some();
         match self.path {
@@ -72,7 +73,7 @@ pub const USES: [Use; 54] = [
     Use { name: "results held", path: Path::Auto, run: |_| results_held() },
     Use { name: "mixed paths", path: Path::Native, run: mixed_paths },
     Use { name: "small command buffers", path: Path::Native, run: small_command_buffers },
-    Use { name: "behind a gate", path: Path::Gated, run: behind_a_gate },
+    Use { name: "after a gate", path: Path::Gated, run: after_a_gate },
     Use { name: "several queues", path: Path::Queues, run: paths::queues },
     Use { name: "timed", path: Path::Auto, run: paths::timed },
     Use { name: "nothing to do", path: Path::Auto, run: |_| nothing_to_do() },
@@ -114,26 +115,26 @@ pub const USES: [Use; 54] = [
     Use { name: "native commands, native", path: Path::Native, run: native_commands::in_a_graph },
 ];
 
-/// How [`everything`] goes on when it has an executable.
+/// What [`everything`] does after it has an executable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// It submits, and waits.
     Wait,
-    /// It submits behind an event that is complete only later.
+    /// It submits after an event that is completed only later.
     Defer,
-    /// It submits and drops the executable while it may run, and is told of the end by a callback.
+    /// It submits and drops the executable while that may run; a callback reports the end.
     Drop,
 }
 
-/// What uses have met since the last [`take_errors`].
+/// The errors that uses have met since the last [`take_errors`].
 static ERRORS: Mutex<Errors> = Mutex::new(Errors { first: Vec::new(), second: Vec::new() });
 
 /// Texts of errors.
 #[derive(Debug, Default)]
 pub struct Errors {
-    /// Of steps that failed, and then worked or failed once more.
+    /// Steps that failed, and then succeeded or failed again.
     pub first: Vec<String>,
-    /// Of steps that failed once more.
+    /// Steps that failed again.
     pub second: Vec<String>,
 }
 
@@ -141,12 +142,12 @@ pub fn take_errors() -> Errors {
     std::mem::take(&mut *ERRORS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Does a step, and once more with the same objects if it fails.
+/// Does a step, and again with the same objects if it fails.
 pub fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     once_more(&step, &step)
 }
 
-/// Does a step, and if it fails what should work all the same.
+/// Does a step, and if it fails, does something that must work anyway.
 pub fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Result<T>) -> Result<T> {
     step().or_else(|error| {
         ERRORS.lock().unwrap_or_else(PoisonError::into_inner).first.push(error.to_string());
@@ -156,7 +157,7 @@ pub fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Res
     })
 }
 
-/// What a submission read. If it failed, another one, with the same input, has to do.
+/// Returns what a submission read. If it failed, another submission with the same input must succeed.
 pub fn result(run: &Submission, read: &HostRead<u32>, resubmit: impl Fn() -> Result<Submission>) -> Result<Vec<u32>> {
     let of = |run: &Submission| {
         run.wait()?;
@@ -165,7 +166,7 @@ pub fn result(run: &Submission, read: &HostRead<u32>, resubmit: impl Fn() -> Res
     once_more(|| of(run), || of(&resubmit()?))
 }
 
-/// A user event that is set at last, whatever happens. Not an event of opencl3, which panics when it cannot be released.
+/// A user event that is completed in any case. It is no event of opencl3, which panics if it cannot be released.
 struct Later {
     event: Event,
     status: i32,
@@ -178,7 +179,7 @@ impl Later {
         // SAFETY: a live event, whose first reference is given back.
         let event = unsafe { Event::from_raw(raw) };
         if event.is_err() {
-            // NVIDIA's driver waits for user events when it ends a context.
+            // NVIDIA's driver waits for user events when a context is released.
             let _ = opencl3::event::set_user_event_status(raw, 0);
         }
         // SAFETY: as above. A layer that says that it failed has done it.
@@ -273,7 +274,7 @@ fn everything(path: Path, properties: QueueProperties, end: End) -> Result<Vec<V
     Ok(results.to_vec())
 }
 
-/// What waits for an event that fails does not run, nor what waits for that; what follows in order does.
+/// Commands that wait for a failed event do not run, nor what waits for these; later commands of the queue do.
 fn failed_dependency() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let stirrer = Stirrer::new(&queue)?;
@@ -305,7 +306,7 @@ fn several_threads() -> Result<Vec<Vec<u32>>> {
     };
     std::thread::scope(|scope| {
         let threads = [(&queues[0], 10), (&queues[1], 20)].map(|(queue, by)| scope.spawn(move || work(queue, by)));
-        // All of them end before any error is told.
+        // All of them end before an error is reported.
         let all = threads.map(|thread| thread.join().unwrap());
         all.into_iter().collect()
     })
@@ -320,7 +321,7 @@ fn several_executables() -> Result<Vec<Vec<u32>>> {
     let three = second.finalize(Finalize::new().path(Path::Replay))?;
     let before = again(|| one.submit(&queue))?;
     let last = again(|| three.submit_to(&other).after(&before).submit())?;
-    // `two` uses the buffer of `one`, so it is put behind it by hand.
+    // `two` uses the buffer of `one`, so it is explicitly ordered after it.
     let after = || two.submit_to(&other).after_all([&before, &last]).with(&first.input, [5; 64]).submit();
     let between = again(after)?;
     let between = result(&between, &first.output, || two.submit_to(&other).with(&first.input, [5; 64]).submit())?;
@@ -331,7 +332,7 @@ fn several_executables() -> Result<Vec<Vec<u32>>> {
     Ok(vec![before, between, last])
 }
 
-/// All result slots are held, and then one is given back.
+/// All result slots are held, and then one is released.
 pub fn results_held() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let stirrer = Stirrer::new(&queue)?;
@@ -350,7 +351,7 @@ pub fn results_held() -> Result<Vec<Vec<u32>>> {
     Ok(vec![vec![u32::from(refused)], held.1.to_vec(), third])
 }
 
-/// Command buffers with a part between them that they cannot hold.
+/// Command buffers with a segment between them that they cannot hold.
 fn mixed_paths(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
@@ -372,7 +373,7 @@ fn mixed_paths(path: Path) -> Result<Vec<Vec<u32>>> {
     reads.iter().map(|read| result(&run, read, submit)).collect()
 }
 
-/// Many command buffers behind each other, on a second kind of queue too.
+/// Many command buffers one after another, also on a queue with other properties.
 fn small_command_buffers(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let timed = beside(&queue, PLAIN.profiling(true))?;
@@ -395,8 +396,8 @@ fn small_command_buffers(path: Path) -> Result<Vec<Vec<u32>>> {
     runs.iter().zip(submits).map(|(run, submit)| result(run, &read, submit)).collect()
 }
 
-/// So many commands that a driver may be given them behind a closed gate.
-fn behind_a_gate(path: Path) -> Result<Vec<Vec<u32>>> {
+/// So many commands that they may be enqueued after a closed gate.
+fn after_a_gate(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let a = again(|| Buffer::<u32>::from_slice(&queue, &[0; 64]))?;
     let graph = Graph::new(&queue)?;
@@ -411,7 +412,7 @@ fn behind_a_gate(path: Path) -> Result<Vec<Vec<u32>>> {
     runs.iter().map(|run| result(run, &read, submit)).collect()
 }
 
-/// An empty graph, behind an event and behind nothing.
+/// An empty graph, after an event and after nothing.
 fn nothing_to_do() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let executable = again(|| Graph::new(&queue)?.finalize(Finalize::new()))?;
@@ -425,7 +426,7 @@ fn nothing_to_do() -> Result<Vec<Vec<u32>>> {
     Ok(Vec::new())
 }
 
-/// A program that is built from what another one was compiled to.
+/// A program that is built from the binary of another.
 fn a_binary() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
@@ -445,7 +446,7 @@ fn a_binary() -> Result<Vec<Vec<u32>>> {
     Ok(vec![result(&run, &read, submit)?])
 }
 
-/// Objects that plain OpenCL made, and work of plain OpenCL behind a submission.
+/// Objects that plain OpenCL made, and work of plain OpenCL after a submission.
 fn objects_of_opencl3() -> Result<Vec<Vec<u32>>> {
     use opencl3::{command_queue, context, kernel, memory, program};
     fn told<T>(call: &'static str, outcome: std::result::Result<T, opencl3::error_codes::ClError>) -> Result<T> {
@@ -499,7 +500,7 @@ fn block_on<F: IntoFuture>(future: F) -> F::Output {
     }
 }
 
-/// Waiting for events of other work, asking, being awaited, flushing and finishing.
+/// Waiting for events of other work: querying, awaiting, flushing and finishing.
 fn events_and_queues() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let other = beside(&queue, OUT_OF_ORDER)?;
@@ -520,7 +521,7 @@ fn events_and_queues() -> Result<Vec<Vec<u32>>> {
     ])
 }
 
-/// What a queue is told, to be executed or recorded.
+/// Commands for a queue that executes or records.
 fn commands(queue: &Queue, a: &Buffer<u32>, b: &Buffer<u32>, stir: &Kernel) -> Result<PendingRead<u32>> {
     const BYTES: usize = 64 * 4;
     again(|| queue.enqueue_write_buffer(a, 0, &[3; 64], &[]))?;
@@ -554,7 +555,7 @@ fn executed() -> Result<Vec<Vec<u32>>> {
     Ok(vec![owned.clone(), if borrowed == vec![0; 64] { owned } else { borrowed }])
 }
 
-/// The same recorded, twice in a graph as sub-graphs, and alone.
+/// The same commands recorded: twice in a graph as sub-graphs, and alone.
 fn recorded() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
@@ -577,7 +578,7 @@ fn recorded() -> Result<Vec<Vec<u32>>> {
     Ok(results)
 }
 
-/// Updates of buffers, values, ranges and launches: one that fails has changed nothing.
+/// Updates of buffers, values, ranges and launches. An update that fails has changed nothing.
 fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
@@ -600,7 +601,7 @@ fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
     let submit = || executable.submit(&queue);
     let run = again(submit)?;
     let before = result(&run, &read, submit)?;
-    // One is under way.
+    // One submission is in flight.
     let under_way = again(submit)?;
     input.set(&b)?;
     by.set(5)?;
@@ -618,7 +619,7 @@ fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
     )?;
     let run = again(submit)?;
     let after = result(&run, &read, submit)?;
-    // If waiting fails, another submission would not tell: it has the new values.
+    // If waiting fails, another submission would not show it, because it has the new values.
     let mut seen = before.clone();
     let look = || under_way.wait().and_then(|()| Ok(under_way.get(&read)?.to_vec()));
     once_more(|| look().map(|got| seen = got), || Ok(()))?;

@@ -1,4 +1,4 @@
-//! Programs of the sweep that use what others have made, and the calls that no other use makes.
+//! Programs of the sweep that use wrapped objects, and the calls that no other use makes.
 
 use std::sync::OnceLock;
 
@@ -9,14 +9,14 @@ use clgraph::{
 
 use crate::uses::{again, beside, result, setup};
 
-/// Memory of the first of some kinds that the device has, or else a buffer: what cannot be asked for seems not to be there, and
-/// the results are the same.
+/// Returns memory of the first of some kinds that the device has, or else a buffer. If a query fails, a kind seems to
+/// be missing; the results are the same.
 fn memory(queue: &Queue, kinds: &[MemoryKind]) -> Result<Memory<u32>> {
     let kind = kinds.iter().copied().find(|kind| queue.device().caps().has_memory(*kind)).unwrap_or(MemoryKind::Buffer);
     again(|| Memory::with_kind(queue, kind, 64))
 }
 
-/// A buffer, an image, a sampler and memory, wrapped as if others had made them.
+/// A buffer, an image, a sampler and memory, wrapped as foreign objects.
 pub fn objects() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let plain = again(|| Buffer::<u32>::from_slice(&queue, &[3; 64]))?;
@@ -24,7 +24,7 @@ pub fn objects() -> Result<Vec<Vec<u32>>> {
     let buffer = again(|| unsafe { Buffer::<u32>::from_raw_with_owner(&queue, plain.raw(), [0_u8; 8]) })?;
     drop(plain);
     let graph = Graph::new(&queue)?;
-    // Every submission begins with the same.
+    // Every submission begins with the same content.
     graph.fill(&buffer, 5).add()?;
     let mut reads = vec![graph.read(&buffer).add()?];
     let owner = memory(&queue, &[MemoryKind::UsmShared, MemoryKind::SvmFine, MemoryKind::SvmCoarse])?;
@@ -74,17 +74,17 @@ pub fn hints_and_times() -> Result<Vec<Vec<u32>>> {
     Ok(vec![vec![u32::from(times.0 <= times.1)], again(|| of_copy.wait())?, again(|| of_fill.wait())?])
 }
 
-/// Of the kernels that are built into the device, those that its driver can make: PoCL 3.1 lists four and makes none.
+/// Built-in kernels of the device that its driver can make: PoCL 3.1 lists four and can make none.
 fn usable(context: &Context) -> &'static [String] {
     static USABLE: OnceLock<Vec<String>> = OnceLock::new();
-    // The first time nothing fails yet.
+    // Nothing fails during the first call.
     USABLE.get_or_init(|| {
         let names = &context.devices()[0].caps().builtin_kernels;
         names.iter().filter(|name| Program::from_builtin_kernels(context, &[name]).is_ok()).cloned().collect()
     })
 }
 
-/// Programs that are not made of source, as far as the device takes them.
+/// Programs that are not built from source, as far as the device accepts them.
 pub fn programs() -> Result<Vec<Vec<u32>>> {
     const MODULE: &[u8] = include_bytes!("../../kernels-cl/specialize.spv");
     const SOURCE: &str =

@@ -1,9 +1,9 @@
-//! An OpenCL layer for the tests (`OPENCL_LAYERS`): it stands between the loader and the driver, counts calls and live
-//! objects, and makes one call fail when it is told to. `tests/faults` uses it. With `CLGRAPH_LAYER_HIDES_IMAGES` devices have no
-//! images (`tests/image_errors.rs`).
+//! An OpenCL layer for the tests (`OPENCL_LAYERS`). It is between the loader and the driver, counts calls and live
+//! objects, and makes one call fail when a test asks for it. `tests/faults` uses it. With `CLGRAPH_LAYER_HIDES_IMAGES`
+//! devices report no images (`tests/image_errors.rs`).
 //!
-//! Every argument is passed on as a word, which is right where the calling convention puts one argument into one register or
-//! slot of 64 bits: Linux on x86-64 and AArch64.
+//! Every argument is passed on as a word. This is right if the calling convention puts one argument into one register
+//! or slot of 64 bits: Linux on x86-64 and AArch64.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering::
 
 /// More functions than any loader's table has.
 const MOST: usize = 512;
-/// Places behind those of the loader's table, for functions that are asked for by name.
+/// Places after those of the loader's table, for functions that are requested by name.
 const EXTENSIONS: usize = 256;
 
 /// Kinds of object that are counted.
@@ -51,12 +51,12 @@ static LIVE: [AtomicI64; KINDS.len()] = [const { AtomicI64::new(0) }; KINDS.len(
 static CALLS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 static TARGET: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 
-/// The function that is to fail, at which call from now on, and with what. -1: none.
+/// The function that is to fail, at which call from now on, and with which status. -1: none.
 static ARMED: AtomicI32 = AtomicI32::new(-1);
 static SKIP: AtomicU32 = AtomicU32::new(0);
 static STATUS: AtomicI32 = AtomicI32::new(0);
 
-/// Counts a call, and says whether it is to fail.
+/// Counts a call, and returns whether it is to fail.
 fn enter(function: usize) -> Option<i32> {
     CALLS[function].fetch_add(1, SeqCst);
     if ARMED.load(SeqCst) != function as i32 {
@@ -74,8 +74,9 @@ fn count(kind: Kind, by: i64) {
 
 /// Declares wrappers, and the table of their names.
 ///
-/// Record functions of `cl_khr_command_buffer` have one parameter more since 0.9.5. Theirs have the longer list: what a
-/// caller of the older kind did not give is a word of its stack, which the older function does not read.
+/// Record functions of `cl_khr_command_buffer` have one parameter more since 0.9.5. The wrappers have the longer list:
+/// a parameter that a caller of the older version did not pass is a word of its stack, which the older function does
+/// not read.
 macro_rules! wrappers {
     (
         create { $( $c_at:literal $c_name:ident $c_kind:ident ($($c_arg:ident)*); )* }
@@ -94,7 +95,7 @@ macro_rules! wrappers {
             use super::*;
 
             $(
-                /// The last argument is the place for the status.
+                /// The last argument is the address for the status.
                 pub(super) unsafe extern "C" fn $c_name($($c_arg: usize,)* status: usize) -> usize {
                     type Function = unsafe extern "C" fn($($c_arg: wrappers!(@word $c_arg),)* usize) -> usize;
                     if let Some(error) = enter($c_at) {
@@ -150,7 +151,7 @@ macro_rules! wrappers {
                 }
             )*
             $(
-                /// The last argument is the place for an event.
+                /// The last argument is the address for an event.
                 pub(super) unsafe extern "C" fn $e_name($($e_arg: usize,)* event: usize) -> usize {
                     type Function = unsafe extern "C" fn($($e_arg: wrappers!(@word $e_arg),)* usize) -> usize;
                     if let Some(error) = enter($e_at) {
@@ -171,7 +172,7 @@ macro_rules! wrappers {
                 }
             )*
             $(
-                /// The last arguments are the places for an event and for the status.
+                /// The last arguments are the addresses for an event and for the status.
                 pub(super) unsafe extern "C" fn $a_name($($a_arg: usize,)* event: usize, status: usize) -> usize {
                     type Function =
                         unsafe extern "C" fn($($a_arg: wrappers!(@word $a_arg),)* usize, usize) -> usize;
@@ -195,7 +196,8 @@ macro_rules! wrappers {
                 }
             )*
             $(
-                /// Does its work also when it says that it failed: what is not unmapped would leak. Then it gives no event.
+                /// Does its work even if it reports a failure, because mapped memory would leak. Then it returns no
+                /// event.
                 pub(super) unsafe extern "C" fn $u_name($($u_arg: usize,)* event: usize) -> usize {
                     type Function = unsafe extern "C" fn($($u_arg: wrappers!(@word $u_arg),)* usize) -> usize;
                     let failed = enter($u_at);
@@ -213,8 +215,8 @@ macro_rules! wrappers {
                 }
             )*
             $(
-                /// Does its work also when it says that it failed: commands behind an event that is not set wait for ever,
-                /// whoever asks.
+                /// Does its work even if it reports a failure, because commands after an event that is not completed
+                /// wait for ever.
                 pub(super) unsafe extern "C" fn $l_name($($l_arg: usize),*) -> usize {
                     type Function = unsafe extern "C" fn($($l_arg: wrappers!(@word $l_arg)),*) -> usize;
                     let failed = enter($l_at);
@@ -231,13 +233,13 @@ macro_rules! wrappers {
                 }
             )*
             $(
-                /// Does its work also when it says that it failed: what is not released would leak.
+                /// Does its work even if it reports a failure, because the object would leak.
                 pub(super) unsafe extern "C" fn $f_name(object: usize) -> usize {
                     wrapped_reference($f_at, object, Kind::$f_kind, -1)
                 }
             )*
             $(
-                /// As above; of a context.
+                /// As above, for a context.
                 pub(super) unsafe extern "C" fn $m_name(context: usize, memory: usize) -> usize {
                     type Function = unsafe extern "C" fn(usize, usize) -> usize;
                     let failed = enter($m_at);
@@ -250,7 +252,7 @@ macro_rules! wrappers {
                 }
             )*
 
-            /// Without a status: null is all that it says.
+            /// Without a status: null is the only report of a failure.
             pub(super) unsafe extern "C" fn clSVMAlloc(a: usize, b: usize, c: usize, d: usize) -> usize {
                 type Function = unsafe extern "C" fn(usize, usize, usize, usize) -> usize;
                 if enter(SVM_ALLOC).is_some() {
@@ -437,7 +439,7 @@ wrappers! {
 /// `CL_DEVICE_IMAGE_SUPPORT`.
 const IMAGE_SUPPORT: u32 = 0x1016;
 
-/// Whether devices are to say that they have no images.
+/// Whether devices are to report that they have no images.
 fn hides_images() -> bool {
     static HIDES: OnceLock<bool> = OnceLock::new();
     *HIDES.get_or_init(|| std::env::var_os("CLGRAPH_LAYER_HIDES_IMAGES").is_some())
@@ -452,7 +454,7 @@ const SVM_ALLOC: usize = 126;
 /// The place of `clGetExtensionFunctionAddressForPlatform` in the table.
 const ADDRESS: usize = 107;
 
-/// Functions of `cl_khr_command_buffer` are asked for by name, and wrapped on the way.
+/// Functions of `cl_khr_command_buffer` are requested by name, and wrapped here.
 unsafe extern "C" fn address(platform: usize, name: *const c_char) -> usize {
     type Function = unsafe extern "C" fn(usize, *const c_char) -> usize;
     // SAFETY: the driver's function of that place in the table.
@@ -468,7 +470,7 @@ unsafe extern "C" fn address(platform: usize, name: *const c_char) -> usize {
     }
 }
 
-/// Of `CL/cl_layer.h`.
+/// See `CL/cl_layer.h`.
 ///
 /// # Safety
 /// The loader calls it, as the header says.
@@ -497,7 +499,7 @@ pub unsafe extern "C" fn clGetLayerInfo(name: u32, size: usize, value: *mut c_vo
     0
 }
 
-/// Of `CL/cl_layer.h`: takes the driver's table, and gives one with the wrappers in it.
+/// See `CL/cl_layer.h`. Takes the driver's table, and returns one with the wrappers in it.
 ///
 /// # Safety
 /// The loader calls it, as the header says.
@@ -541,7 +543,7 @@ fn place_of(name: *const c_char) -> Option<usize> {
     table().into_iter().find(|(_, of, _)| *of == name).map(|(at, ..)| at)
 }
 
-/// For the tests: the name of the n-th function, or null.
+/// For the tests: returns the name of the n-th function, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_function(index: usize) -> *const c_char {
     static NAMES: OnceLock<Vec<std::ffi::CString>> = OnceLock::new();
@@ -550,20 +552,20 @@ pub extern "C" fn layer_function(index: usize) -> *const c_char {
     names.get(index).map_or(ptr::null(), |name| name.as_ptr())
 }
 
-/// For the tests: how often a function was called since the last [`layer_reset`].
+/// For the tests: returns how often a function was called since the last [`layer_reset`].
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_calls(name: *const c_char) -> u32 {
     place_of(name).map_or(0, |at| CALLS[at].load(SeqCst))
 }
 
-/// For the tests: sets the counts of calls to zero, and lets nothing fail.
+/// For the tests: sets the counts of calls to zero, and makes no function fail.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_reset() {
     ARMED.store(-1, SeqCst);
     CALLS.iter().for_each(|calls| calls.store(0, SeqCst));
 }
 
-/// For the tests: lets a call of a function fail, after `skip` more that do not.
+/// For the tests: makes a call of a function fail, after `skip` more that do not.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
     if let Some(at) = place_of(name) {
@@ -573,19 +575,19 @@ pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
     }
 }
 
-/// For the tests: whether a call that was to fail has failed.
+/// For the tests: returns whether a call that was to fail has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_has_failed() -> bool {
     ARMED.load(SeqCst) == -1
 }
 
-/// For the tests: references to objects of the n-th kind that are not given back.
+/// For the tests: returns how many references to objects of the n-th kind were not released.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_live(kind: usize) -> i64 {
     LIVE.get(kind).map_or(0, |live| live.load(SeqCst))
 }
 
-/// For the tests: the name of the n-th kind, or null.
+/// For the tests: returns the name of the n-th kind, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_kind(kind: usize) -> *const c_char {
     KINDS.get(kind).map_or(ptr::null(), |name| name.as_ptr())

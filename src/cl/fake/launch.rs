@@ -1,4 +1,4 @@
-//! Kernels of the made-up driver, and how it changes them.
+//! The kernels of the fake driver, and how it updates them.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -11,20 +11,20 @@ use crate::ffi::command_buffer::{cl_command_buffer_khr, cl_mutable_command_khr, 
 use crate::ffi::core::Core;
 use crate::ffi::mutable_dispatch::DispatchConfig;
 
-/// The promise of a launch for the kernels of [`KERNELS`], whose work-items touch their own element: tests outside of `cl`
-/// have no unsafe code.
+/// Adds a node with the promise of a launch, for the kernels of [`KERNELS`], whose work-items only use their own
+/// element. Tests outside of `cl` must not contain unsafe code.
 pub(crate) fn inside<N, R>(add: unsafe fn(N) -> R, node: N) -> R {
     // SAFETY: the tests give ranges within the buffers.
     unsafe { add(node) }
 }
 
-/// The same for a list of launches of something.
+/// Adds a list of nodes as [`inside`] does.
 pub(crate) fn all_inside<G, N, R>(add: unsafe fn(G, N) -> R, to: G, nodes: N) -> R {
     // SAFETY: as above.
     unsafe { add(to, nodes) }
 }
 
-/// Kernels to be launched.
+/// The source of the kernels that tests launch.
 pub(crate) const KERNELS: &str = "
 __kernel void scale(__global const uint *in, __global uint *out, uint by) {
     size_t i = get_global_id(0);
@@ -38,7 +38,7 @@ __kernel void tell(__global uint *out, uint number) {
 /// A recorded kernel.
 pub(super) struct Launch {
     kernel: cl_kernel,
-    /// A kernel object of its own, with the arguments of when it was recorded.
+    /// Whether the kernel object is a clone, which has the arguments of the moment at which it was recorded.
     cloned: bool,
     dims: cl_uint,
     offset: Option<[usize; 3]>,
@@ -53,7 +53,7 @@ impl Launch {
     fn enqueue(&self, core: &Core, queue: cl_command_queue) -> cl_int {
         let at = |sizes: &Option<[usize; 3]>| sizes.as_ref().map_or(std::ptr::null(), |sizes| sizes.as_ptr());
         let (offset, global, local, none) = (at(&self.offset), at(&self.global), at(&self.local), std::ptr::null_mut());
-        // SAFETY: clgraph keeps the kernel as long as the command buffer, or it is a clone.
+        // SAFETY: clgraph keeps the kernel alive as long as the command buffer, or it is a clone.
         unsafe {
             (core.clEnqueueNDRangeKernel)(
                 queue,
@@ -73,16 +73,16 @@ impl Launch {
 impl Drop for Launch {
     fn drop(&mut self) {
         if self.cloned {
-            // SAFETY: a clone, given back once.
+            // SAFETY: a clone, which is released once.
             assert_eq!(unsafe { (Core::get().unwrap().clReleaseKernel)(self.kernel) }, CL_SUCCESS);
         }
     }
 }
 
-/// Three sizes, if there are any.
+/// Returns three sizes, or `None` for null.
 ///
 /// # Safety
-/// The list is null, or has three.
+/// The list is null, or has three entries.
 unsafe fn sizes(list: *const usize) -> Option<[usize; 3]> {
     // SAFETY: the caller's promise.
     (!list.is_null()).then(|| unsafe { *list.cast::<[usize; 3]>() })
@@ -116,7 +116,7 @@ pub(super) unsafe extern "system" fn kernel(
     let kernel = if mutable { cloned(kernel) } else { kernel };
     let launch = Arc::new(Mutex::new(Launch { kernel, cloned: mutable, dims, offset, global, local }));
     if mutable {
-        // SAFETY: the place for a handle, and a live one.
+        // SAFETY: a valid address for a handle, and a live handle.
         unsafe {
             *place = Arc::as_ptr(&launch).cast_mut().cast();
             buffer(handle).launches.push(Arc::clone(&launch));
@@ -127,13 +127,13 @@ pub(super) unsafe extern "system" fn kernel(
 
 fn cloned(kernel: cl_kernel) -> cl_kernel {
     let mut status = 0;
-    // SAFETY: a live kernel, of which nobody changes arguments now.
+    // SAFETY: a live kernel, whose arguments nothing changes now.
     let clone = unsafe { Core::get().unwrap().clCloneKernel.unwrap()(kernel, &raw mut status) };
     assert_eq!(status, CL_SUCCESS);
     clone
 }
 
-/// What both signatures of updates do.
+/// Updates kernels, for both signatures.
 fn update(handle: cl_command_buffer_khr, configs: &[&DispatchConfig]) -> cl_int {
     let core = Core::get().unwrap();
     // SAFETY: updates are called with live handles.
@@ -146,7 +146,7 @@ fn update(handle: cl_command_buffer_khr, configs: &[&DispatchConfig]) -> cl_int 
         let mut launch = buffer.launches.iter().find(is_it).unwrap().lock().unwrap();
         assert_eq!((config.work_dim, config.num_svm_args, config.num_exec_infos), (0, 0, 0));
         for at in 0..config.num_args as usize {
-            // SAFETY: the list has that many, each with a value of its size; the kernel is a clone.
+            // SAFETY: the list has that many arguments, each with a value of its size; the kernel is a clone.
             let set = unsafe {
                 let arg = &*config.args.add(at);
                 (core.clSetKernelArg)(launch.kernel, arg.index, arg.size, arg.value)
@@ -164,7 +164,7 @@ fn update(handle: cl_command_buffer_khr, configs: &[&DispatchConfig]) -> cl_int 
     status
 }
 
-/// By revision 0.9.2 and later.
+/// Updates with the signature of revision 0.9.2 and later.
 pub(super) unsafe extern "system" fn update_by_arrays(
     handle: cl_command_buffer_khr,
     count: cl_uint,
@@ -179,7 +179,7 @@ pub(super) unsafe extern "system" fn update_by_arrays(
     update(handle, &configs)
 }
 
-/// As the headers of revisions 0.9.0 and 0.9.1 have it: the fields of a config come behind its type and a link.
+/// A struct of the headers of revisions 0.9.0 and 0.9.1: its type and a link come before the fields of a config.
 #[repr(C)]
 pub(super) struct Linked<T> {
     kind: cl_uint,
@@ -193,7 +193,7 @@ pub(super) struct List {
     configs: *const Linked<DispatchConfig>,
 }
 
-/// By revisions 0.9.0 and 0.9.1.
+/// Updates with the signature of revisions 0.9.0 and 0.9.1.
 pub(super) unsafe extern "system" fn update_by_list(
     handle: cl_command_buffer_khr,
     base: *const Linked<List>,

@@ -1,4 +1,4 @@
-//! Kernels on that driver, recorded and changed.
+//! Kernels on the fake driver, recorded and changed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -7,16 +7,18 @@ use opencl_sys::CL_OUT_OF_RESOURCES;
 
 use super::{BOTH, Setting, WithProperties, WithoutProperties, paths};
 use crate::caps::{ExtensionVersion, MutableCaps, UpdateAbi};
-use crate::cl::buffer::Buffer;
 use crate::cl::fake::{Fake, KERNELS, all_inside, inside};
-use crate::cl::program::Program;
-use crate::cl::queue::QueueProperties;
+use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::program::Program;
+use crate::cl::objects::queue::QueueProperties;
 use crate::exec::{Executable, Finalize, UserEvent};
-use crate::graph::{Graph, HostRead, KernelNode, NdRange, Node, Parameter};
+use crate::graph::{Graph, HostRead, KernelNode, NdRange, Parameter};
+use crate::handles::Node;
 use crate::plan::{Path, Why};
 use crate::record::Queue;
 
-/// Three launches, each of the values of the one before and a number of its own, and a read of the last.
+/// Three launches, each of which uses the values of the one before and a number of its own, and a read of the last
+/// result.
 struct Chain {
     graph: Graph,
     numbers: [Parameter<u32>; 3],
@@ -40,7 +42,7 @@ impl Chain {
         Self { graph, numbers, nodes, read }
     }
 
-    /// What must come of these ranges and numbers. Nobody has written the rest.
+    /// Checks the results for these ranges and numbers. No kernel writes the other elements.
     #[track_caller]
     fn assert_runs(&self, executable: &Executable, setting: &Setting, ranges: [usize; 3], numbers: [u32; 3]) {
         let run = executable.submit(&setting.queue).unwrap();
@@ -51,7 +53,7 @@ impl Chain {
     }
 }
 
-/// Rule F4: kernels as all other commands.
+/// Rule F4: kernels follow the same rules as all other commands.
 #[test]
 fn a_refused_kernel_is_replayed_and_the_others_are_recorded() {
     for abi in BOTH {
@@ -67,7 +69,7 @@ fn a_refused_kernel_is_replayed_and_the_others_are_recorded() {
     }
 }
 
-/// Rule U6: a driver that can changes recorded kernels in place, called by the signature that goes with its version.
+/// Rule U6: a driver that can changes recorded kernels in place. It is called by the signature of its version.
 #[test]
 fn an_update_reaches_recorded_kernels_by_either_signature() {
     let versions =
@@ -90,7 +92,7 @@ fn an_update_reaches_recorded_kernels_by_either_signature() {
         executable.update(&chain.nodes).unwrap();
         assert_eq!((executable.command_buffers(), updated()), (before.clone(), 2), "{update}: in place");
         chain.assert_runs(&executable, &setting, [16; 3], [5, 1, 7]);
-        // One that it refuses half-way: the command buffer is recorded again.
+        // The driver refuses an update half-way, so the command buffer is recorded again.
         setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
         chain.numbers[0].set(6).unwrap();
         chain.numbers[1].set(8).unwrap();
@@ -103,7 +105,7 @@ fn an_update_reaches_recorded_kernels_by_either_signature() {
     }
 }
 
-/// A setting whose driver changes recorded kernels, by what its device says of the fields.
+/// Makes a setting whose driver changes recorded kernels. `fields`: what the device says that it can change.
 fn that_updates(fields: MutableCaps) -> Setting {
     let fake = Fake::new(WithProperties, &[]);
     fake.updates.store(true, SeqCst);
@@ -112,15 +114,15 @@ fn that_updates(fields: MutableCaps) -> Setting {
     })
 }
 
-/// Rule U4: an update that fails half-way, and cannot be answered by recording again, has changed nothing.
+/// Rule U4: an update that fails half-way, and after which recording again fails too, has changed nothing.
 #[test]
-fn an_update_that_fails_half_way_is_taken_back() {
+fn an_update_that_fails_half_way_is_rolled_back() {
     let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
     let chain = Chain::new(&setting, [16, 8, 4]);
     let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(1);
     let executable = chain.graph.finalize(options).unwrap();
     chain.assert_runs(&executable, &setting, [16, 8, 4], [1, 1, 1]);
-    // No command buffer is changed in place, and that of the second launch cannot be recorded again.
+    // No command buffer is changed in place, and the one of the second launch cannot be recorded again.
     setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
     setting.fake.refused_kernel.store(8, SeqCst);
     for (number, value) in chain.numbers.iter().zip([5, 6, 7]) {
@@ -130,7 +132,7 @@ fn an_update_that_fails_half_way_is_taken_back() {
     assert!(error.contains("node 2 could not be updated: clCommandNDRangeKernelKHR failed"), "{error}");
     assert_eq!(setting.fake.updated.load(SeqCst), 2, "both had been changed when the second failed");
     chain.assert_runs(&executable, &setting, [16, 8, 4], [1, 1, 1]);
-    // The same update when the driver is well again.
+    // The same update after the driver works again.
     setting.fake.update_status.store(opencl_sys::CL_SUCCESS, SeqCst);
     setting.fake.refused_kernel.store(0, SeqCst);
     executable.update(&chain.nodes).unwrap();
@@ -139,7 +141,7 @@ fn an_update_that_fails_half_way_is_taken_back() {
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }
 
-/// Rule U4: an update that comes again goes the short way, and the usual one when the driver refuses there.
+/// Rule U4: an update that comes again uses its update plan, and the full update if the driver refuses there.
 #[test]
 fn an_update_that_comes_again_is_refused_as_any_other() {
     let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
@@ -162,13 +164,13 @@ fn an_update_that_comes_again_is_refused_as_any_other() {
     executable.update(&chain.nodes).unwrap();
     assert_eq!(updated(), 1, "one is");
     chain.assert_runs(&executable, &setting, [16, 8, 4], [5, 9, 5]);
-    // Refused in place, which is tried twice, and recorded again.
+    // A change in place is refused, which is tried twice; then the command buffer is recorded again.
     setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
     set([6, 9, 7]);
     executable.update(&chain.nodes).unwrap();
-    assert_eq!(updated(), 1 + 2, "the first stops the short way, and the usual one tries both");
+    assert_eq!(updated(), 1 + 2, "the first stops the short strategy, and the usual one tries both");
     chain.assert_runs(&executable, &setting, [16, 8, 4], [6, 9, 7]);
-    // Not recorded again, either: nothing has changed.
+    // Recording again is refused too: nothing has changed.
     setting.fake.refused_kernel.store(8, SeqCst);
     set([1, 2, 3]);
     let error = executable.update(&chain.nodes).unwrap_err().to_string();
@@ -185,12 +187,12 @@ fn an_update_that_comes_again_is_refused_as_any_other() {
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }
 
-/// How many lists of an executable have a short way.
+/// Returns how many lists of an executable have an update plan that can be used.
 fn prepared(executable: &Executable) -> usize {
-    executable.0.lane().editing.as_ref().unwrap().prepared.count()
+    executable.0.lock_state().editing.as_ref().unwrap().update_plans.count()
 }
 
-/// Rule U6: a list is prepared when it comes the second time, and as long as its nodes differ in nothing but values.
+/// Rule U6: a list has an update plan when it comes the second time, as long as its nodes differ only in values.
 #[test]
 fn a_list_that_comes_again_is_prepared_while_nothing_else_changes() {
     for path in [Path::Replay, Path::Native] {
@@ -203,7 +205,8 @@ fn a_list_that_comes_again_is_prepared_while_nothing_else_changes() {
         chain.numbers[0].set(3).unwrap();
         assert_eq!(update(&chain.nodes), 2, "{path}");
         chain.assert_runs(&executable, &setting, [16, 8, 4], [3, 1, 1]);
-        // Another range of one: lists with it never come back, and the other has to come twice again.
+        // Another range of one node: the lists with this node get no plan any more, and the other list has to come
+        // twice again.
         chain.graph.set_nd_range(chain.nodes[2], 2).unwrap();
         chain.numbers[1].set(4).unwrap();
         assert_eq!(update(&chain.nodes), 2, "{path}: they are of no use, and nobody has looked for room");
@@ -212,7 +215,7 @@ fn a_list_that_comes_again_is_prepared_while_nothing_else_changes() {
     }
 }
 
-/// Rule U6: a command buffer that is not there, as a launch of no work-items has none, leaves the others alone.
+/// Rule U6: a launch without work-items has no command buffer. That does not affect the other command buffers.
 #[test]
 fn a_list_with_a_launch_of_nothing_records_nothing_again() {
     let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
@@ -229,7 +232,7 @@ fn a_list_with_a_launch_of_nothing_records_nothing_again() {
     assert!(made.iter().all(|buffers| buffers[..2] == made[0][..2]), "the others stay what they are");
 }
 
-/// Rule U6: only what the device says that it can change is changed in place.
+/// Rule U6: only what the device reports as changeable is changed in place.
 #[test]
 fn fields_that_the_device_does_not_change_are_recorded_again() {
     for has in 0..16 {
@@ -270,16 +273,16 @@ fn fields_that_the_device_does_not_change_are_recorded_again() {
     }
 }
 
-/// Rule U6: kernels that are recorded again take the objects of the time before the last, of which nothing runs any more.
+/// Rule U6: kernels that are recorded again get the objects of the time before the last, which nothing uses any more.
 #[test]
 fn kernel_objects_that_were_replaced_come_again() {
-    // It reads the arguments of recorded kernels when they are enqueued.
+    // This driver reads the arguments of recorded kernels when they are enqueued.
     let setting = Setting::new(WithProperties);
     let chain = Chain::new(&setting, [16; 3]);
     let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
     let objects = || -> Vec<usize> {
-        let lane = executable.0.lane();
-        lane.values.objects.0.iter().flatten().map(|object| Arc::as_ptr(object).addr()).collect()
+        let exec_state = executable.0.lock_state();
+        exec_state.values.objects.0.iter().flatten().map(|object| Arc::as_ptr(object).addr()).collect()
     };
     let update = |values: [u32; 3]| {
         chain.numbers.iter().zip(values).for_each(|(number, value)| number.set(value).unwrap());
@@ -294,7 +297,7 @@ fn kernel_objects_that_were_replaced_come_again() {
         assert_eq!(update(numbers), *if round % 2 == 1 { &before } else { &after }, "{round}");
         chain.assert_runs(&executable, &setting, [16; 3], numbers);
     }
-    // What a submission is going to run stays as it is.
+    // What a deferred submission is going to run stays the same.
     let go = UserEvent::new(&setting.queue).unwrap();
     let run = executable.submit_to(&setting.queue).after(&go).submit().unwrap();
     let meanwhile = [update([10, 11, 12]), update([20, 21, 22])];
@@ -305,8 +308,8 @@ fn kernel_objects_that_were_replaced_come_again() {
     chain.assert_runs(&executable, &setting, [16; 3], [20, 21, 22]);
 }
 
-/// Rules U3, U6: an object whose arguments change is named by no command buffer, even where others that had it were renewed for
-/// another one, and an update had failed.
+/// Rules U3, U6: no command buffer names an object whose arguments change, even if other holders of the object got a
+/// new one for another command buffer, and an update had failed.
 #[test]
 fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
     let setting = Setting::new(WithProperties);
@@ -315,7 +318,7 @@ fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
     let [from, to] = [(); 2].map(|()| Buffer::<u32>::new(&setting.queue, 16).unwrap());
     graph.fill(&from, 2).add().unwrap();
     let numbers = [(); 2].map(|()| Parameter::any(1_u32));
-    // Alike, so that they have one object.
+    // The two launches are alike, so they share one object.
     let [first, second] = [0, 1].map(|at| {
         let launch = graph.kernel(&kernel).read(&from).write(&to).arg(&numbers[at]).range(16);
         inside(KernelNode::add, launch).unwrap()
@@ -346,7 +349,8 @@ fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
     assert_gives(&profiling, 9);
 }
 
-/// Rule U4: an update that fails leaves what came by one before, which was made in place, to command buffers that are made later.
+/// Rule U4: after a failed update, command buffers that are made later have the values that an earlier update changed
+/// in place.
 #[test]
 fn what_was_changed_in_place_stays_when_another_update_fails() {
     let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
@@ -369,7 +373,8 @@ fn what_was_changed_in_place_stays_when_another_update_fails() {
     assert_eq!(run.get(&chain.read).unwrap()[0], ((2 * 3 + 5) * 3 + 1) * 3 + 1);
 }
 
-/// Rules C3, U6: the other launch of a group takes its place in its command buffer, and the others stay.
+/// Rules C3, U6: the other launch of a group replaces the first in its command buffer, and the other command buffers
+/// stay.
 #[test]
 fn another_launch_of_a_group_records_its_command_buffer_only() {
     let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
@@ -401,11 +406,12 @@ fn another_launch_of_a_group_records_its_command_buffer_only() {
     assert_eq!(result(), [11; 16]);
 }
 
-/// Rule U6: launches with parameters are replayed where every update would have to record them again, if the path is left open.
+/// Rule U6: if the path is left open, launches with parameters are replayed on a driver where each update would record
+/// them again.
 #[test]
 fn launches_that_are_going_to_change_are_not_recorded_where_they_cannot_be_changed() {
     if std::env::var_os("CLGRAPH_PATH").is_some() {
-        return; // It is the path's choice that is looked at.
+        return; // The test is about the path that clgraph chooses.
     }
     for (arguments, path) in [(false, Path::Replay), (true, Path::Native)] {
         let setting = that_updates(MutableCaps { arguments, ..MutableCaps::default() });
@@ -419,7 +425,7 @@ fn launches_that_are_going_to_change_are_not_recorded_where_they_cannot_be_chang
         let expected = if arguments { Why::Available } else { Why::Parameters };
         assert_eq!(launches(&changing), [(path, expected)], "{arguments}");
         chain.assert_runs(&changing, &setting, [16; 3], [1, 1, 1]);
-        // What is pinned, or not to be updated, is recorded all the same.
+        // Launches are recorded if the program asks for the path, or if the executable is not updatable.
         let pinned = chain.graph.finalize(Finalize::new().updatable().path(Path::Native)).unwrap();
         assert_eq!(launches(&pinned)[0].0, Path::Native);
         let fixed = chain.graph.finalize(Finalize::new()).unwrap();
@@ -427,7 +433,7 @@ fn launches_that_are_going_to_change_are_not_recorded_where_they_cannot_be_chang
     }
 }
 
-/// A driver whose version and record functions contradict each other: updating is not tried.
+/// A driver whose version and record functions contradict each other: changes in place are not tried.
 #[test]
 fn kernels_are_recorded_again_where_the_signature_of_updates_is_not_known() {
     let fake = Fake::new(WithProperties, &[]);

@@ -1,4 +1,4 @@
-//! Placing: fixed cases, and random ones against the checker and the peak.
+//! Placing: fixed cases, and random cases against the checker and the peak.
 
 use std::time::Instant;
 
@@ -7,9 +7,9 @@ use quickcheck::{Arbitrary, Gen, QuickCheck};
 use super::*;
 
 #[derive(Clone, Debug)]
-struct Lives(Vec<Life>);
+struct Lifetimes(Vec<Life>);
 
-impl Arbitrary for Lives {
+impl Arbitrary for Lifetimes {
     fn arbitrary(g: &mut Gen) -> Self {
         let count = usize::arbitrary(g) % 40;
         let life = |g: &mut Gen| {
@@ -29,14 +29,14 @@ impl Arbitrary for Lives {
     }
 }
 
-/// All pairs, all arenas.
-fn overlaps(lives: &[Life], placement: &Placement) -> bool {
+/// Compares all pairs in all arenas.
+fn overlaps(lifetimes: &[Life], placement: &Placement) -> bool {
     let meet = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
-    let bytes = |at: usize| placement.spots[at].offset..placement.spots[at].offset + lives[at].size;
-    (0..lives.len()).any(|b| {
+    let bytes = |at: usize| placement.spots[at].offset..placement.spots[at].offset + lifetimes[at].size;
+    (0..lifetimes.len()).any(|b| {
         (0..b).any(|a| {
             placement.spots[a].arena == placement.spots[b].arena
-                && meet(&lives[a].steps, &lives[b].steps)
+                && meet(&lifetimes[a].steps, &lifetimes[b].steps)
                 && meet(&bytes(a), &bytes(b))
         })
     })
@@ -44,35 +44,35 @@ fn overlaps(lives: &[Life], placement: &Placement) -> bool {
 
 #[test]
 fn no_two_live_allocations_overlap_and_the_checker_agrees() {
-    fn property(lives: Lives, align: u8, limit: u16) -> bool {
+    fn property(lifetimes: Lifetimes, align: u8, limit: u16) -> bool {
         let (align, limit) = (1 << (align % 9), usize::from(limit));
-        let placement = place(&lives.0, align, limit);
-        let apart = apart(&lives.0, align, limit);
-        let sum: usize = lives.0.iter().map(|life| life.size.next_multiple_of(align)).sum();
-        !overlaps(&lives.0, &placement)
-            && check(&lives.0, &placement, align, limit).is_ok()
-            && check(&lives.0, &apart, align, limit).is_ok()
-            && !overlaps(&lives.0, &apart)
+        let placement = place(&lifetimes.0, align, limit);
+        let apart = apart(&lifetimes.0, align, limit);
+        let sum: usize = lifetimes.0.iter().map(|life| life.size.next_multiple_of(align)).sum();
+        !overlaps(&lifetimes.0, &placement)
+            && check(&lifetimes.0, &placement, align, limit).is_ok()
+            && check(&lifetimes.0, &apart, align, limit).is_ok()
+            && !overlaps(&lifetimes.0, &apart)
             && apart.total() <= sum
             && placement.total() <= sum
             && apart.arenas.iter().chain(&placement.arenas).all(|arena| *arena <= limit.max(1000))
     }
-    QuickCheck::new().tests(2_000).quickcheck(property as fn(Lives, u8, u16) -> bool);
+    QuickCheck::new().tests(2_000).quickcheck(property as fn(Lifetimes, u8, u16) -> bool);
 }
 
 #[test]
 fn the_checker_finds_what_is_wrong() {
-    fn property(lives: Lives, which: usize, offset: u8) -> bool {
-        let mut placement = place(&lives.0, 1, usize::MAX);
-        if lives.0.is_empty() {
+    fn property(lifetimes: Lifetimes, which: usize, offset: u8) -> bool {
+        let mut placement = place(&lifetimes.0, 1, usize::MAX);
+        if lifetimes.0.is_empty() {
             return true;
         }
-        placement.spots[which % lives.0.len()].offset = usize::from(offset);
+        placement.spots[which % lifetimes.0.len()].offset = usize::from(offset);
         let fits =
-            lives.0.iter().zip(&placement.spots).all(|(life, spot)| spot.offset + life.size <= placement.arenas[0]);
-        check(&lives.0, &placement, 1, usize::MAX).is_ok() == (fits && !overlaps(&lives.0, &placement))
+            lifetimes.0.iter().zip(&placement.spots).all(|(life, spot)| spot.offset + life.size <= placement.arenas[0]);
+        check(&lifetimes.0, &placement, 1, usize::MAX).is_ok() == (fits && !overlaps(&lifetimes.0, &placement))
     }
-    QuickCheck::new().tests(2_000).quickcheck(property as fn(Lives, usize, u8) -> bool);
+    QuickCheck::new().tests(2_000).quickcheck(property as fn(Lifetimes, usize, u8) -> bool);
     let life = |size| Life { size, steps: 0..1 };
     let wrong = |spots: &[usize], arena, align, limit| {
         let spots = spots.iter().map(|offset| Spot { arena: 0, offset: *offset }).collect();
@@ -84,14 +84,14 @@ fn the_checker_finds_what_is_wrong() {
     assert!(wrong(&[0], 16, 4, 64).contains("1 spots"));
 }
 
-/// Sizes in bytes by step, as a network has them: each layer reads what the ones before made.
-fn assert_near(what: &str, lives: &[Life]) {
+/// Sizes in bytes by step, as in a network: each layer reads what earlier layers made.
+fn assert_near(what: &str, lifetimes: &[Life]) {
     let (align, limit) = (128, usize::MAX);
     let begin = Instant::now();
-    let placement = place(lives, align, limit);
+    let placement = place(lifetimes, align, limit);
     let time = begin.elapsed();
-    check(lives, &placement, align, limit).unwrap();
-    let (total, bound) = (placement.total(), peak(lives, align));
+    check(lifetimes, &placement, align, limit).unwrap();
+    let (total, bound) = (placement.total(), peak(lifetimes, align));
     println!("{what}: {total} bytes, {:.3} of the peak, in {time:?}", total as f64 / bound as f64);
     assert!(total <= bound + bound / 10, "{what}: {total} bytes for a peak of {bound}");
 }
@@ -121,12 +121,13 @@ fn random(count: usize, longest: usize, largest: usize) -> Vec<Life> {
     (0..count).map(|at| life(at, &mut next)).collect()
 }
 
-/// Four times as many take about four times as long, not sixteen: both timed here in turns, the best of some.
+/// Four times as many allocations take about four times as long, not sixteen. Both are timed here by turns, and the
+/// best of several times counts.
 #[test]
 fn placing_takes_time_that_grows_with_the_number() {
-    let timed = |lives: &[Life]| {
+    let timed = |lifetimes: &[Life]| {
         let begin = Instant::now();
-        drop(place(lives, 128, usize::MAX));
+        drop(place(lifetimes, 128, usize::MAX));
         begin.elapsed().as_secs_f64()
     };
     let (few, many) = (random(5_000, 50, 1 << 24), random(20_000, 50, 1 << 24));
@@ -142,8 +143,8 @@ fn arenas_are_near_the_peak() {
     assert_near("a chain", &chain);
     let diamond = |at: usize| [life(4096, at..at + 3), life(2048, at + 1..at + 4), life(8192, at + 2..at + 4)];
     assert_near("diamonds", &(0..300).flat_map(|at| diamond(at * 3)).collect::<Vec<_>>());
-    // Stages of blocks: two convolutions and a sum with what came in; each stage halves the picture and doubles the
-    // channels.
+    // Stages of blocks: two convolutions, and a sum with the input of the block. Each stage halves the picture and
+    // doubles the channels.
     let mut resnet = Vec::new();
     let mut step = 0;
     for (stage, blocks) in [3, 4, 6, 3].into_iter().enumerate() {
@@ -175,9 +176,9 @@ fn arenas_are_near_the_peak() {
     {
         assert_near(&format!("random {count}, {longest}"), &random(count, longest, largest));
     }
-    // More than 4 GiB in all, which 32 bits do not count.
+    // More than 4 GiB in all, which 32 bits cannot count.
     let largest = if usize::BITS < 64 { 1 << 16 } else { 1 << 24 };
-    // Half of them are needed all the time; and lives as long as the half of all.
+    // Half of them are needed all the time; the other lifetimes are as long as half of all steps.
     let mut kept = random(10_000, 50, largest);
     kept.iter_mut().step_by(2).for_each(|life| life.steps = 0..10_050);
     assert_near("half of 10000 kept", &kept);

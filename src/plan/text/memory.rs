@@ -19,31 +19,33 @@ const GRAPH: &str = "
 
 /// Rules M3, M8
 #[test]
-fn lives_are_from_the_first_use_to_the_last_and_zeros_from_the_start() {
+fn lifetimes_are_from_the_first_use_to_the_last_and_zeros_from_the_start() {
     assert_plan(
         GRAPH,
-        "replay (the device has no command buffers)
-           a host write
-           b copy
-           c fill
-           d copy
-         edges t-a a-b b-f k-c c-d z-d d-g; 0 implied
-         t is needed 1..3
-         k is needed 0..10
-         z is needed 0..8
-         n is needed nowhere",
+        expect![[r#"
+            replay (the device has no command buffers)
+              a host write
+              b copy
+              c fill
+              d copy
+            edges t-a a-b b-f k-c c-d z-d d-g; 0 implied
+            t is needed 1..3
+            k is needed 0..10
+            z is needed 0..8
+            n is needed nowhere
+        "#]],
     );
 }
 
-/// Rule U7: what an update may bring lies between the two nodes.
+/// Rule U7: with updates, an allocation is needed everywhere between its two nodes.
 #[test]
-fn with_updates_lives_are_all_that_lies_between() {
+fn with_updates_lifetimes_are_all_that_lies_between() {
     let reader = read(GRAPH);
     let options = Options { updatable: true, ..asked(Path::Auto) };
     let plan = plan(&reader.ir, &new_device(), &options).unwrap();
-    let needed: Vec<_> = plan.lives.of.iter().flatten().map(|life| life.needed.clone()).collect();
+    let needed: Vec<_> = plan.lifetimes.of.iter().flatten().map(|life| life.needed.clone()).collect();
     assert_eq!(needed, [0..3, 0..10, 0..8, 0..10]);
-    let between: Vec<_> = plan.lives.of.iter().flatten().map(|life| life.between.clone()).collect();
+    let between: Vec<_> = plan.lifetimes.of.iter().flatten().map(|life| life.between.clone()).collect();
     assert_eq!(between, [1..3, 5..10, 7..8, 10..10]);
 }
 
@@ -70,7 +72,7 @@ fn uses_in_no_order_or_out_of_time_are_named() {
 }
 
 #[test]
-fn the_checker_sees_lives_that_are_too_short() {
+fn the_checker_sees_lifetimes_that_are_too_short() {
     let reader = read(GRAPH);
     let order: Vec<NodeId> = reader.ir.ids().collect();
     let (fixed, changing) = (asked(Path::Auto), Options { updatable: true, ..asked(Path::Auto) });
@@ -82,19 +84,19 @@ fn the_checker_sees_lives_that_are_too_short() {
             check(&reader.ir, &order, &plan, options).unwrap_err()
         };
         let life = |alloc: usize, needed: std::ops::Range<usize>| {
-            broken(&|plan| plan.lives.of[alloc].as_mut().unwrap().needed = needed.clone())
+            broken(&|plan| plan.lifetimes.of[alloc].as_mut().unwrap().needed = needed.clone())
         };
         assert!(life(0, 1..2).contains("is used at 2"));
         assert!(life(1, 1..10).contains("too short"));
         assert!(life(2, 1..8).contains("too short"));
-        assert!(broken(&|plan| plan.lives.of[0] = None).contains("has no life"));
-        assert!(broken(&|plan| plan.lives.of[0].as_mut().unwrap().between = 0..3).contains("is there in 0..3"));
-        assert!(broken(&|plan| plan.lives.of[0].as_mut().unwrap().kept = true).contains("is there in"));
-        assert!(broken(&|plan| plan.lives.of.truncate(1)).contains("1 lives for 4"));
-        assert!(broken(&|plan| plan.lives.place[3] = 0).contains("node 3 is not known to be at 3"));
+        assert!(broken(&|plan| plan.lifetimes.of[0] = None).contains("has no life"));
+        assert!(broken(&|plan| plan.lifetimes.of[0].as_mut().unwrap().between = 0..3).contains("exists in 0..3"));
+        assert!(broken(&|plan| plan.lifetimes.of[0].as_mut().unwrap().kept = true).contains("exists in"));
+        assert!(broken(&|plan| plan.lifetimes.of.truncate(1)).contains("1 lifetimes for 4"));
+        assert!(broken(&|plan| plan.lifetimes.place[3] = 0).contains("node 3 is not known to be at 3"));
         if options.updatable {
             assert!(life(0, 1..3).contains("too short"));
-            assert!(broken(&|plan| plan.lives.of[3] = None).contains("has no life"));
+            assert!(broken(&|plan| plan.lifetimes.of[3] = None).contains("has no life"));
         }
     }
 }

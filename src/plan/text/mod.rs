@@ -1,4 +1,8 @@
-//! Plans as text, for tests without a device: a graph is written line by line, and the plan is read as lines.
+//! Plans as text, for tests without a device: a graph is written line by line, and the plan is compared as lines.
+//!
+//! This file reads and prints; each other file has the tests of some passes: `plans.rs` (order, edges, kernel objects,
+//! steps, the checker), `paths.rs` (paths and why), `tasks.rs` (partitions), `streams.rs` (several queues), `memory.rs`
+//! (lifetimes). A test of a new pass starts here.
 //!
 //! ```text
 //! buffer x 64                       a buffer of 64 bytes
@@ -15,22 +19,24 @@
 //! edge c d
 //! ```
 
-mod lanes;
 mod memory;
 mod paths;
 mod plans;
+mod streams;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use expect_test::{Expect, expect};
+
 use super::{Conflicts, Options, Path, Plan, Why, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
-    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, ExternalId, Form, Grid, Ir, KernelDecl, KernelId, Mode,
-    NativeId, NodeId, Op, Place, ResultId, RootId, TaskId, View, ViewId, ViewKind,
+    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, ExternalId, Form, Grid, Ir, KernelDecl, KernelId, Location,
+    Mode, NativeId, NodeId, Op, ResultId, RootId, TaskId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -123,7 +129,7 @@ impl Reader {
     }
 
     fn op(&mut self, name: &str, words: &[&str]) -> (Op, Vec<Access>) {
-        let place = |access: &Access, ir: &Ir| Place {
+        let place = |access: &Access, ir: &Ir| Location {
             view: access.view,
             offset: access.range.start - ir.views[access.view.index()].offset,
         };
@@ -277,14 +283,20 @@ fn show(reader: &Reader, plan: &Plan) -> String {
         [] => String::new(),
         tasks => format!(" {word} {}", tasks.iter().map(task).collect::<Vec<_>>().join(" ")),
     };
-    for (at, part) in plan.parts.iter().enumerate().filter(|_| !plan.tasks.is_empty()) {
-        let names = plan.steps[part.steps.clone()].iter().map(|step| &*reader.names[step.node.index()]);
+    for (at, partition) in plan.partitions.iter().enumerate().filter(|_| !plan.tasks.is_empty()) {
+        let names = plan.steps[partition.steps.clone()].iter().map(|step| &*reader.names[step.node.index()]);
         let names = names.collect::<Vec<_>>().join(" ");
-        writeln!(text, "part {at}{}: {names}{}", list("behind", &part.tasks), list("for", &part.then_tasks)).unwrap();
+        writeln!(
+            text,
+            "partition {at}{}: {names}{}",
+            list("after", &partition.tasks),
+            list("for", &partition.then_tasks)
+        )
+        .unwrap();
     }
     for of in &plan.tasks {
-        let parts: String = of.parts.iter().map(|part| format!(" part {part}")).collect();
-        writeln!(text, "{} waits for{parts}{}", reader.names[of.node.index()], list("task", &of.tasks)).unwrap();
+        let partitions: String = of.partitions.iter().map(|partition| format!(" partition {partition}")).collect();
+        writeln!(text, "{} waits for{partitions}{}", reader.names[of.node.index()], list("task", &of.tasks)).unwrap();
     }
     for segment in &plan.segments {
         writeln!(text, "{} ({})", segment.path, segment.why).unwrap();
@@ -297,7 +309,7 @@ fn show(reader: &Reader, plan: &Plan) -> String {
     let name = |node: NodeId| &reader.names[node.index()];
     let needed: Vec<_> = plan.edges.needed.iter().map(|(a, b)| format!("{}-{}", name(*a), name(*b))).collect();
     writeln!(text, "edges {}; {} implied", needed.join(" "), plan.edges.implied_by_path).unwrap();
-    for (decl, life) in reader.ir.allocs.iter().zip(&plan.lives.of) {
+    for (decl, life) in reader.ir.allocs.iter().zip(&plan.lifetimes.of) {
         let life = life.as_ref().map_or("nowhere".to_owned(), |life| format!("{:?}", life.needed));
         writeln!(text, "{} is needed {life}", name(decl.node)).unwrap();
     }
@@ -316,7 +328,7 @@ fn asked(path: Path) -> Options<'static> {
         denied: &NONE,
         no_native: None,
         chunk: None,
-        measured: true,
+        autotune: true,
         updatable: false,
         profiled: false,
         conflicts: Conflicts::Ruled,
@@ -324,11 +336,8 @@ fn asked(path: Path) -> Options<'static> {
 }
 
 #[track_caller]
-fn assert_plan(graph: &str, expected: &str) {
+fn assert_plan(graph: &str, expected: Expect) {
     let reader = read(graph);
     let plan = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
-    let shown = show(&reader, &plan);
-    let lines =
-        |text: &str| text.lines().map(|line| line.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>();
-    assert_eq!(lines(&shown), lines(expected), "\n{shown}");
+    expected.assert_eq(&show(&reader, &plan));
 }

@@ -1,4 +1,4 @@
-//! By which path the parts of a graph run, and why.
+//! By which path the segments of a graph run, and why.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::caps::{Claim, CommandBufferCaps, QueueKinds};
 use crate::error::{DriverError, Status};
 use crate::plan::{Command, PlanError, Segment};
 
-/// A device with command buffers and nothing known against them.
+/// A device that has command buffers and no known quirks.
 fn recording_device() -> Caps {
     let command_buffers = Some(CommandBufferCaps { simultaneous_use: true, ..CommandBufferCaps::default() });
     Caps { command_buffers, ..new_device() }
@@ -16,7 +16,10 @@ fn recording_device() -> Caps {
 #[track_caller]
 fn segments(graph: &str, caps: &Caps, options: &Options<'_>) -> Vec<String> {
     let plan = plan(&read(graph).ir, caps, options).unwrap();
-    plan.segments.iter().map(|part| format!("{:?} {} ({})", part.steps, part.path, part.why)).collect()
+    plan.segments
+        .iter()
+        .map(|partition| format!("{:?} {} ({})", partition.steps, partition.path, partition.why))
+        .collect()
 }
 
 const MIXED: &str = "buffer x 64
@@ -53,28 +56,29 @@ fn what_a_command_buffer_cannot_hold_runs_beside_it() {
         [
             format!("0..1 replay {no}"),
             format!("1..3 command buffers {asked_so}"),
-            "3..4 replay (the driver lists cl_khr_command_buffer and lacks clCommandCopyBufferKHR)".to_owned(),
+            "3..4 replay (the driver lists cl_khr_command_buffer, but lacks clCommandCopyBufferKHR)".to_owned(),
             format!("4..5 replay {no}"),
             format!("5..6 command buffers {asked_so}"),
         ]
     );
 }
 
-/// Rule F4: a driver that refuses a node is not asked again, and one that refuses all is asked for nothing.
+/// Rule F4: a driver that refuses a node is not asked again for that node; a driver that refuses all nodes is not asked
+/// for any.
 #[test]
 fn what_the_driver_refused_is_replayed() {
     let error = DriverError::new("clCommandNDRangeKernelKHR", Status(-59));
     let denied = BTreeMap::from([(NodeId(1), Why::Refused(error))]);
     let options = Options { denied: &denied, ..asked(Path::Native) };
-    let parts =
+    let partitions =
         segments("buffer x 64\n a: fill x 64\n b: kernel f update x\n c: fill x 64", &recording_device(), &options);
     let text = "the driver refused: clCommandNDRangeKernelKHR failed with CL_INVALID_OPERATION (-59)";
     let expected =
         ["0..1 command buffers (as asked)", &format!("1..2 replay ({text})"), "2..3 command buffers (as asked)"];
-    assert_eq!(parts, expected);
+    assert_eq!(partitions, expected);
     let options = Options { no_native: Some(Why::Unusable), ..asked(Path::Native) };
-    let parts = segments("buffer x 64\n a: fill x 64\n b: fill x 64", &recording_device(), &options);
-    assert_eq!(parts, ["0..2 replay (the driver's functions that record cannot be called)"]);
+    let partitions = segments("buffer x 64\n a: fill x 64\n b: fill x 64", &recording_device(), &options);
+    assert_eq!(partitions, ["0..2 replay (the driver's functions for command buffers cannot be called)"]);
 }
 
 /// Rule F4
@@ -93,8 +97,8 @@ fn a_device_that_cannot_record_replays_and_says_why() {
     let queues = QueueKinds { out_of_order: true, ..QueueKinds::default() };
     assert_eq!(why(&with(&|caps| caps.required_queue = queues)), Why::Queues);
     assert_eq!(with(&|caps| caps.claim = Claim::Assumed).can_record(Command::Kernel), Ok(()));
-    let parts = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
-    assert_eq!(parts, ["0..1 replay (the device has no command buffers)"]);
+    let partitions = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
+    assert_eq!(partitions, ["0..1 replay (the device has no command buffers)"]);
 }
 
 #[test]
@@ -109,13 +113,14 @@ fn the_path_is_chosen_by_what_is_known_of_the_driver() {
     assert_eq!(on("Another", false), (Path::Native, Why::Available));
     assert_eq!(new_device().path(), (Path::Replay, Why::NoCommandBuffers));
     let options = Options { from_environment: true, ..asked(Path::Native) };
-    let parts = segments("buffer x 64\n a: fill x 64", &recording_device(), &options);
-    assert_eq!(parts, ["0..1 command buffers (as CLGRAPH_PATH says)"]);
+    let partitions = segments("buffer x 64\n a: fill x 64", &recording_device(), &options);
+    assert_eq!(partitions, ["0..1 command buffers (as CLGRAPH_PATH says)"]);
 }
 
-/// An automatic choice does not make command buffers of a command or two; who asks for them gets them.
+/// The automatic path does not make command buffers of one or two commands; a program that asks for the native path
+/// gets them.
 #[test]
-fn short_parts_are_recorded_only_on_demand() {
+fn short_segments_are_recorded_only_on_demand() {
     let graph = "buffer x 64
         a: fill x 64
         b: fill x 64
@@ -129,17 +134,17 @@ fn short_parts_are_recorded_only_on_demand() {
     assert_eq!(
         segments(graph, &recording_device(), &asked(Path::Auto)),
         [
-            "0..2 replay (too few for a command buffer to pay)",
+            "0..2 replay (too few commands for a command buffer)",
             "2..3 replay (command buffers have no such command)",
-            "3..7 command buffers (the driver has them)",
+            "3..7 command buffers (the driver supports them)",
             "7..8 replay (recorded kernels cannot print on this device)",
-            "8..9 replay (too few for a command buffer to pay)",
+            "8..9 replay (too few commands for a command buffer)",
         ]
     );
     assert_eq!(segments(graph, &recording_device(), &asked(Path::Native))[0], "0..2 command buffers (as asked)");
 }
 
-/// PoCL 3.1 crashes when a kernel is recorded with a buffer that another device of the context is for.
+/// PoCL 3.1 crashes when a kernel is recorded with a buffer of another device of the context.
 #[test]
 fn buffers_above_the_largest_allocation_are_replayed() {
     let graph = "buffer x 128
@@ -153,13 +158,13 @@ fn buffers_above_the_largest_allocation_are_replayed() {
         segments(graph, &caps, &asked(Path::Native)),
         [
             "0..1 command buffers (as asked)",
-            "1..2 replay (a buffer of it is larger than the device's largest allocation)",
+            "1..2 replay (it uses a buffer that is larger than the device's largest allocation)",
             "2..3 command buffers (as asked)",
         ]
     );
 }
 
-/// The same.
+/// The same for sub-buffers.
 #[test]
 fn sub_buffers_that_are_not_aligned_are_replayed() {
     let graph = "buffer x 128
@@ -170,54 +175,57 @@ fn sub_buffers_that_are_not_aligned_are_replayed() {
     let caps = Caps { sub_buffer_align: 64, ..recording_device() };
     assert_eq!(
         segments(graph, &caps, &asked(Path::Native)),
-        ["0..1 command buffers (as asked)", "1..2 replay (a sub-buffer of it is not aligned as the device wants it)"]
+        [
+            "0..1 command buffers (as asked)",
+            "1..2 replay (it uses a sub-buffer that is not aligned as the device requires)"
+        ]
     );
 }
 
-fn ways(nodes: usize, caps: &Caps, options: &Options<'_>) -> Vec<String> {
+fn strategies(nodes: usize, caps: &Caps, options: &Options<'_>) -> Vec<String> {
     let graph: String = (0..nodes).map(|node| format!("n{node}: fill x 64\n")).collect();
     let plan = plan(&read(&format!("buffer x 64\n{graph}")).ir, caps, options).unwrap();
-    plan.ways.iter().map(ToString::to_string).collect()
+    plan.strategies.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn what_is_known_to_pay_comes_first_and_the_rest_is_timed() {
     let pocl = Caps { platform: "Portable Computing Language".to_owned(), ..recording_device() };
     let auto = asked(Path::Auto);
-    assert_eq!(ways(1, &pocl, &auto), ["replay"], "one command waits for nothing");
-    assert_eq!(ways(99, &pocl, &auto), ["replay", "gated replay"]);
-    assert_eq!(ways(100, &pocl, &auto), ["gated replay", "replay"], "its command buffers are known to be slower");
+    assert_eq!(strategies(1, &pocl, &auto), ["replay"], "one command waits for nothing");
+    assert_eq!(strategies(99, &pocl, &auto), ["replay", "gated replay"]);
+    assert_eq!(strategies(100, &pocl, &auto), ["gated replay", "replay"], "its command buffers are known to be slower");
     let other = recording_device();
-    assert_eq!(ways(3, &other, &auto), ["replay", "gated replay"], "too short for a command buffer");
-    assert_eq!(ways(64, &other, &auto), ["command buffers of 64", "replay", "gated replay"]);
+    assert_eq!(strategies(3, &other, &auto), ["replay", "gated replay"], "too short for a command buffer");
+    assert_eq!(strategies(64, &other, &auto), ["command buffers of 64", "replay", "gated replay"]);
     let all = ["command buffers of 64", "command buffers of 1024", "replay", "gated replay"];
-    assert_eq!(ways(65, &other, &auto), all);
+    assert_eq!(strategies(65, &other, &auto), all);
 }
 
 #[test]
 fn what_is_asked_for_is_not_timed() {
     let other = recording_device();
     let (auto, eight) = (asked(Path::Auto), Options { chunk: Some(8), ..asked(Path::Auto) });
-    assert_eq!(ways(100, &other, &eight), ["command buffers of 8", "replay", "gated replay"]);
-    assert_eq!(ways(100, &other, &Options { measured: false, ..auto }), ["command buffers of 64"]);
-    assert_eq!(ways(100, &other, &Options { profiled: true, ..auto }), ["replay"]);
-    assert_eq!(ways(100, &other, &asked(Path::Native)), ["command buffers of 64"]);
-    assert_eq!(ways(100, &other, &asked(Path::Replay)), ["replay"]);
-    assert_eq!(ways(100, &other, &asked(Path::Gated)), ["gated replay"]);
-    assert_eq!(ways(1, &other, &asked(Path::Gated)), ["replay"]);
-    let ways = |graph: &str| plan(&read(graph).ir, &other, &auto).unwrap().ways.len();
+    assert_eq!(strategies(100, &other, &eight), ["command buffers of 8", "replay", "gated replay"]);
+    assert_eq!(strategies(100, &other, &Options { autotune: false, ..auto }), ["command buffers of 64"]);
+    assert_eq!(strategies(100, &other, &Options { profiled: true, ..auto }), ["replay"]);
+    assert_eq!(strategies(100, &other, &asked(Path::Native)), ["command buffers of 64"]);
+    assert_eq!(strategies(100, &other, &asked(Path::Replay)), ["replay"]);
+    assert_eq!(strategies(100, &other, &asked(Path::Gated)), ["gated replay"]);
+    assert_eq!(strategies(1, &other, &asked(Path::Gated)), ["replay"]);
+    let strategies = |graph: &str| plan(&read(graph).ir, &other, &auto).unwrap().strategies.len();
     assert_eq!(
-        ways("buffer x 64\na: fill x 64\nt: task update x\nb: fill x 64"),
+        strategies("buffer x 64\na: fill x 64\nt: task update x\nb: fill x 64"),
         1,
-        "between host tasks parts go alone"
+        "between host tasks partitions go alone"
     );
 }
 
 #[test]
-fn long_parts_are_cut_into_even_chunks() {
+fn long_segments_are_divided_into_even_chunks() {
     for len in [1, 63, 64, 65, 100, 1000] {
-        let part = Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked };
-        let chunks: Vec<_> = part.chunks(64).collect();
+        let partition = Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked };
+        let chunks: Vec<_> = partition.chunks(64).collect();
         assert_eq!(chunks.len(), len.div_ceil(64));
         assert_eq!((chunks[0].start, chunks[chunks.len() - 1].end), (7, 7 + len));
         assert!(chunks.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -239,7 +247,8 @@ fn the_start_is_marked_where_the_driver_does_not_tell_it() {
     assert!(marked("a: fill x 64", "rusticl", Path::Replay));
 }
 
-/// Rule U6: a node that is not to be recorded is replayed for its reason, also where command buffers are chosen freely.
+/// Rule U6: a node that is not to be recorded is replayed, with its reason, also if command buffers are chosen
+/// automatically.
 #[test]
 fn nodes_with_parameters_are_replayed_where_they_cannot_change() {
     let reader = read(
@@ -253,8 +262,9 @@ fn nodes_with_parameters_are_replayed_where_they_cannot_change() {
     let denied = BTreeMap::from([(NodeId(4), Why::Parameters)]);
     let caps = Caps { command_buffers: Some(CommandBufferCaps::default()), ..new_device() };
     let plan = plan(&reader.ir, &caps, &Options { denied: &denied, updatable: true, ..asked(Path::Auto) }).unwrap();
-    let parts: Vec<_> = plan.segments.iter().map(|part| (part.path, part.why, part.steps.len())).collect();
-    assert_eq!(parts, [(Path::Native, Why::Available, 4), (Path::Replay, Why::Parameters, 1)]);
+    let partitions: Vec<_> =
+        plan.segments.iter().map(|partition| (partition.path, partition.why, partition.steps.len())).collect();
+    assert_eq!(partitions, [(Path::Native, Why::Available, 4), (Path::Replay, Why::Parameters, 1)]);
 }
 
 /// Rules F4, F5, I4
@@ -284,17 +294,20 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
         segments(GRAPH, &recording_device(), &asked(Path::Replay)),
         [format!("0..5 {slow}"), recorded.to_owned(), format!("6..7 {slow}")]
     );
-    // Too short to pay, and yet recorded.
+    // Too short to pay, but the native command can only be recorded.
     let auto = segments(GRAPH, &recording_device(), &asked(Path::Auto));
     assert_eq!(auto[auto.len() - 2], recorded);
     let lacks = |caps: &Caps, options: &Options<'_>| match plan(&read(GRAPH).ir, caps, options) {
         Err(PlanError::NotRunnable { node: NodeId(5), missing, .. }) => missing,
         other => panic!("{other:?}"),
     };
-    let no = "it can only be recorded, and the device has no command buffers";
+    let no = "it can only be recorded, but this is not possible: the device has no command buffers";
     assert_eq!(lacks(&new_device(), &asked(Path::Native)), no);
     let refused = DriverError::new("clFinalizeCommandBufferKHR", Status(-6));
     let denied = BTreeMap::from([(NodeId(5), Why::Refused(refused))]);
     let options = Options { denied: &denied, ..asked(Path::Native) };
-    assert!(lacks(&recording_device(), &options).starts_with("it can only be recorded, and the driver refused: "));
+    assert!(lacks(&recording_device(), &options).starts_with(
+        "it can only be recorded, but this is not possible: the \
+                                                              driver refused: "
+    ));
 }

@@ -1,4 +1,4 @@
-//! What becomes of graphs: order, edges, kernel objects, steps; and that the checker sees what is wrong.
+//! What the planner makes of graphs: order, edges, kernel objects, steps. Also that the checker finds what is wrong.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -16,13 +16,15 @@ fn data_orders_nodes_and_reads_do_not() {
          b: kernel g read x
          c: kernel h update x
          r: read y 64",
-        "replay (the device has no command buffers)
-           w host write
-           a kernel #0
-           b kernel #1
-           c kernel #2
-           r host read
-         edges w-a w-b a-c b-c a-r; 0 implied",
+        expect![[r#"
+            replay (the device has no command buffers)
+              w host write
+              a kernel #0
+              b kernel #1
+              c kernel #2
+              r host read
+            edges w-a w-b a-c b-c a-r; 0 implied
+        "#]],
     );
 }
 
@@ -38,13 +40,15 @@ fn ranges_and_sub_buffers_decide_what_conflicts() {
          c: kernel g read low
          d: kernel g read x
          e: fill x[0..4] 4",
-        "replay (the device has no command buffers)
-           a kernel #0
-           b kernel #1
-           c kernel #2
-           d kernel #3
-           e fill
-         edges a-c a-d b-d c-e d-e; 1 implied",
+        expect![[r#"
+            replay (the device has no command buffers)
+              a kernel #0
+              b kernel #1
+              c kernel #2
+              d kernel #3
+              e fill
+            edges a-c a-d b-d c-e d-e; 1 implied
+        "#]],
     );
 }
 
@@ -57,11 +61,13 @@ fn edges_that_a_two_step_path_implies_are_removed() {
          b: kernel f update x after a
          c: kernel f update x after a b
          d: empty after b c",
-        "replay (the device has no command buffers)
-           a fill
-           b kernel #0
-           c kernel #0
-         edges a-b b-c c-d; 2 implied",
+        expect![[r#"
+            replay (the device has no command buffers)
+              a fill
+              b kernel #0
+              c kernel #0
+            edges a-b b-c c-d; 2 implied
+        "#]],
     );
 }
 
@@ -75,14 +81,16 @@ fn kernel_objects_are_shared_by_equal_values_only() {
          d: kernel g update x value 1
          e: kernel f update x local 4
          g: kernel f null value 1",
-        "replay (the device has no command buffers)
-           a kernel #0
-           b kernel #1
-           c kernel #0
-           d kernel #2
-           e kernel #3
-           g kernel #4
-         edges a-b b-c c-d d-e; 0 implied",
+        expect![[r#"
+            replay (the device has no command buffers)
+              a kernel #0
+              b kernel #1
+              c kernel #0
+              d kernel #2
+              e kernel #3
+              g kernel #4
+            edges a-b b-c c-d d-e; 0 implied
+        "#]],
     );
 }
 
@@ -94,9 +102,11 @@ fn nodes_that_do_nothing_order_and_have_no_step() {
          b: empty after a
          c: copy x x[32..64] 0
          d: kernel f update x after b c",
-        "replay (the device has no command buffers)
-           d kernel #0
-         edges a-b b-d c-d; 1 implied",
+        expect![[r#"
+            replay (the device has no command buffers)
+              d kernel #0
+            edges a-b b-d c-d; 1 implied
+        "#]],
     );
 }
 
@@ -108,16 +118,23 @@ fn an_edge_to_an_earlier_node_changes_the_order() {
          a: fill x 64
          b: fill y 64
          edge b a",
-        "replay (the device has no command buffers)
-           b fill
-           a fill
-         edges b-a; 0 implied",
+        expect![[r#"
+            replay (the device has no command buffers)
+              b fill
+              a fill
+            edges b-a; 0 implied
+        "#]],
     );
 }
 
 #[test]
 fn an_empty_graph_has_an_empty_plan() {
-    assert_plan("", "edges ; 0 implied");
+    assert_plan(
+        "",
+        expect![[r#"
+        edges ; 0 implied
+    "#]],
+    );
 }
 
 #[test]
@@ -153,16 +170,16 @@ fn a_node_that_the_device_cannot_run_is_named_with_what_is_missing() {
         other => panic!("{other:?}"),
     };
     let fill = "buffer x 64\n a: empty\n b: fill x 64";
-    let missing = "a fill needs OpenCL 1.2, and the device has 1.1".to_owned();
+    let missing = "a fill needs OpenCL 1.2, but the device has 1.1".to_owned();
     assert_eq!(fails(fill, &old), (1, missing, ErrorKind::FeatureNotSupported));
     let rect = "buffer x 64\n buffer y 64\n a: rect x y 4x2x1";
-    let missing = "a rectangular copy needs OpenCL 1.1, and the device has 1.0".to_owned();
+    let missing = "a rectangular copy needs OpenCL 1.1, but the device has 1.0".to_owned();
     assert_eq!(fails(rect, &oldest), (0, missing, ErrorKind::FeatureNotSupported));
-    let missing = "its program was not built for this device".to_owned();
+    let missing = "its program was not built for this device; build it for this device too".to_owned();
     assert_eq!(fails("a: unbuilt f", &new_device()), (0, missing, ErrorKind::KernelNotSupported));
 }
 
-/// The checker has to find what it is for: each of these breaks a good plan in one way.
+/// The checker finds what it is for: each of these cases breaks a good plan in one way.
 #[test]
 fn the_checker_finds_broken_plans() {
     let reader = read(
@@ -182,7 +199,7 @@ fn the_checker_finds_broken_plans() {
     };
     let bad_order = |order: [u32; 4]| check(&reader.ir, &order.map(NodeId), &good, &auto).unwrap_err();
     assert_eq!(check(&reader.ir, &order, &good, &auto), Ok(()));
-    assert!(bad_order([1, 0, 2, 3]).contains("not behind its predecessor"));
+    assert!(bad_order([1, 0, 2, 3]).contains("not come after its predecessor"));
     assert!(bad_order([1, 1, 2, 3]).contains("twice in the order"));
     assert!(broken(&|plan| plan.steps.swap(0, 1)).contains("out of order"));
     assert!(broken(&|plan| plan.steps.truncate(2)).contains("has a step: false"));

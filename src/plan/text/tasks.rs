@@ -1,53 +1,61 @@
-//! Graphs with host tasks: how they are cut.
+//! Graphs with host tasks: how they are divided into partitions.
 
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 use super::*;
 use crate::plan::check::check;
 
-/// The lines about parts and tasks.
+/// Checks the lines about partitions and tasks.
 #[track_caller]
-fn assert_parts(graph: &str, expected: &[&str]) {
+fn assert_partitions(graph: &str, expected: Expect) {
     let reader = read(graph);
     let plan = plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
     let shown = show(&reader, &plan);
-    let lines: Vec<&str> =
-        shown.lines().filter(|line| line.starts_with("part") || line.contains("waits for")).collect();
-    assert_eq!(lines, expected, "\n{shown}");
+    let lines = shown.lines().filter(|line| line.starts_with("partition") || line.contains("waits for"));
+    expected.assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 
 /// Rule H2
 #[test]
 fn a_task_in_a_chain_cuts_it_in_two() {
-    assert_parts(
+    assert_partitions(
         "buffer x 64
          a: fill x 64
          b: fill x 64
          t: task read x
          c: fill x 64
          d: fill x 64",
-        &["part 0: a b for t", "part 1 behind t: c d", "t waits for part 0"],
+        expect![[r#"
+            partition 0: a b for t
+            partition 1 after t: c d
+            t waits for partition 0
+        "#]],
     );
 }
 
 /// Rule H2
 #[test]
-fn what_has_nothing_to_do_with_a_task_goes_at_once_and_behind_what_the_task_waits_for() {
-    assert_parts(
+fn what_has_nothing_to_do_with_a_task_goes_at_once_and_after_what_the_task_waits_for() {
+    assert_partitions(
         "buffer x 64
          buffer y 64
          free: fill y 64
          a: fill x 64
          t: task read x
          b: fill x 64",
-        &["part 0: a for t", "part 1: free", "part 2 behind t: b", "t waits for part 0"],
+        expect![[r#"
+            partition 0: a for t
+            partition 1: free
+            partition 2 after t: b
+            t waits for partition 0
+        "#]],
     );
 }
 
 /// Rule H2
 #[test]
 fn forks_and_joins_wait_for_the_last_tasks_only() {
-    assert_parts(
+    assert_partitions(
         "buffer x 64
          first: task
          left: task after first
@@ -55,31 +63,36 @@ fn forks_and_joins_wait_for_the_last_tasks_only() {
          a: fill x 64 after left
          b: read x 64 after right
          last: task after a b right",
-        &[
-            "part 0 behind left: a for last",
-            "part 1 behind left right: b for last",
-            "first waits for",
-            "left waits for task first",
-            "right waits for task first",
-            "last waits for part 0 part 1 task left right",
-        ],
+        expect![[r#"
+            partition 0 after left: a for last
+            partition 1 after left right: b for last
+            first waits for
+            left waits for task first
+            right waits for task first
+            last waits for partition 0 partition 1 task left right
+        "#]],
     );
 }
 
 /// Rules H2, X1
 #[test]
 fn external_events_cut_as_tasks_do() {
-    assert_parts(
+    assert_partitions(
         "buffer x 64
          a: fill x 64
          s: signal after a
          w: wait after s
          b: fill x 64 after w",
-        &["part 0: a for s", "part 1 behind w: b", "s waits for part 0", "w waits for task s"],
+        expect![[r#"
+            partition 0: a for s
+            partition 1 after w: b
+            s waits for partition 0
+            w waits for task s
+        "#]],
     );
 }
 
-/// Rule H2: a plan of random nodes is right, says the checker that looks at every plan in tests.
+/// Rule H2: plans of random graphs are right, according to the checker, which checks every plan in tests.
 #[test]
 fn random_graphs_are_cut_right() {
     #[derive(Clone, Debug)]
@@ -110,7 +123,7 @@ fn random_graphs_are_cut_right() {
     QuickCheck::new().tests(300).quickcheck(is_cut_right as fn(Nodes));
 }
 
-/// Rule H2: the checker finds what is wrong with parts.
+/// Rule H2: the checker finds mistakes in partitions.
 #[test]
 fn the_checker_sees_wrong_parts() {
     let reader = read(
@@ -130,11 +143,11 @@ fn the_checker_sees_wrong_parts() {
         change(&mut plan);
         check(&reader.ir, &order, &plan, &auto).unwrap_err()
     };
-    assert!(broken(&|plan| plan.parts[1].steps.start = 2).contains("a part starts at step 2, and not at 1"));
-    assert!(broken(&|plan| plan.parts.truncate(2)).contains("the parts end at step 2 of 3"));
-    assert!(broken(&|plan| plan.parts[2].tasks.clear()).contains("the part of node 4 does not wait"));
-    assert!(broken(&|plan| plan.parts[0].tasks.push(0)).contains("the part of node 0 does not wait"));
+    assert!(broken(&|plan| plan.partitions[1].steps.start = 2).contains("a partition starts at step 2, and not at 1"));
+    assert!(broken(&|plan| plan.partitions.truncate(2)).contains("the partitions end at step 2 of 3"));
+    assert!(broken(&|plan| plan.partitions[2].tasks.clear()).contains("the partition of node 4 does not wait"));
+    assert!(broken(&|plan| plan.partitions[0].tasks.push(0)).contains("the partition of node 0 does not wait"));
     assert!(broken(&|plan| plan.tasks[1].tasks.clear()).contains("task 3 does not wait for the tasks"));
-    assert!(broken(&|plan| plan.tasks[1].parts.clear()).contains("task 3 does not wait for node 2"));
-    assert!(broken(&|plan| plan.tasks[0].parts.clear()).contains("task 1 does not wait for node 0"));
+    assert!(broken(&|plan| plan.tasks[1].partitions.clear()).contains("task 3 does not wait for node 2"));
+    assert!(broken(&|plan| plan.tasks[0].partitions.clear()).contains("task 1 does not wait for node 0"));
 }

@@ -1,0 +1,207 @@
+//! Commands on images, both enqueued and recorded. As in [`enqueue`](crate::cl::commands::enqueue), the caller keeps
+//! alive what they use and has checked everything before.
+
+use std::ffi::c_void;
+
+use crate::cl::MISSING;
+use crate::cl::commands::enqueue::{To, enqueue};
+use crate::cl::memory::host::{HostBytes, Slot};
+use crate::cl::memory::untyped::{Address, Mem};
+use crate::cl::objects::command_buffer::{Recording, recorded};
+use crate::cl::objects::event::DriverEvent;
+use crate::error::{DriverError, Fault};
+use crate::ffi::command_buffer::Tail;
+use crate::images::Area;
+
+/// The place of pixels: from an origin in an image, or packed in a buffer from a byte offset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PixelsAt<'a> {
+    Image(&'a Mem, &'a [usize; 3]),
+    Buffer(&'a Mem, usize),
+}
+
+fn raw(mem: &Mem) -> opencl_sys::cl_mem {
+    match mem.address(0) {
+        Address::Buffer(raw, _) => raw,
+        // An image never has an address.
+        Address::Pointer(..) => std::ptr::null_mut(),
+    }
+}
+
+/// Returns the buffer and the offset of memory for a copy of pixels. A sub-buffer is named as its buffer with an
+/// offset, because PoCL 3.1 and 6.0 crash on sub-buffers here, and rusticl copies from the start of the buffer.
+fn place(mem: &Mem, offset: usize) -> (opencl_sys::cl_mem, usize) {
+    (mem.root_raw(), mem.offset_in_root() + offset)
+}
+
+/// Returns the size of a packed row in bytes. It is also the distance between layers of rows, because drivers ignore
+/// the slice pitch there.
+fn row(mem: &Mem, area: &Area) -> usize {
+    area.region[0] * mem.image().map_or(1, |info| info.pixel)
+}
+
+/// Writes packed host memory to an image.
+pub(crate) fn write(
+    to: &To<'_>,
+    image: &Mem,
+    area: &Area,
+    data: &HostBytes,
+) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: **host memory**.
+    unsafe { write_from(to, image, area, data.as_ptr().cast(), false) }
+}
+
+/// Writes borrowed host memory to an image. It blocks until the data is written.
+pub(crate) fn write_blocking(
+    to: &To<'_>,
+    image: &Mem,
+    area: &Area,
+    data: &[u8],
+) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: the data is borrowed until the call returns, and then "can be reused" (OpenCL 3.0, clEnqueueWriteImage).
+    unsafe { write_from(to, image, area, data.as_ptr().cast(), true) }
+}
+
+/// # Safety
+/// The host memory has as many bytes as the pixels. It stays valid and unchanged until the command is complete; if the
+/// call blocks, until it returns.
+unsafe fn write_from(
+    to: &To<'_>,
+    image: &Mem,
+    area: &Area,
+    data: *const c_void,
+    blocking: bool,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let (queue, mem, blocking, row) = (to.queue.raw(), raw(image), u32::from(blocking), row(image, area));
+    let (origin, region) = (area.origin.as_ptr(), area.region.as_ptr());
+    enqueue("clEnqueueWriteImage", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**, the caller's promise; three sizes each.
+        unsafe { (core.clEnqueueWriteImage)(queue, mem, blocking, origin, region, row, 0, data, count, list, event) }
+    })
+}
+
+/// Reads an image into packed host memory.
+pub(crate) fn read(to: &To<'_>, image: &Mem, area: &Area, slot: &Slot) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: **host memory**.
+    unsafe { read_into(to, image, area, slot.as_mut_ptr().cast(), false) }
+}
+
+/// Reads an image into borrowed host memory. It blocks until the data is read.
+pub(crate) fn read_blocking(
+    to: &To<'_>,
+    image: &Mem,
+    area: &Area,
+    data: &mut [u8],
+) -> Result<Option<DriverEvent>, DriverError> {
+    // SAFETY: the memory is borrowed exclusively until the call returns.
+    unsafe { read_into(to, image, area, data.as_mut_ptr().cast(), true) }
+}
+
+/// # Safety
+/// The host memory has room for the pixels. It stays valid, and nothing else uses it, until the command is complete; if
+/// the call blocks, until it returns.
+unsafe fn read_into(
+    to: &To<'_>,
+    image: &Mem,
+    area: &Area,
+    data: *mut c_void,
+    blocking: bool,
+) -> Result<Option<DriverEvent>, DriverError> {
+    let (queue, mem, blocking, row) = (to.queue.raw(), raw(image), u32::from(blocking), row(image, area));
+    let (origin, region) = (area.origin.as_ptr(), area.region.as_ptr());
+    enqueue("clEnqueueReadImage", to, |core, count, list, event| {
+        // SAFETY: **live**, **lists**, the caller's promise; three sizes each.
+        unsafe { (core.clEnqueueReadImage)(queue, mem, blocking, origin, region, row, 0, data, count, list, event) }
+    })
+}
+
+/// Fills an area with a colour of four numbers.
+pub(crate) fn fill(to: &To<'_>, image: &Mem, area: &Area, color: &[u8]) -> Result<Option<DriverEvent>, DriverError> {
+    enqueue("clEnqueueFillImage", to, |core, count, list, event| {
+        let Some(fill) = core.clEnqueueFillImage else { return MISSING };
+        let (origin, region) = (area.origin.as_ptr(), area.region.as_ptr());
+        // SAFETY: **live**, **lists**; three sizes each; a colour is 16 bytes.
+        unsafe { fill(to.queue.raw(), raw(image), color.as_ptr().cast(), origin, region, count, list, event) }
+    })
+}
+
+/// Copies pixels between two images, or between an image and a buffer.
+pub(crate) fn copy(
+    to: &To<'_>,
+    src: PixelsAt<'_>,
+    dst: PixelsAt<'_>,
+    region: &[usize; 3],
+) -> Result<Option<DriverEvent>, DriverError> {
+    let (queue, region) = (to.queue.raw(), region.as_ptr());
+    match (src, dst) {
+        (PixelsAt::Image(src, from), PixelsAt::Image(dst, into)) => {
+            enqueue("clEnqueueCopyImage", to, |core, count, list, event| {
+                let (src, dst, from, into) = (raw(src), raw(dst), from.as_ptr(), into.as_ptr());
+                // SAFETY: **live**, **lists**; three sizes each.
+                unsafe { (core.clEnqueueCopyImage)(queue, src, dst, from, into, region, count, list, event) }
+            })
+        }
+        (PixelsAt::Image(src, from), PixelsAt::Buffer(dst, offset)) => {
+            enqueue("clEnqueueCopyImageToBuffer", to, |core, count, list, event| {
+                let (src, (dst, offset), from) = (raw(src), place(dst, offset), from.as_ptr());
+                // SAFETY: **live**, **lists**; three sizes each.
+                unsafe { (core.clEnqueueCopyImageToBuffer)(queue, src, dst, from, region, offset, count, list, event) }
+            })
+        }
+        (PixelsAt::Buffer(src, offset), PixelsAt::Image(dst, into)) => {
+            enqueue("clEnqueueCopyBufferToImage", to, |core, count, list, event| {
+                let ((src, offset), dst, into) = (place(src, offset), raw(dst), into.as_ptr());
+                // SAFETY: **live**, **lists**; three sizes each.
+                unsafe { (core.clEnqueueCopyBufferToImage)(queue, src, dst, offset, into, region, count, list, event) }
+            })
+        }
+        // A copy between two buffers is a buffer copy and never comes here.
+        (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => Err(DriverError::faulty("clEnqueueCopyImage", Fault::Defect)),
+    }
+}
+
+impl Recording {
+    /// Records a fill of an area with a colour of four numbers.
+    pub(crate) fn fill_image(&mut self, image: &Mem, area: &Area, color: &[u8]) -> Result<(), DriverError> {
+        let (fns, abi, buffer) = self.parts();
+        let (origin, region) = (area.origin.as_ptr(), area.region.as_ptr());
+        // SAFETY: **live**, **lists**; three sizes each; a colour is 16 bytes.
+        let status =
+            unsafe { fns.fill_image(abi, buffer, raw(image), color.as_ptr().cast(), origin, region, Tail::NONE) };
+        recorded("clCommandFillImageKHR", status)
+    }
+
+    /// Records a copy of pixels between two images, or between an image and a buffer.
+    pub(crate) fn copy_image(
+        &mut self,
+        src: PixelsAt<'_>,
+        dst: PixelsAt<'_>,
+        region: &[usize; 3],
+    ) -> Result<(), DriverError> {
+        let (fns, abi, buffer) = self.parts();
+        let region = region.as_ptr();
+        match (src, dst) {
+            (PixelsAt::Image(src, from), PixelsAt::Image(dst, into)) => {
+                let (src, dst, from, into) = (raw(src), raw(dst), from.as_ptr(), into.as_ptr());
+                // SAFETY: **live**, **lists**; three sizes each.
+                let status = unsafe { fns.copy_image(abi, buffer, src, dst, from, into, region, Tail::NONE) };
+                recorded("clCommandCopyImageKHR", status)
+            }
+            (PixelsAt::Image(src, from), PixelsAt::Buffer(dst, offset)) => {
+                let (src, (dst, offset), from) = (raw(src), place(dst, offset), from.as_ptr());
+                // SAFETY: as above.
+                let status = unsafe { fns.image_to_buffer(abi, buffer, src, dst, from, region, offset, Tail::NONE) };
+                recorded("clCommandCopyImageToBufferKHR", status)
+            }
+            (PixelsAt::Buffer(src, offset), PixelsAt::Image(dst, into)) => {
+                let ((src, offset), dst, into) = (place(src, offset), raw(dst), into.as_ptr());
+                // SAFETY: as above.
+                let status = unsafe { fns.buffer_to_image(abi, buffer, src, dst, offset, into, region, Tail::NONE) };
+                recorded("clCommandCopyBufferToImageKHR", status)
+            }
+            (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
+                Err(DriverError::faulty("clCommandCopyImageKHR", Fault::Defect))
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Knows which functions of users run on the current thread. Inside such a function, some calls would deadlock and are
+//! refused.
+
+use std::cell::RefCell;
+
+use crate::error::SubmitError;
+
+/// A function of the user that clgraph calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UserFunction {
+    /// A host task.
+    Task {
+        /// The address of the submission, which identifies it.
+        submission: usize,
+        /// The C handle of the in-order queue that the submission holds until it has ended.
+        queue: Option<usize>,
+    },
+    /// The function of a native command. clgraph holds locks while it runs.
+    Native,
+}
+
+thread_local! {
+    /// The functions that run on this thread, innermost last.
+    static RUNNING: RefCell<Vec<UserFunction>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Marks that a function of the user runs on this thread, until the guard is dropped.
+pub(crate) struct ReentrancyGuard(());
+
+impl ReentrancyGuard {
+    /// Enters a host task of a submission that holds a queue.
+    pub(crate) fn task(submission: usize, queue: Option<usize>) -> Self {
+        Self::new(UserFunction::Task { submission, queue })
+    }
+
+    /// Enters the function that enqueues or records a native command.
+    pub(crate) fn native_command() -> Self {
+        Self::new(UserFunction::Native)
+    }
+
+    fn new(within: UserFunction) -> Self {
+        // A thread that is ending has no thread-local storage, so its calls are not checked.
+        let _ = RUNNING.try_with(|all| all.borrow_mut().push(within));
+        Self(())
+    }
+}
+
+impl Drop for ReentrancyGuard {
+    fn drop(&mut self) {
+        let _ = RUNNING.try_with(|all| all.borrow_mut().pop());
+    }
+}
+
+fn any(is_it: impl FnMut(&UserFunction) -> bool) -> bool {
+    RUNNING.try_with(|all| all.borrow().iter().any(is_it)).unwrap_or(false)
+}
+
+/// Returns an error inside a native command, where the call would take locks that are already held.
+pub(crate) fn check_call() -> Result<(), SubmitError> {
+    if any(|within| *within == UserFunction::Native) { Err(SubmitError::InsideNativeCommand) } else { Ok(()) }
+}
+
+/// Returns an error inside a task of the submission that the call would wait for.
+pub(crate) fn check_wait(of: usize) -> Result<(), SubmitError> {
+    check_call()?;
+    let is_own = any(|within| matches!(within, UserFunction::Task { submission, .. } if *submission == of));
+    if is_own { Err(SubmitError::OwnSubmission) } else { Ok(()) }
+}
+
+/// Returns whether a task runs on this thread whose submission holds a queue.
+pub(crate) fn holds_a_queue() -> bool {
+    any(|within| matches!(within, UserFunction::Task { queue: Some(_), .. }))
+}
+
+/// Returns an error inside a task whose submission holds the queue, given by its raw handle, that the call would wait
+/// for. A task begins after all earlier commands of the queue have ended, so all commands that remain are after the
+/// submission, and the wait would never end.
+pub(crate) fn check_queue(waited: usize) -> Result<(), SubmitError> {
+    let is_held = any(|within| matches!(within, UserFunction::Task { queue: Some(queue), .. } if *queue == waited));
+    if is_held { Err(SubmitError::OwnQueue) } else { Ok(()) }
+}

@@ -1,0 +1,398 @@
+//! Events of the driver: to wait for, to query, and to be notified by.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+
+use opencl_sys::{
+    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_COMMAND_QUEUE, CL_EVENT_CONTEXT,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES,
+    CL_RUNNING, cl_event, cl_int, cl_profiling_info,
+};
+
+use crate::cl::check;
+use crate::cl::completion::deferred_release::Closed;
+use crate::cl::completion::event_reaper;
+use crate::cl::objects::context::Context;
+use crate::cl::objects::handle::{EventKind, Handle};
+use crate::cl::query::info::{self, ask};
+use crate::error::{DriverError, Fault, Result, Status};
+use crate::ffi::core::Core;
+
+/// A counted reference to a `cl_event`. Clones are cheap.
+///
+/// Most events of single commands are dropped without a clone. So the reference moves to shared memory only at the
+/// first clone, because an allocation costs a considerable part of an enqueue.
+#[derive(Debug)]
+pub(crate) struct DriverEvent {
+    raw: NonNull<c_void>,
+    owner: Owner,
+    /// See [`DriverEvent::is_sure`].
+    sure: bool,
+}
+
+/// The owner of the reference to an event.
+#[derive(Debug)]
+enum Owner {
+    /// The object itself, until it is cloned for the first time.
+    Itself(OnceLock<Arc<Shared>>),
+    Shared(Arc<Shared>),
+    /// The event is that of a [`Promise`].
+    Promised(Arc<Promise>),
+}
+
+/// A command that clgraph enqueues later, on a queue of its own, because something that it waits for may fail.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    /// An event that keeps the place of the command in the order of the caller's queue. It completes when the command has ended,
+    /// well or not.
+    place: DriverEvent,
+    /// The event of the command itself, once it is enqueued.
+    command: OnceLock<DriverEvent>,
+    /// How the command ended. It is known before `place` completes.
+    outcome: OnceLock<Result<(), DriverError>>,
+}
+
+impl Promise {
+    pub(crate) fn new(place: DriverEvent) -> Arc<Self> {
+        Arc::new(Self { place, command: OnceLock::new(), outcome: OnceLock::new() })
+    }
+
+    /// Returns the event of the command for the caller.
+    pub(crate) fn event(self: &Arc<Self>) -> DriverEvent {
+        DriverEvent { raw: self.place.raw, owner: Owner::Promised(Arc::clone(self)), sure: false }
+    }
+
+    /// Stores the event of the command, which was enqueued.
+    pub(crate) fn enqueued(&self, command: DriverEvent) {
+        let _ = self.command.set(command);
+    }
+
+    /// Stores how the command ended. Only the first call counts.
+    pub(crate) fn ended(&self, outcome: Result<(), DriverError>) {
+        let _ = self.outcome.set(outcome);
+    }
+
+    /// Returns the status of the command as far as the driver's event does not report it.
+    fn status(&self) -> Result<Option<CommandStatus>, DriverError> {
+        Ok(match (self.outcome.get(), self.command.get()) {
+            (Some(Err(error)), _) => Some(CommandStatus::Failed(error.status)),
+            // The command becomes complete in its place in the queue.
+            (Some(Ok(())), _) => None,
+            (None, Some(command)) => match command.status()? {
+                CommandStatus::Waiting => Some(CommandStatus::Waiting),
+                _ => Some(CommandStatus::Running),
+            },
+            (None, None) => Some(CommandStatus::Waiting),
+        })
+    }
+}
+
+/// The part of an event that its clones share.
+#[derive(Debug)]
+struct Shared {
+    _reference: Handle<EventKind>,
+    /// The command was seen to be complete. It stays complete, so nobody has to ask the driver again.
+    complete: AtomicBool,
+}
+
+// SAFETY: **threads**; the event is a counted pointer, like a `Handle`.
+unsafe impl Send for DriverEvent {}
+// SAFETY: as above; the reference moves once, under the lock of `Owner::Itself`.
+unsafe impl Sync for DriverEvent {}
+
+impl DriverEvent {
+    /// Takes over a reference.
+    fn owning(handle: Handle<EventKind>, sure: bool) -> Self {
+        Self { raw: handle.into_raw(), owner: Owner::Itself(OnceLock::new()), sure }
+    }
+
+    fn shared(&self) -> Option<&Shared> {
+        match &self.owner {
+            Owner::Shared(shared) => Some(shared),
+            Owner::Itself(lock) => lock.get().map(|shared| &**shared),
+            Owner::Promised(promise) => promise.place.shared(),
+        }
+    }
+
+    fn promise(&self) -> Option<&Arc<Promise>> {
+        if let Owner::Promised(promise) = &self.owner { Some(promise) } else { None }
+    }
+}
+
+impl Clone for DriverEvent {
+    fn clone(&self) -> Self {
+        let shared = match &self.owner {
+            Owner::Promised(promise) => return promise.event(),
+            Owner::Shared(shared) => shared,
+            Owner::Itself(lock) => lock.get_or_init(|| {
+                // SAFETY: **live**: this is the object's own reference, and the lock owns it from now on.
+                let reference = unsafe { Handle::from_raw(self.raw) };
+                Arc::new(Shared { _reference: reference, complete: AtomicBool::new(false) })
+            }),
+        };
+        Self { raw: self.raw, owner: Owner::Shared(Arc::clone(shared)), sure: self.sure }
+    }
+}
+
+impl Drop for DriverEvent {
+    #[inline]
+    fn drop(&mut self) {
+        if self.shared().is_none() && self.promise().is_none() {
+            // SAFETY: **live**: this is the object's own reference, and nothing else owns it.
+            drop(unsafe { Handle::<EventKind>::from_raw(self.raw) });
+        }
+    }
+}
+
+/// The call that a [`DriverError`] names when a command failed while it ran, instead of a call.
+pub(crate) const COMMAND: &str = "a command";
+
+/// The execution status of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandStatus {
+    /// The command is queued or submitted, and has not started.
+    Waiting,
+    Running,
+    Complete,
+    Failed(Status),
+}
+
+impl DriverEvent {
+    /// Wraps an `opencl3` event. The `opencl3` event may be dropped first.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] if the driver refuses to retain it.
+    pub(crate) fn from_opencl3(event: &opencl3::event::Event) -> Result<Self> {
+        // SAFETY: an `opencl3` event owns a reference.
+        unsafe { Self::from_raw(event.get()) }
+    }
+
+    /// Wraps and retains a raw event.
+    ///
+    /// # Errors
+    /// [`crate::SetupError::NullHandle`]; [`crate::DriverError`] if the driver refuses to retain it.
+    ///
+    /// # Safety
+    /// `raw` is null or a live event.
+    pub(crate) unsafe fn from_raw(raw: cl_event) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self::owning(unsafe { Handle::from_borrowed(raw) }?, false))
+    }
+
+    /// Takes over the event that an enqueue returned, and stores whether it [`is_sure`](Self::is_sure).
+    ///
+    /// # Safety
+    /// `raw` is an event. The caller owns a reference to it and gives the reference away.
+    pub(in crate::cl) unsafe fn from_enqueue(call: &'static str, raw: cl_event) -> Result<Self, DriverError> {
+        // SAFETY: the caller's promise.
+        Ok(Self::owning(unsafe { Handle::from_owned(call, raw) }?, true))
+    }
+
+    /// Returns whether the command cannot fail because of what it waits for. This holds for every event of a command that clgraph
+    /// has given to a driver. Foreign events, and those of a [`Promise`], can fail until they have ended.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.sure
+    }
+
+    /// Returns whether the command may be running. If the driver does not report the status, the answer is yes.
+    pub(crate) fn may_run(&self) -> bool {
+        !matches!(self.status(), Ok(CommandStatus::Complete | CommandStatus::Failed(_)))
+    }
+
+    /// Returns the same event for `opencl3`, with its own reference.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] if the driver refuses to retain it.
+    pub(crate) fn to_opencl3(&self) -> Result<opencl3::event::Event> {
+        // SAFETY: **live**.
+        let copy: Handle<EventKind> = unsafe { Handle::from_borrowed(self.raw()) }?;
+        Ok(opencl3::event::Event::new(copy.into_raw().as_ptr()))
+    }
+
+    /// Returns the C handle, which is valid while this object lives.
+    pub(crate) fn raw(&self) -> cl_event {
+        self.raw.as_ptr()
+    }
+
+    /// Blocks until the command has ended, and returns its error if it failed.
+    pub(crate) fn wait(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        let raw = self.raw();
+        // SAFETY: **lists**, one live event.
+        let status = unsafe { (core.clWaitForEvents)(1, &raw const raw) };
+        if status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST {
+            // The status of this event says more than that one of the events failed.
+            if let CommandStatus::Failed(status) = self.status()? {
+                return Err(DriverError::new(COMMAND, status));
+            }
+        }
+        check("clWaitForEvents", status)?;
+        match self.status()? {
+            CommandStatus::Failed(status) => Err(DriverError::new(COMMAND, status)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits as [`wait`](Self::wait) does, and waits again if the wait itself failed. The caller depends on the end of
+    /// the command.
+    pub(crate) fn wait_surely(&self) -> Result<(), DriverError> {
+        let outcome = self.wait();
+        if event_reaper::is_over(&outcome) { outcome } else { self.wait() }
+    }
+
+    /// Waits as [`wait`](Self::wait) does, for an event of any queue, and flushes that queue first. An event of an
+    /// out-of-order queue is polled instead, because `clWaitForEvents` can deadlock on Intel's CPU runtime (2026.2).
+    pub(crate) fn wait_wherever(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        let queue = self.queue()?;
+        // A user event has no queue.
+        if queue != 0 {
+            let raw = std::ptr::with_exposed_provenance_mut(queue);
+            let query = ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_PROPERTIES);
+            if info::value::<u64>("clGetCommandQueueInfo", query)? & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 {
+                return self.wait();
+            }
+            // SAFETY: **live**: an event keeps its queue alive.
+            check("clFlush", unsafe { (core.clFlush)(raw) })?;
+        }
+        event_reaper::wait(self.clone())
+    }
+
+    /// Returns the C handle of the event's queue, or 0 for a user event.
+    pub(crate) fn queue(&self) -> Result<usize, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(0) };
+        info::value::<usize>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_QUEUE))
+    }
+
+    /// Returns the execution status of the command.
+    pub(crate) fn status(&self) -> Result<CommandStatus, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(CommandStatus::Complete) };
+        let complete = self.shared().map(|shared| &shared.complete);
+        if complete.is_some_and(|complete| complete.load(Ordering::Acquire)) {
+            return Ok(CommandStatus::Complete);
+        }
+        if let Some(promise) = self.promise()
+            && let Some(status) = promise.status()?
+        {
+            return Ok(status);
+        }
+        let status = info::value::<cl_int>(
+            "clGetEventInfo",
+            ask!(core, clGetEventInfo, self.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS),
+        )?;
+        Ok(match status {
+            CL_COMPLETE => {
+                complete.inspect(|complete| complete.store(true, Ordering::Release));
+                CommandStatus::Complete
+            }
+            CL_RUNNING => CommandStatus::Running,
+            status if status < 0 => CommandStatus::Failed(Status(status)),
+            _ => CommandStatus::Waiting,
+        })
+    }
+
+    /// Flushes the queue of the event, so that its command begins.
+    pub(crate) fn flush_queue(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        // A user event has no queue.
+        match self.queue()? {
+            0 => Ok(()),
+            // SAFETY: **live**: an event keeps its queue alive.
+            queue => check("clFlush", unsafe { (core.clFlush)(std::ptr::with_exposed_provenance_mut(queue)) }),
+        }
+    }
+
+    /// Returns one of the five profiling times of the command, in nanoseconds.
+    pub(crate) fn time(&self, which: cl_profiling_info) -> Result<u64, DriverError> {
+        if let Some(command) = self.promise().and_then(|promise| promise.command.get()) {
+            return command.time(which);
+        }
+        let call = "clGetEventProfilingInfo";
+        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        info::value::<u64>(call, ask!(core, clGetEventProfilingInfo, self.raw(), which))
+    }
+
+    /// Returns whether the event belongs to a context.
+    pub(crate) fn is_of(&self, context: &Context) -> Result<bool, DriverError> {
+        let Ok(core) = Core::get() else { return Ok(false) };
+        let raw = info::value::<usize>("clGetEventInfo", ask!(core, clGetEventInfo, self.raw(), CL_EVENT_CONTEXT))?;
+        Ok(raw == context.raw().addr())
+    }
+
+    /// Asks the driver to post to a channel when the event completes. This is only a hint, because PoCL 3.1 and 6.0
+    /// never call back for an event that failed.
+    pub(crate) fn post_when_done(&self, to: &'static Sender<()>) {
+        let Ok(core) = Core::get() else { return };
+        let data = std::ptr::from_ref(to).cast_mut().cast::<c_void>();
+        // SAFETY: **live**; `post` has the type of the headers, and its user data is never freed.
+        let status = unsafe { (core.clSetEventCallback)(self.raw(), CL_COMPLETE, Some(post), data) };
+        if status != 0 {
+            log::debug!("clSetEventCallback failed with {}: clgraph polls the event instead", Status(status));
+        }
+    }
+}
+
+/// May run on a thread of the driver, or on a caller's thread inside clFlush or clWaitForEvents. So it only posts.
+unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
+    // SAFETY: `post_when_done` passed a `&'static Sender<()>`, which is `Sync`.
+    let to = unsafe { &*to.cast_const().cast::<Sender<()>>() };
+    let _ = to.send(());
+}
+
+/// A user event of clgraph that holds back commands until it is opened. It always completes and never fails: if a user
+/// event gets a negative status, some drivers crash, hang, run the dependent commands, or lose the queue.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    event: DriverEvent,
+    closed: Option<Closed>,
+}
+
+impl Gate {
+    /// Makes a closed gate.
+    pub(crate) fn closed(context: &Context) -> Result<Self> {
+        let mut gate = Self::unseen(context)?;
+        gate.be_seen();
+        Ok(gate)
+    }
+
+    /// Registers the gate as closed. Commands may wait for it from now on.
+    pub(crate) fn be_seen(&mut self) {
+        self.closed.get_or_insert_with(Closed::new);
+    }
+
+    /// Makes a closed gate for which no command may wait yet.
+    pub(crate) fn unseen(context: &Context) -> Result<Self> {
+        let core = Core::get()?;
+        let mut status = 0;
+        // SAFETY: **live**.
+        let raw = unsafe { (core.clCreateUserEvent)(context.raw(), &raw mut status) };
+        check("clCreateUserEvent", status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let event = unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?;
+        Ok(Self { event, closed: None })
+    }
+
+    pub(crate) fn event(&self) -> &DriverEvent {
+        &self.event
+    }
+}
+
+impl Drop for Gate {
+    /// Opens the gate, so that no command ever waits for it for ever.
+    fn drop(&mut self) {
+        if let Ok(core) = Core::get() {
+            // SAFETY: **live**; the event is a user event, and only this line sets its status, once.
+            let status = unsafe { (core.clSetUserEventStatus)(self.event.raw(), CL_COMPLETE) };
+            if status != 0 {
+                let status = Status(status);
+                log::error!(
+                    "clSetUserEventStatus failed with {status}: the commands of a submission may wait for ever"
+                );
+            }
+        }
+        self.closed = None;
+    }
+}

@@ -1,0 +1,226 @@
+//! Kernel objects: `cl_kernel`s, which contain their arguments.
+
+use std::ffi::c_void;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use opencl_sys::{CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_kernel};
+
+use crate::caps::MemoryKind;
+use crate::cl::check;
+use crate::cl::memory::allocation::Api;
+use crate::cl::memory::untyped::{Address, Mem, WeakMem};
+use crate::cl::objects::handle::{Handle, KernelKind};
+use crate::cl::objects::sampler::Sampler;
+use crate::error::{DriverError, Fault};
+use crate::ffi::core::Core;
+use crate::ffi::usm::USM_ACCESS;
+
+/// A value for one argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SetArg<'a> {
+    Mem(&'a Mem),
+    /// A null pointer in place of a buffer.
+    Null,
+    /// A number of bytes of local memory.
+    Local(usize),
+    Value(&'a [u8]),
+    /// Memory with an address that the kernel reaches through other memory. Such entries come after the arguments of
+    /// the kernel.
+    Indirect(&'a Mem),
+    Sampler(&'a Sampler),
+    /// An argument that every object of the kernel has since it was made.
+    Kept,
+}
+
+/// Why a kernel object could not be made.
+#[derive(Debug)]
+pub(crate) enum KernelObjectError {
+    Create(crate::Error),
+    Argument { index: usize, source: DriverError },
+}
+
+/// A `cl_kernel` with its arguments.
+#[derive(Debug)]
+pub(crate) struct KernelObject {
+    handle: Handle<KernelKind>,
+    made: u64,
+}
+
+/// How many kernel objects were made so far.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+impl KernelObject {
+    /// Makes a kernel object from a `cl_kernel` that nothing else uses.
+    pub(in crate::cl) fn of(handle: Handle<KernelKind>) -> Self {
+        Self { handle, made: MADE.fetch_add(1, Relaxed) }
+    }
+
+    /// Returns a number that is greater than that of any object made before.
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+
+    pub(in crate::cl) fn handle(&self) -> &Handle<KernelKind> {
+        &self.handle
+    }
+
+    /// Sets all arguments. An error includes the index of the argument that failed.
+    pub(crate) fn set_all<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), (usize, DriverError)> {
+        let (mut svm, mut usm) = (Vec::new(), [false; 3]);
+        let mut first = 0;
+        for (index, arg) in args.enumerate() {
+            match arg {
+                SetArg::Indirect(mem) => match mem.kind() {
+                    MemoryKind::UsmHost => usm[0] = true,
+                    MemoryKind::UsmDevice => usm[1] = true,
+                    MemoryKind::UsmShared => usm[2] = true,
+                    // The memory is not a buffer: the checks of a launch exclude that.
+                    _ => svm.extend(mem.allocation().map(|allocation| allocation.at(0))),
+                },
+                SetArg::Kept => {}
+                arg => {
+                    self.set(index, arg).map_err(|source| (index, source))?;
+                    first = index + 1;
+                }
+            }
+        }
+        if !svm.is_empty() {
+            self.set_exec_info(CL_KERNEL_EXEC_INFO_SVM_PTRS, &svm).map_err(|source| (first, source))?;
+        }
+        // Access is allowed for each kind of USM, not for each pointer: on Intel's CPU runtime a kernel with a list of
+        // USM pointers cannot be enqueued (-59).
+        for (name, _) in USM_ACCESS.into_iter().zip(usm).filter(|(_, reached)| *reached) {
+            self.set_exec_info(name, &[1_u32]).map_err(|source| (first, source))?;
+        }
+        Ok(())
+    }
+
+    fn set_exec_info<T>(&mut self, name: u32, value: &[T]) -> Result<(), DriverError> {
+        let call = "clSetKernelExecInfo";
+        let lacks = DriverError::faulty(call, Fault::Missing);
+        let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
+        // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the given
+        // size.
+        check(call, unsafe { set(self.handle.raw(), name, size_of_val(value), value.as_ptr().cast()) })
+    }
+
+    /// Sets an argument. Launches that are already enqueued keep their old arguments.
+    pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
+        let call = "clSetKernelArg";
+        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        let null: *mut c_void = std::ptr::null_mut();
+        let raw;
+        let (size, value) = match arg {
+            SetArg::Mem(mem) => match mem.address(0) {
+                Address::Buffer(handle, _) => {
+                    raw = handle;
+                    (size_of_val(&raw), (&raw const raw).cast::<c_void>())
+                }
+                Address::Pointer(pointer, allocation) => {
+                    return self.set_pointer(core, index, pointer, allocation.api());
+                }
+            },
+            // These can only be set together with all others, because they form one list.
+            SetArg::Indirect(_) | SetArg::Kept => return Err(DriverError::faulty(call, Fault::Defect)),
+            SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
+            SetArg::Sampler(sampler) => {
+                raw = sampler.raw();
+                (size_of_val(&raw), (&raw const raw).cast())
+            }
+            SetArg::Local(size) => (size, std::ptr::null()),
+            SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+        };
+        // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the given size, or the
+        // size is that of local memory.
+        check(call, unsafe { (core.clSetKernelArg)(self.handle.raw(), index as u32, size, value) })
+    }
+
+    fn set_pointer(&mut self, core: &Core, index: usize, pointer: *mut c_void, api: Api) -> Result<(), DriverError> {
+        match api {
+            Api::Svm => {
+                let call = "clSetKernelArgSVMPointer";
+                let set = core.clSetKernelArgSVMPointer;
+                let set = set.ok_or(DriverError::faulty(call, Fault::Missing))?;
+                // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
+                check(call, unsafe { set(self.handle.raw(), index as u32, pointer) })
+            }
+            Api::Usm(fns) => {
+                // SAFETY: as above.
+                let status = unsafe { (fns.set_arg)(self.handle.raw(), index as u32, pointer) };
+                check("clSetKernelArgMemPointerINTEL", status)
+            }
+        }
+    }
+
+    pub(in crate::cl) fn raw(&self) -> cl_kernel {
+        self.handle.raw()
+    }
+}
+
+/// A kernel object that is launched with changing arguments.
+pub(in crate::cl) struct Launcher {
+    object: KernelObject,
+    /// The current arguments, so that only changed ones are set again.
+    args: Vec<Remembered>,
+}
+
+impl Launcher {
+    pub(in crate::cl) fn new(object: KernelObject, num_args: usize) -> Self {
+        Self { object, args: vec![Remembered::Nothing; num_args] }
+    }
+
+    pub(in crate::cl) fn object(&self) -> &KernelObject {
+        &self.object
+    }
+
+    /// Sets these arguments.
+    #[inline(always)]
+    pub(in crate::cl) fn set<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), KernelObjectError> {
+        for (index, (arg, known)) in args.zip(&mut self.args).enumerate() {
+            if known.is(&arg) {
+                continue;
+            }
+            *known = Remembered::Nothing;
+            self.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
+            known.remember(&arg);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone)]
+enum Remembered {
+    Nothing,
+    /// A weak reference: it does not keep the buffer alive, but no other buffer can get the same handle while it
+    /// exists.
+    Mem(WeakMem),
+    Null,
+    Local(usize),
+    Value(Vec<u8>),
+}
+
+impl Remembered {
+    fn is(&self, arg: &SetArg<'_>) -> bool {
+        match (self, arg) {
+            (Self::Mem(known), SetArg::Mem(mem)) => known.is(mem),
+            (Self::Null, SetArg::Null) => true,
+            (Self::Local(known), SetArg::Local(size)) => known == size,
+            (Self::Value(known), SetArg::Value(bytes)) => known == bytes,
+            _ => false,
+        }
+    }
+
+    fn remember(&mut self, arg: &SetArg<'_>) {
+        *self = match arg {
+            SetArg::Mem(mem) => Self::Mem(mem.downgrade()),
+            SetArg::Null => Self::Null,
+            SetArg::Local(size) => Self::Local(*size),
+            SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
+            // Launches with these arguments have their own kernel objects.
+            SetArg::Indirect(_) | SetArg::Kept => Self::Nothing,
+            // A later sampler may have the same handle.
+            SetArg::Sampler(_) => Self::Nothing,
+        };
+    }
+}

@@ -1,0 +1,38 @@
+//! The OpenCL objects, one file each: safe to hold, counted, and released in time.
+//!
+//! Raw C handles, objects of `opencl3` and options come in; wrapped objects go out, which the other rooms of `cl`
+//! enqueue, map and query. Wrapping asks the driver once for everything that later checks need: size, flags, parent,
+//! context.
+//!
+//! Read `handle.rs` first: every other object holds one of its handles.
+//!
+//! | file | object |
+//! |---|---|
+//! | `handle.rs` | a counted reference to any OpenCL object, and how it is released |
+//! | `raw.rs` | the `unsafe` constructors of the public `Queue` and `Event` from C handles |
+//! | `device.rs`, `context.rs` | platforms and devices; contexts, and what is kept once for each context |
+//! | `queue.rs` | `DriverQueue`, an OpenCL command queue: all wrappers of one `cl_command_queue` share one |
+//! | `event.rs` | `DriverEvent`, an event of the driver; `Gate`, a user event that always completes |
+//! | `buffer.rs`, `image.rs`, `sampler.rs` | buffers, their slices and sub-buffers; images; samplers |
+//! | `program.rs`, `program_builder.rs` | programs from every form that OpenCL knows; building them |
+//! | `kernel.rs`, `kernel_object.rs` | a kernel function with its parameters; a `cl_kernel` with its arguments set |
+//! | `command_buffer.rs` | command buffers: recorded once, enqueued often, changed in place where the driver can |
+//!
+//! What holds here: **live** and **threads** of `cl/mod.rs`. The arguments of a kernel object change only where nobody
+//! else has the object. A gate is set to complete in `Drop` at the latest, and no event is ever set to a failure (rule
+//! H5).
+
+pub(crate) mod buffer;
+pub(crate) mod command_buffer;
+pub(crate) mod context;
+pub(crate) mod device;
+pub(crate) mod event;
+pub(crate) mod handle;
+pub(crate) mod image;
+pub(crate) mod kernel;
+pub(crate) mod kernel_object;
+pub(crate) mod program;
+pub(crate) mod program_builder;
+pub(crate) mod queue;
+pub(in crate::cl) mod raw;
+pub(crate) mod sampler;

@@ -1,0 +1,433 @@
+//! Command queues.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use opencl_sys::{
+    CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, cl_command_queue,
+};
+
+use crate::cl::check;
+use crate::cl::commands::enqueue;
+use crate::cl::completion::event_reaper;
+use crate::cl::completion::queue_order::QueueOrder;
+use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::buffer::{AsRegion, Buffer};
+use crate::cl::objects::context::{Context, InContext};
+use crate::cl::objects::device::Device;
+use crate::cl::objects::event::{CommandStatus, DriverEvent};
+use crate::cl::objects::handle::{Handle, QueueKind};
+use crate::cl::query::info::{self, ask};
+use crate::error::{DriverError, Fault, Result, SetupError};
+use crate::ffi::core::Core;
+
+/// The properties of a queue. The default is an in-order queue without profiling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct QueueProperties {
+    /// Commands may run out of order (`CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE`).
+    pub out_of_order: bool,
+    /// Events have profiling times (`CL_QUEUE_PROFILING_ENABLE`).
+    pub profiling: bool,
+}
+
+impl QueueProperties {
+    /// Returns the default properties: in order, without profiling.
+    pub const fn new() -> Self {
+        Self { out_of_order: false, profiling: false }
+    }
+
+    /// Sets whether commands may run out of order.
+    pub const fn out_of_order(mut self, yes: bool) -> Self {
+        self.out_of_order = yes;
+        self
+    }
+
+    /// Sets whether events have profiling times.
+    pub const fn profiling(mut self, yes: bool) -> Self {
+        self.profiling = yes;
+        self
+    }
+
+    fn bits(self) -> u64 {
+        let order = if self.out_of_order { CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE } else { 0 };
+        let profiling = if self.profiling { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        order | profiling
+    }
+}
+
+/// A command queue of the driver. Clones are cheap. Two values are equal if they are the same queue.
+#[derive(Clone)]
+pub(crate) struct DriverQueue(Arc<Inner>);
+
+struct Inner {
+    handle: Arc<Last>,
+    context: Context,
+    device: Device,
+    properties: QueueProperties,
+    /// The buffer that [`enqueue::entry`] fills.
+    door: OnceLock<Mem>,
+    /// Locked while a submission is being enqueued.
+    whole: Mutex<()>,
+    order: QueueOrder,
+}
+
+/// All live wrappers, by C handle. The wrappers of one queue share what is known about its order.
+static WRAPPED: LazyLock<Mutex<HashMap<usize, Weak<Inner>>>> = LazyLock::new(Mutex::default);
+
+/// A reference to a queue that is released only when the driver can end the queue.
+///
+/// On Intel's CPU runtime (2026.2) the release of an out-of-order queue can deadlock: if its last command still runs,
+/// or the worker that ran it is not finished, that worker ends the queue within a task for which the end of the queue
+/// waits. The event of the command completes too early to prevent this; `clFinish` on a queue without commands does
+/// prevent it (`docs/drivers.md`).
+pub(in crate::cl) struct Last {
+    handle: Handle<QueueKind>,
+    out_of_order: bool,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if !self.out_of_order {
+            return;
+        }
+        let Ok(core) = Core::get() else { return };
+        // Twice, because the driver may lack memory only for a moment.
+        // SAFETY: **live**.
+        let finish = || check("clFinish", unsafe { (core.clFinish)(self.handle.raw()) });
+        if let Err(error) = finish().or_else(|_| finish()) {
+            log::error!("{error}: an out-of-order queue is released while its commands may still run");
+        }
+    }
+}
+
+/// Ends a queue on its own thread, because other code may have enqueued a command that never ends.
+struct Ending(Option<Arc<Last>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let last = self.0.take();
+        let thread = std::thread::Builder::new().name("clgraph-queue".to_owned());
+        if let Err(error) = thread.spawn(move || drop(last)) {
+            log::warn!(
+                "{error}: no thread could be started to finish an out-of-order queue, so the drop of the queue \
+                        waits"
+            );
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Keeps an out-of-order queue until its commands have ended, without waiting for them here.
+    fn drop(&mut self) {
+        if !self.properties.out_of_order {
+            return;
+        }
+        let ending = Ending(Some(Arc::clone(&self.handle)));
+        match self.flushed_mark().or_else(|_| self.flushed_mark()) {
+            Ok(event) => event_reaper::keep_until(event, ending),
+            Err(error) => log::warn!("{error}: an out-of-order queue is finished by `clFinish` only, which may block"),
+        }
+    }
+}
+
+impl Inner {
+    fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
+        let last = Last { handle, out_of_order: properties.out_of_order };
+        Self::around(Arc::new(last), context, device, properties)
+    }
+
+    fn around(handle: Arc<Last>, context: Context, device: Device, properties: QueueProperties) -> Self {
+        let (door, whole, order) = (OnceLock::new(), Mutex::new(()), QueueOrder::default());
+        Self { handle, context, device, properties, door, whole, order }
+    }
+
+    fn raw(&self) -> cl_command_queue {
+        self.handle.handle.raw()
+    }
+
+    /// Enqueues a marker after all commands of the queue.
+    fn mark(&self) -> Result<DriverEvent, DriverError> {
+        let call = "clEnqueueMarkerWithWaitList";
+        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        let mut event = std::ptr::null_mut();
+        // SAFETY: **live**, **lists**.
+        let status = unsafe { (core.clEnqueueMarkerWithWaitList)(self.raw(), 0, std::ptr::null(), &raw mut event) };
+        check(call, status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        unsafe { DriverEvent::from_enqueue(call, event) }
+    }
+
+    /// Enqueues a marker after all commands of the queue, and flushes the queue.
+    fn flushed_mark(&self) -> Result<DriverEvent, DriverError> {
+        let event = self.mark()?;
+        let core = Core::get().map_err(|_| DriverError::faulty("clFlush", Fault::Missing))?;
+        // SAFETY: **live**.
+        check("clFlush", unsafe { (core.clFlush)(self.raw()) })?;
+        Ok(event)
+    }
+}
+
+impl DriverQueue {
+    /// Makes a queue in an existing context.
+    ///
+    /// # Errors
+    /// [`SetupError::DeviceOutsideContext`]; [`SetupError::QueueProperty`] if the device lacks a property;
+    /// [`crate::DriverError`].
+    #[doc(alias = "clCreateCommandQueueWithProperties")]
+    pub(crate) fn with_properties(
+        context: &impl InContext,
+        device: &Device,
+        properties: QueueProperties,
+    ) -> Result<Self> {
+        let context = context.context();
+        context.check_device(device)?;
+        let lacks = |property| SetupError::QueueProperty { device: device.name().to_owned(), property };
+        if properties.out_of_order && !device.caps().out_of_order {
+            return Err(lacks("out-of-order").into());
+        }
+        if properties.profiling && !device.caps().profiling {
+            return Err(lacks("profiling").into());
+        }
+        let core = Core::get()?;
+        let bits = properties.bits();
+        let mut status = 0;
+        // Every newer loader has this function, but only platforms of OpenCL 2.0 and later implement it.
+        let (call, raw) = match core.clCreateCommandQueueWithProperties {
+            Some(create) if device.caps().version.major >= 2 => {
+                let list = [u64::from(CL_QUEUE_PROPERTIES), bits, 0];
+                // SAFETY: **live** for context and device; the list ends with 0.
+                let raw = unsafe { create(context.raw(), device.raw(), list.as_ptr(), &raw mut status) };
+                ("clCreateCommandQueueWithProperties", raw)
+            }
+            // SAFETY: **live** for context and device.
+            _ => ("clCreateCommandQueue", unsafe {
+                (core.clCreateCommandQueue)(context.raw(), device.raw(), bits, &raw mut status)
+            }),
+        };
+        check(call, status)?;
+        // SAFETY: the call succeeded and gives its reference away.
+        let handle = unsafe { Handle::from_owned(call, raw) }?;
+        Ok(Self::wrapped(Inner::new(handle, context.clone(), device.clone(), properties)))
+    }
+
+    /// Returns the live wrapper of a queue. The wrapper keeps the queue alive, so its handle cannot belong to another
+    /// queue.
+    fn known(raw: cl_command_queue) -> Option<Self> {
+        let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        wrapped.get(&raw.addr()).and_then(Weak::upgrade).map(Self)
+    }
+
+    /// Registers a wrapper, which later wrappers of the same queue share.
+    fn wrapped(inner: Inner) -> Self {
+        let this = Arc::new(inner);
+        let mut wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = wrapped.get(&this.raw().addr()).and_then(Weak::upgrade) {
+            // Another thread has registered a wrapper first. Ours is dropped after the lock is released, because its
+            // drop calls the driver.
+            drop(wrapped);
+            return Self(other);
+        }
+        if wrapped.len() >= 64 && wrapped.len().is_power_of_two() {
+            wrapped.retain(|_, inner| inner.strong_count() > 0);
+        }
+        wrapped.insert(this.raw().addr(), Arc::downgrade(&this));
+        Self(Arc::clone(&this))
+    }
+
+    /// Makes another wrapper of an in-order queue, with a context and one of its devices.
+    pub(in crate::cl) fn in_order(last: &Arc<Last>, context: Context, device: Device) -> Self {
+        Self(Arc::new(Inner::around(Arc::clone(last), context, device, QueueProperties::new())))
+    }
+
+    /// Returns the driver's part of the queue, which keeps no `Context` alive.
+    pub(in crate::cl) fn last(&self) -> &Arc<Last> {
+        &self.0.handle
+    }
+
+    /// Locks the queue while several commands are enqueued that belong together, so that no other submission comes
+    /// between. This is the last lock in the order of locks: while it is held, only locks may be taken whose holders
+    /// never wait.
+    pub(crate) fn whole(&self) -> MutexGuard<'_, ()> {
+        self.0.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wraps an `opencl3` queue. The `opencl3` queue may be dropped first.
+    ///
+    /// # Errors
+    /// [`SetupError::DeviceQueue`]; [`crate::DriverError`] if the driver refuses a query.
+    pub(crate) fn from_opencl3(queue: &opencl3::command_queue::CommandQueue) -> Result<Self> {
+        // SAFETY: an `opencl3` queue owns a reference.
+        unsafe { Self::from_raw(queue.get()) }
+    }
+
+    /// Wraps and retains a raw queue.
+    ///
+    /// When the last wrapper of an out-of-order queue is dropped, it enqueues a marker and flushes the queue. It
+    /// releases its reference after all earlier commands have ended.
+    ///
+    /// # Errors
+    /// [`SetupError::NullHandle`], [`SetupError::DeviceQueue`]; [`crate::DriverError`] if the driver refuses a query.
+    ///
+    /// # Safety
+    /// `raw` is null or a live queue.
+    pub(crate) unsafe fn from_raw(raw: cl_command_queue) -> Result<Self> {
+        if let Some(known) = Self::known(raw) {
+            return Ok(known);
+        }
+        // SAFETY: the caller's promise.
+        let handle: Handle<QueueKind> = unsafe { Handle::from_borrowed(raw) }?;
+        let core = Core::get()?;
+        let call = "clGetCommandQueueInfo";
+        let context = info::value::<usize>(call, ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_CONTEXT))?;
+        let device = info::value::<usize>(call, ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_DEVICE))?;
+        let bits = info::value::<u64>(call, ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_PROPERTIES))?;
+        if bits & CL_QUEUE_ON_DEVICE != 0 {
+            return Err(SetupError::DeviceQueue.into());
+        }
+        // SAFETY: a live queue keeps its context and device alive, and the driver has just returned them.
+        let (context, device) = unsafe {
+            (
+                Context::from_raw(std::ptr::with_exposed_provenance_mut(context))?,
+                Device::from_raw(std::ptr::with_exposed_provenance_mut(device))?,
+            )
+        };
+        let properties = QueueProperties {
+            out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
+            profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
+        };
+        Ok(Self::wrapped(Inner::new(handle, context, device, properties)))
+    }
+
+    /// Returns the same queue for `opencl3`, with its own reference.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] if the driver refuses to retain it.
+    pub(crate) fn to_opencl3(&self) -> Result<opencl3::command_queue::CommandQueue> {
+        Ok(opencl3::command_queue::CommandQueue::new(self.0.handle.handle.retained_raw()?, 3))
+    }
+
+    /// Returns the C handle, which is valid while this object lives.
+    pub(crate) fn raw(&self) -> cl_command_queue {
+        self.0.raw()
+    }
+
+    /// Returns the device of the queue.
+    pub(crate) fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// Returns the properties of the queue.
+    pub(crate) fn properties(&self) -> QueueProperties {
+        self.0.properties
+    }
+
+    /// Returns a buffer of four bytes that nothing reads.
+    pub(in crate::cl) fn door(&self) -> Result<Mem> {
+        if let Some(door) = self.0.door.get() {
+            return Ok(door.clone());
+        }
+        let door = Buffer::<u32>::new(self, 1)?.region().mem;
+        Ok(self.0.door.get_or_init(|| door).clone())
+    }
+
+    /// Submits all enqueued commands to the device, and does not wait for them.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] if the driver refuses.
+    #[doc(alias = "clFlush")]
+    pub(crate) fn flush(&self) -> Result<(), DriverError> {
+        let Ok(core) = Core::get() else { return Ok(()) };
+        // SAFETY: **live**.
+        check("clFlush", unsafe { (core.clFlush)(self.raw()) })
+    }
+
+    /// Waits until all commands enqueued so far are complete.
+    ///
+    /// It waits for a marker instead of calling `clFinish`, which spins on some drivers. For an out-of-order queue it
+    /// polls the marker instead of calling `clWaitForEvents`, which can deadlock on Intel's CPU runtime (2026.2).
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] if the driver refuses, or if an enqueued command failed.
+    #[doc(alias = "clFinish")]
+    pub(crate) fn finish(&self) -> Result<()> {
+        let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
+        if self.properties().out_of_order {
+            self.flush()?;
+            return Ok(event_reaper::wait(marker)?);
+        }
+        Ok(marker.wait()?)
+    }
+
+    /// Returns whether all commands enqueued so far are complete, as far as the driver reports it at once.
+    pub(crate) fn is_empty(&self) -> Result<bool, DriverError> {
+        let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
+        self.flush()?;
+        // A driver may complete the marker of an empty queue a moment later, on another thread.
+        for _ in 0..100 {
+            if !matches!(marker.status()?, CommandStatus::Waiting | CommandStatus::Running) {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+        }
+        Ok(false)
+    }
+
+    /// Returns the current epoch. It does not change while [`whole`](Self::whole) is held.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.0.order.epoch()
+    }
+
+    /// Returns an event that is complete when all commands that the epoch has so far have ended, or `None` if the epoch
+    /// has ended.
+    pub(crate) fn end_of(&self, epoch: u64) -> Result<Option<DriverEvent>, DriverError> {
+        self.0.order.end_of(self, epoch)
+    }
+
+    /// Records that somebody will ask for the end of the current epoch. The caller holds [`whole`](Self::whole), or
+    /// nobody else has the queue.
+    pub(crate) fn want_end(&self) {
+        self.0.order.want_end();
+    }
+
+    pub(in crate::cl) fn is_end_wanted(&self) -> bool {
+        self.0.order.is_end_wanted()
+    }
+
+    /// Ends the epoch, because the next command may hold up the queue. The caller holds [`whole`](Self::whole),
+    /// or nobody else has the queue.
+    pub(in crate::cl) fn end_epoch(&self) -> Result<(), DriverError> {
+        self.0.order.end_epoch(self)
+    }
+
+    /// Enqueues a marker after all commands.
+    pub(in crate::cl) fn mark(&self) -> Result<DriverEvent, DriverError> {
+        self.0.mark()
+    }
+}
+
+impl InContext for DriverQueue {
+    fn context(&self) -> &Context {
+        &self.0.context
+    }
+}
+
+impl PartialEq for DriverQueue {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw() == other.raw()
+    }
+}
+
+impl Eq for DriverQueue {}
+
+impl std::fmt::Debug for DriverQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue")
+            .field("raw", &self.0.handle.handle)
+            .field("device", &self.0.device)
+            .field("properties", &self.0.properties)
+            .finish()
+    }
+}

@@ -1,0 +1,26 @@
+//! Finalize: from a graph to an executable.
+//!
+//! A graph's tables and the options of [`Finalize`](crate::Finalize) come in. Out goes an
+//! [`Executable`](crate::Executable): a plan, memory for the graph's own allocations, kernel objects with their
+//! arguments set, and command buffers for the commands that the driver records.
+//!
+//! Read `finalize.rs` first, from `Graph::finalize` on. In order, it inlines sub-graphs (`graph/inline.rs`), asks the
+//! planner (`plan/mod.rs`), places memory, makes kernel objects, and records. If the driver refuses to record a node,
+//! the planner is asked again without that node. After the fourth refusal nothing is recorded.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `options.rs` | the public `Finalize`: what a program asks for, and what the environment asks for |
+//! | `finalize.rs` | the steps of finalize |
+//! | `arena.rs` | the memory of an executable, in place of the graph's own allocations |
+//! | `values.rs` | the current values of an executable: tables and kernel objects |
+//! | `record.rs` | native segments of a plan as command buffers, one set for each set of queue properties |
+//!
+//! What holds here: an executable's values are in one place, `values.rs`. Launches with different argument values have
+//! different kernel objects. A command buffer holds the kernel objects that it names. Rules: F1 to F6, M3 to M5, M9.
+
+pub(in crate::exec) mod arena;
+pub(in crate::exec) mod finalize;
+pub(in crate::exec) mod options;
+pub(in crate::exec) mod record;
+pub(in crate::exec) mod values;

@@ -1,0 +1,184 @@
+//! The options of finalize, and the path that the program or the environment asks for.
+
+use std::path::PathBuf;
+
+use crate::cl::objects::device::Device;
+use crate::env;
+use crate::error::{Result, SetupError};
+use crate::plan::{Command, Path, Why};
+
+/// Options for finalizing a graph.
+///
+/// ```
+/// use clgraph::{Finalize, Path};
+/// let options = Finalize::new().path(Path::Replay).result_slots(8);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Finalize {
+    pub(in crate::exec) path: Path,
+    pub(in crate::exec) result_slots: Option<usize>,
+    pub(in crate::exec) commands_per_buffer: Option<usize>,
+    pub(in crate::exec) autotune: bool,
+    pub(in crate::exec) updatable: bool,
+    pub(in crate::exec) allow_conflicts: bool,
+    pub(in crate::exec) separate_memory: bool,
+    pub(in crate::exec) profiling: bool,
+    pub(in crate::exec) tuning_cache: Option<PathBuf>,
+}
+
+impl Finalize {
+    /// Returns the default options: the path is chosen automatically, and results are held as long as the program
+    /// likes.
+    pub const fn new() -> Self {
+        Self {
+            path: Path::Auto,
+            result_slots: None,
+            commands_per_buffer: None,
+            autotune: true,
+            updatable: false,
+            allow_conflicts: false,
+            separate_memory: false,
+            profiling: false,
+            tuning_cache: None,
+        }
+    }
+
+    /// Gives each allocation of the graph's own memory its own bytes, even if lifetimes do not overlap: see
+    /// [`Graph::alloc`](crate::Graph::alloc).
+    pub const fn separate_memory(mut self) -> Self {
+        self.separate_memory = true;
+        self
+    }
+
+    /// Makes submissions record when they and their nodes run: [`Submission::profile`](crate::Submission::profile).
+    ///
+    /// Each command then has an event and is enqueued alone; with [`Path::Native`] it is in a command buffer of its
+    /// own, and the automatic path replays it. The commands run on a queue with profiling: the one submitted to, or the
+    /// executable's own.
+    ///
+    /// Profiling costs time: half a microsecond a command on CPU drivers, several on drivers that are slow to make
+    /// events. The advantage of command buffers is lost. The kernels themselves take as long as without profiling. A
+    /// submission keeps about half a kilobyte a command until its times are read or its last handle is dropped.
+    pub const fn profiling(mut self) -> Self {
+        self.profiling = true;
+        self
+    }
+
+    /// Sets the path by which commands get to the device. The default is [`Path::Auto`]. Commands that cannot take the
+    /// path are replayed, and the report says why. The environment variable `CLGRAPH_PATH` counts only if this is
+    /// [`Path::Auto`].
+    pub const fn path(mut self, path: Path) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// Makes the executable updatable: [`Executable::update`](crate::Executable::update),
+    /// [`Executable::update_from`](crate::Executable::update_from). The executable then keeps its own copy of the
+    /// graph's values. If the device cannot change arguments of recorded kernels, the automatic
+    /// path replays the kernels that have parameters. The graph may be dropped, unless it has sub-graphs that are to be
+    /// updated.
+    pub const fn updatable(mut self) -> Self {
+        self.updatable = true;
+        self
+    }
+
+    /// Allows nodes to use the same memory without an order between them, after parameters or updates have given them
+    /// other memory than when their edges were made. The program is then responsible for the order; otherwise the
+    /// result depends on chance.
+    pub const fn allow_conflicts(mut self) -> Self {
+        self.allow_conflicts = true;
+        self
+    }
+
+    /// Sets how many submissions may hold results of one host read at once, at least 1. By default there is no bound.
+    ///
+    /// A submission holds one slot of each host read from the call that makes it, whether or not anybody reads the
+    /// result. The slot is free when the submission's last handle and the last [`ResultGuard`](crate::ResultGuard) of
+    /// the result are dropped. If all slots are held, submitting does not wait: it fails with
+    /// [`SubmitError::NoSlot`](crate::SubmitError::NoSlot). A slot has as many bytes as the node reads. Its memory is
+    /// allocated when no other slot is free, and released little by little when many slots are free.
+    pub const fn result_slots(mut self, slots: usize) -> Self {
+        self.result_slots = Some(slots);
+        self
+    }
+
+    /// Sets how many commands a native command buffer holds at most, at least 1. The default is 64; on Intel's CPU
+    /// runtime it is 256 for an executable that is [`updatable`](Self::updatable); the automatic path may find another
+    /// number to be faster.
+    ///
+    /// A longer segment gets several command buffers. PoCL needs time that grows with the square of the number of
+    /// commands, and stack for each command; on a driver that submits a command buffer to the hardware as a whole, more
+    /// commands may be faster.
+    pub const fn commands_per_buffer(mut self, commands: usize) -> Self {
+        self.commands_per_buffer = Some(commands);
+        self
+    }
+
+    /// Sets a file that keeps what the automatic path has found, so that the next process starts with it. If the
+    /// program names no file, the environment variable `CLGRAPH_TUNING_CACHE` may name one.
+    ///
+    /// The file is read at finalize. When the autotuner has found something, the file is created or changed, on a
+    /// thread of clgraph's own. Programs and devices can share the file: an entry is for one device, driver version,
+    /// and list of commands with sizes and edges. A damaged file, or one with other content, is left alone, with a
+    /// warning in the log. An entry with a strategy that the graph does not have is ignored, also with a warning. The
+    /// format may change with the version of clgraph.
+    pub fn tuning_cache(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tuning_cache = Some(file.into());
+        self
+    }
+
+    /// Sets whether the automatic path is found by timing the first submissions. The default is true. With false, the
+    /// executable uses the path that is known to be good on the driver.
+    pub const fn autotune(mut self, yes: bool) -> Self {
+        self.autotune = yes;
+        self
+    }
+}
+
+impl Default for Finalize {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Device {
+    /// Returns the path that kernels take on the device if the program leaves it to clgraph, and why. It is
+    /// [`Caps::path`](crate::Caps::path), unless the environment variable `CLGRAPH_PATH` sets another path, or the
+    /// driver's functions cannot be called.
+    ///
+    /// # Errors
+    /// [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`.
+    pub fn path(&self) -> Result<(Path, Why)> {
+        let (path, why) = match asked_path(Path::Auto)? {
+            (Path::Auto, _) => self.caps().path(),
+            (path, _) => (path, Why::Environment),
+        };
+        if path != Path::Native {
+            return Ok((path, why));
+        }
+        let abi = || {
+            self.abi().map_err(|error| {
+                log::info!("{error}");
+                Why::Unusable
+            })
+        };
+        let usable = self.caps().can_record(Command::Kernel).and_then(|()| abi());
+        Ok(usable.map_or_else(|why| (Path::Replay, why), |_| (path, why)))
+    }
+}
+
+/// Returns the path that is asked for, and whether the environment asks for it. The environment counts only if the
+/// program leaves the path to clgraph.
+pub(in crate::exec) fn asked_path(option: Path) -> Result<(Path, bool), SetupError> {
+    match env::path() {
+        Some(given) if option == Path::Auto => match Path::named(&given) {
+            Some(path) => Ok((path, path != Path::Auto)),
+            None => {
+                let allowed = "`auto`, `native`, `replay`, `gated` or `queues`";
+                Err(SetupError::Environment { variable: "CLGRAPH_PATH", given, allowed })
+            }
+        },
+        _ => Ok((option, false)),
+    }
+}

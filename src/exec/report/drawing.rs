@@ -1,0 +1,160 @@
+//! Pictures of finalized graphs.
+
+use std::collections::HashMap;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use crate::cl::completion::reentrancy;
+use crate::drawing::{Node as Drawn, Picture};
+use crate::error::{BuildCause, BuildError, Result};
+use crate::exec::{Executable, Inner, NodeProfile, Profile};
+use crate::graph::{self, Detail, Tables};
+use crate::handles::{Node, NodeKind};
+use crate::ir::NodeId;
+use crate::plan::Path;
+
+impl Executable {
+    /// Draws the executable as SVG, for browsers: the planned nodes, with sub-graphs inlined, and the edges that were
+    /// kept. The border of a box says where the node runs: on the host, replayed, or in which command buffer. The
+    /// colour of a box is that of the node's kind; with a profile it is that of the node's share of the time.
+    ///
+    /// # Errors
+    /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes; [`BuildCause::OtherExecutable`] for a profile of
+    /// another executable's submission; [`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand).
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Detail, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let buffer = Buffer::<u32>::new(&queue, 1 << 16)?;
+    /// graph.fill(&buffer, 7).label("clear").add()?;
+    /// graph.read(&buffer).add()?;
+    /// let executable = graph.finalize(Finalize::new().profiling())?;
+    /// let run = executable.submit(&queue)?;
+    /// run.wait()?;
+    /// let svg = executable.to_svg(Detail::Brief, Some(&run.profile()?))?;
+    /// assert!(svg.contains("clear") && svg.contains("share of the whole time"));
+    /// # Ok(()) }
+    /// ```
+    pub fn to_svg(&self, detail: Detail, profile: Option<&Profile>) -> Result<String> {
+        reentrancy::check_call()?;
+        let exec = &*self.0;
+        // Laying out takes a while, so the lock is not held.
+        let tables = Arc::clone(&exec.lock_state().values.tables);
+        graph::to_svg(exec.picture(&tables, detail, profile)?, detail)
+    }
+
+    /// Writes the picture of [`to_svg`](Self::to_svg) to a `.svg` file, or text for Graphviz to a `.dot` file. In a
+    /// `.dot` file the times are in the lines of the nodes. An existing file is replaced.
+    ///
+    /// # Errors
+    /// [`BuildCause::File`] for another extension, or if the file cannot be written; the errors of
+    /// [`to_svg`](Self::to_svg).
+    pub fn print_graph(&self, path: impl AsRef<FilePath>, detail: Detail, profile: Option<&Profile>) -> Result<()> {
+        let path = path.as_ref();
+        let text = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("dot") => {
+                reentrancy::check_call()?;
+                let tables = Arc::clone(&self.0.lock_state().values.tables);
+                graph::to_dot(&self.0.picture(&tables, detail, profile)?)
+            }
+            Some("svg") => self.to_svg(detail, profile)?,
+            _ => return Err(graph::not_written(path, "the extension of the file must be `dot` or `svg`".to_owned())),
+        };
+        graph::write(path, &text)
+    }
+}
+
+impl Inner {
+    fn picture(&self, tables: &Tables, detail: Detail, profile: Option<&Profile>) -> Result<Picture> {
+        if profile.is_some_and(|profile| profile.executable != self.id) {
+            return Err(BuildError::new("drawing with times", BuildCause::OtherExecutable).into());
+        }
+        let parts = self.where_nodes_run(tables);
+        let mut times: HashMap<(Node, Option<usize>), &NodeProfile> = HashMap::new();
+        for node in profile.iter().flat_map(|profile| &profile.nodes) {
+            times.insert((node.node, node.inside), node);
+        }
+        let all = profile.map_or(1.0, |profile| profile.duration().as_nanos().max(1) as f64);
+        let written = self.origins.written();
+        let mut boxes = Vec::with_capacity(tables.ir.len());
+        for (id, part) in tables.ir.ids().zip(parts) {
+            let origin = self.origins.of(id).node;
+            // The first and the last planned node of a sub-graph are its entry and its exit.
+            let span = written.as_ref().map(|written| written[origin.index()]).filter(|(_, count)| *count > 1);
+            let ends = span.map(|(first, count)| (id.index() - first.index(), count as usize - 1));
+            let mut one = match ends {
+                Some((0, _)) => end_of(tables, id, (id, origin), "begins"),
+                Some((at, last)) if at == last => end_of(tables, id, (NodeId(id.0 - last as u32), origin), "ends"),
+                Some((at, _)) => tables.picture_of(id, format!("{}.{}", origin.0, at - 1), detail),
+                None => tables.picture_of(id, origin.0.to_string(), detail),
+            };
+            if !part.is_empty() {
+                one.tooltip = format!("{}\n{part}", one.tooltip);
+            }
+            if part.ends_with(|last: char| last.is_ascii_digit()) {
+                one.lines.push(part.clone());
+            }
+            one.part = part;
+            if let Some(time) = times.remove(&(self.node(origin), ends.map(|(at, _)| at.wrapping_sub(1)))) {
+                // Waiting is no work.
+                one.waits = time.kind == NodeKind::EventWait;
+                one.time = Some(time.duration().as_nanos() as f64);
+            }
+            boxes.push(one);
+        }
+        // An edge from the entry of a sub-graph to its exit is drawn only if there is nothing between them.
+        let is_way = |from: NodeId, to: NodeId| {
+            let (a, b) = (self.origins.of(from).node, self.origins.of(to).node);
+            let span = written.as_ref().map(|written| written[a.index()]);
+            a == b && span.is_some_and(|(first, count)| first == from && count > 2 && to.0 == first.0 + count - 1)
+        };
+        let edges = self.plan.edges.needed.iter().filter(|(from, to)| !is_way(*from, *to));
+        let edges = edges.map(|(from, to)| (from.index(), to.index())).collect();
+        let commands = self.plan.steps.len();
+        let mut head = vec![format!("{}: {} nodes, {commands} commands", self.device.name(), tables.ir.len())];
+        head.extend(profile.map(|profile| {
+            let waited = profile.start.saturating_sub(profile.submit) as f64 / 1e3;
+            format!(
+                "{:.1} us from the first start to the last end, {waited:.1} us from submit to the first start",
+                all / 1e3
+            )
+        }));
+        Ok(Picture { head, boxes, edges, total: profile.map(|_| all) })
+    }
+
+    /// Says where each planned node runs. Empty for nodes that do nothing.
+    fn where_nodes_run(&self, tables: &Tables) -> Vec<String> {
+        let mut parts = vec![String::new(); tables.ir.len()];
+        for task in &self.plan.tasks {
+            parts[task.node.index()] = "host".to_owned();
+        }
+        let mut buffer = 0;
+        for segment in &self.plan.segments {
+            if segment.path != Path::Native {
+                self.plan.steps[segment.steps.clone()].iter().for_each(|step| {
+                    parts[step.node.index()] = "replay".to_owned();
+                });
+                continue;
+            }
+            for steps in segment.chunks(self.plan.chunk()) {
+                for step in &self.plan.steps[steps] {
+                    parts[step.node.index()] = format!("command buffer {buffer}");
+                }
+                buffer += 1;
+            }
+        }
+        parts
+    }
+}
+
+/// Draws the entry or the exit of a sub-graph. The entry has the sub-graph's label.
+fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), what: &str) -> Drawn {
+    let mut one = tables.picture_of(id, origin.0.to_string(), Detail::Brief);
+    (one.kind, one.colour) = (NodeKind::SubGraph.to_string(), NodeKind::SubGraph as usize);
+    one.lines = vec![what.to_owned()];
+    one.title = tables.label(first).map_or_else(|| "sub-graph".to_owned(), |label| label.to_string());
+    one.tooltip = format!("{} {} {what}", origin.0, one.title);
+    one
+}

@@ -1,0 +1,551 @@
+//! The report: what finalize decided, as data and as text.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::caps::{Caps, MutableCaps};
+use crate::cl::memory::program_globals::GlobalBinding;
+use crate::cl::objects::device::Device;
+use crate::exec::tune::autotuner::{Autotuner, Times};
+use crate::graph::{Flat, Tables, WritesConst};
+use crate::handles::NodeKind;
+use crate::ir::{NodeId, Op};
+use crate::plan::{Path, Plan, Segment, Strategy, Why};
+use crate::quirks::{self, Driver};
+
+/// What finalize decided, and why. `Display` shows it as text.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # use clgraph::{Buffer, Finalize, Graph, Path, Queue};
+/// # let queue = Queue::new(&clgraph::best_device()?)?;
+/// let (graph, buffer) = (Graph::new(&queue)?, Buffer::<u32>::new(&queue, 4)?);
+/// graph.fill(&buffer, 7).add()?;
+/// graph.read(&buffer).add()?;
+/// let report = graph.finalize(Finalize::new().path(Path::Replay))?.report();
+/// assert_eq!((report.nodes, report.edges, report.commands), (2, 1, 2));
+/// for segment in &report.segments {
+///     println!("{} commands by {}: {}", segment.commands, segment.path, segment.why);
+/// }
+/// println!("{report}"); // all of it
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The device's name, with its platform.
+    pub device: String,
+    /// Number of nodes of the graph. A sub-graph counts as one.
+    pub nodes: usize,
+    /// Number of edges of the graph.
+    pub edges: usize,
+    /// The sub-graphs, in the order of their nodes.
+    pub sub_graphs: Vec<SubGraphReport>,
+    /// Edges that were dropped because a path of two other edges implies them.
+    pub edges_implied_by_path: usize,
+    /// Edges that cost nothing, because an in-order queue runs commands one after another anyway.
+    pub edges_implied_by_queue: usize,
+    /// All other edges, including those of inlined sub-graphs: an event or the host keeps their order.
+    pub edges_kept: usize,
+    /// Number of commands of a submission, with sub-graphs inlined. Replayed commands are enqueued one by one; the
+    /// others are in command buffers. Nodes that do nothing have no command.
+    pub commands: usize,
+    /// The segments of the plan, in order. Each runs by one path.
+    pub segments: Vec<SegmentReport>,
+    /// The nodes that run on the host. They divide a submission into partitions.
+    pub host_nodes: Vec<HostNodeReport>,
+    /// How submissions are enqueued, and what the autotuner has found.
+    pub tuning: TuningReport,
+    /// How updates reach the commands. None if the executable cannot be updated.
+    pub updates: Option<UpdateReport>,
+    /// How many arguments have parameters but keep their values of finalize, because the executable cannot be updated.
+    pub fixed_parameters: usize,
+    /// How many kernel objects were made: one for each kernel and set of argument values.
+    pub kernel_objects: usize,
+    /// Kernels whose arguments could not be checked, because their program does not report the types.
+    pub unchecked_kernels: Vec<String>,
+    /// The memory that belongs to the graph.
+    pub memory: MemoryReport,
+    /// The device globals of all programs that have a kernel in the graph, and how kernels reach them.
+    pub globals: Vec<GlobalBinding>,
+    /// What is allowed but perhaps not intended.
+    pub warnings: Vec<String>,
+}
+
+/// How submissions are enqueued, and what timing has shown. For an automatic path it changes as submissions are made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TuningReport {
+    /// The state of the autotuner.
+    pub state: TuningState,
+    /// The strategies to choose from. The first is used before anything was timed.
+    pub strategies: Vec<StrategyReport>,
+    /// How many trials have ended. If other strategies were about as fast as the chosen one, these are timed again
+    /// soon.
+    pub trials: usize,
+}
+
+/// The state of the autotuner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TuningState {
+    /// There is only one strategy, or nothing is to be timed.
+    #[default]
+    Fixed,
+    /// Submissions are being timed.
+    Trying,
+    /// The fastest strategy was found. It is checked now and then.
+    Settled,
+}
+
+impl fmt::Display for TuningState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fixed => "fixed",
+            Self::Trying => "being timed",
+            Self::Settled => "settled",
+        })
+    }
+}
+
+/// One strategy for enqueueing submissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StrategyReport {
+    /// The path. With [`Path::Native`], commands that are in no command buffer are replayed.
+    pub path: Path,
+    /// The largest number of commands in one command buffer. None if the path has no command buffers.
+    pub commands_per_buffer: Option<usize>,
+    /// The number of queues. None if there is only one.
+    pub queues: Option<usize>,
+    /// Whether submissions use this strategy now, except those that are timed.
+    pub taken: bool,
+    /// How many timed submissions count.
+    pub timed: usize,
+    /// How long the host took for one submission, in nanoseconds (median).
+    pub host_nanos: Option<u64>,
+    /// How long one submission took, in nanoseconds (median): from its begin, or from the end of the one before, to its
+    /// end.
+    pub total_nanos: Option<u64>,
+}
+
+impl TuningReport {
+    pub(in crate::exec) fn new(autotuner: &Autotuner) -> Self {
+        let strategy = |(strategy, taken, timed, times): (Strategy, bool, usize, Option<Times>)| StrategyReport {
+            path: strategy.path,
+            commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
+            queues: Some(strategy.queues).filter(|queues| *queues > 0),
+            taken,
+            timed,
+            host_nanos: times.map(|times| times.host),
+            total_nanos: times.map(|times| times.total),
+        };
+        Self {
+            state: autotuner.state(),
+            strategies: autotuner.strategies().map(strategy).collect(),
+            trials: autotuner.settled(),
+        }
+    }
+}
+
+impl fmt::Display for StrategyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)?;
+        if let Some(queues) = self.queues {
+            write!(f, " ({queues})")?;
+        }
+        if let Some(most) = self.commands_per_buffer {
+            write!(f, " of up to {}", count(most, "command"))?;
+        }
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        match (self.total_nanos, self.host_nanos) {
+            (Some(total), Some(host)) => {
+                let (total, host) = (micros(total), micros(host));
+                write!(f, ": {total:.1} us, of which {host:.1} us on the host ({} timed)", self.timed)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for TuningReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taken = self.strategies.iter().filter(|strategy| strategy.taken);
+        let said = match self.state {
+            TuningState::Fixed => {
+                // The segments say the rest.
+                for strategy in taken.filter(|strategy| matches!(strategy.path, Path::Gated | Path::Queues)) {
+                    writeln!(f, "tuning     {strategy}")?;
+                }
+                return Ok(());
+            }
+            TuningState::Trying => "being timed",
+            TuningState::Settled => "the fastest when timed",
+        };
+        for strategy in taken {
+            writeln!(f, "tuning     {strategy}: {said}")?;
+        }
+        for strategy in self.strategies.iter().filter(|strategy| !strategy.taken) {
+            writeln!(f, "           {strategy}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The memory of an executable whose graph has its own ([`Graph::alloc`](crate::Graph::alloc)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryReport {
+    /// All bytes.
+    pub bytes: usize,
+    /// How many bytes it would be if allocations shared none.
+    pub bytes_apart: usize,
+    /// The bytes of each OpenCL buffer that holds the memory.
+    pub buffers: Vec<usize>,
+    /// The allocations that some node uses, or may use after an update, in the order in which they were added.
+    pub allocations: Vec<AllocationReport>,
+}
+
+/// One allocation: where it is, and when it is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocationReport {
+    /// The number of the allocation's node.
+    pub node: usize,
+    /// The label of that node.
+    pub label: Option<Arc<str>>,
+    /// The size in bytes.
+    pub bytes: usize,
+    /// The index of the [buffer](MemoryReport::buffers) that holds it, from 0.
+    pub buffer: usize,
+    /// The offset in that buffer, in bytes.
+    pub offset: usize,
+    /// The first step in the planned order that needs the bytes, counted from 0, with sub-graphs inlined. Steps are not
+    /// numbers of nodes.
+    pub first: usize,
+    /// The last such step. None if the allocation keeps its bytes from one submission to the next.
+    pub last: Option<usize>,
+}
+
+/// A node that runs on the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostNodeReport {
+    /// The number of the node.
+    pub node: usize,
+    /// The kind of the node.
+    pub kind: NodeKind,
+    /// The label of the node.
+    pub label: Option<String>,
+}
+
+/// How updates reach the commands of an executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpdateReport {
+    /// How many commands are replayed: updates change the arguments of their kernel objects.
+    pub replayed: usize,
+    /// How many commands are in command buffers.
+    pub recorded: usize,
+    /// What an update changes in place in a recorded kernel (`clUpdateMutableCommandsKHR`): everything that the driver
+    /// can change, except memory that a kernel reaches indirectly. For everything else, the command buffer that holds
+    /// the command is recorded again. It is also recorded again while it may run, unless the driver is known to keep
+    /// what it has enqueued.
+    pub in_place: Vec<&'static str>,
+}
+
+impl UpdateReport {
+    fn new(device: &Device, plan: &Plan) -> Self {
+        let native = |segment: &&Segment| segment.path == Path::Native;
+        let recorded = plan.segments.iter().filter(native).map(|segment| segment.steps.len()).sum();
+        // Lists of indirectly reached memory are set before a kernel is recorded, and do not change afterwards.
+        let fields = device.mutable().map(|fields| MutableCaps { exec_info: false, ..fields }.fields());
+        let in_place = if recorded == 0 { Vec::new() } else { fields.unwrap_or_default() };
+        Self { replayed: plan.steps.len() - recorded, recorded, in_place }
+    }
+}
+
+impl fmt::Display for UpdateReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replayed, recorded, in_place } = self;
+        match (replayed, recorded) {
+            (_, 0) => return write!(f, "through kernel objects"),
+            (0, _) => {}
+            _ => write!(f, "{} through kernel objects, ", count(*replayed, "command"))?,
+        }
+        write!(f, "{} in command buffers: ", count(*recorded, "command"))?;
+        match in_place.as_slice() {
+            [] => f.write_str("recorded again"),
+            fields => write!(f, "{} in place, the rest recorded again", fields.join(", ")),
+        }
+    }
+}
+
+/// An executable in a graph. It is always inlined: its commands are planned with the others, as if they had been added
+/// one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubGraphReport {
+    /// The number of the sub-graph's node.
+    pub node: usize,
+    /// How many nodes the sub-graph was inlined to.
+    pub nodes: usize,
+}
+
+fn sub_graphs(state: &Tables) -> Vec<SubGraphReport> {
+    let of = |id: NodeId| match state.ir.op(id) {
+        Op::SubGraph(child) => {
+            Some(SubGraphReport { node: id.index(), nodes: state.children[child.index()].of.nodes() })
+        }
+        _ => None,
+    };
+    state.ir.ids().filter_map(of).collect()
+}
+
+/// Consecutive commands that run by one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentReport {
+    /// The path.
+    pub path: Path,
+    /// Why the commands take this path.
+    pub why: Why,
+    /// The number of commands.
+    pub commands: usize,
+    /// The number of command buffers that hold them: 0 if they are replayed.
+    pub command_buffers: usize,
+    /// The numbers of their nodes, as ranges, in the order in which the commands are enqueued.
+    pub nodes: Vec<Range<usize>>,
+    /// The kind and label of the node, if there is only one.
+    pub only: Option<String>,
+}
+
+impl SegmentReport {
+    fn new(flat: &Flat, plan: &Plan, segment: &Segment) -> Self {
+        let steps = &plan.steps[segment.steps.clone()];
+        let mut nodes: Vec<Range<usize>> = Vec::new();
+        for step in steps {
+            let node = flat.origins.of(step.node).node.index();
+            match nodes.last_mut() {
+                // All commands of a sub-graph belong to one node.
+                Some(last) if last.end == node || last.end == node + 1 => last.end = node + 1,
+                _ => nodes.push(node..node + 1),
+            }
+        }
+        Self {
+            path: segment.path,
+            why: segment.why,
+            commands: steps.len(),
+            command_buffers: segment.command_buffers(plan.chunk()),
+            nodes,
+            only: if let [step] = steps { Some(flat.tables.describe(step.node)) } else { None },
+        }
+    }
+}
+
+impl Report {
+    /// Logs the decisions in one line.
+    pub(in crate::exec) fn log(&self) {
+        if log::log_enabled!(log::Level::Info) {
+            let shown = self.segments.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let rest = if self.segments.len() > SHOWN { "; ..." } else { "" };
+            log::info!("a graph of {} for {}: {shown}{rest}", count(self.nodes, "node"), self.device);
+        }
+    }
+
+    pub(in crate::exec) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
+        let caps = device.caps();
+        let ir = &flat.tables.ir;
+        let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());
+        // Warnings of sub-graphs were logged when those were finalized.
+        let warnings = tables.writes_to_const().into_iter().map(|WritesConst { node, launch, kernel, arg }| {
+            let what = match launch {
+                Some(launch) => {
+                    format!("launch {launch} of its group, kernel `{}`", tables.ir.kernels[kernel.index()].name)
+                }
+                None => tables.describe(node),
+            };
+            let said = "was added as written, but is const in the kernel: add it with `read` to get fewer edges";
+            format!("node {} ({what}): argument {arg} {said}", node.0)
+        });
+        Self {
+            device: format!("{} ({})", caps.name, caps.platform),
+            nodes: tables.ir.len(),
+            edges: tables.ir.topology.edge_count(),
+            sub_graphs: sub_graphs(tables),
+            edges_implied_by_path: plan.edges.implied_by_path,
+            edges_implied_by_queue: plan.edges.implied_by_lane,
+            edges_kept: plan.edges.needed.len().saturating_sub(plan.edges.implied_by_lane),
+            commands: plan.steps.len(),
+            segments: plan.segments.iter().map(|segment| SegmentReport::new(flat, plan, segment)).collect(),
+            host_nodes: plan
+                .tasks
+                .iter()
+                .map(|task| HostNodeReport {
+                    node: flat.origins.of(task.node).node.index(),
+                    kind: NodeKind::of(ir.op(task.node)),
+                    label: flat.tables.label(task.node).map(|label| label.to_string()),
+                })
+                .collect(),
+            tuning: TuningReport::default(),
+            updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
+            fixed_parameters: if plan.updatable { 0 } else { flat.tables.bindings.len() },
+            kernel_objects: plan.objects.len(),
+            unchecked_kernels: unchecked.collect(),
+            memory: MemoryReport::default(),
+            globals: globals(device, &flat.tables),
+            warnings: warnings.chain(native_warnings(caps, plan)).collect(),
+        }
+    }
+}
+
+/// The device globals of the programs. Each is reported once for each way in which kernels reach it.
+fn globals(device: &Device, tables: &Tables) -> Vec<GlobalBinding> {
+    let mut all = Vec::new();
+    for kernel in &tables.kernels {
+        for global in kernel.program().bound_globals().bindings(Some(device)) {
+            if !all.contains(&global) {
+                all.push(global);
+            }
+        }
+    }
+    all
+}
+
+/// Warnings about command buffers, if the plan has some.
+fn native_warnings(caps: &Caps, plan: &Plan) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !plan.is_native() {
+        return warnings;
+    }
+    if quirks::driver(caps) == Driver::IntelCpu {
+        warnings.push(
+            "Intel's CPU runtime (seen in 2026.2) leaks about 1.9 KB for each command at each enqueue of a command \
+             buffer: replay does not leak and is faster"
+                .to_owned(),
+        );
+    }
+    let assumed = caps.command_buffers.as_ref().map(|caps| caps.assumed.join(", ")).unwrap_or_default();
+    if !assumed.is_empty() {
+        warnings.push(format!(
+            "CLGRAPH_ASSUME enables command buffers ({assumed}), although the driver does not report \
+                               these features"
+        ));
+    }
+    warnings
+}
+
+/// How many ranges of a segment's nodes are shown.
+const RANGES: usize = 4;
+/// How many segments are shown one by one.
+const SHOWN: usize = 12;
+
+/// Formats a number of things, in the singular or plural.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+impl fmt::Display for SegmentReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, why, commands, command_buffers, nodes, only } = self;
+        let by = if *command_buffers == 0 { path.to_string() } else { count(*command_buffers, "command buffer") };
+        write!(f, "{} by {by} ({why}): ", count(*commands, "command"))?;
+        let one = nodes.len() == 1 && nodes.iter().all(|range| range.len() == 1);
+        f.write_str(if one { "node " } else { "nodes " })?;
+        for (at, range) in nodes.iter().take(RANGES).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            match range.len() {
+                1 => write!(f, "{comma}{}", range.start)?,
+                _ => write!(f, "{comma}{} to {}", range.start, range.end - 1)?,
+            }
+        }
+        match only {
+            Some(only) => write!(f, ", {only}"),
+            None if nodes.len() > RANGES => f.write_str(", ..."),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "device     {}", self.device)?;
+        writeln!(f, "nodes      {}, as {}", self.nodes, count(self.commands, "command"))?;
+        writeln!(
+            f,
+            "edges      {}: {} implied by a path of two others, {} by the order of the queue, {} by an event or the \
+             host",
+            self.edges, self.edges_implied_by_path, self.edges_implied_by_queue, self.edges_kept
+        )?;
+        for sub in self.sub_graphs.iter().take(SHOWN) {
+            writeln!(f, "graph      node {} is a sub-graph, inlined as {}", sub.node, count(sub.nodes, "node"))?;
+        }
+        if let Some(rest) = self.sub_graphs.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let nodes = rest.iter().map(|sub| sub.nodes).sum();
+            writeln!(f, "           and {} more, inlined as {}", rest.len(), count(nodes, "node"))?;
+        }
+        if !self.host_nodes.is_empty() {
+            let shown = self.host_nodes.iter().take(SHOWN).map(|HostNodeReport { node, kind, label }| match label {
+                Some(label) => format!("{node} ({kind}, {label:?})"),
+                None => format!("{node} ({kind})"),
+            });
+            let rest = if self.host_nodes.len() > SHOWN { ", ..." } else { "" };
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            writeln!(
+                f,
+                "host       {} on the host, between the segments: {shown}{rest}",
+                count(self.host_nodes.len(), "node")
+            )?;
+        }
+        writeln!(f, "kernels    {} with arguments set", count(self.kernel_objects, "object"))?;
+        for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {
+            writeln!(f, "segment {index:<2} {segment}")?;
+        }
+        if let Some(rest) = self.segments.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let sum = |of: fn(&SegmentReport) -> usize| rest.iter().map(of).sum::<usize>();
+            let buffers = sum(|part| part.command_buffers);
+            writeln!(
+                f,
+                "           and {} more segments: {} in {}",
+                rest.len(),
+                count(sum(|part| part.commands), "command"),
+                count(buffers, "command buffer")
+            )?;
+        }
+        let MemoryReport { bytes, bytes_apart, buffers, allocations } = &self.memory;
+        if !allocations.is_empty() {
+            let (all, buffers) = (count(allocations.len(), "allocation"), count(buffers.len(), "buffer"));
+            writeln!(f, "memory     {bytes} bytes for {all} in {buffers}, without sharing {bytes_apart}")?;
+        }
+        for global in self.globals.iter().take(SHOWN) {
+            writeln!(f, "global     {global}")?;
+        }
+        if let Some(rest) = self.globals.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            writeln!(f, "           and {} more", rest.len())?;
+        }
+        self.tuning.fmt(f)?;
+        if let Some(updates) = &self.updates {
+            writeln!(f, "updates    {updates}")?;
+        }
+        if self.fixed_parameters > 0 {
+            let stay = count(self.fixed_parameters, "argument");
+            writeln!(
+                f,
+                "note       {stay} of parameters cannot be updated: finalize with `Finalize::updatable` to \
+                         update them"
+            )?;
+        }
+        for kernel in &self.unchecked_kernels {
+            writeln!(
+                f,
+                "note       the arguments of `{kernel}` were not checked, because its program has no argument \
+                 information"
+            )?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "warning    {warning}")?;
+        }
+        Ok(())
+    }
+}

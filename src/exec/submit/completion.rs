@@ -1,0 +1,76 @@
+//! Waiting for a submission as a future.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context as TaskContext, Poll};
+
+use crate::error::Result;
+use crate::exec::submit::submission::Submission;
+
+impl IntoFuture for Submission {
+    type Output = Result<()>;
+    type IntoFuture = Completion;
+
+    fn into_future(self) -> Completion {
+        Completion { submission: self, number: None }
+    }
+}
+
+impl IntoFuture for &Submission {
+    type Output = Result<()>;
+    type IntoFuture = Completion;
+
+    fn into_future(self) -> Completion {
+        self.clone().into_future()
+    }
+}
+
+/// A future that completes when a submission has ended, with what [`Submission::wait`] would return.
+///
+/// ```
+/// async fn run(executable: &clgraph::Executable, queue: &clgraph::Queue) -> clgraph::Result<()> {
+///     executable.submit(queue)?.await
+/// }
+/// ```
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Completion {
+    submission: Submission,
+    /// The number under which the submission keeps the future's waker. None before the first poll.
+    number: Option<u64>,
+}
+
+impl Future for Completion {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<()>> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let state = match self.submission.state("waited for") {
+            Ok(state) => Arc::clone(state),
+            Err(error) => return Poll::Ready(Err(error.into())),
+        };
+        if let Some(outcome) = state.outcome() {
+            return Poll::Ready(outcome);
+        }
+        let number = *self.number.get_or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
+        state.awaken(number, task.waker());
+        // The submission may have ended between the query and the new waker.
+        state.outcome().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let (Some(number), Ok(state)) = (self.number, self.submission.state("waited for")) {
+            state.forget_waker(number);
+        }
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Completion").field(&self.submission).finish()
+    }
+}

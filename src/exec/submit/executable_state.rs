@@ -1,0 +1,584 @@
+//! The state that the submissions of one executable share, and how they follow each other.
+
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::sync::Arc;
+
+use crate::cl::commands::enqueue::{self, Waits};
+use crate::cl::completion::completion_time::CompletionTimer;
+use crate::cl::completion::event_reaper;
+use crate::cl::memory::allocation::{Allocation, User};
+use crate::cl::memory::host::Slot;
+use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::event::{DriverEvent, Gate};
+use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
+use crate::exec::Inner;
+use crate::exec::build::finalize;
+use crate::exec::build::record::Recorded;
+use crate::exec::build::values::{Objects, Values};
+use crate::exec::report::summary::TuningReport;
+use crate::exec::submit::deferred::{Blocker, Deferred, Waiting};
+use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, Uses};
+use crate::exec::submit::result_slots::Ring;
+use crate::exec::submit::snapshot::{Set, Snapshot};
+use crate::exec::submit::streams;
+use crate::exec::submit::submission::{Results, Submission};
+use crate::exec::submit::submission_state::{self, RetainedMemory, Stage, SubmissionState};
+use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
+use crate::exec::tune::autotuner::{Autotuner, Times};
+use crate::exec::tune::cache::TuningCache;
+use crate::exec::update::apply::Old;
+use crate::exec::update::transaction::Editing;
+use crate::graph::Origin;
+use crate::handles::Port;
+use crate::plan::{Path, Plan, Strategy};
+
+/// What the submissions of one executable share. It is used under a lock, so code of the program must not run here:
+/// whatever has to be dropped or flushed is left in [`Leftovers`].
+pub(in crate::exec) struct ExecutableState {
+    pub(in crate::exec) values: Arc<Values>,
+    /// What updates need. None if nothing can be updated.
+    pub(in crate::exec) editing: Option<Editing>,
+    /// Whether nodes may use other memory than when their edges were made.
+    pub(in crate::exec) changed: bool,
+    /// Command buffers that an update has changed in part: the index of the set, and the index in the set.
+    pub(in crate::exec) half_changed: Vec<(usize, usize)>,
+    /// Replaced kernel objects of recorded steps, kept for the next update: releasing all of them at once takes PoCL
+    /// time that grows with the square of their number.
+    pub(in crate::exec) spare: Objects,
+    /// Memory that the host may use between submissions, by its address here.
+    shared: BTreeMap<usize, Arc<Allocation>>,
+    /// Memory that was shared, and that running commands may still use.
+    leaving: BTreeMap<usize, Arc<Allocation>>,
+    /// For submissions that cannot use the caller's queue.
+    own_queue: Option<DriverQueue>,
+    /// For submissions that use several queues.
+    pub(in crate::exec) others: Arc<[DriverQueue]>,
+    pub(in crate::exec) recorded: Vec<Set>,
+    pub(in crate::exec) autotuner: Autotuner,
+    /// The cache for what the autotuner finds, if there is one.
+    tuning_cache: Option<Arc<TuningCache>>,
+    /// By result.
+    rings: Vec<Ring>,
+    /// The input of submissions in flight, oldest first. (Their result slots are in the rings.)
+    in_flight: VecDeque<(DriverEvent, RetainedMemory)>,
+    pub(in crate::exec) leftovers: Leftovers,
+}
+
+/// What is to be done after the lock is released: dropping input may run code of the program, and a driver may call
+/// such code in a flush.
+#[derive(Default)]
+pub(in crate::exec) struct Leftovers {
+    /// Gates to open. Opening releases objects whose owner may have a `Drop` of its own.
+    gates: Vec<Gate>,
+    flush: Vec<DriverQueue>,
+    release: Vec<RetainedMemory>,
+    /// The bindings of submissions that failed before anything was enqueued.
+    bindings: Vec<SubmissionBindings>,
+    /// Kernel objects that were replaced.
+    pub(in crate::exec) old: Vec<Old>,
+    /// The timer to stop after everything else is done.
+    timer: Option<Arc<CompletionTimer>>,
+    /// What the autotuner found, and the cache to keep it in.
+    found: Option<(Arc<TuningCache>, (Strategy, Times))>,
+}
+
+impl Leftovers {
+    pub(in crate::exec) fn settle(self, exec: &Inner) {
+        drop((self.gates, self.bindings));
+        for queue in self.flush {
+            submission_state::flush(&queue);
+        }
+        self.release.iter().for_each(|retained| retained.release());
+        if !self.old.is_empty() {
+            exec.exclusive.keep_until_idle(self.old);
+        }
+        if let Some(timer) = self.timer {
+            timer.enqueued();
+        }
+        if let Some((tuning_cache, found)) = self.found {
+            tuning_cache.keep(found);
+        }
+    }
+}
+
+/// The outcome of accepting a submission.
+pub(in crate::exec) enum Accepted {
+    /// It is enqueued. The handle, if the caller wants one.
+    Enqueued(Option<Submission>),
+    /// It is deferred until these blockers have ended.
+    Deferred { deferred: Arc<Deferred>, results: Results, blockers: Vec<Blocker> },
+}
+
+/// A caller's queue that is held for a deferred submission.
+struct Held {
+    /// Complete when the submission could start on the caller's queue.
+    entered: DriverEvent,
+    /// Holds the caller's queue.
+    gate: Gate,
+    /// Complete when the gate is open.
+    left: DriverEvent,
+}
+
+/// An error after which some commands may be enqueued.
+pub(in crate::exec) struct PartlyEnqueued {
+    pub(in crate::exec) error: Box<Error>,
+    /// An event that is complete when the enqueued commands are. None if no command was enqueued.
+    pub(in crate::exec) rest: Option<DriverEvent>,
+}
+
+impl<E: Into<Error>> From<E> for PartlyEnqueued {
+    fn from(error: E) -> Self {
+        Self { error: Box::new(error.into()), rest: None }
+    }
+}
+
+impl ExecutableState {
+    /// Makes the state with the command buffers that finalize has made, and the queue that they were made for.
+    pub(in crate::exec) fn new(
+        values: Values,
+        editing: Option<Editing>,
+        changed: bool,
+        rings: Vec<Ring>,
+        recorded: Option<(DriverQueue, Recorded)>,
+        plan: &Plan,
+        tuning_cache: Option<Arc<TuningCache>>,
+    ) -> Self {
+        let mut exec_state = Self {
+            values: Arc::new(values),
+            editing,
+            changed,
+            half_changed: Vec::new(),
+            spare: Objects::default(),
+            shared: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            own_queue: None,
+            others: Arc::default(),
+            recorded: Vec::new(),
+            autotuner: Autotuner::new(&plan.strategies),
+            tuning_cache,
+            rings,
+            in_flight: VecDeque::new(),
+            leftovers: Leftovers::default(),
+        };
+        if let Some((queue, recorded)) = recorded {
+            let recorded = Some(Arc::new(recorded));
+            exec_state.recorded.push(Set { properties: queue.properties(), most: plan.chunk(), recorded });
+            exec_state.own_queue = Some(queue);
+        }
+        if let Some(tuning_cache) = &exec_state.tuning_cache {
+            tuning_cache.recall(&mut exec_state.autotuner);
+        }
+        exec_state
+    }
+
+    /// Registers this executable as a user of memory that the host may use between submissions.
+    pub(in crate::exec) fn share<'m>(&mut self, exclusive: &ExclusiveUse, mems: impl Iterator<Item = &'m Mem>) {
+        let mut is_first = true;
+        for allocation in mems.filter_map(Mem::allocation).filter(|its| its.may_have_guards()) {
+            let Entry::Vacant(place) = self.shared.entry(Arc::as_ptr(allocation).addr()) else { continue };
+            if std::mem::take(&mut is_first)
+                && let Err(error) = exclusive.mark()
+            {
+                log::warn!(
+                    "{error}: `Memory::host` may refuse memory of an executable after the last submission has \
+                            ended"
+                );
+            }
+            self.leaving.remove(place.key());
+            allocation.add_user(exclusive.as_user());
+            place.insert(Arc::clone(allocation));
+        }
+    }
+
+    /// Unregisters memory that no node names any more. Running commands may still use it.
+    pub(in crate::exec) fn unshare<'m>(&mut self, mems: impl Iterator<Item = &'m Mem>) {
+        for allocation in mems.filter_map(Mem::allocation) {
+            self.leaving.extend(self.shared.remove_entry(&Arc::as_ptr(allocation).addr()));
+        }
+    }
+
+    /// Forgets memory that the executable no longer uses.
+    fn leave(&mut self, exclusive: &ExclusiveUse) {
+        let user = exclusive.as_user();
+        std::mem::take(&mut self.leaving).values().for_each(|allocation| allocation.remove_user(&user));
+    }
+
+    /// Whether the host may use some of the memory between submissions.
+    fn is_shared(&self) -> bool {
+        !self.shared.is_empty() || !self.leaving.is_empty()
+    }
+
+    /// Reports the state of the autotuner.
+    pub(in crate::exec) fn tuning_report(&mut self) -> TuningReport {
+        self.collect_times();
+        TuningReport::new(&self.autotuner)
+    }
+
+    fn collect_times(&mut self) {
+        if self.autotuner.collect() {
+            self.settled();
+        }
+    }
+
+    #[cold]
+    fn settled(&mut self) {
+        if log::log_enabled!(log::Level::Info)
+            && let Some(taken) = TuningReport::new(&self.autotuner).strategies.iter().find(|strategy| strategy.taken)
+        {
+            log::info!("the autotuner chose for an executable on device `{}`: {taken}", self.values.device.name());
+        }
+        if let (Some(tuning_cache), Some(found)) = (&self.tuning_cache, self.autotuner.found()) {
+            self.leftovers.found = Some((Arc::clone(tuning_cache), found));
+        }
+    }
+
+    /// Takes what is to be done after the lock is released.
+    pub(in crate::exec) fn leftovers(&mut self) -> Leftovers {
+        std::mem::take(&mut self.leftovers)
+    }
+
+    /// Enqueues a submission, or defers it if it waits for something that may still fail.
+    pub(in crate::exec) fn accept(
+        &mut self,
+        exec: &Arc<Inner>,
+        queue: &DriverQueue,
+        waits: Waits,
+        mut blockers: Vec<Blocker>,
+        mut bindings: SubmissionBindings,
+        observed: bool,
+    ) -> Result<Accepted> {
+        self.forget_finished();
+        self.collect_times();
+        let mut exclusive = exec.exclusive.take();
+        let _whole = queue.whole();
+        exclusive.each().for_each(Uses::set_finished_aside);
+        let is_idle = exclusive.each().all(|uses| uses.is_idle());
+        if is_idle && !self.leaving.is_empty() {
+            self.leave(&exec.exclusive);
+        }
+        if is_idle {
+            self.rings.iter_mut().for_each(Ring::trim);
+        }
+        exclusive.wait_for_deferred(&mut blockers);
+        if exec.plan.only_recorded && !may_overlap(exec) {
+            // A command buffer that runs cannot be enqueued again, and these commands cannot be replayed.
+            match exclusive.through() {
+                Ok(before) => blockers.extend(before),
+                Err(error) => {
+                    self.leftovers.bindings.push(bindings);
+                    return Err(error.into());
+                }
+            }
+        }
+        // A host guard that is made from now on sees this submission; one that was made before is seen here.
+        let guarded =
+            self.shared.values().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
+        if let Some(kind) = guarded {
+            self.leftovers.bindings.push(bindings);
+            return Err(MemoryError::HeldByHost { kind }.into());
+        }
+        match self.take_slots(exec) {
+            Ok(slots) => bindings.slots = slots,
+            Err(error) => {
+                self.leftovers.bindings.push(bindings);
+                return Err(error.into());
+            }
+        }
+        if blockers.is_empty() && exec.plan.tasks.is_empty() {
+            return Ok(Accepted::Enqueued(self.submit_now(exec, &mut exclusive, queue, waits, bindings, observed)?));
+        }
+        let results = exec.held_results(&bindings);
+        let deferred = self.defer(exec, &mut exclusive, queue, &waits, bindings)?;
+        Ok(Accepted::Deferred { deferred, results, blockers })
+    }
+
+    fn take_slots(&mut self, exec: &Inner) -> Result<Vec<Arc<Slot>>, SubmitError> {
+        self.rings.iter_mut().zip(exec.ports.results()).map(|(ring, of)| ring.take(exec.node(of.node))).collect()
+    }
+
+    fn forget_finished(&mut self) {
+        while self.in_flight.front().is_some_and(|(event, _)| !event.may_run()) {
+            self.leftovers.release.extend(self.in_flight.pop_front().map(|(_, retained)| retained));
+        }
+    }
+
+    /// Returns the executable's own in-order queue, which is made when it is first needed.
+    pub(in crate::exec) fn own_queue(&mut self, exec: &Inner) -> Result<DriverQueue> {
+        if let Some(queue) = &self.own_queue {
+            return Ok(queue.clone());
+        }
+        let properties = QueueProperties::new().profiling(exec.names.is_some());
+        let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties)?;
+        self.own_queue = Some(queue.clone());
+        Ok(queue)
+    }
+
+    /// Adds to `waits` the earlier uses that may run on other queues.
+    pub(in crate::exec) fn wait_for_others(
+        &mut self,
+        exclusive: &mut ExclusiveUseGuard<'_>,
+        queue: &DriverQueue,
+        waits: &mut Waits,
+    ) -> Result<(), DriverError> {
+        for uses in exclusive.each() {
+            for running in uses.running.iter_mut().filter(|running| !running.is_before_all_on(queue)) {
+                uses.several_queues = true;
+                if let Some(event) = running.end()? {
+                    self.leftovers.flush.push(running.queue.clone());
+                    waits.push(event);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues a submission after `waits` and after the earlier uses, and retains what the commands use.
+    #[allow(clippy::too_many_arguments)]
+    pub(in crate::exec) fn enqueue(
+        &mut self,
+        exec: &Inner,
+        exclusive: &mut ExclusiveUseGuard<'_>,
+        snapshot: &Snapshot,
+        queue: &DriverQueue,
+        mut waits: Waits,
+        bindings: SubmissionBindings,
+        retained: &RetainedMemory,
+        want: Want,
+    ) -> Result<Ends, PartlyEnqueued> {
+        if let Err(error) = self.wait_for_others(exclusive, queue, &mut waits) {
+            self.leftovers.bindings.push(bindings);
+            return Err(error.into());
+        }
+        let keeps = !bindings.inputs.is_empty();
+        let others = keeps || self.is_shared() || exclusive.on_several_queues() || snapshot.timer.is_some();
+        let want = Want { last: want.last || others, ..want };
+        if snapshot.strategy.path == Path::Gated {
+            match Gate::closed(&exec.context) {
+                Ok(gate) => {
+                    waits.push_open(gate.event().clone());
+                    self.leftovers.gates.push(gate);
+                }
+                Err(error) => log::debug!("{error}: a submission is replayed without a gate"),
+            }
+        }
+        // A plan without host tasks has one partition.
+        let Some(partition) = exec.plan.partitions.first() else { return Ok(Ends::default()) };
+        let others = &*snapshot.others;
+        let streams = exec.plan.streams.as_ref().filter(|_| snapshot.strategy.path == Path::Queues);
+        let outcome = match streams {
+            Some(streams) => {
+                // The queues wait for each other, so all must be flushed.
+                self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
+                streams::enqueue(exec, &snapshot.values, streams, &bindings, (queue, others), &waits)
+            }
+            None => submitter::enqueue(
+                exec,
+                &snapshot.values,
+                snapshot.recorded.as_deref(),
+                &bindings,
+                queue,
+                &waits,
+                want,
+                partition,
+            ),
+        };
+        retained.put(bindings.inputs);
+        match outcome {
+            Ok(ends) => {
+                if let (Some(timer), Some(last)) = (&snapshot.timer, &ends.last) {
+                    last.stop_when_complete(timer);
+                    self.leftovers.timer = Some(Arc::clone(timer));
+                }
+                for uses in exclusive.each() {
+                    if !uses.running.is_empty() {
+                        uses.running.retain(|running| !running.is_before_all_on(queue));
+                    }
+                    uses.runs(queue, ends.last.as_ref());
+                }
+                if keeps {
+                    self.keep_until_through(queue, ends.last.clone(), retained);
+                }
+                Ok(ends)
+            }
+            Err(Stopped { error, under_way: false }) => {
+                self.leftovers.release.push(retained.clone());
+                Err(error.into())
+            }
+            Err(Stopped { error, under_way: true }) => {
+                // Some commands are enqueued and may use the host memory, so it is retained until they are complete.
+                let rest = if others.is_empty() { enqueue::last_marker(queue) } else { streams::rest(queue, others) };
+                if rest.is_err() {
+                    exclusive.each().for_each(|uses| others.iter().for_each(|queue| uses.runs(queue, None)));
+                }
+                exclusive.each().for_each(|uses| uses.runs(queue, rest.as_ref().ok()));
+                match &rest {
+                    Ok(rest) => self.keep_until_through(queue, Some(rest.clone()), retained),
+                    Err(error) => retained.lose(error),
+                }
+                self.leftovers.flush.push(queue.clone());
+                Err(PartlyEnqueued { error: Box::new(error.into()), rest: rest.ok() })
+            }
+        }
+    }
+
+    /// Retains host memory until an event on a queue is complete; without an event, until everything on the queue is.
+    fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, retained: &RetainedMemory) {
+        match event.map_or_else(|| enqueue::last_marker(queue), Ok) {
+            Ok(event) => self.in_flight.push_back((event, retained.clone())),
+            Err(error) => event_reaper::lose(error, retained.clone()),
+        }
+    }
+
+    fn submit_now(
+        &mut self,
+        exec: &Inner,
+        exclusive: &mut ExclusiveUseGuard<'_>,
+        queue: &DriverQueue,
+        waits: Waits,
+        bindings: SubmissionBindings,
+        observed: bool,
+    ) -> Result<Option<Submission>> {
+        let results = if observed { exec.held_results(&bindings) } else { None };
+        let idle = exclusive.each().all(|uses| uses.is_idle());
+        let strategy = self.autotuner.next(idle, waits.is_empty());
+        let timer = strategy.1.clone();
+        let (retained, log) = (RetainedMemory::place_for(&bindings.inputs), bindings.log.clone());
+        let properties = queue.properties();
+        let wants_own = properties.out_of_order
+            || (bindings.log.is_some() && !properties.profiling)
+            || (exec.plan.only_recorded && properties.profiling && !finalize::profiles(exec.device.caps()));
+        let (target, ends) = if wants_own {
+            // A barrier or an event for each command would cost more than the commands do. So the commands run on a
+            // queue of their own, which one command on each side joins to the caller's queue.
+            let joined = self.own_queue(exec).and_then(|own| Ok((own, enqueue::entry(queue, &waits)?)));
+            let (own, event) = match joined {
+                Ok(joined) => joined,
+                Err(error) => {
+                    self.leftovers.bindings.push(bindings);
+                    return Err(error);
+                }
+            };
+            let mut entered = Waits::NONE;
+            entered.push(event);
+            self.leftovers.flush.push(queue.clone());
+            let snapshot = match self.take_snapshot(exec, &own, strategy) {
+                Ok(snapshot) => snapshot,
+                Err(error) => {
+                    self.leftovers.bindings.push(bindings);
+                    return Err(error);
+                }
+            };
+            let want = Want { first: observed, last: true };
+            let outcome = self.enqueue(exec, exclusive, &snapshot, &own, entered, bindings, &retained, want);
+            let last = match &outcome {
+                Ok(ends) => ends.last.clone(),
+                Err(refused) => refused.rest.clone(),
+            };
+            if let Some(last) = last {
+                self.leftovers.flush.push(own.clone());
+                // This lets a barrier that the caller enqueues next wait for these commands too.
+                let mut exit = Waits::NONE;
+                exit.push(last);
+                enqueue::marker(queue, &exit)?;
+            }
+            (own, outcome.map_err(|refused| *refused.error)?)
+        } else {
+            let want = Want { first: observed, last: observed };
+            let snapshot = match self.take_snapshot(exec, queue, strategy) {
+                Ok(snapshot) => snapshot,
+                Err(error) => {
+                    self.leftovers.bindings.push(bindings);
+                    return Err(error);
+                }
+            };
+            let outcome = self.enqueue(exec, exclusive, &snapshot, queue, waits, bindings, &retained, want);
+            (queue.clone(), outcome.map_err(|refused| *refused.error)?)
+        };
+        let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
+        let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
+        let state = SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer);
+        Ok(Some(Submission::new(Arc::new(state), results)))
+    }
+
+    /// Holds the caller's queue with a gate, and leaves the rest to the event reaper.
+    fn defer(
+        &mut self,
+        exec: &Arc<Inner>,
+        exclusive: &mut ExclusiveUseGuard<'_>,
+        queue: &DriverQueue,
+        waits: &Waits,
+        bindings: SubmissionBindings,
+    ) -> Result<Arc<Deferred>> {
+        let retained = RetainedMemory::place_for(&bindings.inputs);
+        let held =
+            self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, (self.autotuner.strategy(), None)));
+        let held = held.and_then(|snapshot| Ok((snapshot, self.hold(exec, queue, waits)?)));
+        let (snapshot, Held { entered, gate, left }) = match held {
+            Ok(held) => held,
+            Err(error) => {
+                self.leftovers.bindings.push(bindings);
+                return Err(error);
+            }
+        };
+        self.leftovers.flush.push(queue.clone());
+        let (context, log) = (exec.context.clone(), bindings.log.clone());
+        let state =
+            Arc::new(SubmissionState::new(context, Some(queue), retained.clone(), Stage::Deferred, left, log, None));
+        exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
+        Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
+    }
+
+    fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<Held> {
+        let entered = enqueue::entry(queue, waits)?;
+        let gate = Gate::closed(&exec.context)?;
+        let mut wait = Waits::NONE;
+        wait.push(gate.event().clone());
+        let left = if queue.properties().out_of_order {
+            enqueue::marker(queue, &wait)?
+        } else {
+            enqueue::barrier(queue, &wait)?
+        };
+        Ok(Held { entered, gate, left })
+    }
+
+    /// What must outlive the commands when the executable is dropped: host memory, memory with an address, and the
+    /// objects that command buffers name.
+    pub(in crate::exec) fn kept(&mut self, user: Arc<dyn User>) -> Option<impl Send + Sync + 'static + use<>> {
+        let recorded = std::mem::take(&mut self.recorded);
+        let mut spare = std::mem::take(&mut self.spare);
+        if let Some(values) = Arc::get_mut(&mut self.values) {
+            values.objects.0.append(&mut spare.0);
+        }
+        let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
+        let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
+        // Some drivers do not retain samplers and images that are made of buffers, even while a kernel that uses them
+        // runs.
+        let loose = self.values.tables.views.iter().flatten().any(Mem::is_image_of_buffer);
+        let loose = loose || self.values.tables.samplers.iter().any(Option::is_some);
+        // Commands that native commands enqueue may use objects that their functions own.
+        let loose = loose || !self.values.tables.natives.is_empty();
+        let data = loose || !self.values.tables.data.is_empty();
+        if recorded.is_empty() && !data && !pointers && host.0.is_empty() && host.1.is_empty() {
+            return None;
+        }
+        // Command buffers are dropped first: then they are not the last holders of their kernels, which they would
+        // release oldest first. `user` is what shared memory asks whether it is in use.
+        Some((recorded, spare, Arc::clone(&self.values), host, user))
+    }
+}
+
+/// Whether command buffers of the device can be enqueued while they run.
+fn may_overlap(exec: &Inner) -> bool {
+    exec.device.caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use)
+}
+
+impl Inner {
+    /// The results that a submission holds, by read.
+    fn held_results(&self, bindings: &SubmissionBindings) -> Results {
+        let part = |of: &Origin| Port { node: self.node(of.node), index: of.part };
+        let held = self.ports.results().iter().zip(&bindings.slots).map(|(of, slot)| (part(of), Arc::clone(slot)));
+        (!bindings.slots.is_empty()).then(|| held.collect())
+    }
+}

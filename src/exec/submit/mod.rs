@@ -1,0 +1,54 @@
+//! Submitting: one run of an executable, from `submit()` to its end.
+//!
+//! A queue, events to wait for, input data and external events come in. Out goes a [`Submission`](crate::Submission),
+//! which can be waited for and asked for results.
+//!
+//! What happens at submit:
+//!
+//! 1. `builder.rs` checks the call. On a recording queue the executable becomes a node, and nothing runs. Otherwise
+//!    each event to wait for is asked for its status: complete, failed (an error at once), enqueued, or still able to
+//!    fail.
+//! 2. `executable_state.rs` takes the state of the executable under its lock: exclusive use (`exclusive.rs`), so that
+//!    uses never overlap; slots for results (`result_slots.rs`); and a snapshot of values and command buffers
+//!    (`snapshot.rs`).
+//! 3. If nothing that the submission waits for can fail, and the graph has no host tasks or external events, the
+//!    commands are enqueued at once on the caller's thread: by `submitter.rs` on one queue, or by `streams.rs` on
+//!    several. Both use `replay.rs` for single commands.
+//! 4. Otherwise the submission is deferred (`deferred.rs`): a gate holds back the caller's queue, and the commands are
+//!    enqueued on a queue of the executable's own after everything has succeeded. With host tasks or external events,
+//!    `task_scheduler.rs` then enqueues partition by partition, and `workers.rs` runs the tasks.
+//! 5. `submission_state.rs` learns of the end, opens the gate, wakes those that wait and releases retained host memory.
+//!
+//! | other files | what is there |
+//! |---|---|
+//! | `submission.rs`, `completion.rs`, `formatting.rs` | the public handle; as a future; as text and compared |
+//! | `external_events.rs`, `user_event.rs` | events given to a submission; events that the program completes |
+//! | `queue_host_task.rs`, `queue_native_command.rs` | host tasks, maps and native commands given to a queue |
+//! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
+//!
+//! Read `builder.rs` first, then `executable_state.rs`, then `submitter.rs`.
+//!
+//! What holds here: no driver waits for an event that may fail. A command buffer is enqueued at most once for each
+//! submission. Host memory of a transfer stays until the transfer ends. What drops values of the program, or flushes a
+//! queue, is left in `Leftovers` until the lock is released. Rules: S1 to S10, H1 to H7, N6, X1, I4.
+
+pub(in crate::exec) mod builder;
+pub(in crate::exec) mod completion;
+pub(in crate::exec) mod deferred;
+pub(in crate::exec) mod exclusive;
+pub(in crate::exec) mod executable_state;
+pub(in crate::exec) mod external_events;
+pub(in crate::exec) mod formatting;
+pub(in crate::exec) mod queue_host_task;
+pub(in crate::exec) mod queue_native_command;
+pub(in crate::exec) mod replay;
+pub(crate) mod result_slots;
+pub(in crate::exec) mod snapshot;
+pub(in crate::exec) mod streams;
+pub(in crate::exec) mod submission;
+pub(in crate::exec) mod submission_state;
+pub(in crate::exec) mod submitter;
+pub(in crate::exec) mod task_scheduler;
+pub(in crate::exec) mod trampoline;
+pub(in crate::exec) mod user_event;
+pub(in crate::exec) mod workers;

@@ -1,0 +1,144 @@
+//! A snapshot: what a submission runs. It has the values and command buffers of the time when the submission was made,
+//! and the strategy by which it is enqueued.
+
+use std::sync::Arc;
+
+use crate::cl::completion::completion_time::CompletionTimer;
+use crate::cl::objects::command_buffer::CommandBuffer;
+use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::error::{Result, SubmitError};
+use crate::exec::Inner;
+use crate::exec::build::finalize;
+use crate::exec::build::record::{self, Recorded, Refusal};
+use crate::exec::build::values::Values;
+use crate::exec::submit::executable_state::ExecutableState;
+use crate::plan::{Path, Strategy};
+
+/// Command buffers for queues with certain properties.
+pub(in crate::exec) struct Set {
+    pub(in crate::exec) properties: QueueProperties,
+    /// The largest number of commands in each.
+    pub(in crate::exec) most: usize,
+    /// None if the driver made none.
+    pub(in crate::exec) recorded: Option<Arc<Recorded>>,
+}
+
+/// What a submission runs. A later update does not change it.
+pub(in crate::exec) struct Snapshot {
+    pub(in crate::exec) values: Arc<Values>,
+    pub(in crate::exec) recorded: Option<Arc<Recorded>>,
+    pub(in crate::exec) strategy: Strategy,
+    /// The executable's own queues, for submissions that use several queues.
+    pub(in crate::exec) others: Arc<[DriverQueue]>,
+    /// The timer, if the submission is timed.
+    pub(in crate::exec) timer: Option<Arc<CompletionTimer>>,
+}
+
+impl ExecutableState {
+    /// Returns the command buffers for queues with the properties of this one, which is in order. They are recorded
+    /// when they are first needed.
+    fn recorded_for(&mut self, exec: &Inner, queue: &DriverQueue, strategy: Strategy) -> Result<Option<Arc<Recorded>>> {
+        if strategy.path != Path::Native || self.recorded.is_empty() {
+            return Ok(None);
+        }
+        let (properties, most) = (queue.properties(), strategy.chunk);
+        if let Some(known) = self.recorded.iter().find(|set| set.properties == properties && set.most == most) {
+            return Ok(known.recorded.clone());
+        }
+        let supported = finalize::profiles(exec.device.caps());
+        self.sync_arguments(exec);
+        let recorded = if supported { Some(record_for(exec, &self.values, properties, most)) } else { None };
+        let recorded = match recorded {
+            Some(Ok(recorded)) => Some(Arc::new(recorded)),
+            // The function may succeed the next time, so the refusal is not stored.
+            Some(Err(Refusal::Function(node, text))) => {
+                let node = exec.node(exec.origins.of(node).node);
+                return Err(SubmitError::NativeCommand { node, text }.into());
+            }
+            Some(Err(refusal)) => {
+                let told = refusal.describe(|node| exec.node(exec.origins.of(node).node));
+                log::info!(
+                    "the driver refused to record: {told}; submissions to {} are \
+                            replayed",
+                    queues_with(properties)
+                );
+                None
+            }
+            None => {
+                let (device, queues) = (exec.device.name(), queues_with(properties));
+                log::info!(
+                    "command buffers of device `{device}` do not run on {queues}: submissions to such queues are \
+                     replayed"
+                );
+                None
+            }
+        };
+        self.recorded.push(Set { properties, most, recorded: recorded.clone() });
+        Ok(recorded)
+    }
+
+    /// Takes the values and command buffers as they are now, for an in-order queue.
+    pub(in crate::exec) fn take_snapshot(
+        &mut self,
+        exec: &Inner,
+        queue: &DriverQueue,
+        (mut strategy, mut timer): (Strategy, Option<Arc<CompletionTimer>>),
+    ) -> Result<Snapshot> {
+        let mut others = Arc::default();
+        if strategy.path == Path::Queues {
+            match self.other_queues(exec, strategy.queues - 1) {
+                Ok(queues) => others = queues,
+                Err(error) => {
+                    log::info!("{error}: clgraph could not make more queues, so all commands run on one queue");
+                    self.autotuner.cannot(strategy, timer.take().as_ref());
+                    strategy = Strategy::by(Path::Replay);
+                }
+            }
+        }
+        let recorded = self.recorded_for(exec, queue, strategy)?;
+        if recorded.is_none() {
+            self.sync_arguments(exec);
+        }
+        Ok(Snapshot { recorded, values: Arc::clone(&self.values), strategy, others, timer })
+    }
+
+    /// Returns further in-order queues for submissions that use several queues. They are made when they are first
+    /// needed.
+    fn other_queues(&mut self, exec: &Inner, count: usize) -> Result<Arc<[DriverQueue]>> {
+        if self.others.len() < count {
+            let queue = |_| DriverQueue::with_properties(&exec.context, &exec.device, QueueProperties::new());
+            self.others = (0..count).map(queue).collect::<Result<_>>()?;
+        }
+        Ok(Arc::clone(&self.others))
+    }
+
+    /// Sets outdated arguments of all kernel objects. If that fails now, each submission makes the kernel object anew.
+    pub(in crate::exec) fn sync_arguments(&mut self, exec: &Inner) {
+        if self.values.stale.is_empty() {
+            return;
+        }
+        let steps = 0..exec.plan.steps.len();
+        if let Err(error) = Arc::make_mut(&mut self.values).sync_arguments(&exec.plan, steps, &mut self.leftovers.old) {
+            log::debug!("{error}: clgraph sets the arguments of some kernels again at each submission");
+        }
+    }
+
+    /// Returns the C handles of the command buffers that finalize made.
+    pub(in crate::exec) fn command_buffers(&self) -> Vec<*mut std::ffi::c_void> {
+        let first = self.recorded.first().and_then(|set| set.recorded.as_ref());
+        let buffers = first.map(|recorded| recorded.chunks().iter().filter_map(|chunk| chunk.buffer.as_ref()));
+        buffers.map(|buffers| buffers.map(CommandBuffer::raw).collect()).unwrap_or_default()
+    }
+}
+
+/// Describes queue properties for the log. Command buffers are for in-order queues, so these properties are all that
+/// can differ.
+fn queues_with(properties: QueueProperties) -> &'static str {
+    if properties.profiling { "queues that profile" } else { "queues without profiling" }
+}
+
+/// Records the native segments of an executable again, for queues with other properties.
+fn record_for(exec: &Inner, values: &Values, properties: QueueProperties, most: usize) -> Result<Recorded, Refusal> {
+    let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
+    record::record(&exec.plan, values, &queue, most)
+}

@@ -1,0 +1,404 @@
+//! The progress and outcome of a submission, shared by its handles and by the code that sees it end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::cl::completion::completion_time::CompletionTimer;
+use crate::cl::completion::event_reaper;
+use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
+use crate::cl::completion::user_code::guarded;
+use crate::cl::objects::context::Context;
+use crate::cl::objects::event::{self, DriverEvent, Gate};
+use crate::cl::objects::queue::DriverQueue;
+use crate::error::{DriverError, Result, SubmitError};
+use crate::exec::report::profile::Log;
+use crate::exec::submit::submitter::{Ends, Inputs};
+use crate::exec::submit::trampoline::run;
+use crate::exec::submit::workers;
+
+/// What the handles of a submission and the event reaper share.
+pub(in crate::exec) struct SubmissionState {
+    pub(in crate::exec) context: Context,
+    /// The C handle of the in-order queue that it was submitted to: later commands on this queue wait for it.
+    queue: Option<usize>,
+    /// The input of this submission, released when it has ended.
+    inputs: RetainedMemory,
+    /// An event that is complete when the submission has ended, with success or not.
+    pub(in crate::exec) event: DriverEvent,
+    phase: Mutex<Phase>,
+    changed: Condvar,
+    /// The times of the commands. None if nothing is profiled.
+    log: Option<Arc<Log>>,
+    /// The timer that stops at the end. None if the submission is not timed.
+    timer: Option<Arc<CompletionTimer>>,
+}
+
+/// Host memory that a submission brings and retains until it has ended. None if it brings none.
+#[derive(Clone, Default)]
+pub(in crate::exec) struct RetainedMemory(Option<Arc<Mutex<Inputs>>>);
+
+impl RetainedMemory {
+    /// Makes room for these inputs.
+    pub(in crate::exec) fn place_for(inputs: &Inputs) -> Self {
+        Self((!inputs.is_empty()).then(Arc::default))
+    }
+
+    /// Stores the inputs that the room was made for.
+    pub(in crate::exec) fn put(&self, inputs: Inputs) {
+        if let Some(place) = &self.0 {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
+        }
+    }
+
+    fn take(&self) -> Inputs {
+        let take = |place: &Arc<Mutex<_>>| std::mem::take(&mut *place.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.as_ref().map(take).unwrap_or_default()
+    }
+
+    /// Leaks the memory, because it cannot be known when the driver has stopped using it.
+    pub(in crate::exec) fn lose(&self, error: &DriverError) {
+        let inputs = self.take();
+        if !inputs.is_empty() {
+            event_reaper::lose(error, inputs);
+        }
+    }
+
+    /// Releases the memory. The caller must hold no lock: the memory's owner may be a type of the program with a `Drop`
+    /// of its own.
+    pub(in crate::exec) fn release(&self) {
+        drop(self.take());
+    }
+}
+
+struct Phase {
+    stage: Stage,
+    listeners: Vec<Listener>,
+    /// The wakers of futures that await the end, by the number of the future.
+    wakers: BTreeMap<u64, Waker>,
+    watched: bool,
+    /// Threads that sleep until the stage changes.
+    sleepers: usize,
+}
+
+enum Listener {
+    /// Internal: called where the end is seen.
+    Internal(Box<dyn FnOnce(Result<()>) + Send>),
+    /// The program's: called on the callback thread.
+    User(Box<dyn FnOnce(Result<()>) + Send>),
+}
+
+/// The stages follow each other in this order. `Deferred` may be left out, and may be followed by `Done` directly.
+#[derive(Clone)]
+pub(in crate::exec) enum Stage {
+    /// Nothing is enqueued yet: the submission waits for something that may still fail.
+    Deferred,
+    /// The submission has host tasks or external events, and some of its commands are enqueued. Holds the event of the
+    /// first command, if that has one.
+    Staged(Option<DriverEvent>),
+    Enqueued {
+        queue: DriverQueue,
+        first: Option<DriverEvent>,
+        last: DriverEvent,
+        /// See [`Ends`].
+        beside: Vec<DriverEvent>,
+    },
+    Done(Result<()>),
+}
+
+impl SubmissionState {
+    pub(in crate::exec) fn new(
+        context: Context,
+        queue: Option<&DriverQueue>,
+        inputs: RetainedMemory,
+        stage: Stage,
+        event: DriverEvent,
+        log: Option<Arc<Log>>,
+        timer: Option<Arc<CompletionTimer>>,
+    ) -> Self {
+        let (listeners, wakers) = (Vec::new(), BTreeMap::new());
+        let phase = Mutex::new(Phase { stage, listeners, wakers, watched: false, sleepers: 0 });
+        let in_order = queue.filter(|queue| !queue.properties().out_of_order);
+        let queue = in_order.map(|queue| queue.raw().addr());
+        Self { context, queue, inputs, event, phase, changed: Condvar::new(), log, timer }
+    }
+
+    /// A host task of the submission runs on this thread.
+    pub(in crate::exec) fn enter_task(self: &Arc<Self>) -> ReentrancyGuard {
+        ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue)
+    }
+
+    /// Returns an error if a function of the program would wait for itself.
+    fn check_wait(self: &Arc<Self>) -> Result<(), SubmitError> {
+        reentrancy::check_wait(Arc::as_ptr(self).addr())?;
+        match self.queue {
+            Some(queue) if reentrancy::holds_a_queue() && !self.is_over() => reentrancy::check_queue(queue),
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::exec) fn log(&self) -> Option<&Log> {
+        self.log.as_deref()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the stage, after a query of the driver: a submission whose last command is complete is done.
+    pub(in crate::exec) fn stage(&self) -> Result<Stage, DriverError> {
+        let stage = self.lock().stage.clone();
+        if let Stage::Enqueued { last, .. } = &stage {
+            let outcome = match last.status()? {
+                event::CommandStatus::Complete => Ok(()),
+                event::CommandStatus::Failed(status) => Err(DriverError::new(event::COMMAND, status)),
+                event::CommandStatus::Waiting | event::CommandStatus::Running => return Ok(stage),
+            };
+            self.settle(ended(outcome));
+            return Ok(self.lock().stage.clone());
+        }
+        Ok(stage)
+    }
+
+    /// Wakes the threads that sleep. This is a system call, so it is left out if no thread sleeps.
+    fn wake(&self, phase: MutexGuard<'_, Phase>) {
+        let sleepers = phase.sleepers;
+        drop(phase);
+        if sleepers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps until the stage may have changed, but at most for a time.
+    fn sleep<'a>(&self, mut phase: MutexGuard<'a, Phase>, limit: Duration) -> MutexGuard<'a, Phase> {
+        phase.sleepers += 1;
+        let mut phase = self.changed.wait_timeout(phase, limit).unwrap_or_else(PoisonError::into_inner).0;
+        phase.sleepers -= 1;
+        phase
+    }
+
+    /// Returns the outcome if the end has been seen.
+    pub(in crate::exec) fn outcome(&self) -> Option<Result<()>> {
+        if let Stage::Done(outcome) = &self.lock().stage { Some(outcome.clone()) } else { None }
+    }
+
+    /// Returns whether the submission has ended, after a query of the driver.
+    fn is_over(&self) -> bool {
+        matches!(self.stage(), Ok(Stage::Done(_)))
+    }
+
+    pub(in crate::exec) fn is_deferred(&self) -> bool {
+        matches!(self.lock().stage, Stage::Deferred | Stage::Staged(_))
+    }
+
+    /// Notes that the first partition of a submission with host tasks is enqueued.
+    pub(in crate::exec) fn staged(&self, first: Option<DriverEvent>) {
+        let mut phase = self.lock();
+        if matches!(phase.stage, Stage::Deferred) {
+            phase.stage = Stage::Staged(first);
+        }
+    }
+
+    /// Changes the stage from deferred to enqueued.
+    pub(in crate::exec) fn enqueued(self: &Arc<Self>, queue: DriverQueue, last: DriverEvent, ends: Ends) {
+        let mut phase = self.lock();
+        phase.stage = Stage::Enqueued { queue, first: ends.first, last, beside: ends.beside };
+        let watch = !phase.listeners.is_empty() || !phase.wakers.is_empty();
+        self.wake(phase);
+        if watch {
+            self.watch();
+        }
+    }
+
+    /// Ends the submission, unless it has ended already. The caller or the event reaper calls the listeners.
+    fn settle(&self, outcome: Result<()>) {
+        if let (Some(timer), Ok(())) = (&self.timer, &outcome) {
+            timer.complete();
+        }
+        let mut phase = self.lock();
+        if !matches!(phase.stage, Stage::Done(_)) {
+            phase.stage = Stage::Done(outcome);
+        }
+        self.wake(phase);
+        self.inputs.release();
+    }
+
+    /// Ends the submission: opens the gate that holds the caller's queue, and then calls the listeners. The gate opens
+    /// first, because a listener may wait for commands that the gate holds back.
+    pub(in crate::exec) fn finish(&self, outcome: Result<()>, gate: Option<Gate>) {
+        self.settle(outcome);
+        drop(gate);
+        self.tell();
+    }
+
+    /// Calls the listeners of a submission that has ended.
+    fn tell(&self) {
+        let mut phase = self.lock();
+        let Stage::Done(outcome) = phase.stage.clone() else { return };
+        let listeners = std::mem::take(&mut phase.listeners);
+        let wakers = std::mem::take(&mut phase.wakers);
+        drop(phase);
+        if !wakers.is_empty() {
+            event_reaper::call(move || wakers.into_values().for_each(|waker| guarded("a waker", || waker.wake())));
+        }
+        for listener in listeners {
+            let outcome = outcome.clone();
+            match listener {
+                Listener::Internal(listener) => run(Box::new(move || listener(outcome))),
+                Listener::User(listener) => event_reaper::call(move || listener(outcome)),
+            }
+        }
+    }
+
+    /// Ends the submission for a caller that may hold locks: the listeners are called on another thread.
+    pub(in crate::exec) fn finish_elsewhere(self: &Arc<Self>, outcome: Result<()>) {
+        self.settle(outcome);
+        let phase = self.lock();
+        let is_awaited = !phase.listeners.is_empty() || !phase.wakers.is_empty();
+        drop(phase);
+        if is_awaited {
+            let state = Arc::clone(self);
+            workers::run(move || state.tell());
+        }
+    }
+
+    /// Registers the last event with the event reaper, if there is one and it is not registered yet.
+    fn watch(self: &Arc<Self>) {
+        let mut phase = self.lock();
+        if phase.watched {
+            return;
+        }
+        let (queue, last) = match &phase.stage {
+            Stage::Deferred | Stage::Staged(_) => return,
+            Stage::Enqueued { queue, last, .. } => (queue.clone(), last.clone()),
+            // The submission ended after the listener was added and before this look.
+            Stage::Done(_) => {
+                drop(phase);
+                return self.tell();
+            }
+        };
+        phase.watched = true;
+        drop(phase);
+        flush(&queue);
+        let state = Arc::clone(self);
+        event_reaper::when_done(last, move |outcome| {
+            if let Err(error) = &outcome
+                && !event_reaper::is_over(&outcome)
+            {
+                state.inputs.lose(error);
+            }
+            state.finish(ended(outcome), None);
+        });
+    }
+
+    /// Stores a waker to be called at the end. It replaces the future's earlier waker.
+    pub(in crate::exec) fn awaken(self: &Arc<Self>, future: u64, waker: &Waker) {
+        // Wakers run code of the program, so the lock is not held here.
+        let waker = waker.clone();
+        let before = self.lock().wakers.insert(future, waker);
+        drop(before);
+        self.watch();
+    }
+
+    /// Forgets the waker of a future that no longer awaits the end.
+    pub(in crate::exec) fn forget_waker(&self, future: u64) {
+        let waker = self.lock().wakers.remove(&future);
+        drop(waker);
+    }
+
+    /// Calls back on the thread that sees the submission end. That thread holds no lock; the listener must be short,
+    /// because others wait for the thread.
+    pub(in crate::exec) fn when_over(self: &Arc<Self>, listener: impl FnOnce(Result<()>) + Send + 'static) {
+        self.listen(Listener::Internal(Box::new(listener)));
+    }
+
+    /// Blocks until the submission has ended.
+    pub(in crate::exec) fn wait(self: &Arc<Self>) -> Result<()> {
+        self.check_wait()?;
+        let mut phase = self.lock();
+        loop {
+            match &phase.stage {
+                Stage::Done(outcome) => return outcome.clone(),
+                Stage::Enqueued { last, beside, .. } => {
+                    let (last, beside) = (last.clone(), beside.clone());
+                    drop(phase);
+                    // The last event alone says how the submission ended. But on Intel's CPU runtime a waiting thread
+                    // helps only the queue of the event that it waits for: without these waits, kernels on two cores
+                    // take twice the time.
+                    for end in beside {
+                        let _ = end.wait();
+                    }
+                    match last.wait() {
+                        // The wait failed, not the commands: they may still run.
+                        Err(error) if !event_reaper::is_over(&Err(error)) => {
+                            return Err(SubmitError::Driver(error).into());
+                        }
+                        outcome => self.settle(ended(outcome)),
+                    }
+                    phase = self.lock();
+                }
+                Stage::Deferred | Stage::Staged(_) => phase = self.sleep(phase, Duration::MAX),
+            }
+        }
+    }
+
+    /// Blocks until the submission has ended, but at most for a time.
+    pub(in crate::exec) fn wait_for(self: &Arc<Self>, limit: Duration) -> Result<()> {
+        self.check_wait()?;
+        let until = Instant::now().checked_add(limit);
+        let Some(until) = until else { return self.wait() };
+        if let Stage::Done(outcome) = self.stage().map_err(SubmitError::from)? {
+            return outcome;
+        }
+        // Something has to wake this thread. A deferred submission wakes it without the event reaper.
+        self.watch();
+        let mut phase = self.lock();
+        loop {
+            if let Stage::Done(outcome) = &phase.stage {
+                return outcome.clone();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(SubmitError::TimedOut(limit).into());
+            }
+            phase = self.sleep(phase, left);
+        }
+    }
+
+    /// Calls a function of the program when the submission has ended.
+    pub(in crate::exec) fn call_back(self: &Arc<Self>, callback: impl FnOnce(Result<()>) + Send + 'static) {
+        self.listen(Listener::User(Box::new(callback)));
+    }
+
+    /// Returns the stage without a query of the driver.
+    pub(in crate::exec) fn known_stage(&self) -> Stage {
+        self.lock().stage.clone()
+    }
+
+    fn listen(self: &Arc<Self>, listener: Listener) {
+        self.lock().listeners.push(listener);
+        // Also needed if the submission has ended already, because whoever ended it has called the listeners before
+        // this one was added.
+        self.watch();
+        if reentrancy::check_call().is_ok() {
+            return self.tell();
+        }
+        // Listeners may take locks that the caller holds, so they are called on another thread.
+        let state = Arc::clone(self);
+        workers::run(move || state.tell());
+    }
+}
+
+/// Flushes a queue. A refusal may be a short lack of memory, so the flush is tried twice: rusticl begins nothing before
+/// a flush. Only the log can report a second refusal.
+pub(in crate::exec) fn flush(queue: &DriverQueue) {
+    if let Err(error) = queue.flush().or_else(|_| queue.flush()) {
+        log::warn!("{error}: the queue could not be flushed, so commands may not start until another call flushes it");
+    }
+}
+
+/// Returns the outcome of a submission from the outcome of its last event.
+fn ended(outcome: Result<(), DriverError>) -> Result<()> {
+    outcome.map_err(|error| SubmitError::Failed(error).into())
+}

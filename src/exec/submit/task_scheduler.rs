@@ -1,0 +1,575 @@
+//! A submission of a graph with host tasks or external events, which are tasks too: its partitions are enqueued, tasks
+//! run when the commands that they wait for are complete, and partitions that wait for a task are enqueued when the
+//! task has succeeded.
+//!
+//! It runs on the executable's own queue, while a gate holds the caller's queue, like any submission that waits for
+//! something that may fail (see [`deferred`](crate::exec::submit::deferred)): no event is ever made to fail. A task
+//! runs on a thread of [`workers`]. The thread waits for the device itself, enqueues what comes next, and continues
+//! with the next task, so that a chain of tasks costs no more than a loop of waiting and calling.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use crate::cl::commands::enqueue::{self, Waits};
+use crate::cl::completion::event_reaper;
+use crate::cl::memory::host::{HostBytes, Slot};
+use crate::cl::memory::map::Lost;
+use crate::cl::objects::buffer::Region;
+use crate::cl::objects::event::{CommandStatus, DriverEvent};
+use crate::cl::objects::queue::DriverQueue;
+use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::exec::Inner;
+use crate::exec::submit::deferred::Blocker;
+use crate::exec::submit::deferred::Waiting;
+use crate::exec::submit::external_events::External;
+use crate::exec::submit::submission_state::{self, SubmissionState};
+use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
+use crate::exec::submit::user_event::Promised;
+use crate::exec::submit::workers;
+use crate::graph::nodes::host_task::{TaskFn, TaskHands};
+use crate::graph::ports::Scope;
+use crate::handles::Port;
+use crate::handles::{Node, NodeKind};
+use crate::ir::{DataId, Ir, Mode, NodeId, Op};
+use crate::plan::Plan;
+
+/// By partition of reads and writes, for tasks that take results and set input.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct PartsOf {
+    reads: Vec<(NodeId, u32)>,
+    writes: FxHashMap<DataId, (NodeId, u32)>,
+}
+
+impl PartsOf {
+    pub(in crate::exec) fn new(ir: &Ir, plan: &Plan) -> Self {
+        let mut parts = Self::default();
+        if plan.tasks.is_empty() {
+            return parts;
+        }
+        for node in ir.ids() {
+            let part = (node, plan.partition_of[node.index()]);
+            match ir.op(node) {
+                // Results are numbered as reads come.
+                Op::Read { .. } => parts.reads.push(part),
+                Op::Write { data, .. } => drop(parts.writes.insert(*data, part)),
+                _ => {}
+            }
+        }
+        parts
+    }
+}
+
+/// A submission that runs.
+pub(in crate::exec) struct TaskScheduler {
+    exec: Arc<Inner>,
+    state: Arc<SubmissionState>,
+    own: DriverQueue,
+    going: Mutex<Going>,
+}
+
+struct Going {
+    /// The last command of the queue before those of the submission.
+    entered: Option<DriverEvent>,
+    /// What the submission runs, and its gate. None when it has ended.
+    waiting: Option<Waiting>,
+    parts: Vec<PartState>,
+    tasks: Vec<TaskState>,
+    /// What partitions and tasks still wait for.
+    missing_of_parts: Vec<usize>,
+    missing_of_tasks: Vec<usize>,
+    /// Partitions and tasks that have not ended: a partition ends when it is enqueued, or never will be.
+    left: usize,
+    /// How many partitions were enqueued.
+    enqueued: usize,
+    /// Whether the queue has refused a command: nothing is enqueued any more.
+    refused: bool,
+    failure: Option<Error>,
+    /// Tasks that will never run, and whose events were not failed yet.
+    given_up: Vec<usize>,
+}
+
+impl Going {
+    /// The partition that was enqueued last.
+    fn last(&self) -> Option<(usize, DriverEvent)> {
+        let enqueued = self.parts.iter().filter_map(|part| match part {
+            PartState::Enqueued(at, event) => Some((*at, event)),
+            _ => None,
+        });
+        enqueued.max_by_key(|(at, _)| *at).map(|(at, event)| (at, event.clone()))
+    }
+}
+
+enum PartState {
+    Held,
+    /// The number in the order of enqueueing, and an event that is complete when the partition is.
+    Enqueued(usize, DriverEvent),
+    /// It has no commands.
+    Nothing,
+    Skipped,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TaskState {
+    Held,
+    /// It runs, or is about to.
+    Armed,
+    Ended,
+}
+
+/// What a task does.
+enum What {
+    Function(TaskFn),
+    /// None: the event has come.
+    Wait(Option<Blocker>),
+    /// None: it was completed.
+    Signal(Option<Promised>),
+}
+
+/// What has come of something.
+enum News {
+    Task(usize, bool),
+    Part(usize, bool),
+}
+
+/// A task that can run once an event is complete.
+type Armed = (usize, Option<DriverEvent>);
+
+impl TaskScheduler {
+    /// Enqueues the partitions that wait for no task, and has the tasks run, all after `entered`, which is the last
+    /// command of the queue. Does not block.
+    pub(in crate::exec) fn start(
+        exec: &Arc<Inner>,
+        state: &Arc<SubmissionState>,
+        own: DriverQueue,
+        entered: Option<DriverEvent>,
+        waiting: Waiting,
+    ) {
+        let plan = &exec.plan;
+        let going = Going {
+            entered,
+            waiting: Some(waiting),
+            parts: plan.partitions.iter().map(|_| PartState::Held).collect(),
+            tasks: vec![TaskState::Held; plan.tasks.len()],
+            missing_of_parts: plan.partitions.iter().map(|part| part.tasks.len()).collect(),
+            missing_of_tasks: plan.tasks.iter().map(|task| task.partitions.len() + task.tasks.len()).collect(),
+            left: plan.partitions.len() + plan.tasks.len(),
+            enqueued: 0,
+            refused: false,
+            failure: None,
+            given_up: Vec::new(),
+        };
+        let scheduler =
+            Arc::new(Self { exec: Arc::clone(exec), state: Arc::clone(state), own, going: Mutex::new(going) });
+        let ready = |missing: &[usize]| -> Vec<usize> { (0..missing.len()).filter(|at| missing[*at] == 0).collect() };
+        let mut going = scheduler.lock();
+        let (parts, tasks) = (ready(&going.missing_of_parts), ready(&going.missing_of_tasks));
+        tasks.iter().for_each(|task| going.tasks[*task] = TaskState::Armed);
+        let armed = scheduler.go_on(&mut going, parts.into_iter().collect(), Vec::new(), tasks);
+        let over = going.left == 0;
+        drop(going);
+        scheduler.flush();
+        scheduler.tell_given_up();
+        if over {
+            return scheduler.end(false);
+        }
+        scheduler.dispatch(armed.into_iter(), None);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Going> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Flushes what was enqueued. Not under the lock: a driver may call the program's code here.
+    fn flush(&self) {
+        submission_state::flush(&self.own);
+    }
+
+    /// Applies the news: partitions that can be enqueued are, in their order. Returns the tasks that can run next, with
+    /// those that were known.
+    fn go_on(
+        &self,
+        going: &mut Going,
+        mut ready: BTreeSet<usize>,
+        mut news: Vec<News>,
+        mut armed: Vec<usize>,
+    ) -> Vec<Armed> {
+        let plan = &self.exec.plan;
+        loop {
+            let (then_parts, then_tasks, well): (&[u32], &[u32], bool) = match news.pop() {
+                Some(News::Task(task, well)) => (&plan.tasks[task].then_parts, &plan.tasks[task].then_tasks, well),
+                Some(News::Part(part, well)) => (&[], &plan.partitions[part].then_tasks, well),
+                None => {
+                    let Some(part) = ready.pop_first() else { break };
+                    news.push(News::Part(part, self.enqueue(going, part)));
+                    continue;
+                }
+            };
+            going.left -= 1;
+            for part in then_parts.iter().map(|part| *part as usize) {
+                going.missing_of_parts[part] -= usize::from(well);
+                if !well && matches!(going.parts[part], PartState::Held) {
+                    going.parts[part] = PartState::Skipped;
+                    news.push(News::Part(part, false));
+                } else if well && going.missing_of_parts[part] == 0 && matches!(going.parts[part], PartState::Held) {
+                    ready.insert(part);
+                }
+            }
+            for task in then_tasks.iter().map(|task| *task as usize) {
+                going.missing_of_tasks[task] -= usize::from(well);
+                if !well && going.tasks[task] == TaskState::Held {
+                    going.tasks[task] = TaskState::Ended;
+                    going.given_up.push(task);
+                    news.push(News::Task(task, false));
+                } else if well && going.missing_of_tasks[task] == 0 && going.tasks[task] == TaskState::Held {
+                    going.tasks[task] = TaskState::Armed;
+                    armed.push(task);
+                }
+            }
+        }
+        // The queue is in order, so the last event covers all. A partition that waits for a task is after `entered`
+        // already.
+        let event = |task: usize| {
+            let of = &plan.tasks[task];
+            let parts = of.partitions.iter().filter_map(|part| match &going.parts[*part as usize] {
+                PartState::Enqueued(at, event) => Some((*at, event)),
+                _ => None,
+            });
+            let last = parts.max_by_key(|(at, _)| *at).map(|(_, event)| event);
+            last.or(going.entered.as_ref().filter(|_| of.tasks.is_empty())).cloned()
+        };
+        armed.into_iter().map(|task| (task, event(task))).collect()
+    }
+
+    /// Enqueues a partition. Returns whether that succeeded.
+    fn enqueue(&self, going: &mut Going, index: usize) -> bool {
+        let plan = &self.exec.plan;
+        let part = &plan.partitions[index];
+        if going.refused {
+            going.parts[index] = PartState::Skipped;
+            return false;
+        }
+        if part.steps.is_empty() {
+            // The commands before it are in the queue.
+            going.parts[index] = going.last().map_or(PartState::Nothing, |(at, event)| PartState::Enqueued(at, event));
+            return true;
+        }
+        let Some(waiting) = &going.waiting else { return false };
+        let is_first = going.enqueued == 0;
+        let (snapshot, want) = (&waiting.snapshot, Want { first: is_first, last: true });
+        let recorded = snapshot.recorded.as_deref();
+        let outcome = submitter::enqueue(
+            &self.exec,
+            &snapshot.values,
+            recorded,
+            &waiting.bindings,
+            &self.own,
+            &Waits::NONE,
+            want,
+            part,
+        );
+        match outcome {
+            Ok(Ends { first, last, .. }) => {
+                going.enqueued += 1;
+                let event = last.map_or_else(|| enqueue::last_marker(&self.own), Ok);
+                match event {
+                    Ok(event) => {
+                        if is_first {
+                            self.state.staged(first.or_else(|| Some(event.clone())));
+                        }
+                        going.parts[index] = PartState::Enqueued(going.enqueued, event);
+                        return true;
+                    }
+                    Err(error) => going.failure.get_or_insert(SubmitError::Driver(error).into()),
+                }
+            }
+            Err(Stopped { error, under_way }) => {
+                going.enqueued += usize::from(under_way);
+                going.failure.get_or_insert(error.into())
+            }
+        };
+        going.refused = true;
+        going.parts[index] = PartState::Skipped;
+        false
+    }
+
+    /// Has tasks run: the first by the caller, if that is a thread for tasks, the others when the event reaper sees
+    /// that they can.
+    fn dispatch(self: &Arc<Self>, mut armed: impl Iterator<Item = Armed>, next: Option<&mut Option<Armed>>) {
+        match next {
+            Some(next) => *next = armed.next(),
+            None => {
+                if let Some(first) = armed.next() {
+                    let scheduler = Arc::clone(self);
+                    workers::run(move || scheduler.run(first));
+                }
+            }
+        }
+        for (task, event) in armed {
+            let scheduler = Arc::clone(self);
+            match event {
+                None => workers::run(move || scheduler.run((task, None))),
+                Some(event) => {
+                    let again = event.clone();
+                    event_reaper::when_done(event, move |_| workers::run(move || scheduler.run((task, Some(again)))));
+                }
+            }
+        }
+    }
+
+    /// Runs a task, and those that can run then, on a thread for tasks.
+    fn run(self: Arc<Self>, first: Armed) {
+        let mut next = Some(first);
+        while let Some((task, event)) = next.take() {
+            let Some(outcome) = self.call(task, event) else { return };
+            next = self.ended(task, outcome);
+        }
+    }
+
+    /// Continues after an external event.
+    fn resume(self: Arc<Self>, task: usize, outcome: Result<()>) {
+        self.state.staged(None);
+        let node = self.node(task);
+        let outcome =
+            outcome.map_err(|cause| SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
+        if let Some(next) = self.ended(task, outcome) {
+            self.run(next);
+        }
+    }
+
+    /// Notes that a task has ended. Returns one that can run then, for this thread.
+    fn ended(self: &Arc<Self>, task: usize, outcome: Result<()>) -> Option<Armed> {
+        let mut next = None;
+        {
+            let mut going = self.lock();
+            let before = going.enqueued;
+            going.tasks[task] = TaskState::Ended;
+            let well = outcome.is_ok();
+            if let Err(error) = outcome {
+                going.failure.get_or_insert(error);
+                // The task may have been the one to complete an event.
+                going.given_up.push(task);
+            }
+            let armed = self.go_on(&mut going, BTreeSet::new(), vec![News::Task(task, well)], Vec::new());
+            let (over, grown) = (going.left == 0, going.enqueued > before);
+            drop(going);
+            if grown {
+                self.flush();
+            }
+            self.tell_given_up();
+            self.dispatch(armed.into_iter(), Some(&mut next));
+            if over {
+                self.end(true);
+            }
+        }
+        next
+    }
+
+    /// Waits for the device, and does what the task is. None if the task waits for an event, after which it continues
+    /// by itself.
+    fn call(self: &Arc<Self>, task: usize, event: Option<DriverEvent>) -> Option<Result<()>> {
+        if let Some(event) = &event {
+            let outcome = event.wait_surely();
+            let is_over = event_reaper::is_over(&outcome);
+            let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+            if let Err(error) = outcome {
+                return Some(Err(error.into()));
+            }
+        }
+        match self.what(task) {
+            None => Some(Ok(())),
+            Some(What::Function(function)) => {
+                self.state.staged(None);
+                let _inside = self.state.enter_task();
+                let (node, begin) = (self.node(task), Instant::now());
+                let calling = Calling { scheduler: self, node: self.exec.plan.tasks[task].node, lost: OnceCell::new() };
+                let outcome = function.call(&calling);
+                let unmapped = calling.unmapped().map_err(|error| {
+                    format!(
+                        "memory that the task mapped could not be unmapped: \
+                                                                {error}"
+                    )
+                });
+                self.log(task, event, begin);
+                let failed = |text| SubmitError::HostTask { node, what: self.describe(task), text }.into();
+                Some(outcome.and(unmapped).map_err(failed))
+            }
+            Some(What::Wait(None)) => {
+                self.log(task, event, Instant::now());
+                Some(Ok(()))
+            }
+            Some(What::Wait(Some(blocker))) => {
+                let (scheduler, begin) = (Arc::clone(self), Instant::now());
+                blocker.when_over(move |outcome| {
+                    scheduler.log(task, event, begin);
+                    workers::run(move || scheduler.resume(task, outcome));
+                });
+                None
+            }
+            Some(What::Signal(promised)) => {
+                self.state.staged(None);
+                let begin = Instant::now();
+                if let Some(promised) = promised {
+                    promised.end(Ok(()));
+                }
+                self.log(task, event, begin);
+                Some(Ok(()))
+            }
+        }
+    }
+
+    /// Records when a task ran, until now.
+    fn log(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
+        if let Some(log) = self.state.log() {
+            log.host(task, after, begin);
+        }
+    }
+
+    /// Returns what a task does. This hands out its events.
+    fn what(&self, task: usize) -> Option<What> {
+        let mut going = self.lock();
+        let waiting = going.waiting.as_mut()?;
+        let tables = &waiting.snapshot.values.tables;
+        match tables.ir.op(self.exec.plan.tasks[task].node) {
+            Op::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
+            Op::Event { event, .. } => waiting.bindings.events.get_mut(event.index()).map(|event| match event {
+                External::Wait(blocker) => What::Wait(blocker.take()),
+                External::Signal(promised) => What::Signal(promised.take()),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Describes a task, for error texts.
+    fn describe(&self, task: usize) -> String {
+        let node = self.exec.plan.tasks[task].node;
+        let going = self.lock();
+        let tables = going.waiting.as_ref().map(|waiting| &waiting.snapshot.values.tables);
+        tables.map_or_else(|| NodeKind::HostTask.to_string(), |tables| tables.describe(node))
+    }
+
+    fn node(&self, task: usize) -> Node {
+        self.exec.node(self.exec.origins.of(self.exec.plan.tasks[task].node).node)
+    }
+
+    /// Fails events that will never be completed, as soon as that is known.
+    fn tell_given_up(&self) {
+        let mut going = self.lock();
+        let given_up = std::mem::take(&mut going.given_up);
+        let failure = going.failure.clone();
+        drop(going);
+        for task in given_up {
+            if let (Some(What::Signal(Some(promised))), Some(error)) = (self.what(task), &failure) {
+                promised.end(Err(error.clone()));
+            }
+        }
+    }
+
+    /// Everything has been enqueued, called or given up: the submission ends when the device is done.
+    fn end(self: &Arc<Self>, may_wait: bool) {
+        let going = self.lock();
+        let last = going.last().map(|(_, event)| event);
+        let (refused, enqueued) = (going.refused, going.enqueued);
+        drop(going);
+        let event = if enqueued == 0 {
+            return self.over(Ok(()));
+        } else if refused {
+            // Some commands may run after the last whole partition.
+            enqueue::last_marker(&self.own).inspect(|_| self.flush())
+        } else {
+            last.map_or_else(|| enqueue::last_marker(&self.own), Ok)
+        };
+        match event {
+            Err(error) => self.over(Err(error)),
+            Ok(event) if may_wait => self.over(event.wait_surely()),
+            Ok(event) => {
+                let scheduler = Arc::clone(self);
+                event_reaper::when_done(event, move |outcome| scheduler.over(outcome));
+            }
+        }
+    }
+
+    fn over(&self, outcome: Result<(), DriverError>) {
+        let mut going = self.lock();
+        let (waiting, failure) = (going.waiting.take(), going.failure.take());
+        drop(going);
+        let Some(mut waiting) = waiting else { return };
+        let is_over = event_reaper::is_over(&outcome);
+        if let (Err(error), false) = (&outcome, is_over) {
+            // Nobody can know when the driver is done with what it runs.
+            let (values, recorded) = (Arc::clone(&waiting.snapshot.values), waiting.snapshot.recorded.clone());
+            let bindings = (waiting.bindings.slots.clone(), std::mem::take(&mut waiting.bindings.inputs));
+            event_reaper::lose(error, (values, recorded, bindings, Arc::clone(&self.exec)));
+        }
+        let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+        waiting.end(&self.state, failure.map_or(outcome.map_err(Error::from), Err));
+    }
+}
+
+/// A host task that runs.
+struct Calling<'a> {
+    scheduler: &'a TaskScheduler,
+    node: NodeId,
+    /// What could not be unmapped, where it maps memory.
+    lost: OnceCell<Lost>,
+}
+
+impl Calling<'_> {
+    /// Returns whether all that it mapped is unmapped again.
+    fn unmapped(&self) -> Result<(), DriverError> {
+        self.lost.get().and_then(|lost| lost.get()).map_or(Ok(()), |error| Err(*error))
+    }
+}
+
+impl TaskHands for Calling<'_> {
+    fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>> {
+        let exec = &self.scheduler.exec;
+        let at = scope.result(&exec.ports, read)?.index();
+        let place = exec.parts_of.reads.get(at);
+        if !place.is_some_and(|(node, _)| exec.is_after(self.node, *node)) {
+            let task = exec.node(exec.origins.of(self.node).node);
+            return Err(SubmitError::NotAfterRead { task, read: read.node }.into());
+        }
+        let going = self.scheduler.lock();
+        let is_complete = match place.and_then(|(_, part)| going.parts.get(*part as usize)) {
+            Some(PartState::Enqueued(_, event)) => matches!(event.status()?, CommandStatus::Complete),
+            Some(PartState::Nothing) => true,
+            _ => false,
+        };
+        let slot = going.waiting.as_ref().and_then(|waiting| waiting.bindings.slots.get(at)).filter(|_| is_complete);
+        Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
+    }
+
+    fn input(&self, write: Port, scope: &Scope, data: HostBytes) -> Result<()> {
+        let (exec, node) = (&self.scheduler.exec, write.node);
+        let (id, expected) = scope.input(&exec.ports, write)?;
+        if data.len() != expected {
+            return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());
+        }
+        let place = exec.parts_of.writes.get(&id);
+        let is_after = place.is_some_and(|(write, _)| exec.is_after(*write, self.node));
+        let mut going = self.scheduler.lock();
+        let part = place.and_then(|(_, part)| going.parts.get(*part as usize));
+        if !is_after || !matches!(part, Some(PartState::Held)) {
+            return Err(SubmitError::InputTaken { node }.into());
+        }
+        let Some(waiting) = &mut going.waiting else { return Err(SubmitError::InputTaken { node }.into()) };
+        let inputs: &mut SubmissionBindings = &mut waiting.bindings;
+        // After others for the same node: the last one counts.
+        let at = inputs.inputs.partition_point(|(other, _)| *other <= id);
+        inputs.inputs.insert(at, (id, data));
+        Ok(())
+    }
+
+    fn mapper(&self) -> (DriverQueue, Lost) {
+        (self.scheduler.own.clone(), Arc::clone(self.lost.get_or_init(Lost::default)))
+    }
+
+    fn declares(&self, region: &Region, mode: Mode) -> bool {
+        let going = self.scheduler.lock();
+        going.waiting.as_ref().is_some_and(|waiting| waiting.snapshot.values.tables.declares(self.node, region, mode))
+    }
+}

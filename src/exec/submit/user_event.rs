@@ -1,0 +1,246 @@
+//! User events: events that the program completes.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::cl::completion::reentrancy;
+use crate::cl::objects::context::{Context, InContext};
+use crate::cl::objects::event::Gate;
+use crate::error::{Error, Result, SubmitError};
+use crate::exec::submit::builder::{Dependency, WaitFor};
+use crate::exec::submit::submission::Submission;
+use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
+use crate::record::Event;
+
+/// An event that the program completes, or that a submission completes for it
+/// ([`Submit::with_signal`](crate::Submit::with_signal)). Cheap to clone: clones are the same event.
+///
+/// Submissions can wait for a user event ([`Submit::after`](crate::Submit::after)), and so can nodes of submissions
+/// ([`Submit::with_event`](crate::Submit::with_event)) and the host. If the event fails, everything that waits for it
+/// fails too. The driver is not told about the failure: the `cl_event` becomes complete, because drivers crash or hang
+/// after user events that fail. If the last clone is dropped before the event has ended, the event fails with
+/// [`SubmitError::UserEventDropped`]. A submission that is to complete the event keeps a clone.
+///
+/// A user event has no callback and is no future. For these, submit an empty graph that waits for the event.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # use clgraph::{Buffer, Queue, UserEvent, Finalize, Graph};
+/// # let queue = Queue::new(&clgraph::best_device()?)?;
+/// # let graph = Graph::new(&queue)?;
+/// # let executable = graph.finalize(Finalize::new())?;
+/// let ready = UserEvent::new(&queue)?;
+/// let run = executable.submit_to(&queue).after(&ready).submit()?;
+/// std::thread::spawn(move || ready.complete());
+/// run.wait()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[doc(alias = "clCreateUserEvent")]
+#[must_use = "a user event that is dropped fails what waits for it"]
+pub struct UserEvent(Arc<Inner>);
+
+struct Inner {
+    state: Arc<SubmissionState>,
+    pending: Mutex<Pending>,
+}
+
+struct Pending {
+    /// The gate, which owns the driver's event. None after the event is complete.
+    gate: Option<Gate>,
+    /// Whether a submission is to complete the event.
+    promised: bool,
+}
+
+impl UserEvent {
+    /// Makes an event that is not complete.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`] if the driver cannot make an event.
+    pub fn new(context: &impl InContext) -> Result<Self> {
+        let context = context.context();
+        let gate = Gate::unseen(context)?;
+        let event = gate.event().clone();
+        let state = Arc::new(SubmissionState::new(
+            context.clone(),
+            None,
+            RetainedMemory::default(),
+            Stage::Deferred,
+            event,
+            None,
+            None,
+        ));
+        let pending = Mutex::new(Pending { gate: Some(gate), promised: false });
+        Ok(Self(Arc::new(Inner { state, pending })))
+    }
+
+    /// Completes the event. The submissions that wait for it are enqueued on a thread of clgraph's own.
+    ///
+    /// # Errors
+    /// [`SubmitError::UserEventEnded`] if the event has ended already; [`SubmitError::UserEventInUse`] if a submission
+    /// is to complete it; [`SubmitError::InsideNativeCommand`].
+    #[doc(alias = "clSetUserEventStatus")]
+    pub fn complete(&self) -> Result<()> {
+        self.end(Ok(()))
+    }
+
+    /// Fails the event. The submissions that wait for it do not run, and fail with this error.
+    ///
+    /// # Errors
+    /// As [`complete`](Self::complete).
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Finalize, Graph, Queue, UserEvent};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let executable = Graph::new(&queue)?.finalize(Finalize::new())?;
+    /// let ready = UserEvent::new(&queue)?;
+    /// let run = executable.submit_to(&queue).after(&ready).submit()?;
+    /// ready.fail("no input")?;
+    /// assert!(run.wait().unwrap_err().to_string().contains("no input"));
+    /// # Ok(()) }
+    /// ```
+    pub fn fail(&self, error: impl fmt::Display) -> Result<()> {
+        self.end(Err(SubmitError::UserEvent { text: error.to_string() }.into()))
+    }
+
+    fn end(&self, outcome: Result<()>) -> Result<()> {
+        reentrancy::check_call()?;
+        Ok(self.0.end(outcome, false)?)
+    }
+
+    /// Returns the state that is notified when the event ends.
+    pub(in crate::exec) fn state(&self) -> &Arc<SubmissionState> {
+        &self.0.state
+    }
+
+    fn submission(&self) -> Submission {
+        Submission::new(Arc::clone(&self.0.state), None)
+    }
+
+    /// Blocks until the event has ended.
+    ///
+    /// # Errors
+    /// [`SubmitError::UserEvent`] if the event failed; the error of the submission that was to complete it;
+    /// [`SubmitError::UserEventDropped`]; [`SubmitError::InsideNativeCommand`] from a native command. A host task must
+    /// not wait for an event that its own submission is to complete: both would wait for ever.
+    pub fn wait(&self) -> Result<()> {
+        self.submission().wait()
+    }
+
+    /// Blocks until the event has ended, but at most for a time.
+    ///
+    /// # Errors
+    /// [`SubmitError::TimedOut`]; otherwise as [`wait`](Self::wait).
+    pub fn wait_for(&self, limit: Duration) -> Result<()> {
+        self.submission().wait_for(limit)
+    }
+
+    /// Returns whether the event has ended, with success or not.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.0.pending().gate.is_none()
+    }
+
+    /// Returns the driver's event, for other libraries to wait for. The event shows that the user event has ended, not
+    /// that it succeeded.
+    ///
+    /// OpenCL objects that are dropped from now on are released only after the event has ended. Foreign commands may
+    /// wait for it, and OpenCL does not define what the release of an object does while a user event is incomplete.
+    #[must_use]
+    pub fn event(&self) -> Event {
+        if let Some(gate) = &mut self.0.pending().gate {
+            gate.be_seen();
+        }
+        self.0.state.event.clone().into()
+    }
+}
+
+impl Inner {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the event. If a submission is to complete it, only that submission may (`as_promised`).
+    fn end(&self, outcome: Result<()>, as_promised: bool) -> Result<(), SubmitError> {
+        let mut pending = self.pending();
+        if pending.promised != as_promised {
+            return Err(SubmitError::UserEventInUse);
+        }
+        let gate = pending.gate.take().ok_or(SubmitError::UserEventEnded)?;
+        drop(pending);
+        self.state.finish_elsewhere(outcome);
+        drop(gate);
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // An event that has ended already stays as it is.
+        let _ = self.end(Err(SubmitError::UserEventDropped.into()), false);
+    }
+}
+
+impl WaitFor for UserEvent {
+    fn dependency(&self) -> Result<Dependency> {
+        self.submission().dependency()
+    }
+}
+
+impl InContext for UserEvent {
+    fn context(&self) -> &Context {
+        &self.0.state.context
+    }
+}
+
+impl PartialEq for UserEvent {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for UserEvent {}
+
+impl fmt::Debug for UserEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_done() { "UserEvent(done)" } else { "UserEvent(pending)" })
+    }
+}
+
+/// A user event that only one submission may complete. If this is dropped before, the program may complete the event
+/// again.
+pub(in crate::exec) struct Promised(UserEvent);
+
+impl Promised {
+    /// Returns an error if the event has ended, or if another submission is to complete it.
+    pub(in crate::exec) fn new(event: &UserEvent) -> Result<Self, SubmitError> {
+        let mut pending = event.0.pending();
+        if pending.promised {
+            return Err(SubmitError::UserEventInUse);
+        }
+        if pending.gate.is_none() {
+            return Err(SubmitError::UserEventEnded);
+        }
+        pending.promised = true;
+        Ok(Self(event.clone()))
+    }
+
+    pub(in crate::exec) fn end(self, outcome: Result<(), Error>) {
+        // No other code may end the event, so there is no error to report.
+        let _ = self.0.0.end(outcome, true);
+    }
+}
+
+impl Drop for Promised {
+    fn drop(&mut self) {
+        self.0.0.pending().promised = false;
+    }
+}
+
+impl fmt::Debug for Promised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,435 @@
+//! The autotuner: finds the fastest strategy by timing the first submissions, and checks it again now and then.
+//!
+//! Only the program's own submissions are timed, and none of them waits for the autotuner. The first submission is not
+//! timed, because drivers compile kernels when they first run. Then the strategies take turns, round after round; the
+//! first round does not count. A strategy that is clearly slower is left out of later rounds. When all rounds have
+//! ended, the fastest strategy is used. It is used until a check shows that its time has changed, or until it is time
+//! for another trial. Trials become ever less frequent. Early trials include only the strategies that were about as
+//! fast, because a driver often becomes faster or slower in the beginning.
+//!
+//! Strategies are compared round by round, because times change from one moment to the next, and then the times of all
+//! strategies change together.
+//!
+//! The time of a submission goes from its begin, or from the end of the previous submission if that is later, to its
+//! end. So it is right for a program, too, that always has several submissions in flight.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::cl::completion::completion_time::{CompletionTimer, CompletionTimes};
+use crate::exec::report::summary::TuningState;
+use crate::plan::Strategy;
+
+/// The largest number of rounds that count.
+const ROUNDS: usize = 15;
+/// (rounds, factor): after so many counted rounds, a strategy is left out if its best time is longer than the usual
+/// time of the fastest by this factor. So a clearly slower strategy is left out early, a slightly slower one later.
+const LEFT_OUT: [(usize, f64); 3] = [(3, 1.5), (6, 1.2), (9, 1.05)];
+/// (nanoseconds, factor): the time of a shorter submission depends on how long the driver's threads take to wake up,
+/// which varies. Such submissions need so many times the rounds.
+const SHORT: (f64, usize) = (1e6, 4);
+/// How much faster a strategy has to be than one before it in the list: for short submissions, and for others.
+const FASTER: (f64, f64) = (1.04, 1.01);
+/// Times that differ by less are equal, and the host's time decides: for short submissions, and for others.
+const ALIKE: (f64, f64) = (1.02, 1.01);
+/// A difference in the host's time counts from this factor on.
+const LESS: f64 = 0.9;
+/// One in so many submissions is timed, to see whether the time has changed.
+const LOOK: u32 = 64;
+/// After so many consecutive checks with a changed time, a trial begins: the first number at first, and at most the
+/// second number, which is approached if trials find the same strategy again and again.
+const STRIKES: (u8, u8) = (3, 96);
+/// A time has changed if it differs by this factor.
+const CHANGED: f64 = 1.5;
+/// After how many submissions the next trial begins: the first time, and at most.
+const AGAIN: (u32, u32) = (1 << 7, 1 << 16);
+/// (submissions, factor): as long as there are at most so many submissions between trials, a trial has only the
+/// strategies that took at most this factor of the fastest time.
+const SOON: (u32, f64) = (1 << 10, 1.3);
+/// A time that is missing after so many submissions is given up.
+const PATIENCE: u32 = 256;
+
+/// How long a submission took, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::exec) struct Times {
+    /// Until the call returned.
+    pub(in crate::exec) host: u64,
+    /// Until the submission was complete.
+    pub(in crate::exec) total: u64,
+}
+
+#[derive(Debug)]
+pub(in crate::exec) struct Autotuner {
+    strategies: Vec<Tried>,
+    /// The strategy that is used if nothing is tried.
+    now: usize,
+    phase: Phase,
+    /// Timers that run, oldest first.
+    running: VecDeque<Running>,
+    /// Whether the previous submission was timed.
+    linked: bool,
+    /// When the last timed submission ended.
+    last_end: Option<Instant>,
+    /// After how many submissions the next trial begins.
+    again: u32,
+    /// How many trials have ended.
+    settled: usize,
+    /// The number of submissions. It may wrap.
+    submissions: u32,
+    /// After so many consecutive checks with a changed time, a trial begins.
+    strikes: u8,
+    /// The strategy before a trial that such checks have begun.
+    struck: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Tried {
+    strategy: Strategy,
+    /// Whether the driver could not use it.
+    barred: bool,
+    /// The counted rounds of the last trial, with their numbers.
+    times: Vec<(usize, Times)>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing is timed.
+    Fixed,
+    /// Nothing has run yet.
+    New,
+    Trying {
+        /// Strategies that are still to be used in this round, the next one last.
+        rest: Vec<usize>,
+        /// The number of rounds begun. The first does not count.
+        round: usize,
+        /// Strategies that may be the fastest.
+        left: Vec<usize>,
+    },
+    Settled {
+        look: u32,
+        again: u32,
+        strikes: u8,
+    },
+}
+
+#[derive(Debug)]
+struct Running {
+    timer: Arc<CompletionTimer>,
+    what: For,
+    /// The number of the submission.
+    at: u32,
+}
+
+/// What a time is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// To know when the next submission can begin.
+    Link,
+    Round {
+        strategy: usize,
+        round: usize,
+    },
+    Look,
+}
+
+impl Autotuner {
+    /// Takes a list of strategies. The first is used before anything is known. If there is only one, nothing is timed.
+    pub(in crate::exec) fn new(strategies: &[Strategy]) -> Self {
+        let phase = if strategies.len() > 1 { Phase::New } else { Phase::Fixed };
+        Self {
+            strategies: strategies
+                .iter()
+                .map(|strategy| Tried { strategy: *strategy, barred: false, times: Vec::new() })
+                .collect(),
+            now: 0,
+            phase,
+            running: VecDeque::new(),
+            linked: false,
+            last_end: None,
+            again: AGAIN.0,
+            settled: 0,
+            submissions: 0,
+            strikes: STRIKES.0,
+            struck: None,
+        }
+    }
+
+    /// Starts with a strategy that was found earlier. Returns whether the list has this strategy.
+    pub(in crate::exec) fn start_with(&mut self, strategy: Strategy, times: Times) -> bool {
+        let Some(at) = self.strategies.iter().position(|tried| tried.strategy == strategy) else { return false };
+        if self.strategies.len() > 1 {
+            self.now = at;
+            self.strategies[at].times = vec![(0, times)];
+            // The times of the other strategies are unknown, so the next trial has all of them.
+            self.again = 2 * SOON.0;
+            self.phase = Phase::Settled { look: LOOK, again: SOON.0, strikes: 0 };
+        }
+        true
+    }
+
+    /// Returns the strategy for a submission that is not timed.
+    pub(in crate::exec) fn strategy(&self) -> Strategy {
+        self.strategies[self.now].strategy
+    }
+
+    /// Returns the strategy for the next submission, and a timer if the submission is to be timed. `idle`: nothing of
+    /// the executable runs. `ready`: the submission waits for nothing else.
+    pub(in crate::exec) fn next(&mut self, idle: bool, ready: bool) -> (Strategy, Option<Arc<CompletionTimer>>) {
+        if matches!(self.phase, Phase::Fixed) {
+            return (self.strategy(), None);
+        }
+        self.submissions = self.submissions.wrapping_add(1);
+        let wanted = match &mut self.phase {
+            Phase::Fixed => None,
+            Phase::New => {
+                self.begin_trial();
+                None
+            }
+            Phase::Trying { rest, round, .. } => {
+                rest.last().map(|strategy| For::Round { strategy: *strategy, round: *round })
+            }
+            Phase::Settled { look, again, .. } => {
+                (*look, *again) = (look.saturating_sub(1), again.saturating_sub(1));
+                let looks = *look == 0;
+                if *again == 0 && self.begin_trial() { None } else { looks.then_some(For::Look) }
+            }
+        };
+        let what = match wanted {
+            Some(what) if ready && (idle || self.linked) => what,
+            Some(_) if ready => For::Link,
+            _ => {
+                self.linked = false;
+                return (self.strategy(), None);
+            }
+        };
+        let strategy = match (what, &mut self.phase) {
+            (For::Round { strategy, .. }, Phase::Trying { rest, .. }) => {
+                rest.pop();
+                strategy
+            }
+            (For::Look, Phase::Settled { look, .. }) => {
+                *look = LOOK;
+                self.now
+            }
+            _ => self.now,
+        };
+        let timer = Arc::new(CompletionTimer::new());
+        self.running.push_back(Running { timer: Arc::clone(&timer), what, at: self.submissions });
+        self.linked = true;
+        (self.strategies[strategy].strategy, Some(timer))
+    }
+
+    /// Notes that a strategy cannot be used. It is never used again, unless there is no other. `timer`: that of the
+    /// submission that was to use it.
+    pub(in crate::exec) fn cannot(&mut self, strategy: Strategy, timer: Option<&Arc<CompletionTimer>>) {
+        self.running.retain(|running| !timer.is_some_and(|timer| Arc::ptr_eq(timer, &running.timer)));
+        self.linked = false;
+        let Some(at) = self.strategies.iter().position(|tried| tried.strategy == strategy) else { return };
+        self.strategies[at].barred = true;
+        let Some(other) = self.strategies.iter().position(|tried| !tried.barred) else { return };
+        if self.now == at {
+            self.now = other;
+        }
+        match &mut self.phase {
+            Phase::Trying { rest, left, .. } => {
+                rest.retain(|strategy| *strategy != at);
+                left.retain(|strategy| *strategy != at);
+                if left.is_empty() {
+                    self.phase = Phase::Fixed;
+                }
+            }
+            Phase::Settled { again, .. } => *again = 1,
+            Phase::Fixed | Phase::New => {}
+        }
+        self.next_round();
+    }
+
+    /// Collects the times that are complete. Returns whether a trial has ended now.
+    pub(in crate::exec) fn collect(&mut self) -> bool {
+        let before = self.settled;
+        while let Some(first) = self.running.front() {
+            let (what, times) = (first.what, first.timer.read());
+            if times.is_none() && self.submissions.wrapping_sub(first.at) <= PATIENCE {
+                break;
+            }
+            self.running.pop_front();
+            self.took(what, times);
+        }
+        self.settled > before
+    }
+
+    /// Notes a time, or that it will never come.
+    fn took(&mut self, what: For, times: Option<CompletionTimes>) {
+        let times = times.map(|times| self.times(times));
+        match (what, times) {
+            (For::Round { strategy, round }, Some(times)) if round > 1 => {
+                self.strategies[strategy].times.push((round, times))
+            }
+            (For::Look, Some(times)) => self.looked(times),
+            _ => {}
+        }
+        self.next_round();
+    }
+
+    /// Ends the round if all its submissions have ended.
+    fn next_round(&mut self) {
+        let is_round = |running: &Running| matches!(running.what, For::Round { .. });
+        if let Phase::Trying { rest, .. } = &self.phase
+            && rest.is_empty()
+            && !self.running.iter().any(is_round)
+        {
+            self.end_round();
+        }
+    }
+
+    /// Returns how long a submission took. The previous submission may still have run when it began.
+    fn times(&mut self, CompletionTimes { begin, enqueued, complete }: CompletionTimes) -> Times {
+        let end = begin + complete;
+        let from = self.last_end.map_or(begin, |last| last.max(begin));
+        self.last_end = Some(end);
+        let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Times { host: nanos(enqueued), total: nanos(end.saturating_duration_since(from)) }
+    }
+
+    fn looked(&mut self, times: Times) {
+        let usual = self.strategies[self.now].total();
+        let Phase::Settled { strikes, again, .. } = &mut self.phase else { return };
+        let is = times.total as f64;
+        *strikes = match usual {
+            Some(usual) if is > usual * CHANGED || is * CHANGED < usual => *strikes + 1,
+            _ => 0,
+        };
+        if *strikes == self.strikes {
+            // The next submission begins a trial.
+            *again = 1;
+            self.struck = Some(self.now);
+        }
+    }
+
+    /// Begins a trial, and returns whether there is anything to try.
+    fn begin_trial(&mut self) -> bool {
+        let usual = self.strategies[self.now].total().filter(|_| self.struck.is_none() && self.again <= SOON.0);
+        let is_near = |tried: &Tried| usual.is_none_or(|usual| tried.total().is_some_and(|is| is <= usual * SOON.1));
+        let left = (0..self.strategies.len())
+            .filter(|strategy| !self.strategies[*strategy].barred && is_near(&self.strategies[*strategy]));
+        let left: Vec<usize> = left.collect();
+        if left.len() == 1 && usual.is_some() {
+            // There is only one candidate.
+            if let Phase::Settled { again, .. } = &mut self.phase {
+                *again = self.again;
+            }
+            self.again = (self.again * 2).min(AGAIN.1);
+            return false;
+        }
+        left.iter().for_each(|strategy| self.strategies[*strategy].times.clear());
+        self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
+        true
+    }
+
+    fn end_round(&mut self) {
+        let fastest = self.fastest();
+        let usual = self.strategies[fastest].total().unwrap_or(f64::INFINITY);
+        let Phase::Trying { rest, round, left } = &mut self.phase else { return };
+        let times = if usual < SHORT.0 { SHORT.1 } else { 1 };
+        let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds * times);
+        if let Some((_, slower)) = slower {
+            left.retain(|strategy| {
+                *strategy == fastest || self.strategies[*strategy].best().is_some_and(|best| best <= usual * slower)
+            });
+        }
+        if *round > ROUNDS * times || left.len() == 1 {
+            // If times change without a change of the fastest strategy, trials become rarer.
+            self.strikes = match self.struck.take() {
+                Some(before) if before == fastest => (self.strikes * 2).min(STRIKES.1),
+                _ => STRIKES.0,
+            };
+            self.now = fastest;
+            self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };
+            self.again = (self.again * 2).min(AGAIN.1);
+            self.settled += 1;
+            return;
+        }
+        // The strategies take turns to go first.
+        let first = *round % left.len();
+        rest.extend(left[first..].iter().chain(&left[..first]).rev());
+        *round += 1;
+    }
+
+    /// Returns the fastest strategy of those that were timed: the first, unless another is better.
+    ///
+    /// A strategy that was left out of the trial was timed before the others were, so it is not considered.
+    fn fastest(&self) -> usize {
+        let Phase::Trying { left, .. } = &self.phase else { return self.now };
+        left.iter().fold(left.first().copied().unwrap_or(self.now), |best, strategy| {
+            if self.is_better(*strategy, best) { *strategy } else { best }
+        })
+    }
+
+    fn is_better(&self, strategy: usize, than: usize) -> bool {
+        let (strategy, than) = (&self.strategies[strategy], &self.strategies[than]);
+        let Some(other) = than.total() else { return strategy.total().is_some() };
+        let (faster, alike) = if other < SHORT.0 { (FASTER.0, ALIKE.0) } else { (FASTER.1, ALIKE.1) };
+        let ratio = |of: fn(&Times) -> u64| strategy.ratio_to(than, of);
+        let is_better = |(total, host): (f64, f64)| total * faster < 1.0 || (total <= alike && host < LESS);
+        ratio(|times| times.total).zip(ratio(|times| times.host)).is_some_and(is_better)
+    }
+
+    /// Returns how many trials have ended.
+    pub(in crate::exec) fn settled(&self) -> usize {
+        self.settled
+    }
+
+    pub(in crate::exec) fn state(&self) -> TuningState {
+        match self.phase {
+            Phase::Fixed => TuningState::Fixed,
+            Phase::New | Phase::Trying { .. } => TuningState::Trying,
+            Phase::Settled { .. } => TuningState::Settled,
+        }
+    }
+
+    /// Returns the strategies, whether each is used now, how many times count, and its usual times.
+    pub(in crate::exec) fn strategies(&self) -> impl Iterator<Item = (Strategy, bool, usize, Option<Times>)> {
+        self.strategies
+            .iter()
+            .enumerate()
+            .map(|(at, tried)| (tried.strategy, at == self.now, tried.times.len(), tried.usual()))
+    }
+
+    /// Returns the strategy that is used and its usual times, after a trial has ended.
+    pub(in crate::exec) fn found(&self) -> Option<(Strategy, Times)> {
+        Some((self.strategy(), self.strategies[self.now].usual()?)).filter(|_| self.state() == TuningState::Settled)
+    }
+}
+
+impl Tried {
+    fn median(&self, of: fn(&Times) -> u64) -> Option<u64> {
+        let mut all: Vec<u64> = self.times.iter().map(|(_, times)| of(times)).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+
+    /// Returns the median of the ratios of this strategy's times to another's in the same rounds.
+    fn ratio_to(&self, other: &Self, of: fn(&Times) -> u64) -> Option<f64> {
+        let same = |round: &usize| other.times.binary_search_by_key(round, |(round, _)| *round).ok();
+        let pairs = self.times.iter().filter_map(|(round, times)| Some((times, &other.times[same(round)?].1)));
+        let mut all: Vec<f64> = pairs.map(|(mine, theirs)| of(mine) as f64 / of(theirs).max(1) as f64).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    }
+
+    fn usual(&self) -> Option<Times> {
+        Some(Times { host: self.median(|times| times.host)?, total: self.median(|times| times.total)? })
+    }
+
+    fn total(&self) -> Option<f64> {
+        self.median(|times| times.total).map(|total| total as f64)
+    }
+
+    fn best(&self) -> Option<f64> {
+        self.times.iter().map(|(_, times)| times.total).min().map(|total| total as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+//! The automatic path: which strategy is the fastest for one executable.
+//!
+//! The strategies of the plan (`plan/strategies.rs`) and the times of the program's own submissions come in; the
+//! strategy of the next submission goes out. Nothing waits here, and no submission is added.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `autotuner.rs` | rounds of trials, the choice, later checks: read it first. It knows times and no OpenCL |
+//! | `autotuner/tests.rs` | its tests, on fake drivers |
+//! | `cache.rs` | the tuning cache: a file that keeps the choice for the next process |
+//!
+//! A time comes from a timer that the driver's callback stops (`cl/completion/completion_time.rs`). What is known of a
+//! driver before anything is measured is in `quirks.rs`, and decides in `plan/strategies.rs` which strategies are
+//! tried. The automatic path is part of rule F1.
+
+pub(in crate::exec) mod autotuner;
+pub(in crate::exec) mod cache;

@@ -1,0 +1,570 @@
+//! Updates: apply new values to an executable, all of them or none.
+//!
+//! The tables are edited first, with a log that can undo the edits. Then the kernel objects are changed, here, and the
+//! command buffers: see [`apply`](crate::exec::update::apply).
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::cl::completion::reentrancy;
+use crate::cl::objects::context::InContext;
+use crate::error::{Error, Result, UpdateError};
+use crate::exec::build::arena::OutOfTime;
+use crate::exec::build::values::{NotMade, Objects, Replaced, Values, set_arg};
+use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::update::apply::Old;
+use crate::exec::update::updatable::Updatable;
+use crate::exec::update::update_plan::{UpdatePlan, UpdatePlans};
+use crate::exec::{Executable, Inner};
+use crate::graph::edit::assign::Changed;
+use crate::graph::edit::undo::{Edit, Owned, empty};
+use crate::graph::nodes::request::Target;
+use crate::graph::{Flat, Graph, Index, Nodes, Released, Tables, Writer};
+use crate::handles::{Node, NodeKind};
+use crate::ir::conflicts::Conflicts;
+use crate::ir::{Arg, NodeId, Op, Span};
+
+/// What the updates of one executable use, one update at a time.
+pub(in crate::exec) struct Editing {
+    index: Index,
+    /// Made at the first change of memory.
+    conflicts: Option<Conflicts>,
+    /// Planned kernels that may differ from what they were at finalize in more than the bytes of values.
+    reshaped: FxHashSet<NodeId>,
+    pub(in crate::exec) update_plans: UpdatePlans,
+    // These are empty between updates and only keep their memory: freeing much small memory, as a driver may have done
+    // before, makes glibc's next large allocation slow, in time that grows with the graph.
+    edit: Edit,
+    touched: Vec<Touched>,
+    ids: Vec<NodeId>,
+}
+
+impl Editing {
+    pub(in crate::exec) fn new(tables: &Tables) -> Self {
+        Self {
+            index: Index::of(tables),
+            conflicts: None,
+            reshaped: FxHashSet::default(),
+            update_plans: UpdatePlans::default(),
+            edit: Edit::default(),
+            touched: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+}
+
+/// A planned node that got new values.
+pub(in crate::exec) struct Touched {
+    pub(in crate::exec) node: NodeId,
+    /// The node of the graph, for error texts.
+    pub(in crate::exec) origin: NodeId,
+    pub(in crate::exec) changed: Changed,
+}
+
+impl Executable {
+    /// Applies the current state of some nodes of the graph to the executable: values of parameters, ranges, and
+    /// commands that replaced nodes. It applies all of them or, if it fails, none. If several nodes use a
+    /// [`Parameter`](crate::Parameter), only the nodes that are listed get its value: list all of them, or use
+    /// [`update_from`](Self::update_from) with the same graph.
+    ///
+    /// The update holds for later submissions, and does not wait for earlier ones. Nodes that only order others are
+    /// allowed and change nothing. Edges stay the same: an update that makes two nodes conflict that no edges order is
+    /// an error, unless [`Finalize::allow_conflicts`](crate::Finalize::allow_conflicts) was given.
+    ///
+    /// The cost depends on the nodes that change, not on the size of the graph. From the third time on, the same list
+    /// of kernels costs a third of that, if only by-value parameters of these kernels have ever changed, and if the
+    /// program uses at most four such lists by turns. The first update that changes memory costs more, because it looks
+    /// at the whole graph once. So does each update while a submission waits for events that are not complete.
+    ///
+    /// # Errors
+    /// [`UpdateError::NotUpdatable`]; [`UpdateError::NotInExecutable`] for a node of another graph, or a node that was
+    /// added later; [`UpdateError::NotANode`] for an event of work that runs; [`UpdateError::Fixed`] for an allocation
+    /// or a free; [`UpdateError::Node`] for a value with which a node cannot run (local memory, an image's access);
+    /// [`UpdateError::Conflict`], [`UpdateError::GraphMemory`] for memory that the order of the executable does not
+    /// allow; [`UpdateError::Differs`] for a change that the node does not allow; [`UpdateError::GraphGone`] for a
+    /// sub-graph whose graph was dropped; [`UpdateError::NativeCommand`], [`UpdateError::Driver`];
+    /// [`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand). After an error the executable is
+    /// the same as before.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let fill = graph.fill(&buffer, 1).add()?;
+    /// let result = graph.read(&buffer).add()?;
+    /// let executable = graph.finalize(Finalize::new().updatable())?;
+    ///
+    /// graph.fill(&buffer, 2).replace(fill)?;
+    /// executable.update(&fill)?;
+    /// let run = executable.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [2; 4]);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "clUpdateMutableCommandsKHR")]
+    #[doc(alias("cudaGraphExecKernelNodeSetParams", "cudaGraphExecMemcpyNodeSetParams"))]
+    pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
+        reentrancy::check_call()?;
+        let inner = &*self.0;
+        let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        if inner.update_prepared(updatable, nodes) {
+            return Ok(());
+        }
+        let mut ids =
+            inner.lock_state().editing.as_mut().map(|editing| std::mem::take(&mut editing.ids)).unwrap_or_default();
+        let outcome = inner.list(updatable, nodes, &mut ids).and_then(|()| inner.update_nodes(updatable, &ids));
+        if let Some(editing) = &mut inner.lock_state().editing {
+            empty(&mut ids);
+            editing.ids = ids;
+        }
+        outcome
+    }
+
+    /// Applies the current state of all nodes of a graph to the executable. The graph is the one that was finalized, or
+    /// another one that was built or recorded in the same way: nodes are paired in the order in which they were added,
+    /// with the nodes that the graph had when it was finalized. It applies all of them or, if it fails, none.
+    ///
+    /// # Errors
+    /// [`UpdateError::Differs`] with the first difference: another context or device; another number of nodes; other
+    /// edges of a node; and, node by node, another kind, another kernel, another sub-graph or command group, or a size
+    /// that cannot change. The errors of [`update`](Self::update).
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// # let buffer = Buffer::<u32>::new(&queue, 4)?;
+    /// let frame = |value: u32| -> clgraph::Result<Graph> {
+    ///     let graph = Graph::new(&queue)?;
+    ///     graph.record(&queue, || queue.enqueue_fill_buffer(&buffer, &[value], 0, 16, &[]))?;
+    ///     Ok(graph)
+    /// };
+    /// let executable = frame(1)?.finalize(Finalize::new().updatable())?;
+    /// executable.update_from(&frame(2)?)?;
+    /// executable.submit(&queue)?.wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "cudaGraphExecUpdate")]
+    pub fn update_from(&self, graph: &Graph) -> Result<()> {
+        reentrancy::check_call()?;
+        let inner = &*self.0;
+        let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        let differs = |difference: String| UpdateError::Differs { difference };
+        if graph.context() != &inner.context {
+            return Err(differs("the graph has another context".to_owned()).into());
+        }
+        if graph.device() != &inner.device {
+            return Err(differs("the graph has another device".to_owned()).into());
+        }
+        let mut state = graph.lock();
+        let refreshed = state.refresh_all(&graph.target());
+        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause });
+        let dropped = state.dropped();
+        let alike = refreshed.and_then(|()| updatable.check_edges(&state.tables).map_err(differs));
+        // Kinds and kernels are compared later, when the values are assigned.
+        let ids: Vec<NodeId> = state.ir.ids().collect();
+        let own = Some(&state.reshaped).filter(|_| graph.id() == inner.graph);
+        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, own, &ids, false));
+        drop(state);
+        drop(dropped);
+        inner.settle(outcome?)
+    }
+}
+
+impl Inner {
+    /// Lists nodes of the finalized graph.
+    fn list(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized), ids: &mut Vec<NodeId>) -> Result<()> {
+        let mut outcome = Ok(());
+        nodes.for_each_node(&mut |node| {
+            let wrong = match node {
+                None => UpdateError::NotANode { index: ids.len() },
+                Some(node) if node.graph() != self.graph => {
+                    let why = "it belongs to another graph; give nodes of the graph that was finalized";
+                    UpdateError::NotInExecutable { node, why }
+                }
+                Some(node) if node.index() >= updatable.len() => {
+                    let why = "it was added to the graph after the executable was finalized; finalize the graph again";
+                    UpdateError::NotInExecutable { node, why }
+                }
+                Some(node) => return ids.push(node.id()),
+            };
+            if outcome.is_ok() {
+                outcome = Err(wrong.into());
+            }
+        });
+        outcome
+    }
+
+    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<()> {
+        let target = Target { context: &self.context, device: &self.device, graph: Some(self.graph) };
+        let mut state = updatable.state.lock();
+        if !state.ir.allocs.is_empty()
+            && let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_)))
+        {
+            let kind = NodeKind::of(state.ir.op(id));
+            return Err(UpdateError::Fixed { node: self.node(id), kind }.into());
+        }
+        let refreshed = state.refresh_nodes(&target, ids);
+        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.node(id), cause });
+        let dropped = state.dropped();
+        let outcome = refreshed.map(|()| self.take_over(updatable, &state.tables, Some(&state.reshaped), ids, true));
+        drop(state);
+        drop(dropped);
+        self.settle(outcome?)
+    }
+
+    /// Assigns the values of nodes from a graph's tables.
+    fn take_over(
+        &self,
+        updatable: &Updatable,
+        from: &Tables,
+        reshaped: Option<&FxHashSet<NodeId>>,
+        nodes: &[NodeId],
+        is_list: bool,
+    ) -> (Result<()>, Dropped) {
+        // Done before the executable's state is locked, because a graph may contain this very executable.
+        let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
+        // A graph that was dropped has no sub-graphs any more, but the executable still knows where they were.
+        let has_children = !from.children.is_empty() || !updatable.children.is_empty();
+        for node in nodes.iter().filter(|_| has_children) {
+            let Op::SubGraph(child) = from.ir.op(*node) else { continue };
+            let Some(child) = from.children.get(child.index()) else {
+                return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), Dropped::default());
+            };
+            children.push((*node, child.of.id(), child.of.flat()));
+        }
+        children.sort_unstable_by_key(|(node, ..)| *node);
+        self.lock_state().edit(self, updatable, &Source { tables: from, reshaped, children, is_list }, nodes)
+    }
+
+    /// Releases what an update replaced, after all locks are released.
+    fn settle(&self, (outcome, dropped): (Result<()>, Dropped)) -> Result<()> {
+        // A running write may still read host memory. Drivers retain neither the objects that recorded kernels use nor
+        // memory with an address.
+        let Released { mems, samplers } = &dropped.objects;
+        // PoCL also does not retain samplers and images that are made of buffers.
+        let loose = mems.iter().any(|mem| mem.allocation().is_some() || mem.is_image_of_buffer());
+        if self.plan.is_native() || loose || !samplers.is_empty() || !dropped._data.is_empty() {
+            self.exclusive.keep_until_idle(dropped);
+        }
+        outcome
+    }
+
+    pub(in crate::exec) fn update_error(&self, node: NodeId, not: impl Into<NotMade>) -> Error {
+        let NotMade { argument, source } = not.into();
+        UpdateError::Driver { node: self.node(node), argument, source }.into()
+    }
+}
+
+/// Where the new values come from.
+struct Source<'a> {
+    tables: &'a Tables,
+    /// The nodes of which more than values has changed since they were added. None if another graph was finalized.
+    reshaped: Option<&'a FxHashSet<NodeId>>,
+    /// The sub-graphs among the listed nodes, in order: the node, the executable, and its values.
+    children: Vec<(NodeId, u64, Flat)>,
+    /// Whether the program listed the nodes, so that the list may come again.
+    is_list: bool,
+}
+
+/// What an update replaced, to be dropped where no lock is held.
+#[derive(Default)]
+struct Dropped {
+    _data: Vec<Owned>,
+    objects: Released,
+    _old: Vec<Old>,
+    _lists: Vec<UpdatePlan>,
+}
+
+impl ExecutableState {
+    fn edit(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        from: &Source<'_>,
+        nodes: &[NodeId],
+    ) -> (Result<()>, Dropped) {
+        let mut dropped = Dropped::default();
+        let Some(mut editing) = self.editing.take() else {
+            return (Err(UpdateError::NotUpdatable.into()), dropped);
+        };
+        let (mut edit, mut touched) = (std::mem::take(&mut editing.edit), std::mem::take(&mut editing.touched));
+        // A deferred submission that has these values keeps them: then they are copied here.
+        let values = Arc::make_mut(&mut self.values);
+        let tables = Arc::make_mut(&mut values.tables);
+        let mut to = Writer { tables, index: &mut editing.index };
+        let mut settled = Vec::new();
+        let reshaped = (&mut editing.reshaped, &mut settled);
+        let assigned = assign(updatable, from, nodes, &mut edit, &mut to, reshaped, &mut touched);
+        let may_come_again = from.is_list && matches!(assigned, Ok(true));
+        let mut outcome = assigned.map(|_| ());
+        let moves = touched.iter().any(|one| one.changed.memory);
+        if outcome.is_ok() && moves {
+            outcome = touched.iter().filter(|one| one.changed.memory).try_for_each(|one| {
+                updatable.own_memory.check(to.tables, one.node).map_err(|OutOfTime { alloc, why }| {
+                    let alloc = exec.node(exec.origins.of(to.tables.ir.allocs[alloc.index()].node).node);
+                    UpdateError::GraphMemory { node: exec.node(one.origin), alloc, why }.into()
+                })
+            });
+        }
+        let mut sought = false;
+        if outcome.is_ok() && !updatable.allow_conflicts && moves {
+            outcome = check_conflicts(exec, &mut editing.conflicts, &edit, to.tables);
+            sought = true;
+        }
+        let mut replaced = Vec::new();
+        if outcome.is_ok() {
+            outcome = self.apply(exec, updatable, &touched, &mut replaced, &mut dropped);
+        }
+        let values = Arc::make_mut(&mut self.values);
+        let mut to = Writer { tables: Arc::make_mut(&mut values.tables), index: &mut editing.index };
+        if let Some(conflicts) = editing.conflicts.as_mut().filter(|_| sought && outcome.is_err()) {
+            let ir = &to.tables.ir;
+            edit.old_accesses().for_each(|(node, slot, old)| {
+                conflicts.exchange(ir, node, slot, &ir.accesses(node)[slot], old);
+            });
+        }
+        dropped._data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
+        dropped.objects = to.index.released(to.tables);
+        if outcome.is_err() {
+            // The values are the old ones again.
+            editing.reshaped.extend(settled);
+            self.take_back(exec, updatable, &touched, &mut replaced, &mut dropped._old);
+            self.restore(exec, &mut dropped._old);
+        }
+        self.keep_spare(exec, updatable, &touched, replaced, outcome.is_ok(), &mut dropped._old);
+        dropped._lists = match (from.reshaped, &outcome) {
+            (Some(reshaped), Ok(())) if may_come_again => {
+                let tables = (&*self.values.tables, from.tables);
+                editing.update_plans.came(updatable, nodes, tables, reshaped.len())
+            }
+            (Some(_), _) => Vec::new(),
+            (None, _) => editing.update_plans.forget(),
+        };
+        self.unshare(dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
+        if outcome.is_ok() && moves {
+            let values = Arc::clone(&self.values);
+            let moved = touched.iter().filter(|one| one.changed.memory);
+            let accesses = moved.flat_map(|one| values.tables.ir.accesses(one.node));
+            self.share(&exec.exclusive, accesses.filter_map(|access| values.tables.mem(access.view)));
+        }
+        empty(&mut touched);
+        (editing.edit, editing.touched) = (edit, touched);
+        self.editing = Some(editing);
+        self.changed |= outcome.is_ok();
+        (outcome, dropped)
+    }
+
+    /// Applies the tables to the kernel objects and command buffers.
+    fn apply(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        replaced: &mut Vec<Replaced>,
+        dropped: &mut Dropped,
+    ) -> Result<()> {
+        let values = Arc::make_mut(&mut self.values);
+        let mut native: Vec<(usize, &Touched)> = Vec::new();
+        for one in touched {
+            let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
+            let changed = &one.changed;
+            let recorded = updatable.is_native(step);
+            if recorded {
+                native.push((step, one));
+            }
+            if recorded && !changed.switched {
+                values.stale.add(step);
+            } else if changed.switched || !changed.args.is_empty() {
+                apply_to_object(values, step, one, replaced).map_err(|not| exec.update_error(one.origin, not))?;
+            }
+        }
+        native.sort_unstable_by_key(|(step, _)| *step);
+        self.apply_to_command_buffers(exec, &native, replaced, &mut dropped._old)
+    }
+
+    /// Keeps replaced kernel objects of recorded steps for the next update, which will need other objects again. The
+    /// rest goes to `old`.
+    fn keep_spare(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        replaced: Vec<Replaced>,
+        is_done: bool,
+        old: &mut Vec<Old>,
+    ) {
+        let step_of = |one: &Touched| updatable.step_of[one.node.index()].map(|step| step as usize);
+        let mut switched: Vec<usize> = touched.iter().filter(|one| one.changed.switched).filter_map(step_of).collect();
+        switched.sort_unstable();
+        // A spare object may be of the kernel that was switched.
+        let spare = |step: &usize| self.spare.0.get_mut(*step).map(Option::take);
+        let mut over: Vec<_> = switched.iter().filter_map(spare).collect();
+        let ir = &self.values.tables.ir;
+        let keeps = |step: usize| {
+            // Indirectly reached memory cannot be removed from a kernel object.
+            let reaches = |args: Span| ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
+            let reaches = matches!(*ir.op(exec.plan.steps[step].node), Op::Kernel { args, .. } if reaches(args));
+            updatable.is_native(step) && !reaches && switched.binary_search(&step).is_err()
+        };
+        let in_place = updatable.mutable().is_some_and(|fields| fields.arguments);
+        for (step, object) in replaced {
+            let Some(object) = object else { continue };
+            over.push(if is_done && !in_place && keeps(step) { self.spare.keep(step, object) } else { Some(object) });
+        }
+        if over.iter().any(Option::is_some) {
+            old.push(Arc::new(Objects(over)));
+        }
+    }
+
+    /// Restores the kernel objects, after the tables were restored.
+    pub(in crate::exec) fn take_back(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        touched: &[Touched],
+        replaced: &mut [Replaced],
+        old: &mut Vec<Old>,
+    ) {
+        let values = Arc::make_mut(&mut self.values);
+        for (step, before) in replaced.iter_mut().rev() {
+            if let Some(object) = values.objects.0.get_mut(*step) {
+                std::mem::swap(object, before);
+            }
+            // The object may have been stale before the update.
+            values.stale.add(*step);
+        }
+        let mut slower = None;
+        for one in touched {
+            let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
+            values.stale.add(step);
+            if updatable.is_native(step) {
+                continue;
+            }
+            // Tried twice, because a refusal may be a short lack of memory.
+            let mut again = || values.sync_arguments(&exec.plan, step..step + 1, old);
+            if let Err(error) = again().or_else(|_| again()) {
+                slower = slower.or(Some((error, one.origin)));
+            }
+        }
+        if let Some((error, node)) = slower {
+            let node = exec.node(node);
+            log::debug!(
+                "{error}: an update failed, so that {node} and perhaps other nodes are slower to submit from \
+                         now on"
+            );
+        }
+    }
+}
+
+/// Assigns the values of a graph's nodes to planned nodes. Returns whether all of them are kernels of which only values
+/// have ever changed.
+fn assign(
+    updatable: &Updatable,
+    from: &Source<'_>,
+    nodes: &[NodeId],
+    edit: &mut Edit,
+    to: &mut Writer<'_>,
+    (reshaped, settled): (&mut FxHashSet<NodeId>, &mut Vec<NodeId>),
+    touched: &mut Vec<Touched>,
+) -> Result<bool> {
+    let (mut near, mut only_values) = (0, true);
+    for &origin in nodes {
+        // Most updates change only values, so that is tried first.
+        let is_plain = from.reshaped.is_some_and(|reshaped| !reshaped.contains(&origin))
+            && !from.tables.group_of.contains_key(&origin);
+        let node = updatable.alone(origin).filter(|node| is_plain && !reshaped.contains(node));
+        if let Some(node) = node
+            && let Some(changed) = edit.assign_values(to, node, from.tables, origin, &mut near)
+        {
+            if changed.only_values {
+                touched.push(Touched { node, origin, changed });
+            }
+            continue;
+        }
+        only_values = false;
+        let differs =
+            |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
+        let planned = updatable.planned(origin);
+        let child = from.children.binary_search_by_key(&origin, |(node, ..)| *node).ok().map(|at| &from.children[at]);
+        let (source, first) = match (child, updatable.children.get(&origin)) {
+            (None, None) => (from.tables, origin),
+            (Some((_, id, flat)), Some(is)) if id == is => (&*flat.tables, NodeId(0)),
+            (Some(_), Some(_)) => return Err(differs("it is a sub-graph of another executable".to_owned())),
+            (Some(_), None) => return Err(differs("it is a sub-graph, but in the executable it is not".to_owned())),
+            (None, Some(_)) => return Err(differs("it is not a sub-graph, but in the executable it is".to_owned())),
+        };
+        for (at, node) in planned.enumerate() {
+            let node = NodeId(node);
+            let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
+            if is_plain && child.is_none() {
+                // The node is the graph's again, whatever another graph had assigned before.
+                if reshaped.remove(&node) {
+                    settled.push(node);
+                }
+            } else if matches!(to.ir.op(node), Op::Kernel { .. }) {
+                reshaped.insert(node);
+            }
+            if !changed.is_nothing() {
+                touched.push(Touched { node, origin, changed });
+            }
+        }
+    }
+    Ok(only_values)
+}
+
+fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit, tables: &Tables) -> Result<()> {
+    let ir = &tables.ir;
+    let conflicts = match conflicts {
+        Some(conflicts) => {
+            edit.old_accesses().for_each(|(node, slot, old)| {
+                conflicts.exchange(ir, node, slot, old, &ir.accesses(node)[slot]);
+            });
+            conflicts
+        }
+        none => {
+            let plan = &exec.plan;
+            let steps = || plan.steps.iter().map(|step| step.node).collect();
+            none.insert(Conflicts::new(ir, if plan.tasks.is_empty() { steps() } else { plan.order.clone() }))
+        }
+    };
+    match conflicts.find(ir, edit.old_accesses().map(|(node, slot, _)| (node, slot))) {
+        None => Ok(()),
+        Some((first, second)) => {
+            let node = |node| exec.node(exec.origins.of(node).node);
+            let (first_use, second_use) = tables.describe_uses(first, second);
+            let (first, second) = (node(first), node(second));
+            Err(UpdateError::Conflict { first, first_use, second, second_use }.into())
+        }
+    }
+}
+
+/// Gives the kernel object of a step the arguments of the tables.
+fn apply_to_object(
+    values: &mut Values,
+    step: usize,
+    touched: &Touched,
+    replaced: &mut Vec<Replaced>,
+) -> Result<(), NotMade> {
+    let (node, changed) = (touched.node, &touched.changed);
+    let tables = &*values.tables;
+    let Op::Kernel { kernel, args, .. } = *tables.ir.op(node) else { return Ok(()) };
+    let given = tables.ir.args(args);
+    // Indirectly reached memory cannot be removed from a kernel object.
+    let anew = changed.switched || changed.args.of(given.len()).any(|at| matches!(given[at], Arg::Indirect(_)));
+    let object = values.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut);
+    let Some(object) = object.filter(|_| !anew) else {
+        // A new object is needed: it is another kernel, or the object has other holders (steps with equal values, or a
+        // submission that is not enqueued yet).
+        replaced.push((step, values.replace(step, kernel, args)?));
+        return Ok(());
+    };
+    // OpenCL copies the arguments of enqueued launches (OpenCL 3.0, clSetKernelArg), so the object can be changed.
+    changed.args.settable(given).try_for_each(|index| {
+        let set = object.set(index, set_arg(tables, &given[index]));
+        set.map_err(|source| NotMade { argument: Some(index), source })
+    })
+}

@@ -1,0 +1,406 @@
+//! Inlines all sub-graphs of a graph, before anything is planned. Plans, submissions and reports then contain commands
+//! only, and a sub-graph costs as much as its nodes.
+//!
+//! An executable keeps its own graph in the inlined form, so one level of sub-graphs is all that has to be inlined
+//! here.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
+
+use crate::graph::nodes::command_group::{Alternative, Group};
+use crate::graph::ports::Written;
+use crate::graph::tables::{Index, Tables, Writer};
+use crate::ir::{
+    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Location, Mode, NodeId, Op, Pixels, ResultId, RootId, Span,
+    TaskId, View, ViewId, ViewKind,
+};
+
+/// A graph without sub-graphs.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) origins: Origins,
+    footprint: OnceLock<Vec<Access>>,
+}
+
+/// Where the nodes of a flat graph come from. `None` if nothing was inlined: then every flat node is the graph's node
+/// with the same number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(Option<Arc<[Origin]>>);
+
+impl Origins {
+    /// The origin of a flat node.
+    pub(crate) fn of(&self, node: NodeId) -> Origin {
+        self.0.as_ref().map_or(Origin { node, part: 0 }, |origins| origins[node.index()])
+    }
+}
+
+impl Origins {
+    /// The flat nodes of nodes that are not sub-graphs.
+    pub(crate) fn of_nodes<'a>(&self, nodes: &'a BTreeSet<NodeId>) -> impl Iterator<Item = NodeId> + use<'a> {
+        let written = self.written();
+        nodes.iter().map(move |node| written.as_ref().map_or(*node, |written| written[node.index()].0))
+    }
+
+    /// By node of the graph: its first flat node, and the number of its flat nodes. `None` if nothing was inlined.
+    pub(crate) fn written(&self) -> Option<Vec<(NodeId, u32)>> {
+        let mut written: Vec<(NodeId, u32)> = Vec::new();
+        for (at, origin) in (0..).zip(self.0.as_ref()?.iter()) {
+            if origin.node.index() == written.len() {
+                written.push((NodeId(at), 0));
+            }
+            if let Some((_, count)) = written.last_mut() {
+                *count += 1;
+            }
+        }
+        Some(written)
+    }
+}
+
+/// The origin of a node of a flat graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Origin {
+    /// The node of the graph.
+    pub(crate) node: NodeId,
+    /// The index among the writes, the reads, or the external events of a sub-graph; 0 for a node that is not a
+    /// sub-graph.
+    pub(crate) part: u32,
+}
+
+impl Flat {
+    /// Inlines all sub-graphs. Returns `None` when a table is full.
+    pub(crate) fn new(tables: &Arc<Tables>) -> Option<Self> {
+        if tables.children.is_empty() {
+            return Some(Self::of(Arc::clone(tables), Origins::default()));
+        }
+        let (tables, origins) = Flattening::new(tables).run()?;
+        Some(Self::of(Arc::new(tables), Origins(Some(origins.into()))))
+    }
+
+    /// Wraps tables that were inlined before.
+    pub(crate) fn of(tables: Arc<Tables>, origins: Origins) -> Self {
+        Self { tables, origins, footprint: OnceLock::new() }
+    }
+
+    /// The memory that the whole graph uses: the fewest ranges that cover the same bytes in the same mode.
+    pub(in crate::graph) fn footprint(&self) -> &[Access] {
+        self.footprint.get_or_init(|| {
+            let ir = &self.tables.ir;
+            // Nothing else uses memory that an executable owns, and the executable's own uses are in order already.
+            let others = |access: &&Access| {
+                !matches!(ir.views[access.view.index()].kind, ViewKind::Placed | ViewKind::Owned(_) | ViewKind::Nothing)
+            };
+            let uses = ir.ids().flat_map(|id| ir.accesses(id).iter().filter(others).cloned());
+            let mut all: Vec<Access> = uses.collect();
+            // Ranges that are only read and ranges that are written are merged separately.
+            let order = |access: &Access| (access.view, access.mode.writes(), access.range.start);
+            all.sort_unstable_by_key(order);
+            let mut merged: Vec<Access> = Vec::new();
+            for access in all {
+                match merged.last_mut() {
+                    Some(last)
+                        if last.view == access.view
+                            && last.mode.writes() == access.mode.writes()
+                            && access.range.start <= last.range.end =>
+                    {
+                        last.range.end = last.range.end.max(access.range.end);
+                        if last.mode != access.mode {
+                            last.mode = Mode::ReadWrite;
+                        }
+                    }
+                    _ => merged.push(access),
+                }
+            }
+            merged
+        })
+    }
+}
+
+/// The state of one inlining.
+struct Flattening<'a> {
+    from: &'a Tables,
+    /// The inlined graphs of the sub-graphs, as they are now.
+    children: Vec<Flat>,
+    tables: Tables,
+    index: Index,
+    origins: Vec<Origin>,
+    /// The first and the last flat node of each node.
+    ends: Vec<(NodeId, NodeId)>,
+}
+
+/// The ids that the objects of one source graph have in the flat tables, as far as they are assigned.
+#[derive(Default)]
+struct Ids {
+    views: FxHashMap<ViewId, ViewId>,
+    /// Roots of memory that executables have placed. Allocations may share bytes, and still have to stay different
+    /// memory here.
+    roots: FxHashMap<RootId, RootId>,
+    /// Where the ports of the sub-graph are. `None` for the outer graph.
+    written: Option<Written>,
+    kernels: FxHashMap<KernelId, KernelId>,
+}
+
+impl<'a> Flattening<'a> {
+    fn new(from: &'a Tables) -> Self {
+        let children: Vec<Flat> = from.children.iter().map(|child| child.of.flat()).collect();
+        let mut ends = Vec::with_capacity(from.ir.len());
+        let mut next = 0_u32;
+        for id in from.ir.ids() {
+            let size = match from.ir.op(id) {
+                // An entry and an exit node: they do nothing, and replace one edge from each leaf to each root.
+                Op::SubGraph(child) => children[child.index()].tables.ir.len() as u32 + 2,
+                _ => 1,
+            };
+            let end = next.saturating_add(size);
+            ends.push((NodeId(next), NodeId(end.saturating_sub(1))));
+            next = end;
+        }
+        Self { from, children, tables: Tables::default(), index: Index::default(), origins: Vec::new(), ends }
+    }
+
+    fn run(mut self) -> Option<(Tables, Vec<Origin>)> {
+        let from = self.from;
+        let mut ids = Ids::default();
+        let ends = &self.ends;
+        let alloc = |alloc: &AllocDecl| AllocDecl { node: ends[alloc.node.index()].0, ..*alloc };
+        self.tables.ir.allocs = from.ir.allocs.iter().map(alloc).collect();
+        // Host writes and reads are numbered in the order of the flat nodes, over all sources.
+        for id in from.ir.ids() {
+            let mut waits: Vec<NodeId> =
+                from.ir.topology.preds(id).filter(|pred| *pred < id).map(|pred| self.ends[pred.index()].1).collect();
+            match from.ir.op(id) {
+                Op::SubGraph(child) => self.child(id, *child, waits)?,
+                op => {
+                    self.copy(from, id, op, &mut ids, &mut waits, Origin { node: id, part: 0 })?;
+                }
+            }
+        }
+        let ends = self.ends.clone();
+        let label = |(node, label): (&NodeId, &Arc<str>)| (ends[node.index()].0, Arc::clone(label));
+        self.tables.labels.extend(from.labels.iter().map(label));
+        self.groups(from, &mut ids, |node| ends[node.index()].0)?;
+        for id in from.ir.ids() {
+            let later: Vec<NodeId> = from.ir.topology.preds(id).filter(|pred| *pred >= id).collect();
+            for pred in later {
+                // A cycle is found when the graph is planned.
+                let _ = Arc::make_mut(&mut self.tables.ir.topology).add_edge(
+                    self.ends[pred.index()].1,
+                    self.ends[id.index()].0,
+                    false,
+                );
+            }
+        }
+        Some((self.tables, self.origins))
+    }
+
+    /// Inlines a sub-graph after `waits`.
+    fn child(&mut self, id: NodeId, child: ChildId, mut waits: Vec<NodeId>) -> Option<()> {
+        let source = Arc::clone(&self.children[child.index()].tables);
+        let (entry, exit) = self.ends[id.index()];
+        let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
+        let source = &*source;
+        self.push(Op::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
+        let ports = Arc::clone(self.from.children[child.index()].of.ports());
+        let written = Written { ports, data: self.tables.ir.data, results: self.tables.ir.results };
+        let mut ids = Ids { written: Some(written), ..Ids::default() };
+        for node in source.ir.ids() {
+            let preds = source.ir.topology.preds(node);
+            let mut waits: Vec<NodeId> = preds.filter(|pred| *pred < node).map(here).collect();
+            if source.ir.topology.preds(node).next().is_none() {
+                waits.push(entry);
+            }
+            let op = source.ir.op(node);
+            let part = match op {
+                Op::Write { data, .. } => data.0,
+                Op::Read { result, .. } => result.0,
+                Op::Event { event, .. } => event.0,
+                _ => 0,
+            };
+            self.copy(source, node, op, &mut ids, &mut waits, Origin { node: id, part })?;
+        }
+        self.tables.labels.extend(source.labels.iter().map(|(node, label)| (here(*node), Arc::clone(label))));
+        self.groups(source, &mut ids, here)?;
+        for node in source.ir.ids() {
+            let later: Vec<NodeId> = source.ir.topology.preds(node).filter(|pred| *pred >= node).collect();
+            for pred in later {
+                let _ = Arc::make_mut(&mut self.tables.ir.topology).add_edge(here(pred), here(node), false);
+            }
+        }
+        let mut leaves: Vec<NodeId> = source.ir.topology.leaves().iter().copied().map(here).collect();
+        leaves.push(entry);
+        let node = self.push(Op::Empty, Vec::new(), &mut leaves, Origin { node: id, part: 0 })?;
+        debug_assert_eq!(node, exit, "as many nodes as were counted");
+        Some(())
+    }
+
+    /// Copies the command groups of a source. `here` maps the nodes of the source to flat nodes.
+    fn groups(&mut self, source: &Tables, ids: &mut Ids, here: impl Fn(NodeId) -> NodeId) -> Option<()> {
+        for group in &source.groups {
+            let mut alternatives = Vec::with_capacity(group.alternatives.len());
+            for alternative in &group.alternatives {
+                let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
+                let op = ids.op(source, &alternative.op, &mut to)?;
+                alternatives.push(Alternative { op, uses: alternative.uses.clone() });
+            }
+            let mut copied = Group::like(group, alternatives);
+            copied.nodes = group.nodes.iter().copied().map(&here).collect();
+            let index = self.tables.groups.len();
+            for node in &copied.nodes {
+                self.tables.group_of.insert(*node, index);
+                // The op of a node is its active launch, whose arguments are copied with the launches of the group.
+                if let Some(alternative) = copied.alternatives.get(group.active) {
+                    *self.tables.ir.op_mut(*node) = alternative.op.clone();
+                }
+            }
+            self.tables.groups.push(copied);
+        }
+        Some(())
+    }
+
+    fn push(&mut self, op: Op, accesses: Vec<Access>, waits: &mut Vec<NodeId>, origin: Origin) -> Option<NodeId> {
+        if !self.tables.ir.has_room() {
+            return None;
+        }
+        self.origins.push(origin);
+        self.tables.ir.push_node(op, accesses.into_iter(), waits)
+    }
+
+    /// Copies a node of a source, with the ids of the flat tables.
+    fn copy(
+        &mut self,
+        source: &Tables,
+        node: NodeId,
+        op: &Op,
+        ids: &mut Ids,
+        waits: &mut Vec<NodeId>,
+        origin: Origin,
+    ) -> Option<()> {
+        let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
+        // A node of a group gets its launch when the group is copied.
+        let op = if source.group_of.contains_key(&node) { Op::Empty } else { ids.op(source, op, &mut to)? };
+        // Allocations of a sub-graph were placed when the sub-graph was finalized.
+        let is_done = ids.written.is_some() && matches!(source.ir.op(node), Op::Alloc(_) | Op::Free(_));
+        to.tables.ir.shares_bytes |= is_done || source.ir.shares_bytes;
+        let accesses = source.ir.accesses(node).iter().filter(|_| !is_done);
+        let accesses = accesses.map(|access| ids.access(source, access, &mut to)).collect::<Option<_>>()?;
+        self.push(op, accesses, waits, origin).map(|_| ())
+    }
+}
+
+impl Ids {
+    fn view(&mut self, source: &Tables, of: ViewId, to: &mut Writer<'_>) -> Option<ViewId> {
+        if let Some(known) = self.views.get(&of) {
+            return Some(*known);
+        }
+        if source.is_nothing(of) {
+            return Some(to.nothing());
+        }
+        let described = source.ir.views[of.index()];
+        let view = if described.kind == ViewKind::Placed {
+            let root = *self.roots.entry(described.root).or_insert_with(|| to.new_root());
+            to.placed(source.mem(of)?, View { root, ..described })
+        } else {
+            to.view(source.mem(of)?)
+        };
+        self.views.insert(of, view);
+        Some(view)
+    }
+
+    fn place(&mut self, source: &Tables, of: &Location, to: &mut Writer<'_>) -> Option<Location> {
+        Some(Location { view: self.view(source, of.view, to)?, offset: of.offset })
+    }
+
+    fn pixels(&mut self, source: &Tables, of: &Pixels, to: &mut Writer<'_>) -> Option<Pixels> {
+        Some(match of {
+            Pixels::Image(view, origin) => Pixels::Image(self.view(source, *view, to)?, *origin),
+            Pixels::Buffer(place) => Pixels::Buffer(self.place(source, place, to)?),
+        })
+    }
+
+    fn access(&mut self, source: &Tables, of: &Access, to: &mut Writer<'_>) -> Option<Access> {
+        Some(Access { view: self.view(source, of.view, to)?, ..of.clone() })
+    }
+
+    /// Copies the op of a node.
+    fn op(&mut self, source: &Tables, op: &Op, to: &mut Writer<'_>) -> Option<Op> {
+        Some(match op {
+            // Allocations of a sub-graph have their memory already.
+            Op::Alloc(_) | Op::Free(_) if self.written.is_some() => Op::Empty,
+            Op::Alloc(alloc) => Op::Alloc(*alloc),
+            Op::Free(alloc) => Op::Free(*alloc),
+            Op::Empty | Op::SubGraph(_) => Op::Empty,
+            Op::Kernel { kernel, args, grid, bound, prints } => {
+                let args = self.args(source, *args, to)?;
+                let decl = &source.ir.kernels[kernel.index()];
+                let object = &source.kernels[kernel.index()];
+                let kernel = *self.kernels.entry(*kernel).or_insert_with(|| to.kernel(object, decl.built));
+                Op::Kernel { kernel, args, grid: *grid, bound: bound.clone(), prints: *prints }
+            }
+            Op::Copy { src, dst, size } => {
+                Op::Copy { src: self.place(source, src, to)?, dst: self.place(source, dst, to)?, size: *size }
+            }
+            Op::CopyRect(rect) => {
+                let mut rect = rect.clone();
+                (rect.src, rect.dst) = (self.view(source, rect.src, to)?, self.view(source, rect.dst, to)?);
+                Op::CopyRect(rect)
+            }
+            Op::CopyImage(copy) => {
+                let mut copy = copy.clone();
+                (copy.src, copy.dst) = (self.pixels(source, &copy.src, to)?, self.pixels(source, &copy.dst, to)?);
+                Op::CopyImage(copy)
+            }
+            Op::Fill { dst, size, pattern, area } => {
+                let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
+                Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern, area: area.clone() }
+            }
+            Op::Task(task) => {
+                let function = &source.tasks[task.index()];
+                let function =
+                    self.written.as_ref().map_or_else(|| function.clone(), |written| function.within(written));
+                let task = TaskId(to.ir.tasks);
+                to.ir.tasks = task.0.checked_add(1)?;
+                to.tasks.push(function);
+                Op::Task(task)
+            }
+            Op::Event { signals, .. } => to.external(*signals)?,
+            Op::Native { command, .. } => to.native(source.natives[command.index()].clone())?,
+            Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
+            Op::Write { dst, size, data, area } => {
+                let bytes = source.data[data.index()].clone();
+                let dst = self.place(source, dst, to)?;
+                let data = DataId(to.ir.data);
+                to.ir.data = data.0.checked_add(1)?;
+                to.data.push(bytes);
+                Op::Write { dst, size: *size, data, area: area.clone() }
+            }
+            Op::Read { src, size, result, area } => {
+                let bytes = source.results[result.index()];
+                let src = self.place(source, src, to)?;
+                let result = ResultId(to.ir.results);
+                to.ir.results = result.0.checked_add(1)?;
+                to.results.push(bytes);
+                Op::Read { src, size: *size, result, area: area.clone() }
+            }
+        })
+    }
+
+    /// Copies the arguments of a kernel.
+    fn args(&mut self, source: &Tables, args: Span, to: &mut Writer<'_>) -> Option<Span> {
+        let mut copied = Vec::with_capacity(args.len());
+        for arg in source.ir.args(args) {
+            copied.push(match arg {
+                Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
+                Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
+                Arg::Global(of) => Arg::Global(self.view(source, *of, to)?),
+                Arg::Unused(of) => Arg::Unused(self.view(source, *of, to)?),
+                Arg::Null(of) => Arg::Null(self.view(source, *of, to)?),
+                Arg::Sampler(of) => Arg::Sampler(to.sampler(source.sampler_of(*of)?)?),
+                Arg::Local(size) => Arg::Local(*size),
+                Arg::Value(span) => Arg::Value(to.ir.push_bytes(source.ir.bytes(*span))?),
+            });
+        }
+        to.ir.push_args(copied.into_iter())
+    }
+}

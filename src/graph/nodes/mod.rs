@@ -1,0 +1,63 @@
+//! One file for each kind of node: the builder that users see, and the request behind it.
+//!
+//! A builder collects a command's operands, dependencies and label. Its `add` hands a request to `Graph::insert`. A
+//! method of a queue makes the same request, and the queue either records or executes it. A request is checked by
+//! `check`, and written into the graph's tables by `lower`, which returns an `Op` and the memory that the node uses.
+//!
+//! Read `request.rs` first, then `hint.rs`, which is short and complete.
+//!
+//! | file | kind of node, or what is shared |
+//! |---|---|
+//! | `request.rs` | the trait `Request`: `check`, `prepare`, `lower`, and for whom a command is checked |
+//! | `after.rs` | what all builders take: `after`, `after_all_leaves`, `label` |
+//! | `transfer.rs`, `fill.rs` | empty nodes, copies, host writes and host reads; fills |
+//! | `rect.rs`, `copier.rs` | rectangular copies; copies for which OpenCL has no command, as launches of a kernel |
+//! | `kernel.rs`, `launch.rs` | kernel nodes; launches, for graphs and queues alike |
+//! | `argument.rs`, `argument_checks.rs`, `range.rs` | what a kernel takes as an argument; whether it fits; ND-ranges |
+//! | `command_group.rs`, `task_group.rs` | several launches, or several host tasks, of which one is active |
+//! | `image.rs`, `image_copy.rs` | fills, host writes and host reads of images; copies of pixels |
+//! | `hint.rs` | prefetches and memory advice |
+//! | `memory.rs` | allocations and frees of memory that the graph owns |
+//! | `host_task.rs`, `map.rs` | functions of the host; functions that get mapped memory |
+//! | `external_event.rs` | nodes that wait for an event of each submission, or complete it |
+//! | `native_command.rs` | commands that a function of the program enqueues or records |
+//! | `sub_graph.rs` | an executable as a node; its builder is in `exec/sub_graph.rs` |
+//!
+//! To add a kind of node:
+//!
+//! 1. a variant of `Op` in `ir/mod.rs`, and a `NodeKind` in `handles.rs`;
+//! 2. a file here, with a builder, a request, and `impl Request`;
+//! 3. what the compiler then asks for, because it finds each `match` over `Op`: the call (`exec/submit/replay.rs`,
+//!    `cl/commands/enqueue.rs`), the recording (`exec/build/record.rs`, `cl/objects/command_buffer.rs`), whether a
+//!    command buffer can hold it (`plan/path.rs`), the checker (`plan/check.rs`), its copy when it is inlined
+//!    (`graph/inline.rs`), its picture (`graph/drawing.rs`). The compiler does not find its update
+//!    (`graph/edit/assign.rs`: a kind that is missing there cannot be replaced) and what the device must have
+//!    (`plan/runnable.rs`);
+//! 4. for queues, a method in `record/enqueue.rs`, and an `impl Run` in `record/execute.rs`;
+//! 5. a rule in `docs/SEMANTICS.md`, and a test that names the rule.
+//!
+//! What holds here: `check` finds all that can be wrong, and changes nothing. Rules: B2, B14, C1 to C6, D1, H1 to H7,
+//! I3 to I5, M1 to M8, N1 to N3, R16, X1.
+
+pub(in crate::graph) mod after;
+pub(in crate::graph) mod argument;
+pub(in crate::graph) mod argument_checks;
+pub(crate) mod command_group;
+pub(in crate::graph) mod copier;
+pub(crate) mod external_event;
+pub(crate) mod fill;
+pub(crate) mod hint;
+pub(crate) mod host_task;
+pub(crate) mod image;
+pub(crate) mod image_copy;
+pub(crate) mod kernel;
+pub(crate) mod launch;
+pub(crate) mod map;
+pub(crate) mod memory;
+pub(crate) mod native_command;
+pub(in crate::graph) mod range;
+pub(crate) mod rect;
+pub(crate) mod request;
+pub(crate) mod sub_graph;
+pub(in crate::graph) mod task_group;
+pub(crate) mod transfer;

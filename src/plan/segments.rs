@@ -1,0 +1,146 @@
+//! Pass 8: which path each command takes, and the segments: runs of consecutive commands that take the same path for
+//! the same reason.
+
+use std::ops::Range;
+
+use super::path::{Command, Path, Why};
+use super::{Options, Segment, Step};
+use crate::caps::Caps;
+use crate::ir::{Access, Arg, Form, Ir, NodeId, Op, ViewKind};
+use crate::quirks;
+
+/// Returns the path for all commands that can take it, and why.
+fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
+    match options.path {
+        Path::Auto if options.profiled => (Path::Replay, Why::Profiled),
+        Path::Auto => caps.path(),
+        path => {
+            let path = if path == Path::Native { path } else { Path::Replay };
+            (path, if options.from_environment { Why::Environment } else { Why::Asked })
+        }
+    }
+}
+
+/// Returns whether command buffers of the device can hold what a node does now, which an update may have changed.
+pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
+    matches!(ir.op(node), Op::Native { .. })
+        || Command::of(ir.op(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
+            && crashes(ir, node, caps).is_none()
+}
+
+/// Returns why a driver is not asked to record a node: recording it is known to crash the process.
+fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<Why> {
+    if !quirks::dies_of_recording(caps) {
+        return None;
+    }
+    let of_buffer = |access: &Access| ir.views[access.view.index()].kind == ViewKind::ImageOfBuffer;
+    if ir.accesses(node).iter().any(of_buffer) {
+        return Some(Why::ImageOfBuffer);
+    }
+    let Op::Kernel { args, .. } = ir.op(node) else { return None };
+    ir.args(*args).iter().any(|arg| matches!(arg, Arg::Sampler(_))).then_some(Why::Sampler)
+}
+
+/// Returns the path of a node, and why. No other function decides that.
+fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
+    match ir.op(node) {
+        Op::Native { form: Form::Recorded, .. } => return (Path::Native, Why::OnlyRecorded),
+        Op::Native { form: Form::Enqueued, .. } if choice.0 == Path::Native => {
+            return (Path::Replay, Why::OnlyEnqueued);
+        }
+        _ => {}
+    }
+    let command = match ir.op(node) {
+        // Nothing more is known about what the function records.
+        Op::Native { .. } => Some(Command::Kernel),
+        op => Command::of(op, &ir.views),
+    };
+    let (Path::Native, Some(command)) = (choice.0, command) else { return choice };
+    // Buffers may be made for other devices of the context, and some drivers crash where they should refuse to record.
+    let view = |access: &Access| ir.views[access.view.index()];
+    let too_large = |access: &Access| view(access).root_size as u64 > caps.max_allocation;
+    let align = caps.sub_buffer_align.max(1);
+    let misaligned = |access: &Access| view(access).is_sub_buffer() && !view(access).offset.is_multiple_of(align);
+    let why_not = match options.denied.get(&node).copied().or(options.no_native) {
+        Some(why) => Some(why),
+        None if ir.accesses(node).iter().any(too_large) => Some(Why::TooLarge),
+        None if ir.accesses(node).iter().any(misaligned) => Some(Why::Misaligned),
+        None => caps.can_record(command).err().or_else(|| crashes(ir, node, caps)),
+    };
+    why_not.map_or(choice, |why| (Path::Replay, why))
+}
+
+/// The smallest number of consecutive commands that an automatic path records.
+const SHORT: usize = 4;
+
+/// Divides the steps into segments that run by one path each, for one reason.
+pub(super) fn segments(
+    ir: &Ir,
+    steps: &[Step],
+    range: Range<usize>,
+    caps: &Caps,
+    options: &Options<'_>,
+) -> Vec<Segment> {
+    let choice = choose(caps, options);
+    let segment = |steps, (path, why)| Segment { steps, path, why };
+    let mut segments: Vec<Segment> = Vec::new();
+    for index in range {
+        let node = steps[index].node;
+        push(&mut segments, segment(index..index + 1, path_of(ir, node, caps, options, choice)));
+    }
+    if choice != (Path::Native, Why::Available) {
+        return segments;
+    }
+    let mut long = Vec::new();
+    for one in segments {
+        let short = (one.path, one.why) == choice && one.steps.len() < SHORT;
+        push(&mut long, if short { segment(one.steps, (Path::Replay, Why::TooShort)) } else { one });
+    }
+    long
+}
+
+/// Adds a segment, to the last one if both have the same path and reason.
+fn push(segments: &mut Vec<Segment>, segment: Segment) {
+    match segments.last_mut() {
+        Some(last) if (last.path, last.why) == (segment.path, segment.why) => last.steps.end = segment.steps.end,
+        _ => segments.push(segment),
+    }
+}
+
+impl Segment {
+    /// Returns how many command buffers of at most so many commands the segment needs.
+    pub(crate) fn command_buffers(&self, most: usize) -> usize {
+        if self.path == Path::Native { self.chunks(most).len() } else { 0 }
+    }
+
+    /// Returns the steps of each command buffer of a native segment: as few command buffers as possible, of about the
+    /// same length.
+    pub(crate) fn chunks(&self, most: usize) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
+        let (start, len) = (self.steps.start, self.steps.len());
+        let count = len.div_ceil(most.max(1));
+        (0..count).map(move |at| start + len * at / count..start + len * (at + 1) / count)
+    }
+}
+
+/// Returns whether a marker has to show when the first command starts: no driver reports that for a command buffer, and
+/// a native command may be several commands.
+pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps) -> bool {
+    segments.first().is_some_and(|first| first.path == Path::Native)
+        || steps.first().is_some_and(|first| matches!(ir.op(first.node), Op::Native { .. }))
+        || !quirks::tells_start(caps)
+}
+
+/// Returns whether the commands themselves allow running side by side.
+pub(super) fn may_use_streams(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
+    let wanted = match options.path {
+        Path::Auto => options.autotune && !options.profiled,
+        path => path == Path::Queues && !options.profiled,
+    };
+    // Memory of the graph's own is shared by commands that follow each other in the order of the steps, and allowed
+    // conflicts have no other order either. Native commands get only one queue, and a hint may turn out to be no
+    // command.
+    let in_one_row = |step: &Step| matches!(ir.op(step.node), Op::Native { .. } | Op::Hint { .. });
+    let shares_bytes = ir.shares_bytes || !ir.allocs.is_empty();
+    let wanted = wanted && quirks::runs_queues_at_once(caps);
+    wanted && !shares_bytes && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)
+}

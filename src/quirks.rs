@@ -1,0 +1,161 @@
+//! Faults and peculiarities of drivers that no query of OpenCL reports. `docs/drivers.md` has the measurements.
+//!
+//! Each function answers one question about a device. The first line of its documentation names the driver, the
+//! version, and what the driver does. To add a quirk, write a function here and a line in the table of
+//! `docs/drivers.md`.
+
+use crate::caps::Caps;
+
+/// The drivers whose command buffers have a known quirk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// PoCL on a CPU, all versions with command buffers (3.1 to 7.1). It enqueues each recorded command again, and
+    /// needs more time and more stack than separate enqueues.
+    Pocl,
+    /// Intel's CPU runtime (2026.2). Its command buffers are slower than separate enqueues. Each time that a command
+    /// buffer is enqueued, the runtime loses about 1.9 KB of memory for each recorded command.
+    IntelCpu,
+    /// Any other driver: no quirk is known.
+    Other,
+}
+
+/// Returns the driver that a device belongs to.
+pub(crate) fn driver(caps: &Caps) -> Driver {
+    match caps.platform.as_str() {
+        "Portable Computing Language" if !caps.gpu => Driver::Pocl,
+        // Intel's FPGA emulation has another name, and is the same runtime.
+        name if name.starts_with("Intel(R)") && !caps.gpu => Driver::IntelCpu,
+        _ => Driver::Other,
+    }
+}
+
+/// PoCL on a CPU (3.1 to 7.1): the thread that enqueues and the threads that run commands slow each other down.
+///
+/// Returns whether a long submission is faster if a user event holds it back until all its commands are enqueued. On
+/// PoCL, long chains of empty kernels then take about 0.9 of the time, and the host takes 0.6 of the time to enqueue
+/// them. Short chains take longer: see `docs/drivers.md`.
+pub(crate) fn gate_pays(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// PoCL on a CPU, Intel's CPU runtime, rusticl and NVIDIA: a transfer of host memory that waits for a user event
+/// returns at once, as OpenCL requires. This is tested with gated submissions of all kinds. For all other drivers the
+/// answer is unknown, and this function returns `false`.
+pub(crate) fn takes_bytes_behind_gates(caps: &Caps) -> bool {
+    driver(caps) != Driver::Other || ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
+}
+
+/// Mesa's rusticl (26.2, on llvmpipe): the heap is corrupted when two queues of a context run kernels at once. A few
+/// lines of plain OpenCL show the same.
+///
+/// Returns whether kernels of several queues may run at once.
+pub(crate) fn runs_queues_at_once(caps: &Caps) -> bool {
+    caps.platform != "rusticl"
+}
+
+/// Intel's CPU runtime (2026.2): a command buffer may be changed while it runs, and what is already enqueued keeps its
+/// old values. This is tested with gated, running and pipelined submissions. PoCL refuses such a change. For all other
+/// drivers the answer is unknown, and this function returns `false`.
+pub(crate) fn keeps_enqueued(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
+/// Intel's CPU runtime (2026.2): many commands are updated faster in a few long command buffers than in many short
+/// ones. This is also true for updates that a program makes by hand. Chains of up to 1 000 kernels are enqueued in the
+/// same time in command buffers of 256 commands as of 64; longer chains a little more slowly.
+pub(crate) fn updates_long_buffers_faster(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
+/// Mesa's rusticl (26.2): the event of a running command mostly has the status "submitted" until the command is
+/// complete.
+///
+/// Returns whether the event of a running command has the status "running".
+pub(crate) fn tells_start(caps: &Caps) -> bool {
+    caps.platform != "rusticl"
+}
+
+/// PoCL on a CPU (3.1 to 7.1): an image or sampler parameter whose type is a `typedef` of the program is not
+/// recognized. PoCL then passes something else to the kernel and reports success; with samplers it crashes.
+pub(crate) fn misses_named_types(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// PoCL on a CPU (3.1 to 7.1): an image cannot be made of a sub-buffer (-38).
+pub(crate) fn makes_images_of_whole_buffers(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// Intel's CPU runtime (2026.2) and NVIDIA (580, on an H200): copies between layers of one image array fail. Intel's
+/// runtime refuses them as overlapping; NVIDIA's driver copies other pixels.
+pub(crate) fn mistakes_layers(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu || caps.platform == "NVIDIA CUDA"
+}
+
+/// Mesa's rusticl (26): a copy from an `image1d_array_t` to an image of another kind copies other pixels.
+pub(crate) fn miscopies_1d_arrays(caps: &Caps) -> bool {
+    caps.platform == "rusticl"
+}
+
+/// NVIDIA (580, on an H200): a copy between an `image1d_array_t` and a buffer is refused (-30) for all layers but the
+/// first.
+pub(crate) fn refuses_rows(caps: &Caps) -> bool {
+    caps.platform == "NVIDIA CUDA"
+}
+
+/// PoCL on a CPU (3.1): a fill of an `image1d_buffer_t` ends the process.
+pub(crate) fn dies_of_buffer_fills(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("3.")
+}
+
+/// PoCL on a CPU (7.1): SVM that was mapped once is never freed, although it is unmapped. The next allocation at its
+/// address ends the process ("Overlapping BDA pointer").
+///
+/// Where this returns `true`, clgraph maps SVM without a command: the device is the host, so it is enough that the
+/// commands that use the memory are complete.
+pub(crate) fn keeps_mapped_svm(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
+}
+
+/// NVIDIA (580): `clSVMAlloc` sometimes reports that there is no memory, while other memory is being freed.
+///
+/// Returns how many times to try to allocate memory with an address.
+pub(crate) fn attempts_to_allocate(caps: &Caps) -> usize {
+    if caps.platform == "NVIDIA CUDA" { 20 } else { 1 }
+}
+
+/// NVIDIA (580): SVM that is mapped several times at one address can be unmapped only once; further unmaps are refused.
+///
+/// Returns whether each map needs its own unmap.
+pub(crate) fn counts_svm_maps(caps: &Caps) -> bool {
+    caps.platform != "NVIDIA CUDA"
+}
+
+/// PoCL on a CPU (3.1 and 6.0): a kernel that reads and writes an `image1d_buffer_t` ends the process.
+pub(crate) fn dies_of_read_write_rows(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && ["3.", "6."].iter().any(|version| caps.driver_version.starts_with(version))
+}
+
+/// Mesa's rusticl (26): a copy of several rows to a two-dimensional image that is made of a buffer copies other pixels.
+/// A copy from one such image to another image does too.
+pub(crate) fn miscopies_pictures(caps: &Caps) -> bool {
+    caps.platform == "rusticl"
+}
+
+/// PoCL on a CPU (3.1 to 7.1): the process ends when a kernel with a sampler, or any command with an
+/// `image1d_buffer_t`, is recorded.
+pub(crate) fn dies_of_recording(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// PoCL on a CPU (6.0): sub-devices of one device share the program-scope variables of a program. OpenCL gives each
+/// device its own.
+pub(crate) fn shares_variables(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// PoCL on a CPU (7.1): SVM, USM and sub-buffers that are freed as soon as their last command reports completion can
+/// end the process. Where this returns `true`, clgraph frees them a while later: see `cl/memory/freed.rs`.
+pub(crate) fn frees_late(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
+}

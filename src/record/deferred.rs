@@ -1,0 +1,134 @@
+//! Commands that wait for an event that may fail.
+//!
+//! Some drivers crash, hang, run the dependent commands or lose the queue when an event in a wait list fails, and after such
+//! a failure the order of the queue no longer holds. So a driver never gets such an event: the command waits on the host, and is
+//! enqueued when all events of its list have succeeded, on a queue of clgraph's own. Its place in the caller's queue is kept by a
+//! command that waits for a gate. The gate always opens: after the command, or at once if an event failed. Then the command does not
+//! run, and only its [`Event`] reports the failure, as a [`Promise`].
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use opencl_sys::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+
+use super::event::Event;
+use super::queue::Queue;
+use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
+use crate::cl::completion::{event_reaper, reentrancy};
+use crate::cl::memory::allocation::Entering;
+use crate::cl::objects::context::InContext;
+use crate::cl::objects::event::{COMMAND, DriverEvent, Gate, Promise};
+use crate::cl::objects::queue::DriverQueue;
+use crate::error::{DriverError, Error, Result, Status};
+
+/// A command that is enqueued when the last of its events has ended.
+struct Waiting<F> {
+    promise: Arc<Promise>,
+    /// How many events have not ended.
+    left: AtomicUsize,
+    /// An event failed.
+    failed: OnceLock<()>,
+    work: Mutex<Option<Work<F>>>,
+}
+
+struct Work<F> {
+    queue: DriverQueue,
+    gate: Gate,
+    run: F,
+}
+
+/// Enqueues a command after all `events` have succeeded, and all earlier commands of an in-order queue. `run` enqueues it then, on the
+/// queue that it is given. If `is_barrier`, later commands of an out-of-order queue wait for it too.
+pub(super) fn defer<F>(
+    queue: &Queue,
+    events: Vec<DriverEvent>,
+    is_barrier: bool,
+    entering: Entering,
+    run: F,
+) -> Result<Event>
+where
+    F: FnOnce(&To<'_>) -> Result<Option<DriverEvent>> + Send + 'static,
+{
+    reentrancy::check_call()?;
+    let (callers, own) = (queue.driver(), queue.own_queue()?);
+    let whole = callers.whole();
+    let entered = enqueue::entry(callers, &Waits::NONE)?;
+    let gate = Gate::closed(callers.context())?;
+    let mut held = Waits::NONE;
+    held.push(gate.event().clone());
+    let place = if is_barrier || !callers.properties().out_of_order {
+        enqueue::barrier(callers, &held)?
+    } else {
+        enqueue::marker(callers, &held)?
+    };
+    let promise = Promise::new(place);
+    let event = promise.event();
+    entering.entered(callers, Some(&event));
+    drop(whole);
+
+    let all: Vec<DriverEvent> = events.into_iter().chain([entered]).collect();
+    for event in &all {
+        // Nobody else may ever flush it. It is tried twice, because the driver may lack resources only for a moment.
+        if let Err(error) = event.flush_queue().or_else(|_| event.flush_queue()) {
+            log::warn!("{error}: a command may wait until its queue is flushed by another call");
+        }
+    }
+    let work = Mutex::new(Some(Work { queue: own, gate, run }));
+    let waiting = Arc::new(Waiting { promise, left: AtomicUsize::new(all.len()), failed: OnceLock::new(), work });
+    for event in all {
+        let waiting = Arc::clone(&waiting);
+        event_reaper::when_done(event, move |outcome| waiting.ended(outcome));
+    }
+    Ok(event.into())
+}
+
+impl<F> Waiting<F>
+where
+    F: FnOnce(&To<'_>) -> Result<Option<DriverEvent>> + Send + 'static,
+{
+    /// An event has ended. The last one enqueues the command.
+    fn ended(&self, outcome: Result<(), DriverError>) {
+        if outcome.is_err() {
+            let _ = self.failed.set(());
+        }
+        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let Some(Work { queue, gate, run }) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        if self.failed.get().is_some() {
+            let status = Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+            self.promise.ended(Err(DriverError::new(COMMAND, status)));
+            // The gate opens before the rest is released, because that may be data of the program.
+            drop(gate);
+            return drop(run);
+        }
+        match run(&To { queue: &queue, waits: &NOTHING, event: true }) {
+            Ok(Some(command)) => {
+                self.promise.enqueued(command.clone());
+                if let Err(error) = command.flush_queue().or_else(|_| command.flush_queue()) {
+                    log::warn!("{error}: a command may wait until its queue is flushed by another call");
+                }
+                let promise = Arc::clone(&self.promise);
+                event_reaper::when_done(command, move |outcome| {
+                    promise.ended(outcome);
+                    drop(gate);
+                });
+            }
+            Ok(None) => {
+                self.promise.ended(Ok(()));
+                drop(gate);
+            }
+            Err(error) => {
+                log::warn!("{error}: a command that waited for events was not enqueued");
+                let cause = match error {
+                    Error::Driver(cause) => cause,
+                    _ => DriverError::new(COMMAND, Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)),
+                };
+                self.promise.ended(Err(cause));
+                drop(gate);
+            }
+        }
+    }
+}
