@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clgraph::{
     Buffer, BuildCause, Error, ErrorKind, Executable, Finalize, Graph, GroupError, HostTask, Node, Path, Progress,
-    Submission, SubmitError,
+    Submission, SubmitError, UpdateError,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -382,7 +382,7 @@ fn another_function_comes_with_an_update_and_submissions_in_flight_keep_theirs()
     let second = Arc::clone(&log);
     graph.host_task(move |_| second.lock().unwrap().push(2)).replace(task).unwrap();
     executable.update(&task).unwrap();
-    assert!(fixed.update(&task).is_err());
+    assert_eq!(fixed.update(&task), Err(UpdateError::NotUpdatable.into()));
     let after = executable.submit(&bench.queue).unwrap();
     door.open();
     before.wait().unwrap();
@@ -405,7 +405,7 @@ fn another_function_comes_with_an_update_and_submissions_in_flight_keep_theirs()
     unlike.fill(&a, 1_u32).after(nothing).add().unwrap();
     assert!(text(executable.update_from(&unlike)).contains("host task"), "{}", text(executable.update_from(&unlike)));
     let not_a_task = unlike.fill(&a, 2_u32).add().unwrap();
-    assert!(unlike.host_task(|_| ()).replace(not_a_task).is_err());
+    assert!(matches!(cause(unlike.host_task(|_| ()).replace(not_a_task)), BuildCause::Replace { .. }));
 }
 
 /// Rule H1: inputs and results of a task.

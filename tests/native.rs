@@ -325,7 +325,11 @@ fn native_command_buffers_can_be_enqueued_by_hand() {
 
 /// Returns what the process below prints with these variables.
 fn child(variables: &[(&str, &str)]) -> String {
-    let mut child = Process::new(std::env::current_exe().unwrap());
+    child_of(Process::new(std::env::current_exe().unwrap()), variables)
+}
+
+/// As above, of a command to which the arguments of the process are added.
+fn child_of(mut child: Process, variables: &[(&str, &str)]) -> String {
     child
         .args(["--exact", "the_child_finalizes_and_prints_what_came_of_it", "--nocapture"])
         .env("CLGRAPH_TEST_CHILD", "1");
@@ -399,5 +403,42 @@ fn finalize_writes_its_report_and_graph_where_the_environment_asks_for_it() {
         said.starts_with("Invalid: CLGRAPH_DUMP asks for a report, but ") && said.contains("cannot be written"),
         "{said}"
     );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Rule F1: files of these names are not overwritten, and links of these names are not followed.
+#[cfg(unix)]
+#[test]
+fn a_report_goes_to_the_next_number_where_a_file_or_a_link_has_its_name() {
+    let folder = std::env::temp_dir().join(format!("clgraph-links-{}", std::process::id()));
+    let inside = folder.join("dump");
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::write(folder.join("other"), "mine").unwrap();
+    // The shell has the process number of the program that it becomes. Each number but 5 and 7 has a taken name: links
+    // to a file and to nothing, and a file.
+    let script = r#"
+        cd "$CLGRAPH_DUMP" && ln -s ../other $$-0.txt && ln -s ../other $$-1.dot && ln -s ../new $$-2.txt &&
+        ln -s ../new $$-3.dot && echo mine >$$-4.txt && echo mine >$$-6.dot && exec "$0" "$@"
+    "#;
+    let mut shell = Process::new("sh");
+    shell.args(["-c", script]).arg(std::env::current_exe().unwrap());
+    child_of(shell, &[("CLGRAPH_DUMP", inside.to_str().unwrap())]);
+    let mut files: Vec<String> = std::fs::read_dir(&inside)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap().split_once('-').unwrap().1.to_owned())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["0.txt", "1.dot", "2.txt", "3.dot", "4.txt", "5.dot", "5.txt", "6.dot", "7.dot", "7.txt"]);
+    assert_eq!(std::fs::read_to_string(folder.join("other")).unwrap(), "mine");
+    assert!(!folder.join("new").exists());
+    for file in std::fs::read_dir(&inside).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.ends_with("-4.txt") || name.ends_with("-6.dot") {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+        } else if name.ends_with("-5.dot") || name.ends_with("-7.dot") {
+            assert!(std::fs::read_to_string(&path).unwrap().starts_with("digraph"));
+        }
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,7 +1,7 @@
 //! Random graphs, compared with an eager run. Their nodes use several parts of memory, and buffers beside their own
-//! sub-buffers, also in sub-graphs and host tasks. They run several times on several queues, with input whose owner
-//! calls clgraph when it is dropped, wakers that submit, and events that fail. What ran gives the bytes of the eager
-//! run, and everything ends.
+//! sub-buffers, also in sub-graphs and host tasks, and wait for events and complete events. They run several times on
+//! several queues, with input whose owner calls clgraph when it is dropped, wakers that submit, and events that fail.
+//! What ran gives the bytes of the eager run, what nothing can stop runs, and everything ends.
 //!
 //! `CLGRAPH_TEST_RANDOM` is the number of graphs.
 
@@ -15,7 +15,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Event, Executable, Finalize, Graph, HostData, HostRead, HostWrite, Kernel, Node, Path, Queue, Submission,
+    Buffer, Error, Event, EventSignal, EventWait, Executable, Finalize, Graph, HostData, HostRead, HostWrite, Kernel,
+    Node, Path, Program, Queue, Submission, SubmitError,
 };
 use common::{Bench, UserEvent};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -24,6 +25,11 @@ const BUFFERS: usize = 3;
 /// Elements of a buffer: two halves of 512 bytes, which can be sub-buffers on every device that was tried.
 const LEN: usize = 256;
 const LONG: Duration = Duration::from_secs(300);
+/// A kernel that reads two buffers. OpenCL allows them to be a buffer and its own sub-buffer.
+const BLEND: &str = "__kernel void blend(__global const uint *a, __global const uint *b, __global uint *to) {
+    size_t i = get_global_id(0);
+    to[i] = a[i] * 7 + b[i];
+}";
 
 /// Elements of a buffer or of one of its halves. The numbers are arbitrary, and are brought into range.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +81,12 @@ enum Op {
     Copy(Part, Part),
     Stir(Part),
     Scale(Part, Part, u32),
+    /// Reads two views, which may be a buffer and its own half, and writes a third.
+    Blend(Part, Part, Part),
+    /// A node that waits for an event of the submission.
+    Wait,
+    /// A node that completes an event of the submission.
+    Signal,
     /// Reads its views, and writes a number made from them.
     Task(Vec<(Part, Use)>, u32),
     /// Data that each submission sets.
@@ -91,7 +103,7 @@ impl Arbitrary for Part {
 
 fn op(g: &mut Gen, depth: usize) -> Op {
     let part = Part::arbitrary;
-    match u8::arbitrary(g) % if depth > 0 { 12 } else { 10 } {
+    match u8::arbitrary(g) % if depth > 0 { 16 } else { 14 } {
         0 => Op::Fill(part(g), u32::arbitrary(g)),
         1 | 2 => Op::Copy(part(g), part(g)),
         3 => Op::Stir(part(g)),
@@ -105,6 +117,9 @@ fn op(g: &mut Gen, depth: usize) -> Op {
         }
         8 => Op::Input(part(g)),
         9 => Op::Read(part(g)),
+        10 | 11 => Op::Blend(part(g), part(g), part(g)),
+        12 => Op::Wait,
+        13 => Op::Signal,
         _ => Op::Sub((0..u8::arbitrary(g) % 5).map(|_| op(g, depth - 1)).collect()),
     }
 }
@@ -131,6 +146,8 @@ struct Run {
     /// Something awaits it, and its waker submits.
     awaited: bool,
     detached: bool,
+    /// Its external events are complete before it is submitted.
+    early: bool,
     input: u32,
 }
 
@@ -151,6 +168,7 @@ impl Arbitrary for Case {
             owner: u8::arbitrary(g),
             awaited: bool::arbitrary(g),
             detached: u8::arbitrary(g) % 4 == 0,
+            early: bool::arbitrary(g),
             input: u32::arbitrary(g),
         });
         let runs = runs.collect();
@@ -179,6 +197,7 @@ struct Shared {
     tasks: Queue,
     stir: Kernel,
     scale: Kernel,
+    blend: Kernel,
     /// For owners and wakers that submit.
     other: Executable,
 }
@@ -191,6 +210,7 @@ thread_local!(static SHARED: Shared = {
         tasks: bench.another_queue(false),
         stir: bench.kernel("stir"),
         scale: bench.kernel("scale"),
+        blend: Program::from_source(&bench.queue, BLEND).unwrap().kernel("blend").unwrap(),
         other: graph.finalize(Finalize::new()).unwrap(),
         bench,
     }
@@ -208,6 +228,8 @@ struct Maker<'a> {
     views: &'a Views,
     inputs: Vec<(HostWrite<u32>, Part)>,
     reads: Vec<HostRead<u32>>,
+    waits: Vec<EventWait>,
+    signals: Vec<EventSignal>,
 }
 
 /// Leaves out a case that OpenCL or clgraph refuses.
@@ -220,6 +242,7 @@ fn allowed(op: &Op) -> bool {
             from.buffer() != to.buffer() || (from.side().0 == to.side().0 && apart)
         }
         Op::Scale(from, to, _) => from.buffer() != to.buffer(),
+        Op::Blend(a, b, to) => a.buffer() != to.buffer() && b.buffer() != to.buffer(),
         _ => true,
     }
 }
@@ -234,49 +257,84 @@ fn number(read: impl Iterator<Item = u32>, by: u32) -> u32 {
 }
 
 impl Maker<'_> {
-    fn add(&mut self, graph: &Graph, op: &Op, outermost: bool) -> clgraph::Result<()> {
-        match op {
-            _ if !allowed(op) => {}
+    /// Adds the nodes in this order. A node with an event is after the node before it, and before the node after it.
+    fn add_all(&mut self, graph: &Graph, ops: &[Op], outermost: bool) -> clgraph::Result<()> {
+        let mut last: Option<(Node, bool)> = None;
+        for op in ops {
+            let Some(node) = self.add(graph, op, outermost)? else { continue };
+            let is_event = matches!(op, Op::Wait | Op::Signal);
+            if let Some((last, _)) = last.filter(|(_, was_event)| is_event || *was_event) {
+                graph.add_edge(last, node)?;
+            }
+            last = Some((node, is_event));
+        }
+        Ok(())
+    }
+
+    /// Adds a node, unless there is none for this.
+    fn add(&mut self, graph: &Graph, op: &Op, outermost: bool) -> clgraph::Result<Option<Node>> {
+        let node = match op {
+            _ if !allowed(op) => return Ok(None),
             Op::Fill(part, value) => {
                 let (start, len) = part.range();
-                graph.fill(&view(self.views, *part).slice(start..start + len)?, *value).add()?;
+                graph.fill(&view(self.views, *part).slice(start..start + len)?, *value).add()?
             }
             Op::Copy(from, to) => {
                 let len = copied(*from, *to).0;
                 let (src, dst) = (from.range().0, to.range().0);
                 let src = view(self.views, *from).slice(src..src + len)?;
-                graph.copy(&src, &view(self.views, *to).slice(dst..dst + len)?).add()?;
+                graph.copy(&src, &view(self.views, *to).slice(dst..dst + len)?).add()?
             }
             Op::Stir(part) => {
                 let buffer = view(self.views, *part);
                 // SAFETY: each work-item touches its own element.
-                unsafe { graph.kernel(&self.shared.stir).read_write(buffer).range(buffer.len()).add() }?;
+                unsafe { graph.kernel(&self.shared.stir).read_write(buffer).range(buffer.len()).add() }?
             }
             Op::Scale(from, to, by) => {
                 let (from, to) = (view(self.views, *from), view(self.views, *to));
                 let n = from.len().min(to.len());
                 let (from, to) = (from.slice(..n)?, to.slice(..n)?);
                 // SAFETY: each work-item touches its own element, and there are as many as the shorter one has.
-                unsafe { graph.kernel(&self.shared.scale).read(&from).write(&to).arg(*by).range(n).add() }?;
+                unsafe { graph.kernel(&self.shared.scale).read(&from).write(&to).arg(*by).range(n).add() }?
             }
-            Op::Task(uses, by) => drop(self.task(graph, uses, *by)?),
+            Op::Blend(a, b, to) => {
+                let [a, b, to] = [a, b, to].map(|part| view(self.views, *part));
+                let n = a.len().min(b.len()).min(to.len());
+                let (a, b, to) = (a.slice(..n)?, b.slice(..n)?, to.slice(..n)?);
+                // SAFETY: as above.
+                unsafe { graph.kernel(&self.shared.blend).read(&a).read(&b).write(&to).range(n).add() }?
+            }
+            Op::Wait if outermost => {
+                let wait = graph.wait_event().add()?;
+                self.waits.push(wait);
+                wait.into()
+            }
+            Op::Signal if outermost => {
+                let signal = graph.signal_event().add()?;
+                self.signals.push(signal);
+                signal.into()
+            }
+            Op::Task(uses, by) => self.task(graph, uses, *by)?,
             Op::Input(part) if outermost => {
                 let (start, len) = part.range();
                 let input = graph.write(&view(self.views, *part).slice(start..start + len)?, vec![0; len]).add()?;
                 self.inputs.push((input, *part));
+                input.into()
             }
             Op::Read(part) if outermost => {
                 let (start, len) = part.range();
-                self.reads.push(graph.read(&view(self.views, *part).slice(start..start + len)?).add()?);
+                let read = graph.read(&view(self.views, *part).slice(start..start + len)?).add()?;
+                self.reads.push(read);
+                read.into()
             }
-            Op::Input(_) | Op::Read(_) => {}
+            Op::Input(_) | Op::Read(_) | Op::Wait | Op::Signal => return Ok(None),
             Op::Sub(ops) => {
                 let child = self.shared.bench.graph();
-                ops.iter().try_for_each(|op| self.add(&child, op, false))?;
-                graph.sub_graph(&child.finalize(Finalize::new())?).add()?;
+                self.add_all(&child, ops, false)?;
+                graph.sub_graph(&child.finalize(Finalize::new())?).add()?.into()
             }
-        }
-        Ok(())
+        };
+        Ok(Some(node))
     }
 
     fn task(&self, graph: &Graph, uses: &[(Part, Use)], by: u32) -> clgraph::Result<Node> {
@@ -339,6 +397,14 @@ impl Eager<'_> {
                 let into = &mut self.content[to.buffer()][dst..dst + n.min(m)];
                 into.iter_mut().zip(data).for_each(|(x, y)| *x = y.wrapping_mul(3).wrapping_add(*by));
             }
+            Op::Blend(a, b, to) => {
+                let sides = [a, b, to].map(|part| part.side());
+                let len = sides.iter().map(|(_, _, len)| *len).min().unwrap_or(0);
+                let of = |part: &Part| &self.content[part.buffer()][part.side().1..][..len];
+                let sums = of(a).iter().zip(of(b)).map(|(a, b)| a.wrapping_mul(7).wrapping_add(*b));
+                let sums: Vec<u32> = sums.collect();
+                self.content[to.buffer()][sides[2].1..][..len].copy_from_slice(&sums);
+            }
             Op::Task(uses, by) => {
                 let read = uses.iter().filter(|(_, how)| *how != Use::Writes);
                 let read = read.flat_map(|(part, _)| self.content[part.buffer()][part.place()].to_vec());
@@ -350,7 +416,7 @@ impl Eager<'_> {
             }
             Op::Input(part) if outermost => self.content[part.buffer()][part.place()].fill(self.input),
             Op::Read(part) if outermost => self.reads.push(self.content[part.buffer()][part.place()].to_vec()),
-            Op::Input(_) | Op::Read(_) => {}
+            Op::Input(_) | Op::Read(_) | Op::Wait | Op::Signal => {}
             Op::Sub(ops) => ops.iter().for_each(|op| self.run(op, false)),
         }
     }
@@ -391,6 +457,33 @@ impl Wake for Submits {
     }
 }
 
+/// Whether a submission runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Runs,
+    /// It waits for an event that fails.
+    Fails,
+    /// It waits for the submission of this number.
+    After(usize),
+    /// A command before it on its queue fails, and the driver decides (rule S9).
+    Unknown,
+}
+
+struct Started {
+    submission: Option<Submission>,
+    input: u32,
+    fate: Fate,
+    awaited: bool,
+    signals: Vec<clgraph::UserEvent>,
+}
+
+/// Checks that an error says that the submission did not run.
+fn did_not_run(error: &Error) {
+    let did_not =
+        matches!(error, Error::Submit(SubmitError::DependencyFailed { .. } | SubmitError::EventFailed { .. }));
+    assert!(did_not, "{error:?}");
+}
+
 fn check(case: &Case, shared: &Shared) -> bool {
     let (bench, mut events) = (&shared.bench, Vec::new());
     // A queue on which something fails may be unusable afterwards.
@@ -410,22 +503,27 @@ fn check(case: &Case, shared: &Shared) -> bool {
         })
         .collect();
     let graph = bench.graph();
-    let mut maker = Maker { shared, views: &views, inputs: Vec::new(), reads: Vec::new() };
-    case.ops.iter().for_each(|op| maker.add(&graph, op, true).unwrap());
-    let Maker { inputs, reads, .. } = maker;
+    let (inputs, reads, waits, signals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut maker = Maker { shared, views: &views, inputs, reads, waits, signals };
+    maker.add_all(&graph, &case.ops, true).unwrap();
+    let Maker { inputs, reads, waits, signals, .. } = maker;
     let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues][usize::from(case.path) % 5];
     let executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3).result_slots(8)).unwrap();
     let scratch = bench.buffer(&[0; LEN]);
-    let mut runs: Vec<(Option<Submission>, u32)> = Vec::new();
+    let mut runs: Vec<Started> = Vec::new();
+    let mut broken = [false; 3];
+    let mut external: Vec<clgraph::UserEvent> = Vec::new();
     let mut late: Vec<(UserEvent, UserEvent)> = Vec::new();
     for run in &case.runs {
-        let queue = &queues[usize::from(run.queue) % 3];
+        let at = usize::from(run.queue) % 3;
+        let queue = &queues[at];
         if let (Some(at_once), false) = (run.failing, queue.properties().out_of_order) {
             let (held, user) = (UserEvent::new(&bench.queue), UserEvent::new(&bench.queue));
             if run.held || careful {
                 queue.enqueue_marker_with_wait_list(&[&Event::from_opencl3(&held.0).unwrap()]).unwrap();
             }
             let event = Event::from_opencl3(&user.0).unwrap();
+            broken[at] = true;
             queue.enqueue_fill_buffer(&scratch, &[1], 0, 4 * LEN, &[&event]).unwrap();
             queue.flush().unwrap();
             if at_once {
@@ -446,30 +544,62 @@ fn check(case: &Case, shared: &Shared) -> bool {
             };
             submit = submit.with(input, HostData::shared(Arc::new(owner)));
         }
-        let before = runs.iter().rev().find_map(|(run, _)| run.as_ref());
-        submit = match (run.wait, before) {
-            (Wait::Completes | Wait::Fails, _) => submit.after(&event.0),
-            (Wait::Before, Some(before)) => submit.after(before),
-            _ => submit,
-        };
+        for wait in &waits {
+            let event = clgraph::UserEvent::new(&bench.queue).unwrap();
+            if run.early {
+                event.complete().unwrap();
+            } else {
+                external.push(event.clone());
+            }
+            submit = submit.with_event(wait, &event);
+        }
+        let promised: Vec<_> = signals.iter().map(|_| clgraph::UserEvent::new(&bench.queue).unwrap()).collect();
+        for (signal, event) in signals.iter().zip(&promised) {
+            submit = submit.with_signal(signal, event);
+        }
+        let before = runs.iter().rposition(|run| run.submission.is_some());
+        let mut fate = if broken[at] { Fate::Unknown } else { Fate::Runs };
+        match (run.wait, before) {
+            (Wait::Completes, _) => submit = submit.after(&event.0),
+            (Wait::Fails, _) => {
+                submit = submit.after(&event.0);
+                fate = Fate::Fails;
+            }
+            (Wait::Before, Some(before)) => {
+                submit = submit.after(runs[before].submission.as_ref().unwrap());
+                if fate == Fate::Runs {
+                    fate = Fate::After(before);
+                }
+            }
+            _ => {}
+        }
         // Without a handle it is unknown whether it ran, so this is only done if nothing can fail.
         let is_plain =
             case.runs.iter().all(|run| run.failing.is_none()) && !matches!(run.wait, Wait::Fails | Wait::Before);
         if run.detached && is_plain && reads.is_empty() {
             submit.submit_detached().unwrap();
-            runs.push((None, run.input));
+            runs.push(Started { submission: None, input: run.input, fate, awaited: false, signals: promised });
         } else {
             match submit.submit() {
-                Ok(submission) => runs.push((Some(submission), run.input)),
+                Ok(submission) => runs.push(Started {
+                    submission: Some(submission),
+                    input: run.input,
+                    fate,
+                    awaited: run.awaited,
+                    signals: promised,
+                }),
                 // The event that it was to wait for has failed already.
-                Err(error) => assert!(error.to_string().contains("fail"), "{error}"),
+                Err(error) => {
+                    assert!(matches!(fate, Fate::After(_) | Fate::Unknown), "{fate:?}: {error}");
+                    did_not_run(&error);
+                }
             }
         }
         events.push((event, if matches!(run.wait, Wait::Fails) { -5 } else { 0 }));
     }
     let mut awaited = Vec::new();
-    for (run, (submission, _)) in case.runs.iter().zip(&runs) {
-        if let (true, Some(submission)) = (run.awaited, submission) {
+    for run in &runs {
+        if let (true, Some(submission)) = (run.awaited, &run.submission) {
             let queue = if careful { &elsewhere } else { &queues[0] };
             let waker = Arc::new(Submits(shared.other.clone(), queue.clone(), AtomicU32::new(0)));
             awaited.push((submission.clone().into_future(), waker));
@@ -482,12 +612,26 @@ fn check(case: &Case, shared: &Shared) -> bool {
     late.iter().for_each(|(_, user)| user.set(-5));
     late.iter().for_each(|(held, _)| held.set(0));
     events.iter().for_each(|(event, status)| event.set(*status));
+    external.iter().for_each(|event| event.complete().unwrap());
     drop((graph, executable));
     let (mut content, mut well) = (start, true);
-    for (submission, input) in &runs {
+    let mut ran = Vec::new();
+    for Started { submission, input, fate, signals, .. } in &runs {
         let outcome = submission.as_ref().map_or(Ok(()), |submission| submission.wait_for(LONG));
+        let expected = match fate {
+            Fate::Runs => Some(true),
+            Fate::Fails => Some(false),
+            Fate::After(before) => Some(ran[*before]),
+            Fate::Unknown => None,
+        };
+        assert!(expected.is_none_or(|expected| expected == outcome.is_ok()), "{fate:?}, {ran:?}: {outcome:?}");
+        // What was promised ends, and as the submission does.
+        for event in signals {
+            assert_eq!(event.wait_for(LONG).is_ok(), outcome.is_ok(), "{fate:?}: {outcome:?}");
+        }
+        ran.push(outcome.is_ok());
         if let Err(error) = outcome {
-            assert!(!matches!(error, clgraph::Error::Submit(clgraph::SubmitError::TimedOut(_))), "it never ends");
+            did_not_run(&error);
             continue;
         }
         let mut eager = Eager { content: &mut content, input: *input, reads: Vec::new() };
@@ -503,7 +647,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
     well && views.iter().zip(&content).all(|([whole, ..], content)| bench.content(whole) == *content)
 }
 
-/// Rules D1, D2, S3, S7, F4
+/// Rules D1, D2, S3, S7, S9, F4, X1
 #[test]
 fn random_graphs_and_runs_give_the_bytes_of_an_eager_run_whatever_fails_beside_them() {
     fn property(case: Case) -> bool {

@@ -466,7 +466,11 @@ fn results_belong_to_their_submission_and_a_held_one_is_not_overwritten() {
     bench.queue.finish().unwrap();
     let guards: Vec<_> = runs.iter().map(|run| run.get(&stirrer.result).unwrap()).collect();
     drop(runs);
-    assert!(stirrer.executable.submit(&bench.queue).is_err(), "results are held still");
+    let error = stirrer.executable.submit(&bench.queue).unwrap_err();
+    assert!(
+        error.to_string().starts_with("all 4 result slots of node 1 are in use"),
+        "results are held still: {error}"
+    );
     let values: Vec<u32> = guards.iter().map(|guard| guard[1]).collect();
     assert_eq!(values, [1, 2, 3, 4].map(Stirrer::expected));
     drop(guards);

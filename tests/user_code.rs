@@ -4,7 +4,7 @@
 mod common;
 
 use std::future::{Future, IntoFuture};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
@@ -243,9 +243,11 @@ fn futures_that_are_dropped_leave_nothing() {
     let bench = Bench::new();
     let (run, go) = pending(&bench);
     let woken = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&woken);
+    let (count, called) = (Arc::clone(&woken), Flag::default());
+    let tell = called.clone();
     let calls = Arc::new(Calls(move || {
         count.fetch_add(1, Ordering::SeqCst);
+        tell.set();
     }));
     let waker = Waker::from(Arc::clone(&calls));
     for _ in 0..1000 {
@@ -258,11 +260,7 @@ fn futures_that_are_dropped_leave_nothing() {
     assert!(poll(&mut last, &waker).is_pending());
     go.complete().unwrap();
     run.wait_for(LONG).unwrap();
-    let told = Flag::default();
-    let tell = told.clone();
-    // Callbacks come one after another, and the callbacks of a submission after its wakers.
-    run.on_complete(move |_| tell.set());
-    told.wait();
+    called.wait();
     assert!(poll(&mut last, &waker).is_ready());
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
@@ -377,4 +375,87 @@ fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
     }
     behind.wait_for(LONG).unwrap();
     bench.queue.finish().unwrap();
+}
+
+/// The same over other queues, other events and other submissions, on queues of both kinds, and where a future is polled.
+#[test]
+fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        let own = bench.another_queue(out_of_order);
+        let [second, third, fourth] = [(); 3].map(|()| bench.another_queue(false));
+        let (buffer, (inner, ..)) = (bench.buffer(&[0; LEN]), taker(&bench, Path::Auto));
+        let itself = Arc::new(OnceLock::<Executable>::new());
+        let (sent, came) = mpsc::channel();
+        let (queue, again, mut is_first) = (own.clone(), Arc::clone(&itself), true);
+        let graph = bench.graph();
+        let task = graph.host_task(move |_| -> clgraph::Result<()> {
+            if !std::mem::take(&mut is_first) {
+                return Ok(());
+            }
+            let same = again.wait().submit(&second)?;
+            let marker = queue.enqueue_marker_with_wait_list(&[])?;
+            let filled = third.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[&marker])?;
+            let behind = inner.submit_to(&fourth).after(&marker).submit()?;
+            let mut place = [0_u32; LEN];
+            let polled = match pin!(same.clone().into_future()).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => Ok(()),
+            };
+            let outcomes = [
+                same.wait(),
+                same.wait_for(LONG),
+                polled,
+                marker.wait(),
+                queue.finish(),
+                filled.wait(),
+                third.finish(),
+                third.enqueue_read_buffer(&buffer, 0, &mut place, &[]).map(drop),
+                behind.wait(),
+            ];
+            let _ = sent.send((outcomes, same, behind));
+            Ok(())
+        });
+        task.add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let _ = itself.set(executable.clone());
+        executable.submit(&own).unwrap().wait_for(LONG).unwrap();
+        let (outcomes, same, behind) = came.recv().unwrap();
+        for (index, outcome) in outcomes.into_iter().enumerate() {
+            let is_own = matches!(outcome, Err(Error::Submit(SubmitError::OwnSubmission | SubmitError::OwnQueue)));
+            assert!(is_own, "{index} on an out-of-order queue {out_of_order}: {outcome:?}");
+        }
+        same.wait_for(LONG).unwrap();
+        behind.wait_for(LONG).unwrap();
+    }
+}
+
+/// A callback may await another submission: its waker does not need the thread of the callback.
+#[test]
+fn a_callback_may_await() {
+    let bench = Bench::new();
+    let (first, second) = (taker(&bench, Path::Auto).0, taker(&bench, Path::Auto).0);
+    let gate = UserEvent::new(&bench.queue).unwrap();
+    let other = second.submit_to(&bench.another_queue(false)).after(&gate).submit().unwrap();
+    let (sent, came) = mpsc::channel();
+    let run = first.submit(&bench.queue).unwrap();
+    run.on_complete(move |_| {
+        let woken = Flag::default();
+        struct Wakes(Flag);
+        impl Wake for Wakes {
+            fn wake(self: Arc<Self>) {
+                self.0.set();
+            }
+        }
+        let waker = Waker::from(Arc::new(Wakes(woken.clone())));
+        let mut future = pin!(other.into_future());
+        let mut polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        gate.complete().unwrap();
+        if polled.is_pending() {
+            woken.wait();
+            polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        }
+        let _ = sent.send(matches!(polled, Poll::Ready(Ok(()))));
+    });
+    assert_eq!(came.recv_timeout(LONG), Ok(true));
 }

@@ -53,7 +53,9 @@ where
     let (callers, own) = (queue.driver(), queue.own_queue()?);
     let whole = callers.whole();
     let entered = enqueue::entry(callers, &Waits::NONE)?;
-    let gate = Gate::closed(callers.context())?;
+    let mut after = entered.gates();
+    events.iter().for_each(|event| after.extend(&event.gates()));
+    let (gate, id) = Gate::holding(callers.context(), after)?;
     let mut held = Waits::NONE;
     held.push(gate.event().clone());
     let place = if is_barrier || !callers.properties().out_of_order {
@@ -61,6 +63,7 @@ where
     } else {
         enqueue::marker(callers, &held)?
     };
+    callers.held_by(id);
     let promise = Promise::new(place);
     let event = promise.event();
     entering.entered(callers, Some(&event));

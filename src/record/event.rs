@@ -127,8 +127,11 @@ impl Event {
     /// Returns an error if a host task would wait for a command that comes after the task's own submission.
     pub(super) fn check_wait(&self) -> Result<()> {
         let event = self.driver("waited for")?;
-        if reentrancy::holds_a_queue() && event.may_run() {
-            reentrancy::check_queue(event.queue()?)?;
+        if reentrancy::in_task() && event.may_run() {
+            if reentrancy::holds_a_queue() {
+                reentrancy::check_queue(event.queue()?)?;
+            }
+            reentrancy::check_gates(&event.gates())?;
         }
         Ok(())
     }

@@ -238,6 +238,9 @@ impl Queue {
     pub fn finish(&self) -> Result<()> {
         self.check_executing("finishing a queue", "end the recording, and wait for a submission of the executable")?;
         self.check_block()?;
+        if reentrancy::in_task() {
+            reentrancy::check_gates(&self.0.driver.gates())?;
+        }
         self.0.driver.finish()
     }
 
@@ -430,7 +433,11 @@ impl Queue {
     /// Returns an error if a host task would block until a command completes that comes after the task's own
     /// submission.
     fn check_block(&self) -> Result<()> {
-        Ok(reentrancy::check_queue(self.0.driver.raw().addr())?)
+        reentrancy::check_queue(self.0.driver.raw().addr())?;
+        if reentrancy::in_task() && !self.0.driver.properties().out_of_order {
+            reentrancy::check_gates(&self.0.driver.gates())?;
+        }
+        Ok(())
     }
 
     /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`: a marker

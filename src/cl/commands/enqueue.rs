@@ -10,6 +10,7 @@ use std::sync::Once;
 use opencl_sys::{CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MIGRATE_MEM_OBJECT_HOST, cl_command_queue, cl_event};
 
 use crate::cl::commands::copy_sides::{self, CopyPlaces};
+use crate::cl::completion::gates::Gates;
 use crate::cl::memory::allocation::Api;
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::{Address, Mem};
@@ -105,6 +106,7 @@ pub(in crate::cl) fn enqueue(
     }
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
     check(name, call(core, count, list, place))?;
+    let gates = if count > 0 || to.queue.may_have_gates() { gates_of(name, to) } else { Gates::default() };
     if to.event && event.is_null() {
         // The command is enqueued, so this is not its failure. The caller works without the event, or returns an error
         // itself.
@@ -114,8 +116,27 @@ pub(in crate::cl) fn enqueue(
         return Ok(None);
     }
     // SAFETY: the call succeeded and gives the reference of the event away.
-    unsafe { DriverEvent::from_enqueue(name, event) }.map(Some)
+    Ok(Some(unsafe { DriverEvent::from_enqueue(name, event) }?.after(gates)))
 }
+
+/// Returns the gates that a command comes after, and adds those of its wait list to its queue.
+#[cold]
+fn gates_of(name: &'static str, to: &To<'_>) -> Gates {
+    let mut gates = Gates::default();
+    to.waits.events.iter().for_each(|event| gates.extend(&event.gates()));
+    if !gates.is_empty() {
+        to.queue.add_gates(&gates);
+    }
+    // On an out-of-order queue, only a marker or a barrier without a list comes after everything.
+    let is_after_all = to.waits.is_empty() && (name == MARKER || name == BARRIER);
+    if is_after_all || !to.queue.properties().out_of_order {
+        gates.extend(&to.queue.gates());
+    }
+    gates
+}
+
+const MARKER: &str = "clEnqueueMarkerWithWaitList";
+const BARRIER: &str = "clEnqueueBarrierWithWaitList";
 
 /// Logs once that a driver returned no event, because such a driver usually does it every time.
 #[cold]
@@ -417,7 +438,7 @@ unsafe fn read_into(
 /// Enqueues a marker and returns its event. It is complete when the wait list is; if the list is empty, when all
 /// earlier commands are.
 pub(crate) fn marker(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
-    synchronize("clEnqueueMarkerWithWaitList", queue, waits, |core| core.clEnqueueMarkerWithWaitList)
+    synchronize(MARKER, queue, waits, |core| core.clEnqueueMarkerWithWaitList)
 }
 
 /// Returns an event that is complete when the order of the queue and the wait list allow a command to start.
@@ -441,7 +462,7 @@ pub(crate) fn last_marker(queue: &DriverQueue) -> Result<DriverEvent, DriverErro
 
 /// Enqueues a barrier, for which all later commands of the queue wait.
 pub(crate) fn barrier(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
-    synchronize("clEnqueueBarrierWithWaitList", queue, waits, |core| core.clEnqueueBarrierWithWaitList)
+    synchronize(BARRIER, queue, waits, |core| core.clEnqueueBarrierWithWaitList)
 }
 
 type Synchronize = unsafe extern "system" fn(cl_command_queue, u32, *const cl_event, *mut cl_event) -> i32;

@@ -21,6 +21,7 @@
 pub(crate) mod completion_time;
 pub(in crate::cl) mod deferred_release;
 pub(crate) mod event_reaper;
+pub(crate) mod gates;
 pub(in crate::cl) mod queue_order;
 pub(crate) mod reentrancy;
 pub(crate) mod user_code;

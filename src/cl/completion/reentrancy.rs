@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 
+use crate::cl::completion::gates::{GateId, Gates};
 use crate::error::SubmitError;
 
 /// A function of the user that clgraph calls.
@@ -14,6 +15,8 @@ enum UserFunction {
         submission: usize,
         /// The C handle of the in-order queue that the submission holds until it has ended.
         queue: Option<usize>,
+        /// The gate that the submission opens when it has ended.
+        gate: Option<GateId>,
     },
     /// The function of a native command. clgraph holds locks while it runs.
     Native,
@@ -29,8 +32,8 @@ pub(crate) struct ReentrancyGuard(());
 
 impl ReentrancyGuard {
     /// Enters a host task of a submission that holds a queue.
-    pub(crate) fn task(submission: usize, queue: Option<usize>) -> Self {
-        Self::new(UserFunction::Task { submission, queue })
+    pub(crate) fn task(submission: usize, queue: Option<usize>, gate: Option<GateId>) -> Self {
+        Self::new(UserFunction::Task { submission, queue, gate })
     }
 
     /// Enters the function that enqueues or records a native command.
@@ -65,6 +68,18 @@ pub(crate) fn check_wait(of: usize) -> Result<(), SubmitError> {
     check_call()?;
     let is_own = any(|within| matches!(within, UserFunction::Task { submission, .. } if *submission == of));
     if is_own { Err(SubmitError::OwnSubmission) } else { Ok(()) }
+}
+
+/// Returns whether a task runs on this thread.
+pub(crate) fn in_task() -> bool {
+    any(|within| matches!(within, UserFunction::Task { .. }))
+}
+
+/// Returns an error inside a task if what the call would wait for comes after gates that open only after the submission of that
+/// task.
+pub(crate) fn check_gates(gates: &Gates) -> Result<(), SubmitError> {
+    let is_own = |within: &UserFunction| matches!(within, UserFunction::Task { gate: Some(gate), .. } if gates.come_after(*gate));
+    if !gates.is_empty() && any(is_own) { Err(SubmitError::OwnSubmission) } else { Ok(()) }
 }
 
 /// Returns whether a task runs on this thread whose submission holds a queue.

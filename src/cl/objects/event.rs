@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +15,7 @@ use opencl_sys::{
 use crate::cl::check;
 use crate::cl::completion::deferred_release::Closed;
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::objects::context::Context;
 use crate::cl::objects::handle::{EventKind, Handle};
 use crate::cl::query::info::{self, ask};
@@ -96,6 +97,8 @@ struct Shared {
     _reference: Handle<EventKind>,
     /// The command was seen to be complete. It stays complete, so nobody has to ask the driver again.
     complete: AtomicBool,
+    /// See [`DriverEvent::gates`].
+    gates: Gates,
 }
 
 // SAFETY: **threads**; the event is a counted pointer, like a `Handle`.
@@ -117,6 +120,24 @@ impl DriverEvent {
         }
     }
 
+    /// Stores the gates that the command comes after, for an event that nobody else has yet.
+    pub(in crate::cl) fn after(self, gates: Gates) -> Self {
+        if gates.is_empty() || !matches!(&self.owner, Owner::Itself(lock) if lock.get().is_none()) {
+            return self;
+        }
+        let (raw, sure) = (self.raw, self.sure);
+        std::mem::forget(self);
+        // SAFETY: **live**: the reference was the event's own, and the event is forgotten.
+        let reference = unsafe { Handle::from_raw(raw) };
+        let shared = Shared { _reference: reference, complete: AtomicBool::new(false), gates };
+        Self { raw, owner: Owner::Shared(Arc::new(shared)), sure }
+    }
+
+    /// Returns the gates that the command directly comes after, as far as clgraph enqueued it.
+    pub(crate) fn gates(&self) -> Gates {
+        self.shared().map(|shared| shared.gates.clone()).unwrap_or_default()
+    }
+
     fn promise(&self) -> Option<&Arc<Promise>> {
         if let Owner::Promised(promise) = &self.owner { Some(promise) } else { None }
     }
@@ -130,7 +151,7 @@ impl Clone for DriverEvent {
             Owner::Itself(lock) => lock.get_or_init(|| {
                 // SAFETY: **live**: this is the object's own reference, and the lock owns it from now on.
                 let reference = unsafe { Handle::from_raw(self.raw) };
-                Arc::new(Shared { _reference: reference, complete: AtomicBool::new(false) })
+                Arc::new(Shared { _reference: reference, complete: AtomicBool::new(false), gates: Gates::default() })
             }),
         };
         Self { raw: self.raw, owner: Owner::Shared(Arc::clone(shared)), sure: self.sure }
@@ -348,6 +369,8 @@ unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
 pub(crate) struct Gate {
     event: DriverEvent,
     closed: Option<Closed>,
+    /// See [`Gate::hold`].
+    id: Option<GateId>,
 }
 
 impl Gate {
@@ -365,14 +388,27 @@ impl Gate {
 
     /// Makes a closed gate for which no command may wait yet.
     pub(crate) fn unseen(context: &Context) -> Result<Self> {
+        Ok(Self { event: Self::user_event(context)?, closed: None, id: None })
+    }
+
+    fn user_event(context: &Context) -> Result<DriverEvent> {
         let core = Core::get()?;
         let mut status = 0;
         // SAFETY: **live**.
         let raw = unsafe { (core.clCreateUserEvent)(context.raw(), &raw mut status) };
         check("clCreateUserEvent", status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        let event = unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?;
-        Ok(Self { event, closed: None })
+        Ok(unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?)
+    }
+
+    /// Makes a closed gate that holds back commands until something has ended that comes after other gates: from now on a host task
+    /// knows whether it would wait for itself.
+    pub(crate) fn holding(context: &Context, after: Gates) -> Result<(Self, GateId)> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let event = Self::user_event(context)?.after(Gates::of(id));
+        gates::close(id, after);
+        Ok((Self { event, closed: Some(Closed::new()), id: Some(id) }, id))
     }
 
     pub(crate) fn event(&self) -> &DriverEvent {
@@ -392,6 +428,9 @@ impl Drop for Gate {
                     "clSetUserEventStatus failed with {status}: the commands of a submission may wait for ever"
                 );
             }
+        }
+        if let Some(id) = self.id {
+            gates::open(id);
         }
         self.closed = None;
     }

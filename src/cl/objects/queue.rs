@@ -11,6 +11,7 @@ use opencl_sys::{
 use crate::cl::check;
 use crate::cl::commands::enqueue;
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::{GateId, Gates, QueueGates};
 use crate::cl::completion::queue_order::QueueOrder;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::{AsRegion, Buffer};
@@ -72,6 +73,7 @@ struct Inner {
     /// Locked while a submission is being enqueued.
     whole: Mutex<()>,
     order: QueueOrder,
+    gates: QueueGates,
 }
 
 /// All live wrappers, by C handle. The wrappers of one queue share what is known about its order.
@@ -140,8 +142,9 @@ impl Inner {
     }
 
     fn around(handle: Arc<Last>, context: Context, device: Device, properties: QueueProperties) -> Self {
-        let (door, whole, order) = (OnceLock::new(), Mutex::new(()), QueueOrder::default());
-        Self { handle, context, device, properties, door, whole, order }
+        let (door, whole) = (OnceLock::new(), Mutex::new(()));
+        let (order, gates) = (QueueOrder::default(), QueueGates::default());
+        Self { handle, context, device, properties, door, whole, order, gates }
     }
 
     fn raw(&self) -> cl_command_queue {
@@ -157,7 +160,7 @@ impl Inner {
         let status = unsafe { (core.clEnqueueMarkerWithWaitList)(self.raw(), 0, std::ptr::null(), &raw mut event) };
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
-        unsafe { DriverEvent::from_enqueue(call, event) }
+        Ok(unsafe { DriverEvent::from_enqueue(call, event) }?.after(self.gates.get()))
     }
 
     /// Enqueues a marker after all commands of the queue, and flushes the queue.
@@ -373,6 +376,28 @@ impl DriverQueue {
             std::thread::yield_now();
         }
         Ok(false)
+    }
+
+    #[inline]
+    pub(in crate::cl) fn may_have_gates(&self) -> bool {
+        self.0.gates.may_be_some()
+    }
+
+    /// Returns the closed gates that commands of the queue come after.
+    pub(crate) fn gates(&self) -> Gates {
+        self.0.gates.get()
+    }
+
+    /// Adds gates that a command of the queue comes after.
+    pub(in crate::cl) fn add_gates(&self, gates: &Gates) {
+        self.0.gates.add(gates);
+    }
+
+    /// Records that all later commands of an in-order queue come after a gate, which opens after all gates before it.
+    pub(crate) fn held_by(&self, gate: GateId) {
+        if !self.properties().out_of_order {
+            self.0.gates.replace(gate);
+        }
     }
 
     /// Returns the current epoch. It does not change while [`whole`](Self::whole) is held.

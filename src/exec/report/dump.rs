@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::error::FinalizeError;
 use crate::exec::report::summary::Report;
 
-/// Writes the report to `PROCESS-NUMBER.txt` and the finalized graph to `PROCESS-NUMBER.dot`. Existing files are kept,
-/// because a process in another container may have the same number.
+/// Writes the report to `PROCESS-NUMBER.txt` and the finalized graph to `PROCESS-NUMBER.dot`. If a file or a link has
+/// one of the names, the next number is taken, because a process in another container may have the same number.
 pub(in crate::exec) fn write(folder: &Path, report: &Report, dot: &str) -> Result<(), FinalizeError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let failed = |path: &Path, error: &io::Error| FinalizeError::Dump {
@@ -20,17 +20,21 @@ pub(in crate::exec) fn write(folder: &Path, report: &Report, dot: &str) -> Resul
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     loop {
         let stem = format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = folder.join(format!("{stem}.txt"));
-        match File::create_new(&path) {
-            Ok(mut file) => file.write_all(report.to_string().as_bytes()).map_err(|error| failed(&path, &error))?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(failed(&path, &error)),
-        }
-        let drawing = path.with_extension("dot");
+        let (text, drawing) = (folder.join(format!("{stem}.txt")), folder.join(format!("{stem}.dot")));
         // `create_new` neither overwrites a file nor follows a link.
-        let file = File::create_new(&drawing);
-        file.and_then(|mut file| file.write_all(dot.as_bytes())).map_err(|error| failed(&drawing, &error))?;
-        log::info!("wrote {} and {}", path.display(), drawing.display());
+        let create = |path: &Path| match File::create_new(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(failed(path, &error)),
+        };
+        let Some(mut text_file) = create(&text)? else { continue };
+        let Some(mut drawing_file) = create(&drawing)? else {
+            fs::remove_file(&text).map_err(|error| failed(&text, &error))?;
+            continue;
+        };
+        text_file.write_all(report.to_string().as_bytes()).map_err(|error| failed(&text, &error))?;
+        drawing_file.write_all(dot.as_bytes()).map_err(|error| failed(&drawing, &error))?;
+        log::info!("wrote {} and {}", text.display(), drawing.display());
         return Ok(());
     }
 }

@@ -54,6 +54,10 @@ impl Future for Completion {
         if let Some(outcome) = state.outcome() {
             return Poll::Ready(outcome);
         }
+        // Whoever polls in a host task is going to wait.
+        if let Err(error) = state.check_wait() {
+            return Poll::Ready(Err(error.into()));
+        }
         let number = *self.number.get_or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
         state.awaken(number, task.waker());
         // The submission may have ended between the query and the new waker.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::Gates;
 use crate::cl::objects::event::{CommandStatus, DriverEvent, Gate};
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
@@ -41,6 +42,16 @@ impl Blocker {
             Self::Through(event) => event_reaper::when_done(event, move |_| then(Ok(()))),
             Self::Success(state) => state.when_over(then),
             Self::Order(state) => state.when_over(move |_| then(Ok(()))),
+        }
+    }
+}
+
+impl Blocker {
+    /// Returns the gates that have to open before it can be over.
+    pub(in crate::exec) fn gates(&self) -> Gates {
+        match self {
+            Self::Event(event) | Self::Through(event) => event.gates(),
+            Self::Success(state) | Self::Order(state) => state.gates(),
         }
     }
 }

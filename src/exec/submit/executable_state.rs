@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::memory::allocation::{Allocation, User};
 use crate::cl::memory::host::Slot;
 use crate::cl::memory::untyped::Mem;
@@ -20,6 +21,7 @@ use crate::exec::build::values::{Objects, Values};
 use crate::exec::report::summary::TuningReport;
 use crate::exec::submit::deferred::{Blocker, Deferred, Waiting};
 use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, Uses};
+use crate::exec::submit::external_events::External;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
 use crate::exec::submit::streams;
@@ -117,6 +119,7 @@ struct Held {
     entered: DriverEvent,
     /// Holds the caller's queue.
     gate: Gate,
+    id: GateId,
     /// Complete when the gate is open.
     left: DriverEvent,
 }
@@ -290,7 +293,7 @@ impl ExecutableState {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut exclusive, queue, waits, bindings, observed)?));
         }
         let results = exec.held_results(&bindings);
-        let deferred = self.defer(exec, &mut exclusive, queue, &waits, bindings)?;
+        let deferred = self.defer(exec, &mut exclusive, queue, &waits, bindings, &blockers)?;
         Ok(Accepted::Deferred { deferred, results, blockers })
     }
 
@@ -498,7 +501,7 @@ impl ExecutableState {
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
-        let state = SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer);
+        let state = SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer, None);
         Ok(Some(Submission::new(Arc::new(state), results)))
     }
 
@@ -510,12 +513,13 @@ impl ExecutableState {
         queue: &DriverQueue,
         waits: &Waits,
         bindings: SubmissionBindings,
+        blockers: &[Blocker],
     ) -> Result<Arc<Deferred>> {
         let retained = RetainedMemory::place_for(&bindings.inputs);
         let held =
             self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, (self.autotuner.strategy(), None)));
-        let held = held.and_then(|snapshot| Ok((snapshot, self.hold(exec, queue, waits)?)));
-        let (snapshot, Held { entered, gate, left }) = match held {
+        let held = held.and_then(|snapshot| Ok((snapshot, self.hold(exec, queue, waits, after(&bindings, blockers))?)));
+        let (snapshot, Held { entered, gate, id, left }) = match held {
             Ok(held) => held,
             Err(error) => {
                 self.leftovers.bindings.push(bindings);
@@ -524,15 +528,24 @@ impl ExecutableState {
         };
         self.leftovers.flush.push(queue.clone());
         let (context, log) = (exec.context.clone(), bindings.log.clone());
-        let state =
-            Arc::new(SubmissionState::new(context, Some(queue), retained.clone(), Stage::Deferred, left, log, None));
+        let state = Arc::new(SubmissionState::new(
+            context,
+            Some(queue),
+            retained.clone(),
+            Stage::Deferred,
+            left,
+            log,
+            None,
+            Some(id),
+        ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
     }
 
-    fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits) -> Result<Held> {
+    fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits, mut after: Gates) -> Result<Held> {
         let entered = enqueue::entry(queue, waits)?;
-        let gate = Gate::closed(&exec.context)?;
+        after.extend(&entered.gates());
+        let (gate, id) = Gate::holding(&exec.context, after)?;
         let mut wait = Waits::NONE;
         wait.push(gate.event().clone());
         let left = if queue.properties().out_of_order {
@@ -540,7 +553,8 @@ impl ExecutableState {
         } else {
             enqueue::barrier(queue, &wait)?
         };
-        Ok(Held { entered, gate, left })
+        queue.held_by(id);
+        Ok(Held { entered, gate, id, left })
     }
 
     /// What must outlive the commands when the executable is dropped: host memory, memory with an address, and the
@@ -567,6 +581,14 @@ impl ExecutableState {
         // release oldest first. `user` is what shared memory asks whether it is in use.
         Some((recorded, spare, Arc::clone(&self.values), host, user))
     }
+}
+
+/// Returns the gates that a submission comes after because of what it waits for.
+fn after(bindings: &SubmissionBindings, blockers: &[Blocker]) -> Gates {
+    let mut gates = Gates::default();
+    let given = bindings.events.iter().filter_map(External::blocker);
+    blockers.iter().chain(given).for_each(|blocker| gates.extend(&blocker.gates()));
+    gates
 }
 
 /// Whether command buffers of the device can be enqueued while they run.

@@ -35,6 +35,13 @@ pub(in crate::exec) enum External {
     Signal(Option<Promised>),
 }
 
+impl External {
+    /// Returns what the node waits for.
+    pub(in crate::exec) fn blocker(&self) -> Option<&Blocker> {
+        if let Self::Wait(blocker) = self { blocker.as_ref() } else { None }
+    }
+}
+
 /// Returns an event for each node that has one, or the first mistake.
 pub(in crate::exec) fn take(exec: &Inner, given: SuppliedEvents) -> Result<Vec<External>> {
     let nodes = exec.ports.events();

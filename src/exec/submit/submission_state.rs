@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
 use crate::cl::completion::user_code::guarded;
 use crate::cl::objects::context::Context;
@@ -23,6 +24,8 @@ pub(in crate::exec) struct SubmissionState {
     pub(in crate::exec) context: Context,
     /// The C handle of the in-order queue that it was submitted to: later commands on this queue wait for it.
     queue: Option<usize>,
+    /// The gate that opens when it has ended, if it holds back what comes after it.
+    gate: Option<GateId>,
     /// The input of this submission, released when it has ended.
     inputs: RetainedMemory,
     /// An event that is complete when the submission has ended, with success or not.
@@ -108,6 +111,7 @@ pub(in crate::exec) enum Stage {
 }
 
 impl SubmissionState {
+    #[allow(clippy::too_many_arguments)]
     pub(in crate::exec) fn new(
         context: Context,
         queue: Option<&DriverQueue>,
@@ -116,25 +120,37 @@ impl SubmissionState {
         event: DriverEvent,
         log: Option<Arc<Log>>,
         timer: Option<Arc<CompletionTimer>>,
+        gate: Option<GateId>,
     ) -> Self {
         let (listeners, wakers) = (Vec::new(), BTreeMap::new());
         let phase = Mutex::new(Phase { stage, listeners, wakers, watched: false, sleepers: 0 });
         let in_order = queue.filter(|queue| !queue.properties().out_of_order);
         let queue = in_order.map(|queue| queue.raw().addr());
-        Self { context, queue, inputs, event, phase, changed: Condvar::new(), log, timer }
+        Self { context, queue, gate, inputs, event, phase, changed: Condvar::new(), log, timer }
     }
 
     /// A host task of the submission runs on this thread.
     pub(in crate::exec) fn enter_task(self: &Arc<Self>) -> ReentrancyGuard {
-        ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue)
+        ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue, self.gate)
     }
 
     /// Returns an error if a function of the program would wait for itself.
-    fn check_wait(self: &Arc<Self>) -> Result<(), SubmitError> {
+    pub(in crate::exec) fn check_wait(self: &Arc<Self>) -> Result<(), SubmitError> {
         reentrancy::check_wait(Arc::as_ptr(self).addr())?;
-        match self.queue {
-            Some(queue) if reentrancy::holds_a_queue() && !self.is_over() => reentrancy::check_queue(queue),
-            _ => Ok(()),
+        if !reentrancy::in_task() || self.is_over() {
+            return Ok(());
+        }
+        self.queue.map_or(Ok(()), reentrancy::check_queue)?;
+        reentrancy::check_gates(&self.gates())
+    }
+
+    /// Returns the gates that have to open before the submission can end.
+    pub(in crate::exec) fn gates(&self) -> Gates {
+        match &self.lock().stage {
+            Stage::Done(_) => Gates::default(),
+            Stage::Enqueued { last, .. } => last.gates(),
+            // Its own, which opens after all others that it waits for.
+            Stage::Deferred | Stage::Staged(_) => self.gate.map(Gates::of).unwrap_or_default(),
         }
     }
 
@@ -240,7 +256,10 @@ impl SubmissionState {
         let wakers = std::mem::take(&mut phase.wakers);
         drop(phase);
         if !wakers.is_empty() {
-            event_reaper::call(move || wakers.into_values().for_each(|waker| guarded("a waker", || waker.wake())));
+            // Each on a thread of its own: a callback, or another waker, may block until this one was called.
+            for waker in wakers.into_values() {
+                workers::run(move || guarded("a waker", || waker.wake()));
+            }
         }
         for listener in listeners {
             let outcome = outcome.clone();

@@ -70,6 +70,7 @@ impl UserEvent {
             event,
             None,
             None,
+            None,
         ));
         let pending = Mutex::new(Pending { gate: Some(gate), promised: false });
         Ok(Self(Arc::new(Inner { state, pending })))

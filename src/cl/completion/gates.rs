@@ -1,0 +1,157 @@
+//! Which closed gates something comes after, so that nobody waits for himself.
+//!
+//! A host task runs while a gate holds back what comes after its submission. If the task waited for something that can only end
+//! when that gate has opened, it would wait for ever. So events and queues know the gates that their commands directly come after,
+//! and each closed gate knows the gates after which it can open. A wait inside a host task follows these first.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+/// The number of a gate. No two gates of a process have the same.
+pub(crate) type GateId = u64;
+
+/// Some gates, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gates(SmallVec<[GateId; 2]>);
+
+/// By closed gate: the gates that have to open before it can.
+static CLOSED: Mutex<BTreeMap<GateId, Gates>> = Mutex::new(BTreeMap::new());
+
+fn closed() -> MutexGuard<'static, BTreeMap<GateId, Gates>> {
+    CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gates {
+    pub(crate) fn of(gate: GateId) -> Self {
+        Self(SmallVec::from_slice(&[gate]))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn extend(&mut self, others: &Self) {
+        for gate in &others.0 {
+            if !self.0.contains(gate) {
+                self.0.push(*gate);
+            }
+        }
+    }
+
+    /// Removes the gates that have opened.
+    fn prune(&mut self) {
+        let closed = closed();
+        self.0.retain(|gate| closed.contains_key(gate));
+    }
+
+    /// Returns whether a gate is one of these, or has to open before one of these can.
+    pub(crate) fn come_after(&self, gate: GateId) -> bool {
+        let closed = closed();
+        let (mut ahead, mut seen) = (self.0.to_vec(), std::collections::BTreeSet::new());
+        while let Some(next) = ahead.pop() {
+            if next == gate {
+                return true;
+            }
+            if seen.insert(next)
+                && let Some(before) = closed.get(&next)
+            {
+                ahead.extend_from_slice(&before.0);
+            }
+        }
+        false
+    }
+}
+
+/// Registers a closed gate, and the gates that have to open before it can.
+pub(crate) fn close(gate: GateId, after: Gates) {
+    closed().entry(gate).or_default().extend(&after);
+}
+
+/// Forgets a gate that has opened.
+pub(in crate::cl) fn open(gate: GateId) {
+    closed().remove(&gate);
+}
+
+/// The gates that the commands of a queue come after.
+#[derive(Debug, Default)]
+pub(in crate::cl) struct QueueGates {
+    /// Whether there may be some. The usual case needs no lock.
+    some: AtomicBool,
+    gates: Mutex<Gates>,
+}
+
+impl QueueGates {
+    /// Returns whether there may be some.
+    #[inline]
+    pub(in crate::cl) fn may_be_some(&self) -> bool {
+        self.some.load(Ordering::Acquire)
+    }
+
+    /// Returns the gates that are closed.
+    pub(in crate::cl) fn get(&self) -> Gates {
+        if !self.may_be_some() {
+            return Gates::default();
+        }
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.prune();
+        self.some.store(!gates.is_empty(), Ordering::Release);
+        gates.clone()
+    }
+
+    /// Adds gates that a command was enqueued after.
+    pub(in crate::cl) fn add(&self, more: &Gates) {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.extend(more);
+        gates.prune();
+        self.some.store(!gates.is_empty(), Ordering::Release);
+    }
+
+    /// Replaces all gates by one that opens after all of them.
+    pub(in crate::cl) fn replace(&self, gate: GateId) {
+        *self.gates.lock().unwrap_or_else(PoisonError::into_inner) = Gates::of(gate);
+        self.some.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gates of this test, which no other test has.
+    const FIRST: GateId = 1 << 60;
+
+    #[test]
+    fn gates_are_followed_over_others_and_forgotten_when_they_open() {
+        let gate = |number: u64| FIRST + number;
+        close(gate(0), Gates::default());
+        close(gate(1), Gates::of(gate(0)));
+        close(gate(2), Gates::default());
+        let both = || {
+            let mut both = Gates::of(gate(1));
+            both.extend(&Gates::of(gate(2)));
+            both
+        };
+        assert!(both().come_after(gate(0)) && both().come_after(gate(2)) && !Gates::of(gate(2)).come_after(gate(0)));
+        let queue = QueueGates::default();
+        queue.add(&both());
+        assert_eq!(queue.get(), both());
+        open(gate(1));
+        assert_eq!(queue.get(), Gates::of(gate(2)));
+        open(gate(2));
+        assert!(queue.get().is_empty() && !queue.may_be_some());
+        open(gate(0));
+    }
+
+    /// Rule E3: a long chain is followed without recursion.
+    #[test]
+    fn a_long_chain_of_gates_is_followed() {
+        let gate = |number: u64| FIRST + 1000 + number;
+        close(gate(0), Gates::default());
+        (1..100_000).for_each(|number| close(gate(number), Gates::of(gate(number - 1))));
+        assert!(Gates::of(gate(99_999)).come_after(gate(0)));
+        (0..100_000).for_each(|number| open(gate(number)));
+    }
+}
