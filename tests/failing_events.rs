@@ -236,3 +236,92 @@ fn wrappers_of_one_queue_share_its_order() {
     assert!(after.is_ok());
     first_guard(&bench, &memory, &kernel, 1);
 }
+
+/// A queue that is wrapped anew after its last wrapper is gone knows no less.
+#[test]
+fn a_queue_wrapped_anew_keeps_the_order_of_its_commands() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    start(&bench, &memory);
+    let plain = common::plain_queue(&bench.another_queue(false));
+    let queue = Queue::from_opencl3(&plain).unwrap();
+    let kernel = bench.kernel("spin");
+    let mut launch = ExecuteKernel::new(&kernel);
+    launch.set_arg(&memory).set_arg(&ROUNDS).set_global_work_size(1);
+    // SAFETY: the work-item touches the first element.
+    let running = unsafe { launch.enqueue_nd_range(&queue) }.unwrap();
+    queue.flush().unwrap();
+    drop(queue);
+    let queue = Queue::from_opencl3(&plain).unwrap();
+    let user = UserEvent::new(&bench.queue);
+    let event = Event::from_opencl3(&user.0).unwrap();
+    queue.enqueue_fill_buffer(&memory, &[9], 128, 4, &[&event]).unwrap();
+    user.set(-5);
+    first_guard(&bench, &memory, &running, 1);
+    queue.finish().unwrap();
+}
+
+/// The event of a `UserEvent` is an event whose status the program can set.
+#[test]
+fn the_driver_event_of_a_user_event_may_fail() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    start(&bench, &memory);
+    let kernel = slow(&bench, &memory);
+    let user = clgraph::UserEvent::new(&bench.queue).unwrap();
+    let event = user.event();
+    bench.queue.enqueue_fill_buffer(&memory, &[9], 128, 4, &[&event]).unwrap();
+    opencl3::event::set_user_event_status(event.raw().unwrap(), -5).unwrap();
+    first_guard(&bench, &memory, &kernel, 1);
+    bench.queue.finish().unwrap();
+}
+
+/// A command whose list fails does not run and reports the failure. What the queue does next comes after everything before it, and
+/// sees its bytes, whatever kind of command it is and of either kind of queue.
+#[test]
+fn only_the_command_whose_list_fails_does_not_run() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        let queue = bench.another_queue(out_of_order);
+        let (buffer, other) = (bench.buffer(&[1; LEN]), bench.buffer(&[1; LEN]));
+        let kernel = bench.kernel("spin");
+        let mut launch = ExecuteKernel::new(&kernel);
+        launch.set_arg(&buffer).set_arg(&ROUNDS).set_global_work_size(1);
+        // SAFETY: the work-item touches the first element.
+        let running = unsafe { launch.enqueue_nd_range(&queue) }.unwrap();
+        let user = UserEvent::new(&bench.queue);
+        let event = Event::from_opencl3(&user.0).unwrap();
+        let list: &[&Event] = &[&event];
+        let stirs = bench.kernel("stir");
+        let mut stir = ExecuteKernel::new(&stirs);
+        stir.set_arg(&other).set_global_work_size(LEN).set_event_wait_list(list);
+        let events = [
+            queue.enqueue_fill_buffer(&other, &[9], 0, 4 * LEN, list).unwrap(),
+            queue.enqueue_copy_buffer(&buffer, &other, 0, 0, 4 * LEN, list).unwrap(),
+            queue.enqueue_write_buffer_owned(&other, 0, vec![9; LEN], list).unwrap(),
+            // SAFETY: each work-item touches its own element.
+            unsafe { stir.enqueue_nd_range(&queue) }.unwrap(),
+            queue.enqueue_marker_with_wait_list(list).unwrap(),
+            queue.enqueue_barrier_with_wait_list(list).unwrap(),
+        ];
+        let read = queue.enqueue_read_buffer_owned(&other, 0, LEN, list).unwrap();
+        assert!(events.iter().all(|event| !is_over(event)));
+        // It waits for one that may fail, so it may fail as well.
+        let after = queue.enqueue_fill_buffer(&other, &[8], 0, 4, &[&events[0]]).unwrap();
+        user.set(-5);
+        let mut place = [0; LEN];
+        let waits: Vec<&Event> = if out_of_order { vec![&running] } else { Vec::new() };
+        queue.enqueue_read_buffer(&buffer, 0, &mut place, &waits).unwrap();
+        assert_eq!(place[0], spun(1, ROUNDS));
+        queue.finish().unwrap();
+        assert!(is_over(&running) && read.wait().is_err() && after.wait().is_err());
+        for event in &events {
+            assert!(event.wait().is_err());
+            assert!(matches!(event.command_execution_status().unwrap(), ExecutionStatus::Failed(_)));
+        }
+        assert_eq!(bench.content(&other), [1; LEN], "nothing of it ran");
+        queue.enqueue_fill_buffer(&other, &[7], 0, 4 * LEN, &[]).unwrap();
+        queue.finish().unwrap();
+        assert_eq!(bench.content(&other), [7; LEN]);
+    }
+}

@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
-use clgraph::{Finalize, Path, TuningState};
+use clgraph::{Executable, Finalize, Path, TuningState};
 use common::{Bench, text};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
@@ -19,12 +19,18 @@ impl Log for Lines {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             self.0.lock().unwrap().push((record.level(), record.args().to_string()));
+            // A logger is code of the program, and may call clgraph.
+            if let Some(executable) = ASKED.get() {
+                assert!(executable.report().nodes > 0);
+            }
         }
     }
 
     fn flush(&self) {}
 }
 
+/// The logger asks this executable for its report at each line.
+static ASKED: OnceLock<Executable> = OnceLock::new();
 static LINES: Lines = Lines(Mutex::new(Vec::new()));
 
 fn lines() -> Vec<(Level, String)> {
@@ -49,6 +55,7 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
     // If there is more than one path, the log names the fastest.
     graph.fill(&a, 2).add().unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
+    let _ = ASKED.set(executable.clone());
     while executable.report().tuning.state == TuningState::Trying {
         executable.submit(&bench.queue).unwrap().wait().unwrap();
     }

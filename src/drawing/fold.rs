@@ -223,7 +223,7 @@ mod tests {
     fn show(picture: &Picture) -> String {
         let node = |one: &Node| match &one.pattern {
             Some(pattern) => format!("{} [{}]", one.title, show(&pattern.picture)),
-            None => [&[one.title.clone()], &one.lines[..]].concat().join(" "),
+            None => [std::slice::from_ref(&one.title), &one.lines[..]].concat().join(" "),
         };
         let edges: Vec<String> = picture.edges.iter().map(|(from, to)| format!("{from}-{to}")).collect();
         format!("{}; {}", picture.boxes.iter().map(node).collect::<Vec<_>>().join(", "), edges.join(" "))

@@ -406,6 +406,15 @@ pub enum SubmitError {
          submission: wait after the task has returned, or use another queue"
     )]
     OwnQueue,
+    /// All threads for host tasks wait for submissions whose host tasks have no thread, and the system gives no more threads.
+    #[error(
+        "a host task cannot wait for a submission, because all {threads} threads for host tasks wait, and no other thread could be \
+         started for the tasks that they wait for: let fewer host tasks wait at the same time"
+    )]
+    NoThread {
+        /// How many threads there are.
+        threads: usize,
+    },
     /// A host task gave data to a host write that does not wait for the task, and may already have begun.
     #[error(
         "the host task gives data to {node}, but {node} does not wait for the task: make the host write wait for the \

@@ -107,6 +107,11 @@ impl Executable {
 
 /// A sub-graph in a graph. It stands for the sub-graph's node, and finds the executable's writes, reads and events as
 /// those of the outer graph.
+///
+/// Other handles of nodes are `Copy`; this one is only `Clone`. It keeps the [`Executable`], because the executable
+/// knows which handles are its own, and [`write`](Self::write), [`read`](Self::read),
+/// [`wait_event`](Self::wait_event) and [`signal_event`](Self::signal_event) refuse all others. A clone costs one
+/// reference count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubGraph {
     node: Node,

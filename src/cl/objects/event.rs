@@ -133,6 +133,13 @@ impl DriverEvent {
         Self { raw, owner: Owner::Shared(Arc::new(shared)), sure }
     }
 
+    /// Returns the same event as one that may fail, for an event whose status the program can set.
+    pub(crate) fn foreign(&self) -> Self {
+        let mut event = self.clone();
+        event.sure = false;
+        event
+    }
+
     /// Returns the gates that the command directly comes after, as far as clgraph enqueued it.
     pub(crate) fn gates(&self) -> Gates {
         self.shared().map(|shared| shared.gates.clone()).unwrap_or_default()

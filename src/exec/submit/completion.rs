@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
+use crate::cl::completion::user_code::guarded;
 use crate::error::Result;
 use crate::exec::submit::submission::Submission;
 
@@ -68,7 +69,8 @@ impl Future for Completion {
 impl Drop for Completion {
     fn drop(&mut self) {
         if let (Some(number), Ok(state)) = (self.number, self.submission.state("waited for")) {
-            state.forget_waker(number);
+            // A waker of the program may panic in its own drop.
+            guarded("the drop of a waker", || state.forget_waker(number));
         }
     }
 }

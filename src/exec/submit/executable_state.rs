@@ -5,7 +5,6 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use crate::cl::commands::enqueue::{self, Waits};
-use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::memory::allocation::{Allocation, User};
@@ -22,19 +21,19 @@ use crate::exec::report::summary::TuningReport;
 use crate::exec::submit::deferred::{Blocker, Deferred, Waiting};
 use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, Uses};
 use crate::exec::submit::external_events::External;
+use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
 use crate::exec::submit::streams;
 use crate::exec::submit::submission::{Results, Submission};
-use crate::exec::submit::submission_state::{self, RetainedMemory, Stage, SubmissionState};
+use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
 use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
-use crate::exec::tune::autotuner::{Autotuner, Times};
+use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
-use crate::exec::update::apply::Old;
 use crate::exec::update::transaction::Editing;
 use crate::graph::Origin;
 use crate::handles::Port;
-use crate::plan::{Path, Plan, Strategy};
+use crate::plan::{Path, Plan};
 
 /// What the submissions of one executable share. It is used under a lock, so code of the program must not run here:
 /// whatever has to be dropped or flushed is left in [`Leftovers`].
@@ -66,43 +65,6 @@ pub(in crate::exec) struct ExecutableState {
     /// The input of submissions in flight, oldest first. (Their result slots are in the rings.)
     in_flight: VecDeque<(DriverEvent, RetainedMemory)>,
     pub(in crate::exec) leftovers: Leftovers,
-}
-
-/// What is to be done after the lock is released: dropping input may run code of the program, and a driver may call
-/// such code in a flush.
-#[derive(Default)]
-pub(in crate::exec) struct Leftovers {
-    /// Gates to open. Opening releases objects whose owner may have a `Drop` of its own.
-    gates: Vec<Gate>,
-    flush: Vec<DriverQueue>,
-    release: Vec<RetainedMemory>,
-    /// The bindings of submissions that failed before anything was enqueued.
-    bindings: Vec<SubmissionBindings>,
-    /// Kernel objects that were replaced.
-    pub(in crate::exec) old: Vec<Old>,
-    /// The timer to stop after everything else is done.
-    timer: Option<Arc<CompletionTimer>>,
-    /// What the autotuner found, and the cache to keep it in.
-    found: Option<(Arc<TuningCache>, (Strategy, Times))>,
-}
-
-impl Leftovers {
-    pub(in crate::exec) fn settle(self, exec: &Inner) {
-        drop((self.gates, self.bindings));
-        for queue in self.flush {
-            submission_state::flush(&queue);
-        }
-        self.release.iter().for_each(|retained| retained.release());
-        if !self.old.is_empty() {
-            exec.exclusive.keep_until_idle(self.old);
-        }
-        if let Some(timer) = self.timer {
-            timer.enqueued();
-        }
-        if let Some((tuning_cache, found)) = self.found {
-            tuning_cache.keep(found);
-        }
-    }
 }
 
 /// The outcome of accepting a submission.
@@ -184,9 +146,12 @@ impl ExecutableState {
             if std::mem::take(&mut is_first)
                 && let Err(error) = exclusive.mark()
             {
-                log::warn!(
-                    "{error}: `Memory::host` may refuse memory of an executable after the last submission has \
+                self.leftovers.log(
+                    log::Level::Warn,
+                    format!(
+                        "{error}: `Memory::host` may refuse memory of an executable after the last submission has \
                             ended"
+                    ),
                 );
             }
             self.leaving.remove(place.key());
@@ -230,7 +195,10 @@ impl ExecutableState {
         if log::log_enabled!(log::Level::Info)
             && let Some(taken) = TuningReport::new(&self.autotuner).strategies.iter().find(|strategy| strategy.taken)
         {
-            log::info!("the autotuner chose for an executable on device `{}`: {taken}", self.values.device.name());
+            self.leftovers.log(
+                log::Level::Info,
+                format!("the autotuner chose for an executable on device `{}`: {taken}", self.values.device.name()),
+            );
         }
         if let (Some(tuning_cache), Some(found)) = (&self.tuning_cache, self.autotuner.found()) {
             self.leftovers.found = Some((Arc::clone(tuning_cache), found));
@@ -363,7 +331,9 @@ impl ExecutableState {
                     waits.push_open(gate.event().clone());
                     self.leftovers.gates.push(gate);
                 }
-                Err(error) => log::debug!("{error}: a submission is replayed without a gate"),
+                Err(error) => {
+                    self.leftovers.log(log::Level::Debug, format!("{error}: a submission is replayed without a gate"))
+                }
             }
         }
         // A plan without host tasks has one partition.

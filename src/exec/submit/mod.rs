@@ -39,6 +39,7 @@ pub(in crate::exec) mod exclusive;
 pub(in crate::exec) mod executable_state;
 pub(in crate::exec) mod external_events;
 pub(in crate::exec) mod formatting;
+pub(in crate::exec) mod leftovers;
 pub(in crate::exec) mod queue_host_task;
 pub(in crate::exec) mod queue_native_command;
 pub(in crate::exec) mod replay;

@@ -17,7 +17,7 @@ use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::report::profile::Log;
 use crate::exec::submit::submitter::{Ends, Inputs};
 use crate::exec::submit::trampoline::run;
-use crate::exec::submit::workers;
+use crate::exec::submit::workers::{self, Waiting};
 
 /// What the handles of a submission and the event reaper share.
 pub(in crate::exec) struct SubmissionState {
@@ -335,6 +335,7 @@ impl SubmissionState {
     /// Blocks until the submission has ended.
     pub(in crate::exec) fn wait(self: &Arc<Self>) -> Result<()> {
         self.check_wait()?;
+        let _waiting = Waiting::new()?;
         let mut phase = self.lock();
         loop {
             match &phase.stage {
@@ -365,6 +366,7 @@ impl SubmissionState {
     /// Blocks until the submission has ended, but at most for a time.
     pub(in crate::exec) fn wait_for(self: &Arc<Self>, limit: Duration) -> Result<()> {
         self.check_wait()?;
+        let _waiting = Waiting::new()?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
         if let Stage::Done(outcome) = self.stage().map_err(SubmitError::from)? {

@@ -303,21 +303,36 @@ impl TaskScheduler {
             Some(next) => *next = armed.next(),
             None => {
                 if let Some(first) = armed.next() {
-                    let scheduler = Arc::clone(self);
-                    workers::run(move || scheduler.run(first));
+                    self.start_task(first);
                 }
             }
         }
         for (task, event) in armed {
-            let scheduler = Arc::clone(self);
             match event {
-                None => workers::run(move || scheduler.run((task, None))),
+                None => self.start_task((task, None)),
                 Some(event) => {
-                    let again = event.clone();
-                    event_reaper::when_done(event, move |_| workers::run(move || scheduler.run((task, Some(again)))));
+                    let (scheduler, again) = (Arc::clone(self), event.clone());
+                    event_reaper::when_done(event, move |_| scheduler.start_task((task, Some(again))));
                 }
             }
         }
+    }
+
+    /// Has a thread for tasks run a task. If no thread will ever be free, the task fails.
+    fn start_task(self: &Arc<Self>, armed: Armed) {
+        let (task, scheduler) = (armed.0, Arc::clone(self));
+        if workers::start(Box::new(move || scheduler.run(armed))).is_ok() {
+            return;
+        }
+        // On another thread, as this one may be the event reaper's.
+        let scheduler = Arc::clone(self);
+        event_reaper::call(move || {
+            let text =
+                "no thread could be started for it, and all threads for host tasks wait for submissions".to_owned();
+            let (node, what) = (scheduler.node(task), scheduler.describe(task));
+            let next = scheduler.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
+            next.into_iter().for_each(|armed| scheduler.start_task(armed));
+        });
     }
 
     /// Runs a task, and those that can run then, on a thread for tasks.

@@ -154,7 +154,8 @@ impl UserEvent {
         if let Some(gate) = &mut self.0.pending().gate {
             gate.be_seen();
         }
-        self.0.state.event.clone().into()
+        // Whoever has the handle can set its status.
+        self.0.state.event.foreign().into()
     }
 }
 

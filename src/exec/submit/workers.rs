@@ -1,7 +1,9 @@
 //! Threads for host tasks: as many as tasks run at once, and none after nothing has run for a while.
 //!
-//! The number is not bounded. Tasks may wait for submissions that have tasks of their own; if such a task had to wait
-//! for a free thread, all threads could wait for it.
+//! Tasks may wait for submissions that have tasks of their own; if such a task had to wait for a free thread, all threads could wait
+//! for it. So there is a thread for each task, as far as the system has them. Where no more can be had, a task waits for a thread that
+//! is busy; and where all threads wait for submissions, so that none of them would ever be free, the newest wait or
+//! the newest task is refused with an error.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,72 +11,203 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::reentrancy;
 use crate::cl::completion::user_code::guarded;
+use crate::error::SubmitError;
 
 /// How long an idle thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Threads, at most. Linux has 65 530 memory maps for a process, and a thread takes four: a thread that gets no maps ends the process
+/// while it starts, which nobody can catch.
+const MOST: usize = 8192;
+
 type Job = Box<dyn FnOnce() + Send>;
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { jobs: VecDeque::new(), threads: 0, idle: 0 });
-static CAME: Condvar = Condvar::new();
+static WORKERS: Workers = Workers::new(MOST);
+
+struct Workers {
+    pool: Mutex<Pool>,
+    came: Condvar,
+}
 
 struct Pool {
     jobs: VecDeque<Job>,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
+    /// Threads whose tasks wait for submissions.
+    waiting: usize,
+    /// How many threads there can be: fewer than at first after the system refused one.
+    most: usize,
 }
 
-fn lock() -> MutexGuard<'static, Pool> {
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+impl Pool {
+    /// Returns whether no thread will ever take another job.
+    fn is_stuck(&self) -> bool {
+        self.threads > 0 && self.threads >= self.most && self.waiting >= self.threads
+    }
 }
 
-/// Runs a job soon, on a thread of its own. Nothing joins these threads, not even the end of the program.
+/// Runs a job of clgraph's own soon, on a thread of its own. Nothing joins these threads, not even the end of the program.
 pub(in crate::exec) fn run(job: impl FnOnce() + Send + 'static) {
-    let mut pool = lock();
-    pool.jobs.push_back(Box::new(job));
-    if pool.idle >= pool.jobs.len() {
-        CAME.notify_one();
-        return;
-    }
-    pool.threads += 1;
-    drop(pool);
-    if let Err(error) = thread::Builder::new().name("clgraph-task".to_owned()).spawn(work) {
-        let mut pool = lock();
-        pool.threads -= 1;
-        if pool.threads > 0 {
-            log::warn!(
-                "{error}: no thread could be started for a host task, so the task waits for a thread that is \
-                        busy"
-            );
-            CAME.notify_one();
-            return;
-        }
-        let jobs = std::mem::take(&mut pool.jobs);
-        drop(pool);
-        log::warn!("{error}: no thread could be started for host tasks, so they run on the callback thread");
-        jobs.into_iter().for_each(event_reaper::call);
+    if let Err(job) = start(Box::new(job)) {
+        event_reaper::call(job);
     }
 }
 
-fn work() {
-    let mut pool = lock();
-    loop {
-        if let Some(job) = pool.jobs.pop_front() {
+/// Runs a host task soon, on a thread of its own, or returns the job: no thread would ever run it.
+pub(in crate::exec) fn start(job: Job) -> Result<(), Job> {
+    WORKERS.start(job)
+}
+
+/// A task of this thread waits for a submission, until this is dropped.
+pub(in crate::exec) struct Waiting(Option<&'static Workers>);
+
+impl Waiting {
+    /// Returns an error if no thread were left that could run the tasks that are waited for.
+    pub(in crate::exec) fn new() -> Result<Self, SubmitError> {
+        if reentrancy::in_task() { Self::within(&WORKERS) } else { Ok(Self(None)) }
+    }
+
+    fn within(workers: &'static Workers) -> Result<Self, SubmitError> {
+        let mut pool = workers.lock();
+        pool.waiting += 1;
+        if pool.is_stuck() && !pool.jobs.is_empty() {
+            pool.waiting -= 1;
+            return Err(SubmitError::NoThread { threads: pool.threads });
+        }
+        Ok(Self(Some(workers)))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(workers) = self.0 {
+            workers.lock().waiting -= 1;
+        }
+    }
+}
+
+impl Workers {
+    const fn new(most: usize) -> Self {
+        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most };
+        Self { pool: Mutex::new(pool), came: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&'static self, job: Job) -> Result<(), Job> {
+        let mut pool = self.lock();
+        if pool.idle > pool.jobs.len() {
+            pool.jobs.push_back(job);
+            self.came.notify_one();
+            return Ok(());
+        }
+        if pool.threads < pool.most {
+            pool.threads += 1;
             drop(pool);
-            // Host tasks catch panics of the program's function themselves.
-            guarded("a thread for host tasks (please report this)", job);
-            pool = lock();
-            continue;
+            let spawned = thread::Builder::new().name("clgraph-task".to_owned()).spawn(|| self.work());
+            pool = self.lock();
+            if let Err(error) = spawned {
+                pool.threads -= 1;
+                pool.most = pool.threads;
+                let threads = pool.threads;
+                drop(pool);
+                log::warn!("{error}: host tasks share {threads} threads, because no other could be started");
+                pool = self.lock();
+            }
         }
-        pool.idle += 1;
-        let (woken, waited) = CAME.wait_timeout(pool, PATIENCE).unwrap_or_else(PoisonError::into_inner);
-        pool = woken;
-        pool.idle -= 1;
-        if waited.timed_out() && pool.jobs.is_empty() {
-            pool.threads -= 1;
-            return;
+        if pool.threads == 0 || pool.is_stuck() {
+            return Err(job);
         }
+        pool.jobs.push_back(job);
+        self.came.notify_one();
+        Ok(())
+    }
+
+    fn work(&self) {
+        let mut pool = self.lock();
+        loop {
+            if let Some(job) = pool.jobs.pop_front() {
+                drop(pool);
+                // Host tasks catch panics of the program's function themselves.
+                guarded("a thread for host tasks (please report this)", job);
+                pool = self.lock();
+                continue;
+            }
+            pool.idle += 1;
+            let (woken, waited) = self.came.wait_timeout(pool, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            pool = woken;
+            pool.idle -= 1;
+            if waited.timed_out() && pool.jobs.is_empty() {
+                pool.threads -= 1;
+                if pool.threads == 0 {
+                    // The system may have room again.
+                    pool.most = MOST;
+                }
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// With two threads: two tasks of which each waits for a third one stand still for ever. The second wait is refused.
+    #[test]
+    fn a_wait_or_a_task_for_which_no_thread_is_left_is_refused() {
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new(2)));
+        let ((go, gone), (told, outcomes)) = (channel::<()>(), channel());
+        let gone = std::sync::Arc::new(Mutex::new(gone));
+        for _ in 0..2 {
+            let (told, gone) = (told.clone(), std::sync::Arc::clone(&gone));
+            let task = move || {
+                let waiting = Waiting::within(workers);
+                told.send(waiting.as_ref().err().cloned()).unwrap();
+                gone.lock().unwrap().recv().unwrap();
+                drop(waiting);
+            };
+            assert!(workers.start(Box::new(task)).is_ok());
+        }
+        assert_eq!(outcomes.recv().unwrap(), None);
+        assert_eq!(outcomes.recv().unwrap(), None, "nothing waits for a thread yet");
+        // Both threads wait: no other task will ever have one.
+        assert!(workers.start(Box::new(|| ())).is_err());
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        // A task that is there before the threads wait makes the second wait an error.
+        let (begin, begun) = channel::<()>();
+        let begun = std::sync::Arc::new(Mutex::new(begun));
+        let (told, outcomes) = channel();
+        for _ in 0..2 {
+            let (told, begun, gone) = (told.clone(), std::sync::Arc::clone(&begun), std::sync::Arc::clone(&gone));
+            let task = move || {
+                begun.lock().unwrap().recv().unwrap();
+                let waiting = Waiting::within(workers);
+                told.send(waiting.as_ref().err().cloned()).unwrap();
+                if waiting.is_ok() {
+                    gone.lock().unwrap().recv().unwrap();
+                }
+            };
+            while workers.lock().waiting > 0 {
+                thread::yield_now();
+            }
+            assert!(workers.start(Box::new(task)).is_ok());
+        }
+        let (third, ran) = channel();
+        assert!(workers.start(Box::new(move || third.send(()).unwrap())).is_ok());
+        begin.send(()).unwrap();
+        begin.send(()).unwrap();
+        assert_eq!(outcomes.recv().unwrap(), None);
+        assert_eq!(outcomes.recv().unwrap(), Some(SubmitError::NoThread { threads: 2 }));
+        ran.recv().unwrap();
+        go.send(()).unwrap();
     }
 }

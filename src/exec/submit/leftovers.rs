@@ -1,0 +1,61 @@
+//! What is to be done after the lock of an executable's state is released.
+
+use std::sync::Arc;
+
+use crate::cl::completion::completion_time::CompletionTimer;
+use crate::cl::objects::event::Gate;
+use crate::cl::objects::queue::DriverQueue;
+use crate::exec::Inner;
+use crate::exec::submit::submission_state::{self, RetainedMemory};
+use crate::exec::submit::submitter::SubmissionBindings;
+use crate::exec::tune::autotuner::Times;
+use crate::exec::tune::cache::TuningCache;
+use crate::exec::update::apply::Old;
+use crate::plan::Strategy;
+
+/// What is to be done after the lock is released: dropping input may run code of the program, and a driver may call
+/// such code in a flush.
+#[derive(Default)]
+pub(in crate::exec) struct Leftovers {
+    /// Gates to open. Opening releases objects whose owner may have a `Drop` of its own.
+    pub(in crate::exec) gates: Vec<Gate>,
+    pub(in crate::exec) flush: Vec<DriverQueue>,
+    pub(in crate::exec) release: Vec<RetainedMemory>,
+    /// The bindings of submissions that failed before anything was enqueued.
+    pub(in crate::exec) bindings: Vec<SubmissionBindings>,
+    /// Kernel objects that were replaced.
+    pub(in crate::exec) old: Vec<Old>,
+    /// The timer to stop after everything else is done.
+    pub(in crate::exec) timer: Option<Arc<CompletionTimer>>,
+    /// What is to be logged: a logger is code of the program, and may ask for a report.
+    pub(in crate::exec) logs: Vec<(log::Level, String)>,
+    /// What the autotuner found, and the cache to keep it in.
+    pub(in crate::exec) found: Option<(Arc<TuningCache>, (Strategy, Times))>,
+}
+
+impl Leftovers {
+    /// Logs a text after the lock is released.
+    pub(in crate::exec) fn log(&mut self, level: log::Level, text: String) {
+        self.logs.push((level, text));
+    }
+
+    pub(in crate::exec) fn settle(self, exec: &Inner) {
+        drop((self.gates, self.bindings));
+        for queue in self.flush {
+            submission_state::flush(&queue);
+        }
+        self.release.iter().for_each(|retained| retained.release());
+        if !self.old.is_empty() {
+            exec.exclusive.keep_until_idle(self.old);
+        }
+        if let Some(timer) = self.timer {
+            timer.enqueued();
+        }
+        for (level, text) in self.logs {
+            log::log!(level, "{text}");
+        }
+        if let Some((tuning_cache, found)) = self.found {
+            tuning_cache.keep(found);
+        }
+    }
+}
