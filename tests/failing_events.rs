@@ -3,14 +3,36 @@
 
 mod common;
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
 use clgraph::{
     Event, Executable, ExecuteKernel, ExecutionStatus, Finalize, HostRead, MapRead, Memory, MemoryError, Path, Queue,
 };
 use common::{Bench, Reason, UserEvent, skip};
 
 const LEN: usize = 64;
-/// Long enough on any CPU that the test makes its calls meanwhile.
-const ROUNDS: u32 = 100_000_000;
+/// How many rounds the slow kernel makes: it runs long enough that the test makes its calls meanwhile, and not much longer, as
+/// drivers differ by a factor of twenty.
+fn rounds(bench: &Bench) -> u32 {
+    static ROUNDS: OnceLock<u32> = OnceLock::new();
+    *ROUNDS.get_or_init(|| {
+        const TRIED: u32 = 1 << 23;
+        let (memory, kernel) = (bench.buffer(&[1; LEN]), bench.kernel("spin"));
+        let queue = bench.another_queue(false);
+        let took = [(); 2].map(|()| {
+            let mut launch = ExecuteKernel::new(&kernel);
+            launch.set_arg(&memory).set_arg(&TRIED).set_global_work_size(1);
+            let begin = Instant::now();
+            // SAFETY: the work-item touches the first element.
+            unsafe { launch.enqueue_nd_range(&queue) }.unwrap().wait().unwrap();
+            begin.elapsed()
+        });
+        // The first launch may compile.
+        let slower = Duration::from_millis(150).as_nanos() / took[1].as_nanos().max(1);
+        TRIED.saturating_mul(slower.clamp(1, 12) as u32)
+    })
+}
 
 /// Returns what the kernel makes of a number. A round is a step of a linear recurrence, and so are several rounds
 /// together.
@@ -35,7 +57,7 @@ fn is_over(event: &Event) -> bool {
 fn slow<T: clgraph::KernelArg>(bench: &Bench, memory: &T) -> Event {
     let kernel = bench.kernel("spin");
     let mut launch = ExecuteKernel::new(&kernel);
-    launch.set_arg(memory).set_arg(&ROUNDS).set_global_work_size(1);
+    launch.set_arg(memory).set_arg(&rounds(bench)).set_global_work_size(1);
     // SAFETY: the work-item touches the first element.
     let event = unsafe { launch.enqueue_nd_range(&bench.queue) }.unwrap();
     bench.queue.flush().unwrap();
@@ -72,7 +94,7 @@ fn first_guard(bench: &Bench, memory: &Memory<u32>, event: &Event, before: u32) 
             Ok(mut guard) => {
                 assert!(is_over(event), "the host has the memory while a kernel writes it");
                 let ran = matches!(event.command_execution_status().unwrap(), ExecutionStatus::Complete);
-                assert_eq!(guard[0], if ran { spun(before, ROUNDS) } else { before });
+                assert_eq!(guard[0], if ran { spun(before, rounds(&bench)) } else { before });
                 guard[1] = 1;
                 return guard[0];
             }
@@ -129,7 +151,7 @@ fn spinner(bench: &Bench, memory: &Memory<u32>, path: Path) -> (Executable, Host
     let graph = bench.graph();
     let part = memory.slice(..1).unwrap();
     // SAFETY: the work-item touches the first element.
-    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&part).arg(ROUNDS).range(1).add() }.unwrap();
+    unsafe { graph.kernel(&bench.kernel("spin")).read_write(&part).arg(rounds(bench)).range(1).add() }.unwrap();
     let read = graph.read(&part).add().unwrap();
     (graph.finalize(Finalize::new().path(path)).unwrap(), read)
 }
@@ -163,11 +185,11 @@ fn submissions_follow_each_other_over_a_command_that_failed() {
             assert!(memory.host_mut().is_err(), "submissions run, and the host gets their memory");
             third.wait().unwrap();
             let runs = 2 + u32::from(second.wait().is_ok());
-            let expected = (0..runs).fold(1, |x, _| spun(x, ROUNDS));
+            let expected = (0..runs).fold(1, |x, _| spun(x, rounds(&bench)));
             assert_eq!(third.get(&read).unwrap()[0], expected, "{path} {runs} runs");
             if let Some(first) = first {
                 first.wait().unwrap();
-                assert_eq!(first.get(&read).unwrap()[0], spun(1, ROUNDS));
+                assert_eq!(first.get(&read).unwrap()[0], spun(1, rounds(&bench)));
             }
             drop(executable);
             loop {
@@ -247,7 +269,7 @@ fn a_queue_wrapped_anew_keeps_the_order_of_its_commands() {
     let queue = Queue::from_opencl3(&plain).unwrap();
     let kernel = bench.kernel("spin");
     let mut launch = ExecuteKernel::new(&kernel);
-    launch.set_arg(&memory).set_arg(&ROUNDS).set_global_work_size(1);
+    launch.set_arg(&memory).set_arg(&rounds(&bench)).set_global_work_size(1);
     // SAFETY: the work-item touches the first element.
     let running = unsafe { launch.enqueue_nd_range(&queue) }.unwrap();
     queue.flush().unwrap();
@@ -286,7 +308,7 @@ fn only_the_command_whose_list_fails_does_not_run() {
         let (buffer, other) = (bench.buffer(&[1; LEN]), bench.buffer(&[1; LEN]));
         let kernel = bench.kernel("spin");
         let mut launch = ExecuteKernel::new(&kernel);
-        launch.set_arg(&buffer).set_arg(&ROUNDS).set_global_work_size(1);
+        launch.set_arg(&buffer).set_arg(&rounds(&bench)).set_global_work_size(1);
         // SAFETY: the work-item touches the first element.
         let running = unsafe { launch.enqueue_nd_range(&queue) }.unwrap();
         let user = UserEvent::new(&bench.queue);
@@ -312,7 +334,7 @@ fn only_the_command_whose_list_fails_does_not_run() {
         let mut place = [0; LEN];
         let waits: Vec<&Event> = if out_of_order { vec![&running] } else { Vec::new() };
         queue.enqueue_read_buffer(&buffer, 0, &mut place, &waits).unwrap();
-        assert_eq!(place[0], spun(1, ROUNDS));
+        assert_eq!(place[0], spun(1, rounds(&bench)));
         queue.finish().unwrap();
         assert!(is_over(&running) && read.wait().is_err() && after.wait().is_err());
         for event in &events {

@@ -376,7 +376,7 @@ unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
 pub(crate) struct Gate {
     event: DriverEvent,
     closed: Option<Closed>,
-    /// See [`Gate::hold`].
+    /// See [`Gate::holding`].
     id: Option<GateId>,
 }
 
