@@ -221,7 +221,7 @@
 //! was finalized. `debug`: where a submission deviates from the plan. An error that a call returns is not logged as
 //! well.
 //!
-//! # What it needs
+//! # Requirements
 //!
 //! Building needs Rust 1.88 and no OpenCL library. Running needs an OpenCL library (1.2 or newer) with a driver.
 //! Programs can pass objects of [`opencl3`] 0.12 and raw handles to clgraph, and get them from it. Elements are plain
@@ -233,7 +233,7 @@
 //! | `serde` | `serde::Serialize` for [`Caps`] and what is in it, [`Abi`], [`Path`], [`Command`] and [`Why`] |
 //! | `cli` | the program `clgraph`, which lists devices; and `serde` |
 //!
-//! # In other words
+//! # Coming from CUDA or SYCL
 //!
 //! | CUDA Graphs | SYCL graphs | `cl_khr_command_buffer` | here |
 //! |---|---|---|---|

@@ -41,7 +41,7 @@ pub(crate) fn gate_pays(caps: &Caps) -> bool {
 /// PoCL on a CPU, Intel's CPU runtime, rusticl and NVIDIA: a transfer of host memory that waits for a user event
 /// returns at once, as OpenCL requires. This is tested with gated submissions of all kinds. For all other drivers the
 /// answer is unknown, and this function returns `false`.
-pub(crate) fn takes_bytes_behind_gates(caps: &Caps) -> bool {
+pub(crate) fn gated_transfers_do_not_block(caps: &Caps) -> bool {
     driver(caps) != Driver::Other || ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn runs_queues_at_once(caps: &Caps) -> bool {
 /// Intel's CPU runtime (2026.2): a command buffer may be changed while it runs, and what is already enqueued keeps its
 /// old values. This is tested with gated, running and pipelined submissions. PoCL refuses such a change. For all other
 /// drivers the answer is unknown, and this function returns `false`.
-pub(crate) fn keeps_enqueued(caps: &Caps) -> bool {
+pub(crate) fn update_spares_enqueued(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn updates_long_buffers_faster(caps: &Caps) -> bool {
 /// complete.
 ///
 /// Returns whether the event of a running command has the status "running".
-pub(crate) fn tells_start(caps: &Caps) -> bool {
+pub(crate) fn reports_running_status(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn makes_images_of_whole_buffers(caps: &Caps) -> bool {
 
 /// Intel's CPU runtime (2026.2) and NVIDIA (580, on an H200): copies between layers of one image array fail. Intel's
 /// runtime refuses them as overlapping; NVIDIA's driver copies other pixels.
-pub(crate) fn mistakes_layers(caps: &Caps) -> bool {
+pub(crate) fn mishandles_layer_copies(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu || caps.platform == "NVIDIA CUDA"
 }
 
@@ -99,12 +99,12 @@ pub(crate) fn miscopies_1d_arrays(caps: &Caps) -> bool {
 
 /// NVIDIA (580, on an H200): a copy between an `image1d_array_t` and a buffer is refused (-30) for all layers but the
 /// first.
-pub(crate) fn refuses_rows(caps: &Caps) -> bool {
+pub(crate) fn rejects_1d_array_layers(caps: &Caps) -> bool {
     caps.platform == "NVIDIA CUDA"
 }
 
 /// PoCL on a CPU (3.1): a fill of an `image1d_buffer_t` ends the process.
-pub(crate) fn dies_of_buffer_fills(caps: &Caps) -> bool {
+pub(crate) fn crashes_filling_buffer_images(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("3.")
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn keeps_mapped_svm(caps: &Caps) -> bool {
 /// NVIDIA (580): `clSVMAlloc` sometimes reports that there is no memory, while other memory is being freed.
 ///
 /// Returns how many times to try to allocate memory with an address.
-pub(crate) fn attempts_to_allocate(caps: &Caps) -> usize {
+pub(crate) fn allocation_attempts(caps: &Caps) -> usize {
     if caps.platform == "NVIDIA CUDA" { 20 } else { 1 }
 }
 
@@ -132,19 +132,19 @@ pub(crate) fn counts_svm_maps(caps: &Caps) -> bool {
 }
 
 /// PoCL on a CPU (3.1 and 6.0): a kernel that reads and writes an `image1d_buffer_t` ends the process.
-pub(crate) fn dies_of_read_write_rows(caps: &Caps) -> bool {
+pub(crate) fn crashes_on_read_write_buffer_images(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && ["3.", "6."].iter().any(|version| caps.driver_version.starts_with(version))
 }
 
 /// Mesa's rusticl (26): a copy of several rows to a two-dimensional image that is made of a buffer copies other pixels.
 /// A copy from one such image to another image does too.
-pub(crate) fn miscopies_pictures(caps: &Caps) -> bool {
+pub(crate) fn miscopies_images_of_buffers(caps: &Caps) -> bool {
     caps.platform == "rusticl"
 }
 
 /// PoCL on a CPU (3.1 to 7.1): the process ends when a kernel with a sampler, or any command with an
 /// `image1d_buffer_t`, is recorded.
-pub(crate) fn dies_of_recording(caps: &Caps) -> bool {
+pub(crate) fn crashes_recording_samplers_and_buffer_images(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 

@@ -97,7 +97,8 @@ fn a_failure_in_the_middle_of_finalize_leaks_nothing_and_changes_nothing() {
     tell.wait_until_gone();
 }
 
-/// Rule E2: after a submission that failed in any way, executable, queue and buffers are usable, and nothing is left over.
+/// Rule E2: after a submission that failed in any way, executable, queue and buffers are usable, and nothing is left
+/// over.
 #[test]
 fn failures_at_submit_leave_everything_usable() {
     let bench = Bench::new();

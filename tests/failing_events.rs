@@ -12,8 +12,8 @@ use clgraph::{
 use common::{Bench, Reason, UserEvent, skip};
 
 const LEN: usize = 64;
-/// How many rounds the slow kernel makes: it runs long enough that the test makes its calls meanwhile, and not much longer, as
-/// drivers differ by a factor of twenty.
+/// How many rounds the slow kernel makes: it runs long enough that the test makes its calls meanwhile, and not much
+/// longer, as drivers differ by a factor of twenty.
 fn rounds(bench: &Bench) -> u32 {
     static ROUNDS: OnceLock<u32> = OnceLock::new();
     *ROUNDS.get_or_init(|| {
@@ -298,8 +298,8 @@ fn the_driver_event_of_a_user_event_may_fail() {
     bench.queue.finish().unwrap();
 }
 
-/// A command whose list fails does not run and reports the failure. What the queue does next comes after everything before it, and
-/// sees its bytes, whatever kind of command it is and of either kind of queue.
+/// A command whose list fails does not run and reports the failure. What the queue does next comes after everything
+/// before it, and sees its bytes, whatever kind of command it is and of either kind of queue.
 #[test]
 fn only_the_command_whose_list_fails_does_not_run() {
     let bench = Bench::new();

@@ -304,8 +304,8 @@ fn a_long_chain_of_failures_has_short_errors() {
     }
 }
 
-/// Any number of host tasks may wait for submissions with host tasks of their own. All tasks have begun before the first of them
-/// submits, so none of them has a thread to spare.
+/// Any number of host tasks may wait for submissions with host tasks of their own. All tasks have begun before the
+/// first of them submits, so none of them has a thread to spare.
 #[test]
 fn host_tasks_that_wait_for_host_tasks_have_no_limit() {
     const MANY: usize = 700;
@@ -377,7 +377,8 @@ fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
     bench.queue.finish().unwrap();
 }
 
-/// The same over other queues, other events and other submissions, on queues of both kinds, and where a future is polled.
+/// The same over other queues, other events and other submissions, on queues of both kinds, and where a future is
+/// polled.
 #[test]
 fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
     let bench = Bench::new();

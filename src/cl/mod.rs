@@ -32,9 +32,9 @@
 //! - **query**: a value read with a `clGet*Info` call is plain data of exactly the size that the same call asked for.
 //! - **lists**: a list goes to a driver as its address and count, or as NULL and 0 when it is empty. Some drivers read
 //!   the dangling address of an empty slice.
-//! - **guard**: whoever makes a guard of an allocation has made sure that no command uses the allocation. While the
-//!   guard lives, nothing that uses the allocation is submitted. At most one guard writes, and then there is no other
-//!   guard.
+//! - **guard**: the code that makes a host guard of an allocation has checked that no command uses the allocation.
+//!   While the guard lives, no command that uses the allocation is submitted. An allocation has either one guard that
+//!   writes, or any number of guards that read.
 //! - **promise**: an enqueued kernel stays inside its declared arguments. The user promised it at the kernel node, for
 //!   every value that safe code can give, and whoever enqueues keeps what the arguments name alive.
 //! - **host memory**: memory given to a transfer that does not block stays where it is, and is not touched by the host,

@@ -1,7 +1,7 @@
 //! Device globals as programs declare them: named variables that live on devices.
 //!
-//! Plain data and text: a declaration by [`device_global!`](crate::device_global!) comes in, and the OpenCL C that
-//! makes the variable known to a kernel's source goes out. Nothing here calls OpenCL.
+//! Input: a declaration by [`device_global!`](crate::device_global!). Output: the OpenCL C text that declares the
+//! variable in a kernel's source. Nothing here calls OpenCL.
 //!
 //! | file | what is there |
 //! |---|---|

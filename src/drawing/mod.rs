@@ -1,8 +1,8 @@
 //! Pictures of graphs: boxes and arrows as SVG. Knows neither graphs nor OpenCL, only boxes, their texts and their
 //! arrows.
 //!
-//! Boxes and arrows come in, from `graph/drawing.rs` (a graph) and `exec/report/drawing.rs` (an executable); SVG text
-//! goes out.
+//! Input: boxes and arrows, from `graph/drawing.rs` (a graph) and `exec/report/drawing.rs` (an executable). Output: SVG
+//! text.
 //!
 //! | file | what is there |
 //! |---|---|

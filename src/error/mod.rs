@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `setup.rs` | before there is a graph: the library, devices, queues, memory, programs |
 //! | `global.rs` | device globals |
-//! | `build.rs` | building: which node, and what is wrong with it |
-//! | `command.rs` | parts of commands: work-group sizes, rectangles and command groups |
+//! | `build.rs` | building: which node is wrong, and why |
+//! | `command.rs` | work-group sizes, rectangles and command groups |
 //! | `record.rs` | recording: the state of queues, and events that stand for nodes |
 //! | `run.rs` | finalizing and submitting |
 //! | `update.rs` | parameters, and updating executables |

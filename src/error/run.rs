@@ -406,10 +406,11 @@ pub enum SubmitError {
          submission: wait after the task has returned, or use another queue"
     )]
     OwnQueue,
-    /// All threads for host tasks wait for submissions whose host tasks have no thread, and the system gives no more threads.
+    /// All threads for host tasks wait for submissions whose host tasks have no thread, and the system gives no more
+    /// threads.
     #[error(
-        "a host task cannot wait for a submission, because all {threads} threads for host tasks wait, and no other thread could be \
-         started for the tasks that they wait for: let fewer host tasks wait at the same time"
+        "a host task cannot wait for a submission, because all {threads} threads for host tasks wait, and no other \
+         thread could be started for the tasks that they wait for: let fewer host tasks wait at the same time"
     )]
     NoThread {
         /// How many threads there are.

@@ -1,6 +1,6 @@
 //! Executables: what a graph becomes when it is finalized, and everything that is done with it afterwards.
 //!
-//! A [`Graph`](crate::Graph) with options comes in; an [`Executable`] goes out, then submissions, results and reports.
+//! Input: a [`Graph`](crate::Graph) with options. Output: an [`Executable`], then submissions, results and reports.
 //! The planner decides what runs where and in which order; this folder never does. It binds the plan to OpenCL objects.
 //!
 //! | folder or file | what happens there |

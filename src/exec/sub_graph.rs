@@ -33,7 +33,8 @@ impl Graph {
     /// let parent = Graph::new(&queue)?;
     /// let first = parent.sub_graph(&child).add()?;
     /// let second = parent.sub_graph(&child).add()?;
-    /// let run = parent.finalize(Finalize::new())?.submit_to(&queue).with(&second.write(&input)?, [5, 6, 7, 8]).submit()?;
+    /// let executable = parent.finalize(Finalize::new())?;
+    /// let run = executable.submit_to(&queue).with(&second.write(&input)?, [5, 6, 7, 8]).submit()?;
     /// run.wait()?;
     /// assert_eq!(*run.get(&first.read(&output)?)?, [1, 2, 3, 4]);
     /// assert_eq!(*run.get(&second.read(&output)?)?, [5, 6, 7, 8]);

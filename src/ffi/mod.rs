@@ -1,7 +1,7 @@
 //! The only place that knows C function types: one file for each table of functions.
 //!
-//! Addresses of functions come in, from the OpenCL library or from a driver; typed tables go out, which only `cl`
-//! calls.
+//! Input: addresses of functions, from the OpenCL library or from a driver. Output: typed tables of functions, which
+//! only `cl` calls.
 //!
 //! | file | functions |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `mutable_dispatch.rs` | `cl_khr_command_buffer_mutable_dispatch`, which has two forms as well |
 //! | `usm.rs`, `global_variable.rs` | `cl_intel_unified_shared_memory`; `cl_intel_global_variable_access` |
 //! | `image.rs` | the struct that describes an image |
-//! | `drivers.rs` | drivers that are listed for the loader and do not work |
+//! | `drivers.rs` | drivers that the loader lists (ICD files) and that cannot be loaded |
 //!
 //! Tables of extension functions, which no library exports, are filled in `cl/query/extensions.rs`.
 //!

@@ -1,13 +1,13 @@
 //! Graphs, as a user builds them: nodes, edges, values that can change, and questions about all of these.
 //!
-//! Builders (`graph.kernel(..).read(..).add()`) and recording queues bring *requests*: a command with everything that
-//! belongs to it. Out go [`Tables`]: the graph as plain data ([`Ir`]), and beside it the objects that its ids stand
-//! for. Finalize takes the tables; nothing here enqueues a command.
+//! Input: *requests*, from builders (`graph.kernel(..).read(..).add()`) and from recording queues. A request is a
+//! command with its operands, dependencies and label. Output: [`Tables`], which are the graph as plain data ([`Ir`])
+//! and the objects that its ids stand for. Finalize takes the tables; nothing here enqueues a command.
 //!
 //! | folder or file | what is there |
 //! |---|---|
 //! | `nodes` | one file for each kind of node: its builder, its request, its checks |
-//! | `edit` | changes of nodes that are in a graph: other values, never other edges |
+//! | `edit` | changes of nodes that are already in a graph: values change, edges never do |
 //! | `parameters` | kernel arguments that a program sets again after the node was added |
 //! | `tables.rs` | the tables of a graph, and how a request writes into them |
 //! | `recorder.rs` | which queues record into a graph, and which node each of them recorded last |
@@ -19,9 +19,9 @@
 //! Read this file first: `Graph::insert` adds a built node, and `Graph::record_node` a recorded node. Then
 //! `nodes/request.rs`, then `nodes/hint.rs` as the smallest kind of node.
 //!
-//! What holds here: a request is checked completely before anything changes, and by the same code for graphs and
-//! queues. Edges from data come from `ir/hazards.rs` only. Rules: B1 to B14, D1 to D6, P1 to P9, C1 to C6, M1 to M8, N1
-//! to N6.
+//! Invariants: a request is checked completely before anything changes, and by the same code for graphs and queues.
+//! Edges from data come from `ir/hazards.rs` only. Rules (here and in other files: of `docs/SEMANTICS.md`): B1 to B14,
+//! D1 to D6, P1 to P9, C1 to C6, M1 to M8, N1 to N6.
 
 mod drawing;
 pub(crate) mod edit;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::cl::memory::host::HostBytes;
-use crate::cl::memory::untyped::{Mem, MemId, Promise, WeakRoot};
+use crate::cl::memory::untyped::{GraphAllocation, Mem, MemId, WeakRoot};
 use crate::cl::objects::buffer::Region;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::sampler::Sampler;
@@ -165,7 +165,7 @@ impl Tables {
 
     /// The memory that an executable has placed for memory that a graph owns, or `None`.
     pub(crate) fn placed(&self, mem: &Mem) -> Option<ViewId> {
-        let alloc = AllocId(mem.promise()?.alloc()?);
+        let alloc = AllocId(mem.graph_allocation()?.alloc()?);
         self.placed.as_ref()?.get(&(alloc, mem.offset_in_root())).copied()
     }
 
@@ -328,7 +328,7 @@ impl Root {
 }
 
 fn view_kind(mem: &Mem) -> ViewKind {
-    if let Some(alloc) = mem.promise().and_then(Promise::alloc) {
+    if let Some(alloc) = mem.graph_allocation().and_then(GraphAllocation::alloc) {
         return ViewKind::Owned(AllocId(alloc));
     }
     match mem.allocation() {

@@ -10,7 +10,7 @@
 //! | `hazards.rs` | which earlier nodes a new node waits for, because of the memory that they share |
 //! | `conflicts.rs` | nodes that use the same memory without an order, after values have changed |
 //!
-//! What holds here: `hazards.rs` is the only maker of edges from data. Nothing recurses over a graph. Rules: B4, D1 to
+//! Invariants: `hazards.rs` is the only maker of edges from data. Nothing recurses over a graph. Rules: B4, D1 to
 //! D5, E3, P6.
 
 pub(crate) mod conflicts;

@@ -1,7 +1,8 @@
 //! The planner: pure functions from a graph, a device's capabilities and options to a [`Plan`]. No OpenCL in here.
 //!
-//! [`plan`] is the whole pipeline, one pass a file. A plan is a flat list of steps with ranges into it; whoever
-//! executes it looks neither at the graph nor at the reasons.
+//! Input: the tables of a graph, and what the device can do. Output: a plan, which is a flat list of steps with ranges
+//! into this list. [`plan`] calls the passes; each pass has a file. The code that executes a plan needs neither the
+//! graph nor the reasons of the planner.
 //!
 //! | file | pass, or what is there |
 //! |---|---|
@@ -20,7 +21,7 @@
 //!
 //! Read [`plan`] first, then `text/mod.rs` for examples. What is known of a driver comes from `quirks.rs`.
 //!
-//! What holds here: no pass changes the graph, and each plan is checked by code that shares nothing with the passes.
+//! Invariants: no pass changes the graph, and each plan is checked by code that shares nothing with the passes.
 //! Rules: B7, D4, D5, F4, F5, M3.
 
 #[cfg(any(test, debug_assertions))]

@@ -30,7 +30,7 @@ pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
 
 /// Returns why a driver is not asked to record a node: recording it is known to crash the process.
 fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<Why> {
-    if !quirks::dies_of_recording(caps) {
+    if !quirks::crashes_recording_samplers_and_buffer_images(caps) {
         return None;
     }
     let of_buffer = |access: &Access| ir.views[access.view.index()].kind == ViewKind::ImageOfBuffer;
@@ -127,7 +127,7 @@ impl Segment {
 pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps) -> bool {
     segments.first().is_some_and(|first| first.path == Path::Native)
         || steps.first().is_some_and(|first| matches!(ir.op(first.node), Op::Native { .. }))
-        || !quirks::tells_start(caps)
+        || !quirks::reports_running_status(caps)
 }
 
 /// Returns whether the commands themselves allow running side by side.

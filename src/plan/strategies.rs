@@ -98,7 +98,7 @@ pub(super) fn strategies(
     // A driver may block the thread that enqueues a transfer of host bytes until all earlier commands have run. This
     // same thread has to open the gate, so it would wait for ever.
     let of_host = |step: &Step| matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. });
-    let may_gate = may_gate && (quirks::takes_bytes_behind_gates(caps) || !steps.iter().any(of_host));
+    let may_gate = may_gate && (quirks::gated_transfers_do_not_block(caps) || !steps.iter().any(of_host));
     for path in [Path::Replay, Path::Gated] {
         if (path == Path::Replay || may_gate) && !strategies.contains(&Strategy::by(path)) {
             strategies.push(Strategy::by(path));

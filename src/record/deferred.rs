@@ -1,10 +1,11 @@
 //! Commands that wait for an event that may fail.
 //!
-//! Some drivers crash, hang, run the dependent commands or lose the queue when an event in a wait list fails, and after such
-//! a failure the order of the queue no longer holds. So a driver never gets such an event: the command waits on the host, and is
-//! enqueued when all events of its list have succeeded, on a queue of clgraph's own. Its place in the caller's queue is kept by a
-//! command that waits for a gate. The gate always opens: after the command, or at once if an event failed. Then the command does not
-//! run, and only its [`Event`] reports the failure, as a [`Promise`].
+//! Some drivers crash, hang, run the dependent commands or lose the queue when an event in a wait list fails, and after
+//! such a failure the order of the queue no longer holds. So a driver never gets such an event: the command waits on
+//! the host, and is enqueued when all events of its list have succeeded, on a queue of clgraph's own. Its place in the
+//! caller's queue is kept by a command that waits for a gate. The gate always opens: after the command, or at once if
+//! an event failed. Then the command does not run, and only its [`Event`] reports the failure, as a
+//! [`DeferredCommand`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,13 +18,13 @@ use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
 use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
 use crate::cl::objects::context::InContext;
-use crate::cl::objects::event::{COMMAND, DriverEvent, Gate, Promise};
+use crate::cl::objects::event::{COMMAND, DeferredCommand, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, Status};
 
 /// A command that is enqueued when the last of its events has ended.
 struct Waiting<F> {
-    promise: Arc<Promise>,
+    deferred: Arc<DeferredCommand>,
     /// How many events have not ended.
     left: AtomicUsize,
     /// An event failed.
@@ -37,8 +38,8 @@ struct Work<F> {
     run: F,
 }
 
-/// Enqueues a command after all `events` have succeeded, and all earlier commands of an in-order queue. `run` enqueues it then, on the
-/// queue that it is given. If `is_barrier`, later commands of an out-of-order queue wait for it too.
+/// Enqueues a command after all `events` have succeeded, and all earlier commands of an in-order queue. `run` enqueues
+/// it then, on the queue that it is given. If `is_barrier`, later commands of an out-of-order queue wait for it too.
 pub(super) fn defer<F>(
     queue: &Queue,
     events: Vec<DriverEvent>,
@@ -51,7 +52,7 @@ where
 {
     reentrancy::check_call()?;
     let (callers, own) = (queue.driver(), queue.own_queue()?);
-    let whole = callers.whole();
+    let order = callers.lock_order();
     let entered = enqueue::entry(callers, &Waits::NONE)?;
     let mut after = entered.gates();
     events.iter().for_each(|event| after.extend(&event.gates()));
@@ -64,10 +65,10 @@ where
         enqueue::marker(callers, &held)?
     };
     callers.held_by(id);
-    let promise = Promise::new(place);
-    let event = promise.event();
+    let deferred = DeferredCommand::new(place);
+    let event = deferred.event();
     entering.entered(callers, Some(&event));
-    drop(whole);
+    drop(order);
 
     let all: Vec<DriverEvent> = events.into_iter().chain([entered]).collect();
     for event in &all {
@@ -77,7 +78,7 @@ where
         }
     }
     let work = Mutex::new(Some(Work { queue: own, gate, run }));
-    let waiting = Arc::new(Waiting { promise, left: AtomicUsize::new(all.len()), failed: OnceLock::new(), work });
+    let waiting = Arc::new(Waiting { deferred, left: AtomicUsize::new(all.len()), failed: OnceLock::new(), work });
     for event in all {
         let waiting = Arc::clone(&waiting);
         event_reaper::when_done(event, move |outcome| waiting.ended(outcome));
@@ -102,25 +103,25 @@ where
         };
         if self.failed.get().is_some() {
             let status = Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-            self.promise.ended(Err(DriverError::new(COMMAND, status)));
+            self.deferred.ended(Err(DriverError::new(COMMAND, status)));
             // The gate opens before the rest is released, because that may be data of the program.
             drop(gate);
             return drop(run);
         }
         match run(&To { queue: &queue, waits: &NOTHING, event: true }) {
             Ok(Some(command)) => {
-                self.promise.enqueued(command.clone());
+                self.deferred.enqueued(command.clone());
                 if let Err(error) = command.flush_queue().or_else(|_| command.flush_queue()) {
                     log::warn!("{error}: a command may wait until its queue is flushed by another call");
                 }
-                let promise = Arc::clone(&self.promise);
+                let deferred = Arc::clone(&self.deferred);
                 event_reaper::when_done(command, move |outcome| {
-                    promise.ended(outcome);
+                    deferred.ended(outcome);
                     drop(gate);
                 });
             }
             Ok(None) => {
-                self.promise.ended(Ok(()));
+                self.deferred.ended(Ok(()));
                 drop(gate);
             }
             Err(error) => {
@@ -129,7 +130,7 @@ where
                     Error::Driver(cause) => cause,
                     _ => DriverError::new(COMMAND, Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)),
                 };
-                self.promise.ended(Err(cause));
+                self.deferred.ended(Err(cause));
                 drop(gate);
             }
         }

@@ -235,7 +235,7 @@ impl Queue {
         let event = match list {
             List::Later(events) => Some(defer(self, events, false, entering, run)?),
             List::Now(waits) => {
-                let _whole = self.whole(&waits, !entering.is_empty())?;
+                let _order = self.lock_order(&waits, !entering.is_empty())?;
                 let event = run(&To { queue: self.driver(), waits: &waits, event: true })?;
                 entering.entered(self.driver(), event.as_ref());
                 event.map(Event::from)
@@ -354,7 +354,8 @@ impl Queue {
     ///
     /// # Errors
     /// [`RecordError::NotRecording`] on a queue that executes;
-    /// [`GroupError::OtherGraph`](crate::GroupError::OtherGraph) for a group of another graph; and those of [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
+    /// [`GroupError::OtherGraph`](crate::GroupError::OtherGraph) for a group of another graph; and those of
+    /// [`enqueue_copy_buffer`](Self::enqueue_copy_buffer) for the wait list.
     pub fn enqueue_command_group(&self, group: &CommandGroup, event_wait_list: &[&Event]) -> Result<Event> {
         let event = self.record_if(&Member(group.clone()), Order::Plain, event_wait_list)?;
         event.ok_or_else(|| RecordError::NotRecording.into())
@@ -376,7 +377,7 @@ impl Queue {
             List::Now(waits) => waits,
             List::Later(events) => return defer(self, events, false, Entering::default(), |_| Ok(None)),
         };
-        let _whole = self.whole(&waits, false)?;
+        let _order = self.lock_order(&waits, false)?;
         Ok(enqueue::marker(self.driver(), &waits)?.into())
     }
 
@@ -395,7 +396,7 @@ impl Queue {
             List::Now(waits) => waits,
             List::Later(events) => return defer(self, events, true, Entering::default(), |_| Ok(None)),
         };
-        let _whole = self.whole(&waits, false)?;
+        let _order = self.lock_order(&waits, false)?;
         Ok(enqueue::barrier(self.driver(), &waits)?.into())
     }
 
@@ -413,7 +414,7 @@ pub(super) fn through(event: Option<&DriverEvent>) -> Result<()> {
     match event.status()? {
         CommandStatus::Complete => Ok(()),
         CommandStatus::Failed(status) => Err(DriverError::new(COMMAND, status).into()),
-        CommandStatus::Waiting | CommandStatus::Running => Ok(event.wait_wherever()?),
+        CommandStatus::Waiting | CommandStatus::Running => Ok(event.wait_on_any_queue()?),
     }
 }
 

@@ -121,7 +121,7 @@ impl Event {
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
         self.check_wait()?;
-        Ok(self.driver("waited for")?.wait_wherever()?)
+        Ok(self.driver("waited for")?.wait_on_any_queue()?)
     }
 
     /// Returns an error if a host task would wait for a command that comes after the task's own submission.

@@ -126,7 +126,7 @@ impl Run for Write {
         let event = enqueue::write(&To { event: true, ..*to }, (&dst.mem, dst.offset), data)?;
         match &event {
             Some(event) => event_reaper::keep_until(event.clone(), data.clone()),
-            None => event_reaper::lose(no_event("clEnqueueWriteBuffer"), data.clone()),
+            None => event_reaper::leak(no_event("clEnqueueWriteBuffer"), data.clone()),
         }
         Ok(event)
     }
@@ -221,7 +221,7 @@ impl Launch {
         let event = self.launch(checked, &To { event: true, ..*to })?;
         match &event {
             Some(event) => event_reaper::keep_until(event.clone(), self.args.clone()),
-            None => event_reaper::lose(no_event("clEnqueueNDRangeKernel"), self.args.clone()),
+            None => event_reaper::leak(no_event("clEnqueueNDRangeKernel"), self.args.clone()),
         }
         Ok(event)
     }

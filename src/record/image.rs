@@ -96,7 +96,7 @@ impl Run for ImageWrite {
         let event = image_commands::write(&To { event: true, ..*to }, &mem, &self.area, &self.data)?;
         match &event {
             Some(event) => event_reaper::keep_until(event.clone(), self.data.clone()),
-            None => event_reaper::lose(no_event("clEnqueueWriteImage"), self.data.clone()),
+            None => event_reaper::leak(no_event("clEnqueueWriteImage"), self.data.clone()),
         }
         Ok(event)
     }
@@ -258,7 +258,8 @@ commands! {
         dst_origin: [usize; 3],
         region: [usize; 3],
     ) "clEnqueueCopyImage" => |queue, want, waits| {
-        let (src, dst) = (PixelSide::Image(src_image.clone(), src_origin), PixelSide::Image(dst_image.clone(), dst_origin));
+        let src = PixelSide::Image(src_image.clone(), src_origin);
+        let dst = PixelSide::Image(dst_image.clone(), dst_origin);
         queue.submit(&ImageCopy { src, dst, region }, waits, want)
     };
 

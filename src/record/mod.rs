@@ -18,7 +18,7 @@
 //! | `event.rs` | events of commands, and events that stand for nodes |
 //! | `sealed.rs` | what keeps other crates from implementing the public traits |
 //!
-//! What holds here: a submission to a queue is wholly recorded or wholly executed. Which nodes the order of a queue
+//! Invariants: a submission to a queue is wholly recorded or wholly executed. Which nodes the order of a queue
 //! puts before a recorded node is decided in `graph/recorder.rs`. Rules: R1 to R20, D6.
 
 mod deferred;

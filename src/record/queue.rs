@@ -383,7 +383,7 @@ impl Queue {
             &unfinished
         };
         let is_followed = request.is_followed(&checked);
-        let _whole = self.whole(waits, is_followed)?;
+        let _order = self.lock_order(waits, is_followed)?;
         let to = To { queue: &self.0.driver, waits, event: want };
         if is_followed {
             return self.follow(request, &checked, to);
@@ -398,7 +398,8 @@ impl Queue {
         defer(self, events, false, entering, move |to| request.run(&checked, to))
     }
 
-    /// Returns the in-order queue for commands that wait for events that may fail, and makes it when it is first needed.
+    /// Returns the in-order queue for commands that wait for events that may fail, and makes it when it is first
+    /// needed.
     pub(super) fn own_queue(&self) -> Result<DriverQueue> {
         if let Some(own) = self.0.own.get() {
             return Ok(own.clone());
@@ -421,13 +422,13 @@ impl Queue {
     /// Returns the queue's lock for a command whose place in the queue's order matters: one that events in its wait
     /// list may delay or let fail, or one whose end has to be observed.
     #[inline(always)]
-    pub(super) fn whole(&self, waits: &Waits, is_followed: bool) -> Result<Option<MutexGuard<'_, ()>>> {
+    pub(super) fn lock_order(&self, waits: &Waits, is_followed: bool) -> Result<Option<MutexGuard<'_, ()>>> {
         if !is_followed && !waits.holds() {
             return Ok(None);
         }
         // The lock is already held while a native command is enqueued.
         reentrancy::check_call()?;
-        Ok(Some(self.0.driver.whole()))
+        Ok(Some(self.0.driver.lock_order()))
     }
 
     /// Returns an error if a host task would block until a command completes that comes after the task's own
@@ -440,8 +441,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`: a marker
-    /// without a list waits for all commands, so the list of a marker must not become empty.
+    /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`:
+    /// a marker without a list waits for all commands, so the list of a marker must not become empty.
     pub(super) fn list(&self, events: &[&Event], complete_too: bool) -> Result<List> {
         let (mut waits, mut may_fail) = (Waits::NONE, false);
         for (index, event) in events.iter().enumerate() {
@@ -475,7 +476,7 @@ impl Queue {
         }
         for (index, event) in events.iter().enumerate() {
             event.check_wait()?;
-            let outcome = event.driver("waited for by a running command")?.wait_wherever();
+            let outcome = event.driver("waited for by a running command")?.wait_on_any_queue();
             outcome.map_err(|error| SubmitError::EventFailed { index, cause: Box::new(error.into()) })?;
         }
         Ok(())

@@ -53,6 +53,8 @@ fn within(
         with.args([host, "--", "env"]).arg(format!("OCL_ICD_VENDORS={}", vendors.display()));
         with.arg(format!("LD_LIBRARY_PATH={}", guests.join("lib").display())).arg(program).args(arguments);
         without_variables(&mut with);
+        // A new one: nothing that a process left earlier is used.
+        with.env("POCL_CACHE_DIR", vendors.join("cache"));
         Ok(with.output()?)
     };
     let told = run(&binaries.clgraph, &["devices", "--json"])?;

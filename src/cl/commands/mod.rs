@@ -1,8 +1,8 @@
 //! Enqueuing: one function for each command.
 //!
-//! A queue, a wait list and a command's operands come in; the OpenCL call is made, and an event is returned only where
-//! the caller asked for one. No function here blocks, and none checks bounds: the request was checked when its node was
-//! added. The caller keeps everything that the command uses alive and in place until the command is complete.
+//! Input: a queue, a wait list and a command's operands. Output: the OpenCL call is made, and an event is returned only
+//! where the caller asked for one. No function here blocks, and none checks bounds: the request was checked when its
+//! node was added. The caller keeps everything that the command uses alive and in place until the command is complete.
 //!
 //! Read `enqueue.rs` first: `To` says where a command goes, and `Waits` is its wait list.
 //!
@@ -13,7 +13,7 @@
 //! | `copy_sides.rs` | how the two sides of a copy are named to drivers, enqueued or recorded |
 //! | `copier.rs` | clgraph's own kernel that copies where OpenCL has no command (`kernels-cl/copy.cl`) |
 //!
-//! What holds here: **promise**, **lists** and **host memory** of `cl/mod.rs`. Recorded commands are in
+//! Invariants: **promise**, **lists** and **host memory** of `cl/mod.rs`. Recorded commands are in
 //! `cl/objects/command_buffer.rs`.
 
 pub(crate) mod copier;

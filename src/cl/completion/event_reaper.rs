@@ -90,14 +90,14 @@ const OF_USERS: &str = "a callback, or the drop of a value of the program,";
 pub(crate) fn keep_until(event: DriverEvent, kept: impl Send + 'static) {
     // The value may belong to the user and have its own `Drop`, so it is dropped on the callback thread.
     when_done(event, move |outcome| match outcome {
-        Err(error) if !is_over(&outcome) => lose(error, kept),
+        Err(error) if !is_over(&outcome) => leak(error, kept),
         _ => call(move || drop(kept)),
     });
 }
 
 /// Leaks a value. Nobody can know when the driver stops using it, so this is the only safe choice.
 #[cold]
-pub(crate) fn lose(error: impl fmt::Display, kept: impl Send) {
+pub(crate) fn leak(error: impl fmt::Display, kept: impl Send) {
     log::error!("{error}: memory or a queue is never released, because the driver does not report when its use ends");
     std::mem::forget(kept);
 }

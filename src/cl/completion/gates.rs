@@ -1,8 +1,9 @@
-//! Which closed gates something comes after, so that nobody waits for himself.
+//! Which closed gates something comes after, to detect deadlocks.
 //!
-//! A host task runs while a gate holds back what comes after its submission. If the task waited for something that can only end
-//! when that gate has opened, it would wait for ever. So events and queues know the gates that their commands directly come after,
-//! and each closed gate knows the gates after which it can open. A wait inside a host task follows these first.
+//! A host task runs while a gate holds back what comes after its submission. If the task waited for something that can
+//! only end when that gate has opened, the task and the gate would wait for each other for ever. So events and queues
+//! know the gates that their commands directly come after, and each closed gate knows the gates after which it can
+//! open. A wait inside a host task follows these first.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

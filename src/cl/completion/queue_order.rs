@@ -1,12 +1,14 @@
-//! The ends of what was enqueued before a command that holds up its queue.
+//! Markers before a blocked command, so that the end of the earlier commands of its queue can be awaited.
 //!
-//! No command that may fail because of its wait list is ever given to a driver (`record/deferred.rs`, `exec/submit/deferred.rs`),
-//! so the order of an in-order queue always holds: a command is complete only if all earlier commands of its queue are.
+//! No command that may fail because of its wait list is ever given to a driver (`record/deferred.rs`,
+//! `exec/submit/deferred.rs`), so the order of an in-order queue always holds: a command is complete only if all
+//! earlier commands of its queue are.
 //!
-//! A command can hold up a queue for any time, because something in its wait list has not happened yet. Who wants to know of the
-//! end of earlier commands, and has no event of theirs, cannot ask for one any more: a marker would come after the hold, and
-//! whoever waits for the marker could wait for himself. So such a command ends an *epoch* of its queue, if somebody may want the end of
-//! that epoch: a marker before it is the *fence* of the epoch.
+//! A command can block its queue for any time, because an event in its wait list is not complete yet. After that, the
+//! end of the earlier commands can no longer be awaited by a new marker: the marker would come after the blocked
+//! command, and a host task that the blocked command waits for would deadlock if it waited for the marker. So a command
+//! that may block its queue ends an *epoch* of the queue, if somebody may need the end of that epoch: a marker is
+//! enqueued before the command, and its event is the *fence* of the epoch.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,13 +39,14 @@ impl QueueOrder {
         fences
     }
 
-    /// Returns the current epoch. It does not change while [`DriverQueue::whole`] is held.
+    /// Returns the current epoch. It does not change while [`DriverQueue::lock_order`] is held.
     pub(in crate::cl) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
     /// Records that commands of this epoch were enqueued without an event, and that somebody will call
-    /// [`end_of`](Self::end_of) for this epoch. The caller holds [`DriverQueue::whole`], or nobody else has the queue.
+    /// [`end_of`](Self::end_of) for this epoch. The caller holds [`DriverQueue::lock_order`], or nobody else has the
+    /// queue.
     pub(in crate::cl) fn want_end(&self) {
         self.end_wanted.store(true, Ordering::Release);
     }
@@ -52,8 +55,8 @@ impl QueueOrder {
         self.end_wanted.load(Ordering::Acquire)
     }
 
-    /// Ends the epoch, because the next command may hold up the queue. The caller holds [`DriverQueue::whole`], or nobody else has
-    /// the queue.
+    /// Ends the epoch, because the next command may block the queue. The caller holds [`DriverQueue::lock_order`], or
+    /// nobody else has the queue.
     pub(in crate::cl) fn end_epoch(&self, queue: &DriverQueue) -> Result<(), DriverError> {
         let mut fences = self.lock();
         let fence = mark(queue)?;

@@ -58,6 +58,12 @@ fn any(is_it: impl FnMut(&UserFunction) -> bool) -> bool {
     RUNNING.try_with(|all| all.borrow().iter().any(is_it)).unwrap_or(false)
 }
 
+/// Returns whether no function of a user runs on this thread, which is the usual case.
+#[inline]
+pub(crate) fn is_outside() -> bool {
+    RUNNING.try_with(|all| all.borrow().is_empty()).unwrap_or(true)
+}
+
 /// Returns an error inside a native command, where the call would take locks that are already held.
 pub(crate) fn check_call() -> Result<(), SubmitError> {
     if any(|within| *within == UserFunction::Native) { Err(SubmitError::InsideNativeCommand) } else { Ok(()) }
@@ -75,10 +81,13 @@ pub(crate) fn in_task() -> bool {
     any(|within| matches!(within, UserFunction::Task { .. }))
 }
 
-/// Returns an error inside a task if what the call would wait for comes after gates that open only after the submission of that
-/// task.
+/// Returns an error inside a task if what the call would wait for comes after gates that open only after the submission
+/// of that task.
 pub(crate) fn check_gates(gates: &Gates) -> Result<(), SubmitError> {
-    let is_own = |within: &UserFunction| matches!(within, UserFunction::Task { gate: Some(gate), .. } if gates.come_after(*gate));
+    let is_own = |within: &UserFunction| match within {
+        UserFunction::Task { gate: Some(gate), .. } => gates.come_after(*gate),
+        _ => false,
+    };
     if !gates.is_empty() && any(is_own) { Err(SubmitError::OwnSubmission) } else { Ok(()) }
 }
 

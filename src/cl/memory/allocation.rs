@@ -297,14 +297,14 @@ impl Entering {
     }
 
     /// Records that the command was enqueued on a queue; `event` is complete when the command is. The caller has held
-    /// [`DriverQueue::whole`] since before the command was enqueued, so the command is in the current epoch of the
+    /// [`DriverQueue::lock_order`] since before the command was enqueued, so the command is in the current epoch of the
     /// queue.
     pub(crate) fn entered(self, queue: &DriverQueue, event: Option<&DriverEvent>) {
         let place = (!queue.properties().out_of_order).then(|| (queue.raw().addr(), queue.epoch()));
         self.entered_at(place, queue, event);
     }
 
-    /// Records the same for a caller that does not hold [`DriverQueue::whole`]: the command may be in any epoch.
+    /// Records the same for a caller that does not hold [`DriverQueue::lock_order`]: the command may be in any epoch.
     pub(crate) fn entered_somewhere(self, queue: &DriverQueue, event: Option<&DriverEvent>) {
         self.entered_at(None, queue, event);
     }
@@ -317,7 +317,7 @@ impl Entering {
         // for ever.
         match event.cloned().map_or_else(|| enqueue::last_marker(queue), Ok) {
             Ok(event) => self.0.drain(..).for_each(|allocation| allocation.entered(place, &event)),
-            Err(error) => event_reaper::lose(error, std::mem::take(&mut self.0)),
+            Err(error) => event_reaper::leak(error, std::mem::take(&mut self.0)),
         }
     }
 }
@@ -431,7 +431,7 @@ pub(in crate::cl) fn allocate(
         })?
     } else {
         let mut outcome = allocate();
-        for _ in 1..quirks::attempts_to_allocate(device.caps()) {
+        for _ in 1..quirks::allocation_attempts(device.caps()) {
             if !outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory) {
                 break;
             }

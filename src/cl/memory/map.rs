@@ -143,8 +143,8 @@ pub(crate) fn check_reach(mem: &Mem) -> Result<(), MemoryError> {
 /// # Ok(()) }
 /// ```
 ///
-/// The value keeps the memory alive. Dropping it unmaps the memory, waits until the unmap is complete, and logs an error
-/// of the driver. So it must not be dropped in a callback of a driver.
+/// The value keeps the memory alive. Dropping it unmaps the memory, waits until the unmap is complete, and logs an
+/// error of the driver. So it must not be dropped in a callback of a driver.
 ///
 /// [`Queue::map`](crate::Queue::map) and [`HostTask::map`](crate::HostTask::map) return it;
 /// [`Graph::map`](crate::Graph::map) and [`Queue::enqueue_map`](crate::Queue::enqueue_map) deliver it as their result.

@@ -357,10 +357,10 @@ impl<T> MemorySlice<T> {
         }
         let (offset, size) = (self.offset + start * size_of::<T>(), (end - start) * size_of::<T>());
         if !self.mem.is_buffer() {
-            if let Some(promise) = self.mem.promise()
-                && !offset.is_multiple_of(promise.align())
+            if let Some(allocation) = self.mem.graph_allocation()
+                && !offset.is_multiple_of(allocation.align())
             {
-                return Err(MemoryError::Misaligned { offset, align: promise.align() }.into());
+                return Err(MemoryError::Misaligned { offset, align: allocation.align() }.into());
             }
             return Ok(Self::of(self.mem.part(offset), size));
         }

@@ -39,7 +39,7 @@ impl WeakRoot {
     }
 }
 
-impl Promise {
+impl GraphAllocation {
     /// Returns the number of the graph that owns the memory.
     pub(crate) fn graph(&self) -> Option<u64> {
         self.owner.get().map(|(graph, _)| *graph)
@@ -118,12 +118,12 @@ pub(in crate::cl) enum Backing {
     Buffer(Handle<MemKind>),
     Pointer(Arc<Allocation>),
     /// Memory of a graph. Each executable replaces it with its own memory.
-    Promised(Arc<Promise>),
+    GraphAllocation(Arc<GraphAllocation>),
 }
 
 /// Memory that belongs to a graph.
 #[derive(Debug)]
-pub(crate) struct Promise {
+pub(crate) struct GraphAllocation {
     /// The graph's number and the number of the allocation. They are set when the allocation node is added to the
     /// graph.
     owner: OnceLock<(u64, u32)>,
@@ -158,7 +158,9 @@ impl fmt::Debug for MemInner {
         match &self.backing {
             Backing::Buffer(handle) => write!(f, "{handle:?} bytes {range:?}"),
             Backing::Pointer(allocation) => write!(f, "{:p} bytes {range:?}", allocation.at(0)),
-            Backing::Promised(promise) => write!(f, "allocation {:?} bytes {range:?}", promise.owner.get()),
+            Backing::GraphAllocation(allocation) => {
+                write!(f, "allocation {:?} bytes {range:?}", allocation.owner.get())
+            }
         }
     }
 }
@@ -166,7 +168,7 @@ impl fmt::Debug for MemInner {
 /// The form in drawings.
 impl fmt::Display for Mem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(alloc) = self.promise().and_then(Promise::alloc) {
+        if let Some(alloc) = self.graph_allocation().and_then(GraphAllocation::alloc) {
             return write!(f, "allocation {alloc}");
         }
         match self.address(0) {
@@ -190,11 +192,11 @@ impl Mem {
     }
 
     /// Makes memory that a graph will provide: `size` bytes, whose parts start at multiples of `align`.
-    pub(crate) fn promised(context: &Context, size: usize, align: usize) -> Self {
+    pub(crate) fn of_graph(context: &Context, size: usize, align: usize) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let promise = Promise { owner: OnceLock::new(), number, align };
-        Self::whole(Backing::Promised(Arc::new(promise)), context.clone(), number, size)
+        let allocation = GraphAllocation { owner: OnceLock::new(), number, align };
+        Self::whole(Backing::GraphAllocation(Arc::new(allocation)), context.clone(), number, size)
     }
 
     /// Returns whether it is a buffer, which drivers count references of.
@@ -203,10 +205,10 @@ impl Mem {
         matches!(self.0.backing, Backing::Buffer(_))
     }
 
-    /// Returns the promise, if it is memory of a graph.
-    pub(crate) fn promise(&self) -> Option<&Promise> {
+    /// Returns the graph allocation, if it is memory of a graph.
+    pub(crate) fn graph_allocation(&self) -> Option<&GraphAllocation> {
         match &self.0.backing {
-            Backing::Promised(promise) => Some(promise),
+            Backing::GraphAllocation(allocation) => Some(allocation),
             Backing::Buffer(_) | Backing::Pointer(_) => None,
         }
     }
@@ -227,7 +229,7 @@ impl Mem {
     pub(crate) fn part(&self, offset: usize) -> Self {
         let backing = match &self.0.backing {
             Backing::Pointer(allocation) => Backing::Pointer(Arc::clone(allocation)),
-            Backing::Promised(promise) => Backing::Promised(Arc::clone(promise)),
+            Backing::GraphAllocation(allocation) => Backing::GraphAllocation(Arc::clone(allocation)),
             Backing::Buffer(_) => return self.clone(),
         };
         let MemInner { context, root, root_size, flags, .. } = &*self.0;
@@ -249,7 +251,7 @@ impl Mem {
         match &self.0.backing {
             Backing::Buffer(handle) => MemId(Whose::Driver, handle.raw().addr(), 0),
             Backing::Pointer(allocation) => id_of(allocation, self.0.offset),
-            Backing::Promised(promise) => MemId(Whose::Graph, promise.number, self.0.offset),
+            Backing::GraphAllocation(allocation) => MemId(Whose::Graph, allocation.number, self.0.offset),
         }
     }
 
@@ -259,7 +261,7 @@ impl Mem {
             Backing::Buffer(handle) => Address::Buffer(handle.raw(), offset),
             Backing::Pointer(allocation) => Address::Pointer(allocation.at(self.0.offset + offset), allocation),
             // The checks admit such memory only in graphs, and executables have replaced it with their own memory.
-            Backing::Promised(_) => Address::Buffer(std::ptr::null_mut(), offset),
+            Backing::GraphAllocation(_) => Address::Buffer(std::ptr::null_mut(), offset),
         }
     }
 
@@ -278,14 +280,14 @@ impl Mem {
             Backing::Pointer(allocation) => allocation.at(self.0.offset).addr(),
             // Memory of the host, whose alignment is unknown.
             Backing::Buffer(_) if self.0.flags & CL_MEM_USE_HOST_PTR != 0 => 1,
-            Backing::Buffer(_) | Backing::Promised(_) => self.0.offset,
+            Backing::Buffer(_) | Backing::GraphAllocation(_) => self.0.offset,
         }
     }
 
     /// Returns a weak reference that stays valid after all names of the memory are gone.
     pub(crate) fn weak_root(&self) -> WeakRoot {
         match &self.0.backing {
-            Backing::Buffer(_) | Backing::Promised(_) => WeakRoot::Buffer(self.downgrade()),
+            Backing::Buffer(_) | Backing::GraphAllocation(_) => WeakRoot::Buffer(self.downgrade()),
             Backing::Pointer(allocation) => WeakRoot::Allocation(Arc::downgrade(allocation)),
         }
     }
@@ -293,7 +295,7 @@ impl Mem {
     /// Returns the allocation, if the memory has an address.
     pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
         match &self.0.backing {
-            Backing::Buffer(_) | Backing::Promised(_) => None,
+            Backing::Buffer(_) | Backing::GraphAllocation(_) => None,
             Backing::Pointer(allocation) => Some(allocation),
         }
     }
@@ -311,7 +313,7 @@ impl Mem {
         match &self.0.backing {
             Backing::Buffer(_) => MemId(Whose::Driver, self.0.root, 0),
             Backing::Pointer(allocation) => id_of(allocation, 0),
-            Backing::Promised(promise) => MemId(Whose::Graph, promise.number, 0),
+            Backing::GraphAllocation(allocation) => MemId(Whose::Graph, allocation.number, 0),
         }
     }
 
@@ -348,7 +350,7 @@ impl Mem {
         match &self.0.backing {
             Backing::Buffer(handle) => Ok(handle),
             Backing::Pointer(allocation) => Err(MemoryError::NoHandle { what: allocation.kind().to_string() }),
-            Backing::Promised(_) => Err(MemoryError::NoHandle { what: "memory of a graph".to_owned() }),
+            Backing::GraphAllocation(_) => Err(MemoryError::NoHandle { what: "memory of a graph".to_owned() }),
         }
     }
 

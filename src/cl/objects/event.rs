@@ -40,15 +40,15 @@ enum Owner {
     /// The object itself, until it is cloned for the first time.
     Itself(OnceLock<Arc<Shared>>),
     Shared(Arc<Shared>),
-    /// The event is that of a [`Promise`].
-    Promised(Arc<Promise>),
+    /// The event is that of a [`DeferredCommand`].
+    Deferred(Arc<DeferredCommand>),
 }
 
 /// A command that clgraph enqueues later, on a queue of its own, because something that it waits for may fail.
 #[derive(Debug)]
-pub(crate) struct Promise {
-    /// An event that keeps the place of the command in the order of the caller's queue. It completes when the command has ended,
-    /// well or not.
+pub(crate) struct DeferredCommand {
+    /// An event that keeps the place of the command in the order of the caller's queue. It completes when the command
+    /// has ended, well or not.
     place: DriverEvent,
     /// The event of the command itself, once it is enqueued.
     command: OnceLock<DriverEvent>,
@@ -56,14 +56,14 @@ pub(crate) struct Promise {
     outcome: OnceLock<Result<(), DriverError>>,
 }
 
-impl Promise {
+impl DeferredCommand {
     pub(crate) fn new(place: DriverEvent) -> Arc<Self> {
         Arc::new(Self { place, command: OnceLock::new(), outcome: OnceLock::new() })
     }
 
     /// Returns the event of the command for the caller.
     pub(crate) fn event(self: &Arc<Self>) -> DriverEvent {
-        DriverEvent { raw: self.place.raw, owner: Owner::Promised(Arc::clone(self)), sure: false }
+        DriverEvent { raw: self.place.raw, owner: Owner::Deferred(Arc::clone(self)), sure: false }
     }
 
     /// Stores the event of the command, which was enqueued.
@@ -116,7 +116,7 @@ impl DriverEvent {
         match &self.owner {
             Owner::Shared(shared) => Some(shared),
             Owner::Itself(lock) => lock.get().map(|shared| &**shared),
-            Owner::Promised(promise) => promise.place.shared(),
+            Owner::Deferred(deferred) => deferred.place.shared(),
         }
     }
 
@@ -145,15 +145,15 @@ impl DriverEvent {
         self.shared().map(|shared| shared.gates.clone()).unwrap_or_default()
     }
 
-    fn promise(&self) -> Option<&Arc<Promise>> {
-        if let Owner::Promised(promise) = &self.owner { Some(promise) } else { None }
+    fn deferred(&self) -> Option<&Arc<DeferredCommand>> {
+        if let Owner::Deferred(deferred) = &self.owner { Some(deferred) } else { None }
     }
 }
 
 impl Clone for DriverEvent {
     fn clone(&self) -> Self {
         let shared = match &self.owner {
-            Owner::Promised(promise) => return promise.event(),
+            Owner::Deferred(deferred) => return deferred.event(),
             Owner::Shared(shared) => shared,
             Owner::Itself(lock) => lock.get_or_init(|| {
                 // SAFETY: **live**: this is the object's own reference, and the lock owns it from now on.
@@ -168,7 +168,7 @@ impl Clone for DriverEvent {
 impl Drop for DriverEvent {
     #[inline]
     fn drop(&mut self) {
-        if self.shared().is_none() && self.promise().is_none() {
+        if self.shared().is_none() && self.deferred().is_none() {
             // SAFETY: **live**: this is the object's own reference, and nothing else owns it.
             drop(unsafe { Handle::<EventKind>::from_raw(self.raw) });
         }
@@ -219,8 +219,9 @@ impl DriverEvent {
         Ok(Self::owning(unsafe { Handle::from_owned(call, raw) }?, true))
     }
 
-    /// Returns whether the command cannot fail because of what it waits for. This holds for every event of a command that clgraph
-    /// has given to a driver. Foreign events, and those of a [`Promise`], can fail until they have ended.
+    /// Returns whether the command cannot fail because of what it waits for. This holds for every event of a command
+    /// that clgraph has given to a driver. Foreign events, and those of a [`DeferredCommand`], can fail until they have
+    /// ended.
     pub(crate) fn is_sure(&self) -> bool {
         self.sure
     }
@@ -273,7 +274,7 @@ impl DriverEvent {
 
     /// Waits as [`wait`](Self::wait) does, for an event of any queue, and flushes that queue first. An event of an
     /// out-of-order queue is polled instead, because `clWaitForEvents` can deadlock on Intel's CPU runtime (2026.2).
-    pub(crate) fn wait_wherever(&self) -> Result<(), DriverError> {
+    pub(crate) fn wait_on_any_queue(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
         let queue = self.queue()?;
         // A user event has no queue.
@@ -302,8 +303,8 @@ impl DriverEvent {
         if complete.is_some_and(|complete| complete.load(Ordering::Acquire)) {
             return Ok(CommandStatus::Complete);
         }
-        if let Some(promise) = self.promise()
-            && let Some(status) = promise.status()?
+        if let Some(deferred) = self.deferred()
+            && let Some(status) = deferred.status()?
         {
             return Ok(status);
         }
@@ -335,7 +336,7 @@ impl DriverEvent {
 
     /// Returns one of the five profiling times of the command, in nanoseconds.
     pub(crate) fn time(&self, which: cl_profiling_info) -> Result<u64, DriverError> {
-        if let Some(command) = self.promise().and_then(|promise| promise.command.get()) {
+        if let Some(command) = self.deferred().and_then(|deferred| deferred.command.get()) {
             return command.time(which);
         }
         let call = "clGetEventProfilingInfo";
@@ -383,18 +384,18 @@ pub(crate) struct Gate {
 impl Gate {
     /// Makes a closed gate.
     pub(crate) fn closed(context: &Context) -> Result<Self> {
-        let mut gate = Self::unseen(context)?;
-        gate.be_seen();
+        let mut gate = Self::unregistered(context)?;
+        gate.register();
         Ok(gate)
     }
 
     /// Registers the gate as closed. Commands may wait for it from now on.
-    pub(crate) fn be_seen(&mut self) {
+    pub(crate) fn register(&mut self) {
         self.closed.get_or_insert_with(Closed::new);
     }
 
     /// Makes a closed gate for which no command may wait yet.
-    pub(crate) fn unseen(context: &Context) -> Result<Self> {
+    pub(crate) fn unregistered(context: &Context) -> Result<Self> {
         Ok(Self { event: Self::user_event(context)?, closed: None, id: None })
     }
 
@@ -408,8 +409,8 @@ impl Gate {
         Ok(unsafe { DriverEvent::from_enqueue("clCreateUserEvent", raw) }?)
     }
 
-    /// Makes a closed gate that holds back commands until something has ended that comes after other gates: from now on a host task
-    /// knows whether it would wait for itself.
+    /// Makes a closed gate that holds back commands until something has ended that comes after other gates: from now on
+    /// a host task knows whether it would wait for itself.
     pub(crate) fn holding(context: &Context, after: Gates) -> Result<(Self, GateId)> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);

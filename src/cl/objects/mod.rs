@@ -1,6 +1,6 @@
 //! The OpenCL objects, one file each: safe to hold, counted, and released in time.
 //!
-//! Raw C handles, objects of `opencl3` and options come in; wrapped objects go out, which the other rooms of `cl`
+//! Input: raw C handles, objects of `opencl3` and options. Output: wrapped objects, which the other folders of `cl`
 //! enqueue, map and query. Wrapping asks the driver once for everything that later checks need: size, flags, parent,
 //! context.
 //!
@@ -18,7 +18,7 @@
 //! | `kernel.rs`, `kernel_object.rs` | a kernel function with its parameters; a `cl_kernel` with its arguments set |
 //! | `command_buffer.rs` | command buffers: recorded once, enqueued often, changed in place where the driver can |
 //!
-//! What holds here: **live** and **threads** of `cl/mod.rs`. The arguments of a kernel object change only where nobody
+//! Invariants: **live** and **threads** of `cl/mod.rs`. The arguments of a kernel object change only where nobody
 //! else has the object. A gate is set to complete in `Drop` at the latest, and no event is ever set to a failure (rule
 //! H5).
 

@@ -100,7 +100,8 @@ impl ProgramBuilder {
     ///     kernel void count(global const float *in CLG_PARAMS) {
     ///         if (is_inside(in[get_global_id(0)] CLG_ARGS)) atomic_inc(&CLG_GLOBAL(hits));
     ///     }";
-    /// let program = clgraph::ProgramBuilder::new(&queue).global("hits", &HITS).global("limits", &LIMITS).source(source)?;
+    /// let builder = clgraph::ProgramBuilder::new(&queue).global("hits", &HITS).global("limits", &LIMITS);
+    /// let program = builder.source(source)?;
     /// for global in program.globals() {
     ///     println!("{global}");
     /// }

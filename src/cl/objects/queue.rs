@@ -68,10 +68,10 @@ struct Inner {
     context: Context,
     device: Device,
     properties: QueueProperties,
-    /// The buffer that [`enqueue::entry`] fills.
-    door: OnceLock<Mem>,
-    /// Locked while a submission is being enqueued.
-    whole: Mutex<()>,
+    /// The buffer that [`enqueue::entry`] fills: see [`DriverQueue::dummy_buffer`].
+    dummy_buffer: OnceLock<Mem>,
+    /// See [`DriverQueue::lock_order`].
+    order_lock: Mutex<()>,
     order: QueueOrder,
     gates: QueueGates,
 }
@@ -142,9 +142,9 @@ impl Inner {
     }
 
     fn around(handle: Arc<Last>, context: Context, device: Device, properties: QueueProperties) -> Self {
-        let (door, whole) = (OnceLock::new(), Mutex::new(()));
+        let (dummy_buffer, order_lock) = (OnceLock::new(), Mutex::new(()));
         let (order, gates) = (QueueOrder::default(), QueueGates::default());
-        Self { handle, context, device, properties, door, whole, order, gates }
+        Self { handle, context, device, properties, dummy_buffer, order_lock, order, gates }
     }
 
     fn raw(&self) -> cl_command_queue {
@@ -253,8 +253,8 @@ impl DriverQueue {
     /// Locks the queue while several commands are enqueued that belong together, so that no other submission comes
     /// between. This is the last lock in the order of locks: while it is held, only locks may be taken whose holders
     /// never wait.
-    pub(crate) fn whole(&self) -> MutexGuard<'_, ()> {
-        self.0.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_order(&self) -> MutexGuard<'_, ()> {
+        self.0.order_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wraps an `opencl3` queue. The `opencl3` queue may be dropped first.
@@ -327,13 +327,15 @@ impl DriverQueue {
         self.0.properties
     }
 
-    /// Returns a buffer of four bytes that nothing reads.
-    pub(in crate::cl) fn door(&self) -> Result<Mem> {
-        if let Some(door) = self.0.door.get() {
-            return Ok(door.clone());
+    /// Returns a buffer of four bytes that nothing reads. On an out-of-order queue, [`enqueue::entry`] needs a real
+    /// command to know when the queue's order allows a command to start, because markers and barriers with wait lists
+    /// do not work on all drivers. A fill of this buffer is that command.
+    pub(in crate::cl) fn dummy_buffer(&self) -> Result<Mem> {
+        if let Some(dummy_buffer) = self.0.dummy_buffer.get() {
+            return Ok(dummy_buffer.clone());
         }
-        let door = Buffer::<u32>::new(self, 1)?.region().mem;
-        Ok(self.0.door.get_or_init(|| door).clone())
+        let dummy_buffer = Buffer::<u32>::new(self, 1)?.region().mem;
+        Ok(self.0.dummy_buffer.get_or_init(|| dummy_buffer).clone())
     }
 
     /// Submits all enqueued commands to the device, and does not wait for them.
@@ -400,7 +402,7 @@ impl DriverQueue {
         }
     }
 
-    /// Returns the current epoch. It does not change while [`whole`](Self::whole) is held.
+    /// Returns the current epoch. It does not change while [`lock_order`](Self::lock_order) is held.
     pub(crate) fn epoch(&self) -> u64 {
         self.0.order.epoch()
     }
@@ -411,8 +413,8 @@ impl DriverQueue {
         self.0.order.end_of(self, epoch)
     }
 
-    /// Records that somebody will ask for the end of the current epoch. The caller holds [`whole`](Self::whole), or
-    /// nobody else has the queue.
+    /// Records that somebody will ask for the end of the current epoch. The caller holds
+    /// [`lock_order`](Self::lock_order), or nobody else has the queue.
     pub(crate) fn want_end(&self) {
         self.0.order.want_end();
     }
@@ -421,8 +423,8 @@ impl DriverQueue {
         self.0.order.is_end_wanted()
     }
 
-    /// Ends the epoch, because the next command may hold up the queue. The caller holds [`whole`](Self::whole),
-    /// or nobody else has the queue.
+    /// Ends the epoch, because the next command may hold up the queue. The caller holds
+    /// [`lock_order`](Self::lock_order), or nobody else has the queue.
     pub(in crate::cl) fn end_epoch(&self) -> Result<(), DriverError> {
         self.0.order.end_epoch(self)
     }

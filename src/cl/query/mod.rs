@@ -1,6 +1,6 @@
 //! What a device and its driver have, read once and kept as plain data.
 //!
-//! A device or a platform comes in; [`Caps`](crate::caps::Caps) and tables of extension functions go out.
+//! Input: a device or a platform. Output: [`Caps`](crate::caps::Caps) and tables of extension functions.
 //!
 //! | file | what is there |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Finalize: from a graph to an executable.
 //!
-//! A graph's tables and the options of [`Finalize`](crate::Finalize) come in. Out goes an
+//! Input: a graph's tables and the options of [`Finalize`](crate::Finalize). Output: an
 //! [`Executable`](crate::Executable): a plan, memory for the graph's own allocations, kernel objects with their
 //! arguments set, and command buffers for the commands that the driver records.
 //!
@@ -16,7 +16,7 @@
 //! | `values.rs` | the current values of an executable: tables and kernel objects |
 //! | `record.rs` | native segments of a plan as command buffers, one set for each set of queue properties |
 //!
-//! What holds here: an executable's values are in one place, `values.rs`. Launches with different argument values have
+//! Invariants: an executable's values are in one place, `values.rs`. Launches with different argument values have
 //! different kernel objects. A command buffer holds the kernel objects that it names. Rules: F1 to F6, M3 to M5, M9.
 
 pub(in crate::exec) mod arena;

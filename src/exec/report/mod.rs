@@ -1,6 +1,6 @@
 //! What finalize decided and what submissions took, as data, text and pictures.
 //!
-//! The plan, the tables and the events of profiled submissions come in; out go reports, profiles, traces, SVG files and
+//! Input: the plan, the tables and the events of profiled submissions. Output: reports, profiles, traces, SVG files and
 //! dumps. Nothing here changes an executable.
 //!
 //! | file | what is there |

@@ -88,7 +88,8 @@ impl Trace {
             let us = |time: u64| time.saturating_sub(zero) as f64 / 1e3;
             for (phase, time) in [("b", profile.submit), ("e", profile.end)] {
                 events.push(json!({
-                    "name": "submission", "cat": "submission", "ph": phase, "id": number, "ts": us(time), "pid": at, "tid": 0,
+                    "name": "submission", "cat": "submission", "ph": phase, "id": number,
+                    "ts": us(time), "pid": at, "tid": 0,
                     "args": { "submission": number },
                 }));
             }
@@ -110,7 +111,10 @@ impl Trace {
             }
         }
         for (at, process) in processes.iter().enumerate() {
-            let named = |what: &str, track: usize, name: String| json!({ "name": what, "ph": "M", "pid": at, "tid": track, "args": { "name": name } });
+            let named = |what: &str, track: usize, name: String| {
+                let args = json!({ "name": name });
+                json!({ "name": what, "ph": "M", "pid": at, "tid": track, "args": args })
+            };
             let clock = process.key.map_or(Clock::Device, |(_, clock)| clock);
             events.push(named("process_name", 0, format!("{}, {clock} clock", process.device)));
             let tracks = [(QUEUE, "device queue", process.queues.len()), (HOST, "host", process.host.len())];

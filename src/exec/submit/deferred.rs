@@ -222,7 +222,7 @@ impl Deferred {
                     if let Err(error) = &outcome
                         && !event_reaper::is_over(&outcome)
                     {
-                        waiting.retained.lose(error);
+                        waiting.retained.leak(error);
                     }
                     waiting.end(&state, outcome.map_err(|error| SubmitError::Failed(error).into()));
                 });

@@ -69,7 +69,7 @@ impl Running {
                 submission_state::flush(&self.queue);
                 event_reaper::keep_until(event, kept);
             }
-            Err(error) => event_reaper::lose(error, kept),
+            Err(error) => event_reaper::leak(error, kept),
         }
     }
 }
@@ -103,7 +103,7 @@ impl Uses {
     }
 
     /// Notes that commands were enqueued, and the event that is complete when they are. The caller has held
-    /// [`DriverQueue::whole`] since before the commands were enqueued, or is the only one that uses the queue.
+    /// [`DriverQueue::lock_order`] since before the commands were enqueued, or is the only one that uses the queue.
     pub(in crate::exec) fn runs(&mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
         let epoch = queue.epoch();
         let is_it = |one: &Running| one.event.is_none() && one.queue == *queue && one.epoch == epoch;

@@ -223,7 +223,7 @@ impl ExecutableState {
         self.forget_finished();
         self.collect_times();
         let mut exclusive = exec.exclusive.take();
-        let _whole = queue.whole();
+        let _order = queue.lock_order();
         exclusive.each().for_each(Uses::set_finished_aside);
         let is_idle = exclusive.each().all(|uses| uses.is_idle());
         if is_idle && !self.leaving.is_empty() {
@@ -388,7 +388,7 @@ impl ExecutableState {
                 exclusive.each().for_each(|uses| uses.runs(queue, rest.as_ref().ok()));
                 match &rest {
                     Ok(rest) => self.keep_until_through(queue, Some(rest.clone()), retained),
-                    Err(error) => retained.lose(error),
+                    Err(error) => retained.leak(error),
                 }
                 self.leftovers.flush.push(queue.clone());
                 Err(PartlyEnqueued { error: Box::new(error.into()), rest: rest.ok() })
@@ -400,7 +400,7 @@ impl ExecutableState {
     fn keep_until_through(&mut self, queue: &DriverQueue, event: Option<DriverEvent>, retained: &RetainedMemory) {
         match event.map_or_else(|| enqueue::last_marker(queue), Ok) {
             Ok(event) => self.in_flight.push_back((event, retained.clone())),
-            Err(error) => event_reaper::lose(error, retained.clone()),
+            Err(error) => event_reaper::leak(error, retained.clone()),
         }
     }
 

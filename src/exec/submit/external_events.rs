@@ -7,7 +7,7 @@ use crate::error::{Error, RecordError, Result, SubmitError};
 use crate::exec::submit::builder::{self, Dependency, Standing};
 use crate::exec::submit::deferred::Blocker;
 use crate::exec::submit::submission_state::SubmissionState;
-use crate::exec::submit::user_event::{Promised, UserEvent};
+use crate::exec::submit::user_event::{ReservedUserEvent, UserEvent};
 use crate::exec::{Inner, Submit, WaitFor};
 use crate::graph::nodes::external_event::ExternalEvent;
 use crate::graph::recorder::Order;
@@ -32,7 +32,7 @@ pub(in crate::exec) enum External {
     /// The event to wait for. None if something waits for it already, or if it is complete.
     Wait(Option<Blocker>),
     /// The event to complete. None after it was completed.
-    Signal(Option<Promised>),
+    Signal(Option<ReservedUserEvent>),
 }
 
 impl External {
@@ -64,7 +64,7 @@ pub(in crate::exec) fn take(exec: &Inner, given: SuppliedEvents) -> Result<Vec<E
             SuppliedEvent::Signal(event) if event.context() != &exec.context => {
                 return Err(SubmitError::EventContext { node }.into());
             }
-            SuppliedEvent::Signal(event) => External::Signal(Some(Promised::new(&event)?)),
+            SuppliedEvent::Signal(event) => External::Signal(Some(ReservedUserEvent::new(&event)?)),
             SuppliedEvent::Wait(dependency) => External::Wait(match builder::look(exec, dependency)? {
                 Standing::Complete => None,
                 Standing::Failed(cause) => {
@@ -114,8 +114,8 @@ pub(in crate::exec) fn own_event(
 /// Fails the events that are not complete yet.
 pub(in crate::exec) fn fail(events: &mut Vec<External>, error: &Error) {
     for event in events.drain(..) {
-        if let External::Signal(Some(promised)) = event {
-            promised.end(Err(error.clone()));
+        if let External::Signal(Some(reserved)) = event {
+            reserved.end(Err(error.clone()));
         }
     }
 }

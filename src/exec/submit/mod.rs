@@ -1,7 +1,7 @@
 //! Submitting: one run of an executable, from `submit()` to its end.
 //!
-//! A queue, events to wait for, input data and external events come in. Out goes a [`Submission`](crate::Submission),
-//! which can be waited for and asked for results.
+//! Input: a queue, events to wait for, input data and external events. Output: a [`Submission`](crate::Submission),
+//! which can be waited for and has the results.
 //!
 //! What happens at submit:
 //!
@@ -25,10 +25,11 @@
 //! | `external_events.rs`, `user_event.rs` | events given to a submission; events that the program completes |
 //! | `queue_host_task.rs`, `queue_native_command.rs` | host tasks, maps and native commands given to a queue |
 //! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
+//! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
 //! Read `builder.rs` first, then `executable_state.rs`, then `submitter.rs`.
 //!
-//! What holds here: no driver waits for an event that may fail. A command buffer is enqueued at most once for each
+//! Invariants: no driver waits for an event that may fail. A command buffer is enqueued at most once for each
 //! submission. Host memory of a transfer stays until the transfer ends. What drops values of the program, or flushes a
 //! queue, is left in `Leftovers` until the lock is released. Rules: S1 to S10, H1 to H7, N6, X1, I4.
 

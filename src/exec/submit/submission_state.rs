@@ -61,10 +61,10 @@ impl RetainedMemory {
     }
 
     /// Leaks the memory, because it cannot be known when the driver has stopped using it.
-    pub(in crate::exec) fn lose(&self, error: &DriverError) {
+    pub(in crate::exec) fn leak(&self, error: &DriverError) {
         let inputs = self.take();
         if !inputs.is_empty() {
-            event_reaper::lose(error, inputs);
+            event_reaper::leak(error, inputs);
         }
     }
 
@@ -142,6 +142,16 @@ impl SubmissionState {
         }
         self.queue.map_or(Ok(()), reentrancy::check_queue)?;
         reentrancy::check_gates(&self.gates())
+    }
+
+    /// Checks a wait that begins now, and registers it if a host task waits.
+    #[inline]
+    fn begin_wait(self: &Arc<Self>) -> Result<Option<Waiting>, SubmitError> {
+        if reentrancy::is_outside() {
+            return Ok(None);
+        }
+        self.check_wait()?;
+        Waiting::new().map(Some)
     }
 
     /// Returns the gates that have to open before the submission can end.
@@ -305,7 +315,7 @@ impl SubmissionState {
             if let Err(error) = &outcome
                 && !event_reaper::is_over(&outcome)
             {
-                state.inputs.lose(error);
+                state.inputs.leak(error);
             }
             state.finish(ended(outcome), None);
         });
@@ -334,8 +344,7 @@ impl SubmissionState {
 
     /// Blocks until the submission has ended.
     pub(in crate::exec) fn wait(self: &Arc<Self>) -> Result<()> {
-        self.check_wait()?;
-        let _waiting = Waiting::new()?;
+        let _waiting = self.begin_wait()?;
         let mut phase = self.lock();
         loop {
             match &phase.stage {
@@ -365,8 +374,7 @@ impl SubmissionState {
 
     /// Blocks until the submission has ended, but at most for a time.
     pub(in crate::exec) fn wait_for(self: &Arc<Self>, limit: Duration) -> Result<()> {
-        self.check_wait()?;
-        let _waiting = Waiting::new()?;
+        let _waiting = self.begin_wait()?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
         if let Stage::Done(outcome) = self.stage().map_err(SubmitError::from)? {

@@ -28,7 +28,7 @@ use crate::exec::submit::deferred::Waiting;
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
-use crate::exec::submit::user_event::Promised;
+use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::exec::submit::workers;
 use crate::graph::nodes::host_task::{TaskFn, TaskHands};
 use crate::graph::ports::Scope;
@@ -126,7 +126,7 @@ enum What {
     /// None: the event has come.
     Wait(Option<Blocker>),
     /// None: it was completed.
-    Signal(Option<Promised>),
+    Signal(Option<ReservedUserEvent>),
 }
 
 /// What has come of something.
@@ -424,11 +424,11 @@ impl TaskScheduler {
                 });
                 None
             }
-            Some(What::Signal(promised)) => {
+            Some(What::Signal(reserved)) => {
                 self.state.staged(None);
                 let begin = Instant::now();
-                if let Some(promised) = promised {
-                    promised.end(Ok(()));
+                if let Some(reserved) = reserved {
+                    reserved.end(Ok(()));
                 }
                 self.log(task, event, begin);
                 Some(Ok(()))
@@ -452,7 +452,7 @@ impl TaskScheduler {
             Op::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
             Op::Event { event, .. } => waiting.bindings.events.get_mut(event.index()).map(|event| match event {
                 External::Wait(blocker) => What::Wait(blocker.take()),
-                External::Signal(promised) => What::Signal(promised.take()),
+                External::Signal(reserved) => What::Signal(reserved.take()),
             }),
             _ => None,
         }
@@ -477,8 +477,8 @@ impl TaskScheduler {
         let failure = going.failure.clone();
         drop(going);
         for task in given_up {
-            if let (Some(What::Signal(Some(promised))), Some(error)) = (self.what(task), &failure) {
-                promised.end(Err(error.clone()));
+            if let (Some(What::Signal(Some(reserved))), Some(error)) = (self.what(task), &failure) {
+                reserved.end(Err(error.clone()));
             }
         }
     }
@@ -517,7 +517,7 @@ impl TaskScheduler {
             // Nobody can know when the driver is done with what it runs.
             let (values, recorded) = (Arc::clone(&waiting.snapshot.values), waiting.snapshot.recorded.clone());
             let bindings = (waiting.bindings.slots.clone(), std::mem::take(&mut waiting.bindings.inputs));
-            event_reaper::lose(error, (values, recorded, bindings, Arc::clone(&self.exec)));
+            event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
         }
         let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
         waiting.end(&self.state, failure.map_or(outcome.map_err(Error::from), Err));

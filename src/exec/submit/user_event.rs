@@ -50,7 +50,7 @@ struct Pending {
     /// The gate, which owns the driver's event. None after the event is complete.
     gate: Option<Gate>,
     /// Whether a submission is to complete the event.
-    promised: bool,
+    reserved: bool,
 }
 
 impl UserEvent {
@@ -60,7 +60,7 @@ impl UserEvent {
     /// [`crate::DriverError`] if the driver cannot make an event.
     pub fn new(context: &impl InContext) -> Result<Self> {
         let context = context.context();
-        let gate = Gate::unseen(context)?;
+        let gate = Gate::unregistered(context)?;
         let event = gate.event().clone();
         let state = Arc::new(SubmissionState::new(
             context.clone(),
@@ -72,7 +72,7 @@ impl UserEvent {
             None,
             None,
         ));
-        let pending = Mutex::new(Pending { gate: Some(gate), promised: false });
+        let pending = Mutex::new(Pending { gate: Some(gate), reserved: false });
         Ok(Self(Arc::new(Inner { state, pending })))
     }
 
@@ -152,7 +152,7 @@ impl UserEvent {
     #[must_use]
     pub fn event(&self) -> Event {
         if let Some(gate) = &mut self.0.pending().gate {
-            gate.be_seen();
+            gate.register();
         }
         // Whoever has the handle can set its status.
         self.0.state.event.foreign().into()
@@ -164,10 +164,10 @@ impl Inner {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the event. If a submission is to complete it, only that submission may (`as_promised`).
-    fn end(&self, outcome: Result<()>, as_promised: bool) -> Result<(), SubmitError> {
+    /// Ends the event. If a submission has reserved it, only that submission may end it (`as_reserved`).
+    fn end(&self, outcome: Result<()>, as_reserved: bool) -> Result<(), SubmitError> {
         let mut pending = self.pending();
-        if pending.promised != as_promised {
+        if pending.reserved != as_reserved {
             return Err(SubmitError::UserEventInUse);
         }
         let gate = pending.gate.take().ok_or(SubmitError::UserEventEnded)?;
@@ -213,19 +213,19 @@ impl fmt::Debug for UserEvent {
 
 /// A user event that only one submission may complete. If this is dropped before, the program may complete the event
 /// again.
-pub(in crate::exec) struct Promised(UserEvent);
+pub(in crate::exec) struct ReservedUserEvent(UserEvent);
 
-impl Promised {
+impl ReservedUserEvent {
     /// Returns an error if the event has ended, or if another submission is to complete it.
     pub(in crate::exec) fn new(event: &UserEvent) -> Result<Self, SubmitError> {
         let mut pending = event.0.pending();
-        if pending.promised {
+        if pending.reserved {
             return Err(SubmitError::UserEventInUse);
         }
         if pending.gate.is_none() {
             return Err(SubmitError::UserEventEnded);
         }
-        pending.promised = true;
+        pending.reserved = true;
         Ok(Self(event.clone()))
     }
 
@@ -235,13 +235,13 @@ impl Promised {
     }
 }
 
-impl Drop for Promised {
+impl Drop for ReservedUserEvent {
     fn drop(&mut self) {
-        self.0.0.pending().promised = false;
+        self.0.0.pending().reserved = false;
     }
 }
 
-impl fmt::Debug for Promised {
+impl fmt::Debug for ReservedUserEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -1,9 +1,9 @@
 //! Threads for host tasks: as many as tasks run at once, and none after nothing has run for a while.
 //!
-//! Tasks may wait for submissions that have tasks of their own; if such a task had to wait for a free thread, all threads could wait
-//! for it. So there is a thread for each task, as far as the system has them. Where no more can be had, a task waits for a thread that
-//! is busy; and where all threads wait for submissions, so that none of them would ever be free, the newest wait or
-//! the newest task is refused with an error.
+//! Tasks may wait for submissions that have tasks of their own; if such a task had to wait for a free thread, all
+//! threads could wait for it. So there is a thread for each task, as far as the system has them. Where no more can be
+//! had, a task waits for a thread that is busy; and where all threads wait for submissions, so that none of them would
+//! ever be free, the newest wait or the newest task is refused with an error.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ use crate::error::SubmitError;
 /// How long an idle thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Threads, at most. Linux has 65 530 memory maps for a process, and a thread takes four: a thread that gets no maps ends the process
-/// while it starts, which nobody can catch.
+/// Threads, at most. Linux has 65 530 memory maps for a process, and a thread takes four: a thread that gets no maps
+/// ends the process while it starts, which nobody can catch.
 const MOST: usize = 8192;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -49,7 +49,8 @@ impl Pool {
     }
 }
 
-/// Runs a job of clgraph's own soon, on a thread of its own. Nothing joins these threads, not even the end of the program.
+/// Runs a job of clgraph's own soon, on a thread of its own. Nothing joins these threads, not even the end of the
+/// program.
 pub(in crate::exec) fn run(job: impl FnOnce() + Send + 'static) {
     if let Err(job) = start(Box::new(job)) {
         event_reaper::call(job);
@@ -160,7 +161,8 @@ mod tests {
 
     use super::*;
 
-    /// With two threads: two tasks of which each waits for a third one stand still for ever. The second wait is refused.
+    /// With two threads: two tasks of which each waits for a third one stand still for ever. The second wait is
+    /// refused.
     #[test]
     fn a_wait_or_a_task_for_which_no_thread_is_left_is_refused() {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(2)));

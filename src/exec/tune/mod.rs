@@ -1,7 +1,7 @@
 //! The automatic path: which strategy is the fastest for one executable.
 //!
-//! The strategies of the plan (`plan/strategies.rs`) and the times of the program's own submissions come in; the
-//! strategy of the next submission goes out. Nothing waits here, and no submission is added.
+//! Input: the strategies of the plan (`plan/strategies.rs`) and the times of the program's own submissions. Output: the
+//! strategy of the next submission. Nothing waits here, and no submission is added.
 //!
 //! | file | what is there |
 //! |---|---|

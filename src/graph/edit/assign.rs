@@ -68,7 +68,7 @@ impl Edit {
             return Ok(to.nothing());
         }
         let mem = from.mem(view).ok_or("its memory no longer exists")?;
-        let view = if mem.promise().is_some() && to.placed.is_some() {
+        let view = if mem.graph_allocation().is_some() && to.placed.is_some() {
             to.tables.placed(mem).ok_or("it uses memory of the graph that no node of the executable used")?
         } else if from.ir.views[view.index()].kind == ViewKind::Placed {
             to.placed_elsewhere(mem, from.ir.views[view.index()])
@@ -489,7 +489,7 @@ pub(in crate::graph) fn name(op: &Op) -> String {
 fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {
     let (Some(mine), Some(theirs)) = (to.mem(a), from.mem(b)) else { return to.is_nothing(a) && from.is_nothing(b) };
     // Memory that a graph owns is different memory in each executable.
-    if theirs.promise().is_some() && to.placed.is_some() {
+    if theirs.graph_allocation().is_some() && to.placed.is_some() {
         return to.placed(theirs) == Some(a);
     }
     mine.id() == theirs.id()

@@ -248,7 +248,7 @@ fn check_read_write(target: &Target<'_>, index: usize, info: &ImageInfo, caps: &
         let what = format!("argument {index}, an {kind} of format {format} that one kernel reads and writes");
         Err(BuildCause::NotSupported { what, why })
     };
-    if kind == ImageKind::Image1dBuffer && quirks::dies_of_read_write_rows(caps) {
+    if kind == ImageKind::Image1dBuffer && quirks::crashes_on_read_write_buffer_images(caps) {
         return wrong("this driver crashes; use the buffer of the image".to_owned());
     }
     if caps.images.is_none_or(|images| images.max_read_write == 0) {

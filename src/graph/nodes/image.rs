@@ -343,7 +343,9 @@ impl Request for ImageFill {
                 given: color.class(),
             });
         }
-        if image.shape().kind() == ImageKind::Image1dBuffer && quirks::dies_of_buffer_fills(target.device.caps()) {
+        if image.shape().kind() == ImageKind::Image1dBuffer
+            && quirks::crashes_filling_buffer_images(target.device.caps())
+        {
             return Err(BuildCause::NotSupported {
                 what: "a fill of an image1d_buffer_t".to_owned(),
                 why: "this version of PoCL crashes; fill the buffer of the image".to_owned(),

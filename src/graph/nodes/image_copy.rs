@@ -36,7 +36,7 @@ impl PixelSide {
             Self::Image(image, origin) => check_area(target, what, image, &Area { origin: *origin, region }),
             Self::Buffer(buffer) => {
                 target.check_context(buffer, what)?;
-                if !buffer.mem.is_buffer() && buffer.mem.promise().is_none() {
+                if !buffer.mem.is_buffer() && buffer.mem.graph_allocation().is_none() {
                     return Err(BuildCause::NotSupported {
                         what: "a copy between an image and USM or SVM".to_owned(),
                         why: "OpenCL has no such command; copy through a buffer".to_owned(),
@@ -115,7 +115,7 @@ impl ImageCopy {
             }
             let layer = if src.shape().kind() == ImageKind::Image1dArray { 1 } else { 2 };
             let is_moved = src.shape().kind().is_array() && from[layer] != into[layer];
-            if is_moved && quirks::mistakes_layers(caps) {
+            if is_moved && quirks::mishandles_layer_copies(caps) {
                 return wrong(
                     "a copy between layers of one image",
                     "the driver reports an overlap, or copies wrong pixels",
@@ -139,7 +139,7 @@ impl ImageCopy {
         };
         let (src, dst) = self.sides();
         let picture = is_picture(&dst) || (is_picture(&src) && !matches!(dst, PixelSide::Buffer(_)));
-        if picture && self.region[1] > 1 && quirks::miscopies_pictures(target.device.caps()) {
+        if picture && self.region[1] > 1 && quirks::miscopies_images_of_buffers(target.device.caps()) {
             return Err(BuildCause::NotSupported {
                 what: "a copy of several rows to an image2d_t that is made of a buffer, or from one to an image"
                     .to_owned(),
@@ -154,7 +154,7 @@ impl ImageCopy {
             |side: &PixelSide| matches!(side, PixelSide::Image(of, _) if of.shape().kind() == ImageKind::Image1dArray);
         let (src, dst) = self.sides();
         let of_buffer = matches!(src, PixelSide::Buffer(_)) || matches!(dst, PixelSide::Buffer(_));
-        if of_buffer && (is_rows(&src) || is_rows(&dst)) && quirks::refuses_rows(target.device.caps()) {
+        if of_buffer && (is_rows(&src) || is_rows(&dst)) && quirks::rejects_1d_array_layers(target.device.caps()) {
             return Err(BuildCause::NotSupported {
                 what: "a copy between an image1d_array_t and a buffer".to_owned(),
                 why: "the driver refuses the layers of the image; copy through an image2d_t".to_owned(),

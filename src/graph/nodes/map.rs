@@ -210,7 +210,7 @@ impl Map {
     /// Checks that the memory does not belong to a graph.
     fn check_owner(&self) -> Result<(), BuildCause> {
         match &self.what {
-            What::Memory(region) if region.mem.promise().is_some() => {
+            What::Memory(region) if region.mem.graph_allocation().is_some() => {
                 let what = "mapping memory that a graph owns".to_owned();
                 let why = "each executable has its own copy of this memory, on the device; use a host read or a host \
                            write"

@@ -343,7 +343,7 @@ impl Alloc {
         let Some(size) = size.filter(|size| *size <= limit) else {
             return wrong(too_large(asked, target.context));
         };
-        let mem = Mem::promised(target.context, size, align);
+        let mem = Mem::of_graph(target.context, size, align);
         Ok(Self { mem, zero: pool.zero_init })
     }
 }
@@ -361,8 +361,8 @@ impl Request for Alloc {
 
     /// The number of the allocation is known only under the lock of the graph.
     fn prepare(&self, graph: &Graph, state: &mut State) -> Result<(), BuildCause> {
-        if let Some(promise) = self.mem.promise() {
-            promise.give_to(graph.id().number(), state.ir.allocs.len() as u32);
+        if let Some(allocation) = self.mem.graph_allocation() {
+            allocation.give_to(graph.id().number(), state.ir.allocs.len() as u32);
         }
         Ok(())
     }
@@ -394,7 +394,7 @@ impl Request for Free {
     }
 
     fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let alloc = AllocId(self.0.mem.promise()?.alloc()?);
+        let alloc = AllocId(self.0.mem.graph_allocation()?.alloc()?);
         accesses.push(state.access(&self.0, Mode::Write));
         Some(Op::Free(alloc))
     }

@@ -4,12 +4,13 @@
 //! method of a queue makes the same request, and the queue either records or executes it. A request is checked by
 //! `check`, and written into the graph's tables by `lower`, which returns an `Op` and the memory that the node uses.
 //!
-//! Read `request.rs` first, then `hint.rs`, which is short and complete.
+//! Read `request.rs` first, then `hint.rs`, which is short. A hint is never recorded into a command buffer: read
+//! `fill.rs` for that.
 //!
 //! | file | kind of node, or what is shared |
 //! |---|---|
-//! | `request.rs` | the trait `Request`: `check`, `prepare`, `lower`, and for whom a command is checked |
-//! | `after.rs` | what all builders take: `after`, `after_all_leaves`, `label` |
+//! | `request.rs` | the trait `Request`: `check`, `prepare`, `lower`; and `Target`, the graph or queue that a command is checked for |
+//! | `after.rs` | the methods of all builders: `after`, `after_all_leaves`, `label` |
 //! | `transfer.rs`, `fill.rs` | empty nodes, copies, host writes and host reads; fills |
 //! | `rect.rs`, `copier.rs` | rectangular copies; copies for which OpenCL has no command, as launches of a kernel |
 //! | `kernel.rs`, `launch.rs` | kernel nodes; launches, for graphs and queues alike |
@@ -26,7 +27,8 @@
 //! To add a kind of node:
 //!
 //! 1. a variant of `Op` in `ir/mod.rs`, and a `NodeKind` in `handles.rs`;
-//! 2. a file here, with a builder, a request, and `impl Request`;
+//! 2. a file here, with a builder, a request, and `impl Request`; and the builder in the `pub use` lines of
+//!    `graph/mod.rs` and `lib.rs`;
 //! 3. what the compiler then asks for, because it finds each `match` over `Op`: the call (`exec/submit/replay.rs`,
 //!    `cl/commands/enqueue.rs`), the recording (`exec/build/record.rs`, `cl/objects/command_buffer.rs`), whether a
 //!    command buffer can hold it (`plan/path.rs`), the checker (`plan/check.rs`), its copy when it is inlined
@@ -36,7 +38,7 @@
 //! 4. for queues, a method in `record/enqueue.rs`, and an `impl Run` in `record/execute.rs`;
 //! 5. a rule in `docs/SEMANTICS.md`, and a test that names the rule.
 //!
-//! What holds here: `check` finds all that can be wrong, and changes nothing. Rules: B2, B14, C1 to C6, D1, H1 to H7,
+//! Invariants: `check` finds all that can be wrong, and changes nothing. Rules: B2, B14, C1 to C6, D1, H1 to H7,
 //! I3 to I5, M1 to M8, N1 to N3, R16, X1.
 
 pub(in crate::graph) mod after;

@@ -54,8 +54,8 @@ impl Target<'_> {
         if region.mem.is_buffer() {
             return Ok(());
         }
-        if let Some(promise) = region.mem.promise()
-            && self.graph.is_none_or(|graph| promise.graph() != Some(graph.number()))
+        if let Some(allocation) = region.mem.graph_allocation()
+            && self.graph.is_none_or(|graph| allocation.graph() != Some(graph.number()))
         {
             let what = what.to_string();
             let by = if self.graph.is_some() { "in another graph" } else { "by a queue that executes" };

@@ -8,7 +8,7 @@
 //! | `mod.rs` | the public `Parameter`, bounds of numbers, raw bytes, local memory; the cell that holds the value |
 //! | `objects.rs` | parameters that are OpenCL objects: buffers, memory of any kind, images, samplers |
 //!
-//! A new kind of parameter belongs here; where kernel nodes take it is `graph/nodes/argument.rs`. What holds here: safe
+//! A new kind of parameter belongs here; where kernel nodes take it is `graph/nodes/argument.rs`. Invariants: safe
 //! code sets only values within the bound that the promise of the kernel covers. Rules: P1 to P4, P8.
 
 mod objects;
