@@ -94,7 +94,7 @@ fn first_guard(bench: &Bench, memory: &Memory<u32>, event: &Event, before: u32) 
             Ok(mut guard) => {
                 assert!(is_over(event), "the host has the memory while a kernel writes it");
                 let ran = matches!(event.command_execution_status().unwrap(), ExecutionStatus::Complete);
-                assert_eq!(guard[0], if ran { spun(before, rounds(&bench)) } else { before });
+                assert_eq!(guard[0], if ran { spun(before, rounds(bench)) } else { before });
                 guard[1] = 1;
                 return guard[0];
             }
@@ -346,4 +346,22 @@ fn only_the_command_whose_list_fails_does_not_run() {
         queue.finish().unwrap();
         assert_eq!(bench.content(&other), [7; LEN]);
     }
+}
+
+/// What is wrong with a command is an error of the call, whatever is in its wait list.
+#[test]
+fn a_command_that_waits_is_checked_at_once() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[1; LEN]);
+    let user = UserEvent::new(&bench.queue);
+    let event = Event::from_opencl3(&user.0).unwrap();
+    let (kernel, amount) = (bench.kernel("spin"), clgraph::Parameter::any(1_u32));
+    let mut launch = ExecuteKernel::new(&kernel);
+    launch.set_arg(&buffer).set_arg(&amount).set_global_work_size(1).set_wait_event(&event);
+    // SAFETY: the work-item touches the first element.
+    let refused = unsafe { launch.enqueue_nd_range(&bench.queue) };
+    let clgraph::Error::Build(error) = refused.unwrap_err() else { panic!("another error") };
+    assert!(matches!(*error.cause, clgraph::BuildCause::ParameterExecuted { index: 1 }));
+    user.set(0);
+    bench.queue.finish().unwrap();
 }

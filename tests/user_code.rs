@@ -399,6 +399,9 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
             let filled = third.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[&marker])?;
             let behind = inner.submit_to(&fourth).after(&marker).submit()?;
             let mut place = [0_u32; LEN];
+            // On an out-of-order queue, what comes after a barrier comes after the submission.
+            queue.enqueue_barrier_with_wait_list(&[])?;
+            let beyond = queue.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[])?;
             let polled = match pin!(same.clone().into_future()).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(outcome) => outcome,
                 Poll::Pending => Ok(()),
@@ -413,6 +416,8 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
                 third.finish(),
                 third.enqueue_read_buffer(&buffer, 0, &mut place, &[]).map(drop),
                 behind.wait(),
+                beyond.wait(),
+                queue.enqueue_read_buffer(&buffer, 0, &mut place, &[]).map(drop),
             ];
             let _ = sent.send((outcomes, same, behind));
             Ok(())

@@ -15,12 +15,13 @@ use opencl_sys::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
+use crate::cl::completion::user_code::catch;
 use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::event::{COMMAND, DeferredCommand, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, Error, Result, Status};
+use crate::error::{DriverError, Error, Fault, Result, Status};
 
 /// A command that is enqueued when the last of its events has ended.
 struct Waiting<F> {
@@ -56,7 +57,7 @@ where
     let entered = enqueue::entry(callers, &Waits::NONE)?;
     let mut after = entered.gates();
     events.iter().for_each(|event| after.extend(&event.gates()));
-    let (gate, id) = Gate::holding(callers.context(), after)?;
+    let (gate, id) = Gate::holding(callers.context(), after, false)?;
     let mut held = Waits::NONE;
     held.push(gate.event().clone());
     let place = if is_barrier || !callers.properties().out_of_order {
@@ -64,7 +65,9 @@ where
     } else {
         enqueue::marker(callers, &held)?
     };
-    callers.held_by(id);
+    if let Some(id) = id {
+        callers.held_by(id);
+    }
     let deferred = DeferredCommand::new(place);
     let event = deferred.event();
     entering.entered(callers, Some(&event));
@@ -108,31 +111,40 @@ where
             drop(gate);
             return drop(run);
         }
-        match run(&To { queue: &queue, waits: &NOTHING, event: true }) {
+        // A panic must not leave the gate to open as if the command had run.
+        let outcome = catch(|| run(&To { queue: &queue, waits: &NOTHING, event: true }));
+        match outcome.unwrap_or_else(|_| Err(DriverError::faulty("an enqueue", Fault::Defect).into())) {
             Ok(Some(command)) => {
                 self.deferred.enqueued(command.clone());
-                if let Err(error) = command.flush_queue().or_else(|_| command.flush_queue()) {
-                    log::warn!("{error}: a command may wait until its queue is flushed by another call");
-                }
+                let flushed = command.flush_queue().or_else(|_| command.flush_queue());
                 let deferred = Arc::clone(&self.deferred);
                 event_reaper::when_done(command, move |outcome| {
                     deferred.ended(outcome);
                     drop(gate);
                 });
+                if let Err(error) = flushed {
+                    warn_later(format!("{error}: a command may wait until its queue is flushed by another call"));
+                }
             }
             Ok(None) => {
                 self.deferred.ended(Ok(()));
                 drop(gate);
             }
             Err(error) => {
-                log::warn!("{error}: a command that waited for events was not enqueued");
+                let text = format!("{error}: a command that waited for events was not enqueued");
                 let cause = match error {
                     Error::Driver(cause) => cause,
                     _ => DriverError::new(COMMAND, Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)),
                 };
                 self.deferred.ended(Err(cause));
                 drop(gate);
+                warn_later(text);
             }
         }
     }
+}
+
+/// Logs on the callback thread: a logger is code of the program, and may call clgraph or panic.
+fn warn_later(text: String) {
+    event_reaper::call(move || log::warn!("{text}"));
 }

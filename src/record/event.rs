@@ -88,6 +88,9 @@ impl Event {
 
     /// Returns the same event for `opencl3`, with a reference of its own.
     ///
+    /// The event of a command that waited for an event that could fail reports to the driver's users only that the command has
+    /// ended, not that it succeeded.
+    ///
     /// # Errors
     /// [`RecordError::Recorded`]; [`crate::DriverError`] when the driver refuses to retain it.
     pub fn to_opencl3(&self) -> Result<opencl3::event::Event> {

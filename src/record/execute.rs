@@ -43,6 +43,11 @@ pub(crate) trait Run: Request<Checked: Send + 'static> + Clone + Send + 'static 
         is_followed
     }
 
+    /// Checks what [`run`](Self::run) would check, for a request that runs later.
+    fn check_now(&self, _: &Self::Checked, _: &Queue) -> Result<()> {
+        Ok(())
+    }
+
     /// Enqueues the request. The objects that it uses are kept alive until the command is complete.
     fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
 }
@@ -165,6 +170,17 @@ impl Run for Launch {
     #[inline]
     fn is_followed(&self, checked: &Checked) -> bool {
         checked.addresses
+    }
+
+    fn check_now(&self, checked: &Checked, queue: &Queue) -> Result<()> {
+        if let Some(index) = self.first_bound() {
+            return Err(BuildError::new(self.subject(), BuildCause::ParameterExecuted { index }).into());
+        }
+        if checked.built.is_none() {
+            let device = queue.device().name().to_owned();
+            return Err(ProgramError::NotBuiltFor { kernel: self.kernel.name().to_owned(), device }.into());
+        }
+        Ok(())
     }
 
     #[inline(always)]

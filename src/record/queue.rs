@@ -394,6 +394,7 @@ impl Queue {
     /// Executes a request after events that may fail.
     #[cold]
     fn execute_later<R: Run>(&self, request: R, checked: R::Checked, events: Vec<DriverEvent>) -> Result<Event> {
+        request.check_now(&checked, self)?;
         let entering = entering(&request)?;
         defer(self, events, false, entering, move |to| request.run(&checked, to))
     }
@@ -435,8 +436,10 @@ impl Queue {
     /// submission.
     fn check_block(&self) -> Result<()> {
         reentrancy::check_queue(self.0.driver.raw().addr())?;
-        if reentrancy::in_task() && !self.0.driver.properties().out_of_order {
-            reentrancy::check_gates(&self.0.driver.gates())?;
+        if reentrancy::in_task() {
+            let driver = &self.0.driver;
+            let gates = if driver.properties().out_of_order { driver.barrier_gates() } else { driver.gates() };
+            reentrancy::check_gates(&gates)?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use std::sync::Once;
 use opencl_sys::{CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MIGRATE_MEM_OBJECT_HOST, cl_command_queue, cl_event};
 
 use crate::cl::commands::copy_sides::{self, CopyPlaces};
+use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::Gates;
 use crate::cl::memory::allocation::Api;
 use crate::cl::memory::host::{HostBytes, Slot};
@@ -131,6 +132,11 @@ fn gates_of(name: &'static str, to: &To<'_>) -> Gates {
     let is_after_all = to.waits.is_empty() && (name == MARKER || name == BARRIER);
     if is_after_all || !to.queue.properties().out_of_order {
         gates.extend(&to.queue.gates());
+    } else {
+        gates.extend(&to.queue.barrier_gates());
+    }
+    if name == BARRIER && !gates.is_empty() {
+        to.queue.add_barrier_gates(&gates);
     }
     gates
 }
@@ -143,7 +149,8 @@ const BARRIER: &str = "clEnqueueBarrierWithWaitList";
 fn no_event(name: &'static str) {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        log::warn!("{} (logged once)", DriverError::faulty(name, Fault::NoEvent));
+        // Not here, because the queue may be locked.
+        event_reaper::call(move || log::warn!("{} (logged once)", DriverError::faulty(name, Fault::NoEvent)));
     });
 }
 
@@ -295,7 +302,8 @@ pub(crate) struct Taken(pub(crate) Option<DriverEvent>);
 fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<Taken>, DriverError> {
     match outcome {
         Err(error) if matches!(error.status.0, CL_INVALID_VALUE | CL_INVALID_OPERATION) => {
-            log::debug!("{error}: clgraph skips a prefetch or advice");
+            // Not here, because the queue may be locked.
+            event_reaper::call(move || log::debug!("{error}: clgraph skips a prefetch or advice"));
             Ok(None)
         }
         outcome => Ok(Some(Taken(outcome?))),

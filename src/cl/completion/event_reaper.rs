@@ -98,8 +98,11 @@ pub(crate) fn keep_until(event: DriverEvent, kept: impl Send + 'static) {
 /// Leaks a value. Nobody can know when the driver stops using it, so this is the only safe choice.
 #[cold]
 pub(crate) fn leak(error: impl fmt::Display, kept: impl Send) {
-    log::error!("{error}: memory or a queue is never released, because the driver does not report when its use ends");
     std::mem::forget(kept);
+    let text =
+        format!("{error}: memory or a queue is never released, because the driver does not report when its use ends");
+    // Not here, because locks may be held.
+    call(move || log::error!("{text}"));
 }
 
 /// Returns whether an event is known to be complete or failed. Otherwise the driver refused to report its status.

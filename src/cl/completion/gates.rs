@@ -82,6 +82,8 @@ pub(in crate::cl) struct QueueGates {
     /// Whether there may be some. The usual case needs no lock.
     some: AtomicBool,
     gates: Mutex<Gates>,
+    /// Those of the barriers of an out-of-order queue, which all later commands come after.
+    barriers: Mutex<Gates>,
 }
 
 impl QueueGates {
@@ -100,6 +102,22 @@ impl QueueGates {
         gates.prune();
         self.some.store(!gates.is_empty(), Ordering::Release);
         gates.clone()
+    }
+
+    /// Returns the closed gates of the barriers.
+    pub(in crate::cl) fn of_barriers(&self) -> Gates {
+        if !self.may_be_some() {
+            return Gates::default();
+        }
+        let mut gates = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.prune();
+        gates.clone()
+    }
+
+    /// Adds gates that a barrier comes after.
+    pub(in crate::cl) fn add_of_barrier(&self, more: &Gates) {
+        self.barriers.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+        self.add(more);
     }
 
     /// Adds gates that a command was enqueued after.

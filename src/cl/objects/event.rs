@@ -81,7 +81,10 @@ impl DeferredCommand {
         Ok(match (self.outcome.get(), self.command.get()) {
             (Some(Err(error)), _) => Some(CommandStatus::Failed(error.status)),
             // The command becomes complete in its place in the queue.
-            (Some(Ok(())), _) => None,
+            (Some(Ok(())), _) => match self.place.status()? {
+                CommandStatus::Waiting => Some(CommandStatus::Running),
+                _ => None,
+            },
             (None, Some(command)) => match command.status()? {
                 CommandStatus::Waiting => Some(CommandStatus::Waiting),
                 _ => Some(CommandStatus::Running),
@@ -336,8 +339,9 @@ impl DriverEvent {
 
     /// Returns one of the five profiling times of the command, in nanoseconds.
     pub(crate) fn time(&self, which: cl_profiling_info) -> Result<u64, DriverError> {
-        if let Some(command) = self.deferred().and_then(|deferred| deferred.command.get()) {
-            return command.time(which);
+        if let Some(deferred) = self.deferred() {
+            let none = DriverError::new("clGetEventProfilingInfo", Status(opencl_sys::CL_PROFILING_INFO_NOT_AVAILABLE));
+            return deferred.command.get().ok_or(none)?.time(which);
         }
         let call = "clGetEventProfilingInfo";
         let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
@@ -411,12 +415,18 @@ impl Gate {
 
     /// Makes a closed gate that holds back commands until something has ended that comes after other gates: from now on
     /// a host task knows whether it would wait for itself.
-    pub(crate) fn holding(context: &Context, after: Gates) -> Result<(Self, GateId)> {
+    ///
+    /// A gate that no host task is before is of no interest there, and gets no number: `for_tasks` says that its own submission has
+    /// some.
+    pub(crate) fn holding(context: &Context, after: Gates, for_tasks: bool) -> Result<(Self, Option<GateId>)> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        if after.is_empty() && !for_tasks {
+            return Ok((Self::closed(context)?, None));
+        }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let event = Self::user_event(context)?.after(Gates::of(id));
         gates::close(id, after);
-        Ok((Self { event, closed: Some(Closed::new()), id: Some(id) }, id))
+        Ok((Self { event, closed: Some(Closed::new()), id: Some(id) }, Some(id)))
     }
 
     pub(crate) fn event(&self) -> &DriverEvent {

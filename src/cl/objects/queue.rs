@@ -390,6 +390,15 @@ impl DriverQueue {
         self.0.gates.get()
     }
 
+    /// Returns the closed gates that all commands of an out-of-order queue come after, because of its barriers.
+    pub(crate) fn barrier_gates(&self) -> Gates {
+        self.0.gates.of_barriers()
+    }
+
+    pub(in crate::cl) fn add_barrier_gates(&self, gates: &Gates) {
+        self.0.gates.add_of_barrier(gates);
+    }
+
     /// Adds gates that a command of the queue comes after.
     pub(in crate::cl) fn add_gates(&self, gates: &Gates) {
         self.0.gates.add(gates);

@@ -335,7 +335,11 @@ pub(in crate::exec) fn look(exec: &Inner, dependency: Dependency) -> Result<Stan
             match event.status()? {
                 CommandStatus::Complete => Standing::Complete,
                 CommandStatus::Failed(status) => Standing::Failed(DriverError::new(COMMAND, status).into()),
-                _ => Standing::Pending(Blocker::Event(event)),
+                _ => {
+                    // Some drivers begin nothing before a flush.
+                    event.flush_queue()?;
+                    Standing::Pending(Blocker::Event(event))
+                }
             }
         }
         Kind::Submission(state) if state.context != exec.context => Standing::Elsewhere,

@@ -81,7 +81,7 @@ struct Held {
     entered: DriverEvent,
     /// Holds the caller's queue.
     gate: Gate,
-    id: GateId,
+    id: Option<GateId>,
     /// Complete when the gate is open.
     left: DriverEvent,
 }
@@ -506,7 +506,7 @@ impl ExecutableState {
             left,
             log,
             None,
-            Some(id),
+            id,
         ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
@@ -515,7 +515,7 @@ impl ExecutableState {
     fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits, mut after: Gates) -> Result<Held> {
         let entered = enqueue::entry(queue, waits)?;
         after.extend(&entered.gates());
-        let (gate, id) = Gate::holding(&exec.context, after)?;
+        let (gate, id) = Gate::holding(&exec.context, after, !exec.plan.tasks.is_empty())?;
         let mut wait = Waits::NONE;
         wait.push(gate.event().clone());
         let left = if queue.properties().out_of_order {
@@ -523,7 +523,9 @@ impl ExecutableState {
         } else {
             enqueue::barrier(queue, &wait)?
         };
-        queue.held_by(id);
+        if let Some(id) = id {
+            queue.held_by(id);
+        }
         Ok(Held { entered, gate, id, left })
     }
 

@@ -151,7 +151,12 @@ impl SubmissionState {
             return Ok(None);
         }
         self.check_wait()?;
-        Waiting::new().map(Some)
+        // What is enqueued ends without a thread for host tasks.
+        if matches!(self.known_stage(), Stage::Deferred | Stage::Staged(_)) {
+            Waiting::new().map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Returns the gates that have to open before the submission can end.
@@ -374,7 +379,7 @@ impl SubmissionState {
 
     /// Blocks until the submission has ended, but at most for a time.
     pub(in crate::exec) fn wait_for(self: &Arc<Self>, limit: Duration) -> Result<()> {
-        let _waiting = self.begin_wait()?;
+        self.check_wait()?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
         if let Stage::Done(outcome) = self.stage().map_err(SubmitError::from)? {

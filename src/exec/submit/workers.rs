@@ -24,7 +24,11 @@ const MOST: usize = 8192;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// For host tasks.
 static WORKERS: Workers = Workers::new(MOST);
+
+/// For jobs of clgraph's own and for wakers: host tasks may wait for them, and cannot use up these threads.
+static OWN: Workers = Workers::new(MOST);
 
 struct Workers {
     pool: Mutex<Pool>,
@@ -38,21 +42,23 @@ struct Pool {
     idle: usize,
     /// Threads whose tasks wait for submissions.
     waiting: usize,
-    /// How many threads there can be: fewer than at first after the system refused one.
+    /// How many threads there can be.
     most: usize,
+    /// The system refused the last thread that was asked for.
+    refused: bool,
 }
 
 impl Pool {
     /// Returns whether no thread will ever take another job.
     fn is_stuck(&self) -> bool {
-        self.threads > 0 && self.threads >= self.most && self.waiting >= self.threads
+        self.threads > 0 && (self.refused || self.threads >= self.most) && self.waiting >= self.threads
     }
 }
 
 /// Runs a job of clgraph's own soon, on a thread of its own. Nothing joins these threads, not even the end of the
 /// program.
 pub(in crate::exec) fn run(job: impl FnOnce() + Send + 'static) {
-    if let Err(job) = start(Box::new(job)) {
+    if let Err(job) = OWN.start(Box::new(job)) {
         event_reaper::call(job);
     }
 }
@@ -92,7 +98,7 @@ impl Drop for Waiting {
 
 impl Workers {
     const fn new(most: usize) -> Self {
-        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most };
+        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most, refused: false };
         Self { pool: Mutex::new(pool), came: Condvar::new() }
     }
 
@@ -112,9 +118,9 @@ impl Workers {
             drop(pool);
             let spawned = thread::Builder::new().name("clgraph-task".to_owned()).spawn(|| self.work());
             pool = self.lock();
+            pool.refused = spawned.is_err();
             if let Err(error) = spawned {
                 pool.threads -= 1;
-                pool.most = pool.threads;
                 let threads = pool.threads;
                 drop(pool);
                 log::warn!("{error}: host tasks share {threads} threads, because no other could be started");
@@ -145,10 +151,6 @@ impl Workers {
             pool.idle -= 1;
             if waited.timed_out() && pool.jobs.is_empty() {
                 pool.threads -= 1;
-                if pool.threads == 0 {
-                    // The system may have room again.
-                    pool.most = MOST;
-                }
                 return;
             }
         }
