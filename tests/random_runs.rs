@@ -488,11 +488,6 @@ fn check(case: &Case, shared: &Shared) -> bool {
     let (bench, mut events) = (&shared.bench, Vec::new());
     // A queue on which something fails may be unusable afterwards.
     let queues = [bench.another_queue(false), bench.another_queue(false), bench.another_queue(true)];
-    // PoCL aborts the process if a command fails while another thread enqueues after it, or while the command before it
-    // ends (docs/drivers.md). So on PoCL other threads have their own queues, and a failing command is after a command
-    // that waits.
-    let careful = bench.queue.device().caps().platform == "Portable Computing Language";
-    let elsewhere = bench.another_queue(false);
     let start: Vec<Vec<u32>> = (0..BUFFERS).map(|at| (0..LEN as u32).map(|i| i * 7 + at as u32).collect()).collect();
     let views: Views = start
         .iter()
@@ -519,7 +514,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
         let queue = &queues[at];
         if let (Some(at_once), false) = (run.failing, queue.properties().out_of_order) {
             let (held, user) = (UserEvent::new(&bench.queue), UserEvent::new(&bench.queue));
-            if run.held || careful {
+            if run.held {
                 queue.enqueue_marker_with_wait_list(&[&Event::from_opencl3(&held.0).unwrap()]).unwrap();
             }
             let event = Event::from_opencl3(&user.0).unwrap();
@@ -539,7 +534,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
             let owner = Owner {
                 data: vec![run.input; part.range().1],
                 what: run.owner,
-                queue: if careful { &elsewhere } else { &queues[usize::from(run.owner) / 4 % 3] }.clone(),
+                queue: queues[usize::from(run.owner) / 4 % 3].clone(),
                 other: shared.other.clone(),
             };
             submit = submit.with(input, HostData::shared(Arc::new(owner)));
@@ -600,7 +595,7 @@ fn check(case: &Case, shared: &Shared) -> bool {
     let mut awaited = Vec::new();
     for run in &runs {
         if let (true, Some(submission)) = (run.awaited, &run.submission) {
-            let queue = if careful { &elsewhere } else { &queues[0] };
+            let queue = &queues[0];
             let waker = Arc::new(Submits(shared.other.clone(), queue.clone(), AtomicU32::new(0)));
             awaited.push((submission.clone().into_future(), waker));
         }
@@ -643,7 +638,6 @@ fn check(case: &Case, shared: &Shared) -> bool {
     }
     // A driver may refuse a queue on which something failed.
     let _ = queues.iter().try_for_each(Queue::finish);
-    elsewhere.finish().unwrap();
     well && views.iter().zip(&content).all(|([whole, ..], content)| bench.content(whole) == *content)
 }
 
