@@ -11,6 +11,8 @@ mod plots;
 mod results;
 #[path = "../benches/graphs/rounds.rs"]
 mod rounds;
+#[path = "../benches/graphs/rows.rs"]
+mod rows;
 #[path = "../benches/graphs/tables.rs"]
 mod tables;
 

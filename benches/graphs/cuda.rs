@@ -8,10 +8,10 @@ use std::ptr;
 use clgraph::{Device, Program, Queue};
 
 use crate::Failure;
+use crate::changes::{REPEATED, What};
 use crate::raw::{check, library};
 use crate::rounds::{Times, Way, timed};
-use crate::scenarios::submission;
-use crate::updates::{REPEATED, What};
+use crate::submissions::submission;
 
 /// The same kernel as in `kernels-cl/tests.cl`. CUDA refuses the PTX of that whole file (CUDA_ERROR_INVALID_IMAGE,
 /// driver 580).

@@ -7,7 +7,7 @@ use clgraph::{
 use crate::Failure;
 use crate::raw;
 use crate::rounds::{Times, Way, timed};
-use crate::scenarios::submission;
+use crate::submissions::submission;
 
 device_global! {
     static TOTAL: u32;

@@ -11,7 +11,7 @@ use clgraph::{
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Way, timed};
-use crate::scenarios::{PATHS, settle, submission};
+use crate::submissions::{PATHS, settle, submission};
 
 const SOURCE: &str = "kernel void sine(global const float *in, global float *out) {
     out[get_global_id(0)] = sin(in[get_global_id(0)]);

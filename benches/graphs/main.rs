@@ -7,12 +7,14 @@
 //! - `raw.rs`: the variants that are written by hand; `cuda.rs`: the same kernels as CUDA Graphs.
 //! - `rounds.rs`: how it is measured. Variants are interleaved round by round, the first round does not count, and the
 //!   results are medians, and medians of per-round ratios. One variant is measured twice, which shows the noise.
+//! - `submissions.rs` and `changes.rs`: what several scenarios submit and update.
 //! - `bounds.rs`: how fast clgraph has to be.
 //! - `children.rs`: measurements that need a process of their own.
-//! - `results.rs`: the table, and `target/bench/results.json` with the last measurement of each scenario; `plots.rs`:
+//! - `rows.rs`: a line of the results; `results.rs`: the table, and `target/bench/results.json` with the last measurement of each scenario; `plots.rs`:
 //!   its pictures; `tables.rs`: its tables.
 
 mod bounds;
+mod changes;
 mod children;
 mod cuda;
 mod globals;
@@ -25,7 +27,9 @@ mod profiles;
 mod raw;
 mod results;
 mod rounds;
+mod rows;
 mod scenarios;
+mod submissions;
 mod tables;
 mod updates;
 

@@ -7,7 +7,7 @@ use clgraph::{Buffer, Finalize, Graph, Kernel, Node, Parameter, Path, Program, Q
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels, MutableBuffer};
 use crate::rounds::{Times, Way, timed};
-use crate::scenarios::{PATHS, is_trying};
+use crate::submissions::{PATHS, is_trying};
 
 const SOURCE: &str = "kernel void add(global uint *dest, global const uint *src) {
     dest[get_global_id(0)] += src[get_global_id(0)];

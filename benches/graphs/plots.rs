@@ -11,7 +11,7 @@ use plotters::coord::types::RangedCoordi32;
 use plotters::prelude::*;
 
 use crate::Failure;
-use crate::results::{Point, Row};
+use crate::rows::{Point, Row};
 
 /// The size of a panel.
 const SIZE: (u32, u32) = (380, 300);

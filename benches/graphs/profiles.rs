@@ -5,7 +5,7 @@ use clgraph::{Finalize, Graph, Program, Queue, QueueProperties};
 use crate::Failure;
 use crate::raw;
 use crate::rounds::{Times, Way, timed};
-use crate::scenarios::submission;
+use crate::submissions::submission;
 
 /// All variants of running `n` empty kernels and learning when each of them ran; and a loop that learns nothing.
 pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {

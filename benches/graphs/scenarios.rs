@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clgraph::{
     Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue, QueueProperties,
-    TuningReport, TuningState,
 };
 
 use crate::Failure;
+use crate::changes::What;
 use crate::children;
 use crate::cuda;
 use crate::globals;
@@ -20,7 +20,8 @@ use crate::profiles;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
 use crate::rounds::{Effort, Times, Way, interleave, timed};
-use crate::updates::{Chain, What};
+use crate::submissions::{PATHS, is_trying, submission};
+use crate::updates::Chain;
 
 const NOTHING: &str = include_str!("../../kernels-cl/nothing.cl");
 const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_str!("../../kernels-cl/nothing.cl"));
@@ -28,8 +29,6 @@ const SOURCE: &str = concat!(include_str!("../../kernels-cl/tests.cl"), include_
 /// A single command buffer of more commands is not recorded, because some drivers need time that grows with the square
 /// of that.
 const LARGEST_BUFFER: usize = 20_000;
-
-pub const PATHS: [(&str, Path); 3] = [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)];
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -281,47 +280,6 @@ impl Scenario {
         }
         Ok(())
     }
-}
-
-/// Returns whether the autotuner has not settled. The first trial does not count, because the driver is slower in the
-/// beginning.
-pub fn is_trying(executable: &Executable) -> bool {
-    let tuning = executable.report().tuning;
-    tuning.state == TuningState::Trying
-        || tuning.state == TuningState::Settled && tuning.trials < 2 && has_rival(&tuning)
-}
-
-/// Returns whether other strategies were about as fast as the chosen one: they are tried again soon.
-fn has_rival(tuning: &TuningReport) -> bool {
-    let taken = tuning.strategies.iter().find(|way| way.taken).and_then(|way| way.total_nanos);
-    let near = |nanos: u64| taken.is_some_and(|taken| nanos <= taken + taken * 3 / 10);
-    tuning.strategies.iter().any(|way| !way.taken && way.total_nanos.is_some_and(near))
-}
-
-/// Submits until the autotuner has settled, because the measurement is about the time after that.
-pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
-    for _ in 0..1_000 {
-        if !is_trying(executable) {
-            break;
-        }
-        executable.submit(queue)?.wait()?;
-    }
-    log::info!("{}", executable.report());
-    Ok(())
-}
-
-/// A variant that submits and waits.
-pub fn submission<'a>(
-    variant: &'static str,
-    submit: impl Fn() -> Result<(), Failure> + 'a,
-    wait: impl Fn() -> Result<(), Failure> + 'a,
-) -> Way<'a> {
-    let run = move || {
-        let ((), submit) = timed(&submit)?;
-        let ((), wait) = timed(&wait)?;
-        Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
-    };
-    Way { variant, run: Box::new(run) }
 }
 
 impl Setting {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::Failure;
-use crate::results::Row;
+use crate::rows::Row;
 
 /// Variants that a program writes by hand.
 const BY_HAND: [&str; 5] = ["loop", "gated_loop", "command_buffer", "queues", "raw_mutable"];

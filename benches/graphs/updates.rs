@@ -3,12 +3,10 @@
 use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Node, Parameter, Path, Queue};
 
 use crate::Failure;
+use crate::changes::{REPEATED, What};
 use crate::cuda;
 use crate::raw::{Arg, Held, Kernels, MutableBuffer};
 use crate::rounds::{Times, Way, timed};
-
-/// Updates of one node in a round, because a single update is too short to be timed.
-pub const REPEATED: usize = 1_000;
 
 /// Kernels in each command buffer of `raw_parts`: the number that clgraph uses for executables that are updated in
 /// place.
@@ -20,15 +18,6 @@ pub struct Chain<'a> {
     pub kernel: &'a Kernel,
     pub buffers: &'a [Buffer<u32>; 2],
     pub len: usize,
-}
-
-/// What is updated in a round.
-#[derive(Clone, Copy)]
-pub enum What {
-    /// The same node, [`REPEATED`] times.
-    One,
-    /// So many nodes, spread over the chain, at once.
-    Some(usize),
 }
 
 struct Made {

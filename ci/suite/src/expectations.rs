@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Failure;
-use crate::runs::Outcome;
+use crate::outcome::Outcome;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -204,7 +204,7 @@ impl Expectations {
     /// What was left out and is not listed, and what is listed and was not left out, in each run.
     pub fn differences(&self, outcome: &Outcome) -> Vec<String> {
         let listed: Vec<&Skip> = self.skips(&outcome.driver).collect();
-        let is = |skip: &Skip, seen: &crate::runs::Skipped| skip.test == seen.test && skip.reason == seen.reason;
+        let is = |skip: &Skip, seen: &crate::outcome::Skipped| skip.test == seen.test && skip.reason == seen.reason;
         let unexpected = outcome.skipped.iter().filter(|seen| !listed.iter().any(|skip| is(skip, seen)));
         let unexpected = unexpected
             .map(|seen| format!("{}{} was left out ({}) and is not listed", seen.test, seen.run, seen.reason));
@@ -221,7 +221,7 @@ impl Expectations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::Skipped;
+    use crate::outcome::Skipped;
 
     const FILE: &str = r#"
         [[driver]]

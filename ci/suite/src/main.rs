@@ -6,6 +6,7 @@
 
 mod binaries;
 mod expectations;
+mod outcome;
 mod page;
 mod runs;
 mod together;
@@ -19,7 +20,7 @@ use std::time::Instant;
 use binaries::Binaries;
 use clap::Parser;
 use expectations::{Driver, Expectations};
-use runs::{Outcome, Skipped};
+use outcome::{Outcome, Skipped};
 
 type Failure = Box<dyn Error>;
 

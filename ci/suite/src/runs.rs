@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::binaries::Binaries;
 use crate::expectations::{Driver, Expectations, Run, best, said, unlike};
+use crate::outcome::{Outcome, Skipped};
 use crate::{Failure, command, with};
 
 /// A program that takes longer hangs.
@@ -20,47 +21,6 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// How often a program is tried that a driver ends by a fault of its own.
 const ATTEMPTS: usize = 5;
-
-/// What came of all runs on a driver.
-#[derive(Default)]
-pub struct Outcome {
-    pub driver: String,
-    pub passed: usize,
-    /// Program, test and run.
-    pub failed: Vec<String>,
-    pub skipped: BTreeSet<Skipped>,
-    /// The names of the runs that took place.
-    pub runs: Vec<String>,
-    /// What tests tell of themselves in passing.
-    pub notes: BTreeSet<String>,
-    /// What `clgraph devices --json` says.
-    pub devices: serde_json::Value,
-}
-
-/// A test that left itself out of one run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Skipped {
-    pub test: String,
-    pub reason: String,
-    /// As [`Run::name`] says.
-    pub run: String,
-}
-
-impl Outcome {
-    /// What came of one program more.
-    fn add(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed.extend(other.failed);
-        self.skipped.extend(other.skipped);
-        self.notes.extend(other.notes);
-    }
-
-    /// How many passed, failed and left themselves out. A test counts in each run.
-    pub fn sum(&self) -> String {
-        let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped.len());
-        format!("{passed} passed, {failed} failed, {skipped} skipped")
-    }
-}
 
 /// Runs everything: once as it is, and what is not to run `once` for each set of variables. What cannot be run has failed.
 pub fn of_driver(root: &Path, driver: &Driver, expectations: &Expectations, binaries: &Binaries) -> Outcome {
