@@ -42,8 +42,8 @@ const PROMISES: [(&str, &str); 17] = [
     ("graph/parameters/mod.rs", "pub unsafe fn set_unchecked(&self"),
     ("record/enqueue.rs", "pub unsafe fn map<T: Element, M: MapMode>("),
     ("record/image.rs", "pub unsafe fn map_image<T: Element, M: MapMode>("),
-    ("record/execute.rs", "pub unsafe fn enqueue_nd_range(&mut self"),
-    ("record/execute.rs", "pub unsafe fn enqueue_nd_range_detached(&mut self"),
+    ("record/execute_kernel.rs", "pub unsafe fn enqueue_nd_range(&mut self"),
+    ("record/execute_kernel.rs", "pub unsafe fn enqueue_nd_range_detached(&mut self"),
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {

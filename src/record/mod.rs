@@ -15,6 +15,7 @@
 //! | `execute.rs` | a request that runs at once (`Run`); launches of kernels (`ExecuteKernel`) |
 //! | `deferred.rs` | commands that wait for an event that may fail |
 //! | `detached.rs` | the form of each command that returns no event |
+//! | `execute_kernel.rs` | kernel launches with their arguments |
 //! | `event.rs` | events of commands, and events that stand for nodes |
 //! | `sealed.rs` | what keeps other crates from implementing the public traits |
 //!
@@ -26,6 +27,7 @@ mod detached;
 mod enqueue;
 mod event;
 mod execute;
+mod execute_kernel;
 mod image;
 mod machine;
 mod memory;
@@ -37,6 +39,6 @@ pub use detached::Detached;
 pub use enqueue::PendingRead;
 pub use event::{Event, ExecutionStatus};
 pub(crate) use event::{Kind, NodeEvent};
-pub use execute::{ExecuteKernel, KernelArg};
+pub use execute_kernel::{ExecuteKernel, KernelArg};
 pub use queue::{Queue, QueueState};
 pub use session::Queues;
