@@ -342,7 +342,7 @@ impl<'k> ExecuteKernel<'k> {
     ///
     /// # Errors
     /// Those of [`KernelNode::add`](crate::KernelNode::add) and, for the wait list, of [`Queue::enqueue_copy_buffer`];
-    /// on an executing queue also [`ProgramError::NotBuiltFor`] and [`ProgramError::Argument`].
+    /// on an executing queue also [`ProgramError::NotBuiltFor`](crate::ProgramError::NotBuiltFor) and [`ProgramError::Argument`](crate::ProgramError::Argument).
     ///
     /// # Safety
     /// As for [`KernelNode::add`](crate::KernelNode::add): whatever the kernel finds in memory, it touches nothing

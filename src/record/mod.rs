@@ -12,10 +12,10 @@
 //! | `machine.rs` | the state of one queue, executing or recording, and all its changes |
 //! | `session.rs` | begin and end of recordings, of one queue or of several |
 //! | `enqueue.rs`, `image.rs`, `memory.rs` | commands of queues: on buffers, images, memory that a graph owns |
-//! | `execute.rs` | a request that runs at once (`Run`); launches of kernels (`ExecuteKernel`) |
+//! | `execute.rs` | a request that runs at once (`Run`) |
 //! | `deferred.rs` | commands that wait for an event that may fail |
 //! | `detached.rs` | the form of each command that returns no event |
-//! | `execute_kernel.rs` | kernel launches with their arguments |
+//! | `execute_kernel.rs` | launches of kernels (`ExecuteKernel`) |
 //! | `event.rs` | events of commands, and events that stand for nodes |
 //! | `sealed.rs` | what keeps other crates from implementing the public traits |
 //!
