@@ -77,7 +77,7 @@ where
     for event in &all {
         // Nobody else may ever flush it. It is tried twice, because the driver may lack resources only for a moment.
         if let Err(error) = event.flush_queue().or_else(|_| event.flush_queue()) {
-            log::warn!("{error}: a command may wait until its queue is flushed by another call");
+            warn_later(format!("{error}: a command may wait until its queue is flushed by another call"));
         }
     }
     let work = Mutex::new(Some(Work { queue: own, gate, run }));

@@ -19,8 +19,9 @@ use crate::error::SubmitError;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Threads, at most. Linux has 65 530 memory maps for a process, and a thread takes four: a thread that gets no maps
-/// ends the process while it starts, which nobody can catch.
+/// ends the process while it starts, which nobody can catch. So both pools together stay far below a quarter of that.
 const MOST: usize = 8192;
+const MOST_OF_OWN: usize = 2048;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -28,7 +29,7 @@ type Job = Box<dyn FnOnce() + Send>;
 static WORKERS: Workers = Workers::new(MOST);
 
 /// For jobs of clgraph's own and for wakers: host tasks may wait for them, and cannot use up these threads.
-static OWN: Workers = Workers::new(MOST);
+static OWN: Workers = Workers::new(MOST_OF_OWN);
 
 struct Workers {
     pool: Mutex<Pool>,
