@@ -402,3 +402,22 @@ fn examples_are_shown_and_short() {
     }
     nothing(wrong);
 }
+
+/// A stranger runs the scripts as README names them.
+#[cfg(unix)]
+#[test]
+fn scripts_can_be_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for entry in fs::read_dir(root().join("ci")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() && fs::read(&path).unwrap().starts_with(b"#!") {
+            seen += 1;
+            if fs::metadata(&path).unwrap().permissions().mode() & 0o111 != 0o111 {
+                wrong.push(format!("{}: it is a script, and nobody can run it", path.display()));
+            }
+        }
+    }
+    assert!(seen > 8, "only {seen} scripts were found");
+    nothing(wrong);
+}
