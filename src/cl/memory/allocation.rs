@@ -87,7 +87,7 @@ struct Use {
     trying: bool,
     /// Number of commands that are being enqueued now.
     entering: usize,
-    /// Commands that were enqueued: of each epoch of an in-order queue, only the last one.
+    /// Commands that were enqueued: of each in-order queue, only the last one.
     commands: Vec<Command>,
     /// If there are this many commands, remove those that are complete.
     many: usize,
@@ -95,8 +95,8 @@ struct Use {
 
 /// A command that uses an allocation.
 struct Command {
-    /// The C handle of its queue and the epoch of that queue, or `None` if no order of a queue holds for the command.
-    place: Option<(usize, u64)>,
+    /// The C handle of its in-order queue, or `None` if no order of a queue holds for the command.
+    place: Option<usize>,
     event: DriverEvent,
 }
 
@@ -232,11 +232,11 @@ impl Allocation {
     }
 
     /// Records that a registered command was enqueued.
-    fn entered(&self, place: Option<(usize, u64)>, event: &DriverEvent) {
+    fn entered(&self, place: Option<usize>, event: &DriverEvent) {
         let mut uses = self.uses();
         uses.entering -= 1;
         if place.is_some() {
-            // Earlier commands of the same epoch complete before this command.
+            // Earlier commands of the same in-order queue complete before this command.
             uses.commands.retain(|command| command.place != place);
         }
         if uses.commands.len() >= uses.many {
@@ -297,19 +297,20 @@ impl Entering {
     }
 
     /// Records that the command was enqueued on a queue; `event` is complete when the command is. The caller has held
-    /// [`DriverQueue::lock_order`] since before the command was enqueued, so the command is in the current epoch of the
-    /// queue.
+    /// [`DriverQueue::lock_order`] since before the command was enqueued, so this is called in the order of the
+    /// commands.
     pub(crate) fn entered(self, queue: &DriverQueue, event: Option<&DriverEvent>) {
-        let place = (!queue.properties().out_of_order).then(|| (queue.raw().addr(), queue.epoch()));
+        let place = (!queue.properties().out_of_order).then(|| queue.raw().addr());
         self.entered_at(place, queue, event);
     }
 
-    /// Records the same for a caller that does not hold [`DriverQueue::lock_order`]: the command may be in any epoch.
+    /// Records the same for a caller that does not hold [`DriverQueue::lock_order`]: other commands may
+    /// have been enqueued since.
     pub(crate) fn entered_somewhere(self, queue: &DriverQueue, event: Option<&DriverEvent>) {
         self.entered_at(None, queue, event);
     }
 
-    fn entered_at(mut self, place: Option<(usize, u64)>, queue: &DriverQueue, event: Option<&DriverEvent>) {
+    fn entered_at(mut self, place: Option<usize>, queue: &DriverQueue, event: Option<&DriverEvent>) {
         if self.is_empty() {
             return;
         }
