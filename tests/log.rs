@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, mpsc};
 
-use clgraph::{Executable, Finalize, Path, TuningState};
+use clgraph::{Executable, Finalize, MapRead, Path, Queue, Submission, TuningState, UserEvent};
 use common::{Bench, text};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
@@ -23,6 +23,15 @@ impl Log for Lines {
             if let Some(executable) = ASKED.get() {
                 assert!(executable.report().nodes > 0);
             }
+            let hostile = HOSTILE.lock().unwrap().clone();
+            if let Some((executable, queue)) = hostile {
+                // Else it would log for ever.
+                log::set_max_level(LevelFilter::Off);
+                queue.finish().unwrap();
+                executable.submit(&queue).unwrap().wait().unwrap();
+                log::set_max_level(LevelFilter::Trace);
+                panic!("as a logger should not");
+            }
         }
     }
 
@@ -31,6 +40,8 @@ impl Log for Lines {
 
 /// The logger asks this executable for its report at each line.
 static ASKED: OnceLock<Executable> = OnceLock::new();
+/// If there is an executable here, the logger runs it on the queue, waits, and panics.
+static HOSTILE: Mutex<Option<(Executable, Queue)>> = Mutex::new(None);
 static LINES: Lines = Lines(Mutex::new(Vec::new()));
 
 fn lines() -> Vec<(Level, String)> {
@@ -59,6 +70,8 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
     while executable.report().tuning.state == TuningState::Trying {
         executable.submit(&bench.queue).unwrap().wait().unwrap();
     }
+    let run = executable.submit(&bench.queue).unwrap();
+    all_is_said(&run);
     let said = lines();
     let settled = said.iter().any(|(_, line)| line.starts_with("the autotuner chose for an executable on device `"));
     assert_eq!(settled, executable.report().tuning.state == TuningState::Settled, "{said:?}");
@@ -67,6 +80,49 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
     text(graph.finalize(Finalize::new().result_slots(0)));
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
+    all_is_said(&run);
     let said = lines();
     assert!(said.is_empty(), "{said:?}");
+    hostile(&bench);
+}
+
+/// What clgraph logs while it holds locks is logged by the thread of callbacks, in order.
+fn all_is_said(run: &Submission) {
+    let (said, all) = mpsc::channel();
+    run.on_complete(move |_| said.send(()).unwrap());
+    all.recv().unwrap();
+}
+
+/// A logger that waits, submits and panics affects nothing.
+fn hostile(bench: &Bench) {
+    let a = bench.buffer(&[0; 64]);
+    let graph = bench.graph();
+    let fill = graph.fill(&a, 1).add().unwrap();
+    let executables = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues]
+        .map(|path| graph.finalize(Finalize::new().path(path).updatable()).unwrap());
+    let run = executables[0].submit(&bench.queue).unwrap();
+    let (other, third) = (bench.another_queue(false), bench.another_queue(false));
+    let plain = bench.graph().finalize(Finalize::new()).unwrap();
+    *HOSTILE.lock().unwrap() = Some((plain, other.clone()));
+    log::set_max_level(LevelFilter::Trace);
+    for (number, executable) in (2_u32..).zip(&executables) {
+        let go = UserEvent::new(&bench.queue).unwrap();
+        let late = executable.submit_to(&bench.queue).after(&go).submit().unwrap();
+        let runs = [(); 3].map(|()| executable.submit(&bench.queue).unwrap());
+        let elsewhere = executable.submit(&other).unwrap();
+        let plain = bench.queue.enqueue_fill_buffer(&a, &[0], 0, 256, &[&go.event()]).unwrap();
+        graph.fill(&a, number).replace(fill).unwrap();
+        executable.update(&fill).unwrap();
+        // SAFETY: nothing that runs uses the buffer.
+        drop(unsafe { third.map(&bench.buffer(&[1; 64]), MapRead, &[]) });
+        go.complete().unwrap();
+        plain.wait().unwrap();
+        runs.iter().chain([&late, &elsewhere]).for_each(|run| run.wait().unwrap());
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert_eq!(bench.content(&a), [number; 64]);
+    }
+    log::set_max_level(LevelFilter::Info);
+    *HOSTILE.lock().unwrap() = None;
+    all_is_said(&run);
+    assert!(!lines().is_empty());
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clgraph::{
-    Buffer, BuildCause, Command, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph, GraphMemory, Image,
-    ImageFormat, ImageShape, Memory, NativeCommand, NativeMemory, NativeQueue, NativeRecording, Node, NodeKind,
+    Buffer, BuildCause, Command, Detail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph, GraphMemory,
+    Image, ImageFormat, ImageShape, Memory, NativeCommand, NativeMemory, NativeQueue, NativeRecording, Node, NodeKind,
     OnDevice, Path, Queue, QueueProperties, RecordAbi, SubmitError, UpdateError, Why,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
@@ -503,6 +503,46 @@ fn an_update_brings_other_functions_and_records_again() {
         // SAFETY: as of the others.
         let error = unsafe { graph.native_command(both(1)).replace(node) };
         assert!(matches!(cause(error), BuildCause::Replace { why, .. } if why.contains("it uses memory")));
+    }
+}
+
+/// The functions look at their graph, while others update and grow it: nobody waits for ever.
+#[test]
+fn functions_may_look_at_their_graph() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (graph, a, calls) = (bench.graph(), bench.buffer(&[0; LEN]), Calls::default());
+        let looks = {
+            let graph = graph.clone();
+            move || {
+                let nodes = graph.nodes();
+                assert!(graph.len() == 2 && graph.kind(nodes[0]).is_ok() && !graph.to_dot(Detail::Full).is_empty());
+            }
+        };
+        let (look, mut enqueue, mut record) = (looks.clone(), calls.enqueue(2), calls.record(2));
+        let enqueued = NativeCommand::enqueued(move |to: &NativeQueue<'_>| {
+            look();
+            enqueue(to)
+        });
+        let both = enqueued.or_recorded(move |to: &NativeRecording<'_>| {
+            looks();
+            record(to)
+        });
+        let node = add(&graph, both.writes(&a)).unwrap();
+        let changes = stir(&bench, &graph, &a);
+        let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                for _ in 0..50 {
+                    executable.update(&[changes, node]).unwrap();
+                    executable.update_from(&graph).unwrap();
+                }
+            });
+            threads.spawn(|| (0..50).for_each(|_| drop(bench.graph().sub_graph(&executable).add().unwrap())));
+            for _ in 0..50 {
+                executable.submit(&bench.queue).unwrap().wait().unwrap();
+            }
+        });
     }
 }
 

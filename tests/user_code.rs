@@ -436,6 +436,93 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
     }
 }
 
+/// A host task that waits for a user event which its own submission completes, or one that comes after it, is refused.
+#[test]
+fn a_host_task_cannot_wait_for_an_event_of_a_submission_after_its_own() {
+    let bench = Bench::new();
+    let signals = bench.graph();
+    let signal = signals.signal_event().add().unwrap();
+    let signals = signals.finalize(Finalize::new()).unwrap();
+    let [own, later, elsewhere] = [(); 3].map(|()| UserEvent::new(&bench.queue).unwrap());
+    let (sent, came) = mpsc::channel();
+    let graph = bench.graph();
+    let (queue, other, events) =
+        (bench.queue.clone(), bench.another_queue(false), [own.clone(), later.clone(), elsewhere.clone()]);
+    let task = graph.host_task(move |_| -> clgraph::Result<()> {
+        let [own, later, elsewhere] = &events;
+        let after = signals.submit_to(&queue).with_signal(&signal, later).submit()?;
+        signals.submit_to(&other).with_signal(&signal, elsewhere).after(&after).submit_detached()?;
+        let all = [own, later, elsewhere].map(|event| [event.wait(), event.wait_for(LONG), event.event().wait()]);
+        let _ = sent.send(all);
+        Ok(())
+    });
+    let task = task.add().unwrap();
+    let last = graph.signal_event().after(&task).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    executable.submit_to(&bench.queue).with_signal(&last, &own).submit().unwrap().wait_for(LONG).unwrap();
+    for (index, outcomes) in came.recv().unwrap().into_iter().enumerate() {
+        for outcome in outcomes {
+            assert!(matches!(outcome, Err(Error::Submit(SubmitError::OwnSubmission))), "{index}: {outcome:?}");
+        }
+    }
+    [own, later, elsewhere].iter().for_each(|event| event.wait_for(LONG).unwrap());
+}
+
+/// A blocking transfer on an out-of-order queue waits for its own wait list and for barriers, and for no other command.
+#[test]
+fn a_blocking_transfer_on_an_out_of_order_queue_waits_for_no_other_command() {
+    let bench = Bench::new();
+    let queue = bench.another_queue(true);
+    let (buffer, other) = (bench.buffer(&[7; LEN]), bench.buffer(&[0; LEN]));
+    let go = UserEvent::new(&bench.queue).unwrap();
+    let filled = queue.enqueue_fill_buffer(&other, &[1], 0, 4 * LEN, &[&go.event()]).unwrap();
+    let mut place = [0_u32; LEN];
+    queue.enqueue_read_buffer(&buffer, 0, &mut place, &[]).unwrap();
+    assert_eq!(place, [7; LEN]);
+    queue.enqueue_write_buffer(&buffer, 0, &[8; LEN], &[]).unwrap();
+    queue.enqueue_read_buffer(&buffer, 4, &mut place[1..], &[]).unwrap();
+    assert_eq!((place[0], &place[1..]), (7, &[8; LEN - 1][..]));
+    assert!(!go.is_done());
+    go.complete().unwrap();
+    filled.wait().unwrap();
+    assert_eq!(bench.content(&other), [1; LEN]);
+}
+
+/// Host tasks that wait behind others have no thread yet: a thread that waits could be missed by those that it waits
+/// for.
+#[test]
+#[cfg(target_os = "linux")]
+fn host_tasks_behind_others_take_no_threads() {
+    let threads = || {
+        let all = std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
+        all.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok())
+            .filter(|name| name.trim() == "clgraph-task")
+            .count()
+    };
+    let bench = Bench::new();
+    let go = UserEvent::new(&bench.queue).unwrap();
+    let (began, stop) = (Flag::default(), Flag::default());
+    let (begins, stopped) = (began.clone(), stop.clone());
+    let first = bench.queue.enqueue_host_task(
+        move |_| {
+            begins.set();
+            stopped.wait();
+        },
+        &[&go.event()],
+    );
+    let first = first.unwrap();
+    let before = threads();
+    let behind: Vec<Submission> = (0..64).map(|_| bench.queue.enqueue_host_task(|_| (), &[]).unwrap()).collect();
+    // Other tests of this process may have some threads.
+    assert!(threads() < before + 32, "{} threads, before {before}", threads());
+    go.complete().unwrap();
+    began.wait();
+    assert!(threads() < before + 32, "{} threads, before {before}", threads());
+    stop.set();
+    first.wait_for(LONG).unwrap();
+    behind.iter().for_each(|run| run.wait_for(LONG).unwrap());
+}
+
 /// A callback may await another submission: its waker does not need the thread of the callback.
 #[test]
 fn a_callback_may_await() {

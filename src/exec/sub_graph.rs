@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cl::completion::reentrancy;
 use crate::cl::memory::host::Element;
 use crate::error::Result;
 use crate::exec::{Executable, Inner};
@@ -63,8 +64,10 @@ impl SubGraphNode<'_> {
     /// # Errors
     /// [`BuildCause::OtherContext`](crate::BuildCause::OtherContext) and
     /// [`BuildCause::OtherDevice`](crate::BuildCause::OtherDevice) for the executable, and those of
-    /// [`EmptyNode::add`](crate::EmptyNode::add).
+    /// [`EmptyNode::add`](crate::EmptyNode::add);
+    /// [`SubmitError::InsideNativeCommand`](crate::SubmitError::InsideNativeCommand).
     pub fn add(self) -> Result<SubGraph> {
+        reentrancy::check_call()?;
         let node = self.graph.insert(self.executable.as_request(), &self.after)?;
         Ok(SubGraph { node, executable: self.executable })
     }
@@ -98,6 +101,7 @@ impl Executable {
         Request {
             context: self.0.context.clone(),
             device: self.0.device.clone(),
+            flat: self.0.flat(),
             child: Child {
                 of: Arc::clone(&self.0) as Arc<dyn CurrentValues>,
                 exclusive: self.0.exclusive.for_parents(),

@@ -10,6 +10,7 @@
 //! | `mutable_dispatch.rs` | `cl_khr_command_buffer_mutable_dispatch`, which has two forms as well |
 //! | `usm.rs`, `global_variable.rs` | `cl_intel_unified_shared_memory`; `cl_intel_global_variable_access` |
 //! | `image.rs` | the struct that describes an image |
+//! | `process_end.rs` | `atexit` of the C library |
 //! | `drivers.rs` | drivers that the loader lists (ICD files) and that cannot be loaded |
 //!
 //! Tables of extension functions, which no library exports, are filled in `cl/query/extensions.rs`.
@@ -28,6 +29,7 @@ pub(crate) mod drivers;
 pub(crate) mod global_variable;
 pub(crate) mod image;
 pub(crate) mod mutable_dispatch;
+pub(crate) mod process_end;
 pub(crate) mod usm;
 
 use std::ffi::{CStr, c_void};

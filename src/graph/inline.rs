@@ -18,7 +18,7 @@ use crate::ir::{
 };
 
 /// A graph without sub-graphs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flat {
     pub(crate) tables: Arc<Tables>,
     pub(crate) origins: Origins,

@@ -63,7 +63,7 @@ pub(crate) use tables::{Index, Released, Writer};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -124,6 +124,15 @@ impl StateRef {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Locks the state, unless another thread has locked it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.0.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
 /// Options of a new graph.
@@ -176,7 +185,7 @@ pub(crate) struct State {
     /// Where in the bindings the next update is likely to look first.
     next_binding: usize,
     /// Nodes that have changed since they were added by more than the bytes of their values.
-    pub(crate) reshaped: FxHashSet<NodeId>,
+    pub(crate) reshaped: Arc<FxHashSet<NodeId>>,
     /// A scratch list for the accesses of the node that is being added. It is empty between two nodes.
     accesses: Vec<Access>,
 }

@@ -15,7 +15,7 @@ use opencl_sys::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
-use crate::cl::completion::user_code::catch;
+use crate::cl::completion::user_code::{catch, log_later};
 use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
 use crate::cl::objects::context::InContext;
@@ -77,7 +77,7 @@ where
     for event in &all {
         // Nobody else may ever flush it. It is tried twice, because the driver may lack resources only for a moment.
         if let Err(error) = event.flush_queue().or_else(|_| event.flush_queue()) {
-            warn_later(format!("{error}: a command may wait until its queue is flushed by another call"));
+            log_later!(Warn, "{error}: a command may wait until its queue is flushed by another call");
         }
     }
     let work = Mutex::new(Some(Work { queue: own, gate, run }));
@@ -113,38 +113,39 @@ where
         }
         // A panic must not leave the gate to open as if the command had run.
         let outcome = catch(|| run(&To { queue: &queue, waits: &NOTHING, event: true }));
-        match outcome.unwrap_or_else(|_| Err(DriverError::faulty("an enqueue", Fault::Defect).into())) {
-            Ok(Some(command)) => {
+        let outcome = outcome.unwrap_or_else(|_| Err(DriverError::faulty("an enqueue", Fault::Defect).into()));
+        // The queue is in order, so a marker ends after a command without an event.
+        let event = match outcome {
+            Ok(None) => enqueue::last_marker(&queue).map_err(|error| (error, true)),
+            Ok(Some(command)) => Ok(command),
+            Err(Error::Driver(error)) => Err((error, false)),
+            Err(_) => Err((DriverError::new(COMMAND, Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)), false)),
+        };
+        match event {
+            Ok(command) => {
                 self.deferred.enqueued(command.clone());
                 let flushed = command.flush_queue().or_else(|_| command.flush_queue());
                 let deferred = Arc::clone(&self.deferred);
                 event_reaper::when_done(command, move |outcome| {
-                    deferred.ended(outcome);
+                    match outcome {
+                        Err(error) if !event_reaper::is_over(&outcome) => deferred.lost(error),
+                        outcome => deferred.ended(outcome),
+                    }
                     drop(gate);
                 });
                 if let Err(error) = flushed {
-                    warn_later(format!("{error}: a command may wait until its queue is flushed by another call"));
+                    log_later!(Warn, "{error}: a command may wait until its queue is flushed by another call");
                 }
             }
-            Ok(None) => {
-                self.deferred.ended(Ok(()));
+            Err((error, true)) => {
+                self.deferred.lost(error);
                 drop(gate);
             }
-            Err(error) => {
-                let text = format!("{error}: a command that waited for events was not enqueued");
-                let cause = match error {
-                    Error::Driver(cause) => cause,
-                    _ => DriverError::new(COMMAND, Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)),
-                };
-                self.deferred.ended(Err(cause));
+            Err((error, false)) => {
+                log_later!(Warn, "{error}: a command that waited for events was not enqueued");
+                self.deferred.ended(Err(error));
                 drop(gate);
-                warn_later(text);
             }
         }
     }
-}
-
-/// Logs on the callback thread: a logger is code of the program, and may call clgraph or panic.
-fn warn_later(text: String) {
-    event_reaper::call(move || log::warn!("{text}"));
 }

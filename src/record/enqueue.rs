@@ -1,6 +1,5 @@
 //! The commands of a queue, with the names and the order of arguments of `opencl3`.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -8,11 +7,12 @@ use super::deferred::defer;
 use super::detached::{Detached, commands};
 use super::event::Event;
 use super::execute::{no_event, nothing};
+use super::pending_read::PendingRead;
 use super::queue::{List, Queue};
 use crate::cl::commands::enqueue::{self, To, Waits};
 use crate::cl::completion::event_reaper;
 use crate::cl::memory::allocation::Entering;
-use crate::cl::memory::host::{Completed, Element, HostData, Slot};
+use crate::cl::memory::host::{Element, HostData, Slot};
 use crate::cl::memory::map::{MapMode, Mapped};
 use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
@@ -20,7 +20,6 @@ use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::error::MemoryError;
 use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
 use crate::graph::CommandGroup;
-use crate::graph::HostRead;
 use crate::graph::nodes::command_group::Member;
 use crate::graph::nodes::fill::Fill;
 use crate::graph::nodes::hint::HintRequest;
@@ -126,10 +125,16 @@ impl Queue {
             }
         }
         check_write(&self.target(), &dst, bytes.len()).map_err(wrong)?;
-        self.wait_on_host(waits)?;
+        let waiting = self.wait_on_host(waits)?;
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: want };
         if bytes.is_empty() {
             return Ok(nothing(&to)?.map(Event::from));
+        }
+        if self.blocks_too_long() {
+            drop(waiting);
+            let event = self.submit(&Write { dst, data: HostData::from(data).into_bytes() }, &[], true)?;
+            event.iter().try_for_each(Event::wait)?;
+            return Ok(event);
         }
         let mut entering = Entering::default();
         entering.add(&dst.mem)?;
@@ -167,7 +172,11 @@ impl Queue {
                            whose result each submission returns";
             return Err(RecordError::NotRecordable { what: "a read into a borrowed slice", instead }.into());
         }
-        self.wait_on_host(event_wait_list)?;
+        let waiting = self.wait_on_host(event_wait_list)?;
+        if self.blocks_too_long() {
+            drop(waiting);
+            return self.read_region::<u8>(read.src, List::Now(Waits::NONE))?.wait_into(bytes);
+        }
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: true };
         let mut entering = Entering::default();
         entering.add(&read.src.mem)?;
@@ -213,14 +222,26 @@ impl Queue {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
         read.check(&self.target()).map_err(wrong)?;
-        let list = self.list(event_wait_list, false)?;
-        let slot = Arc::new(Slot::new(size).ok_or_else(|| wrong(BuildCause::HostMemory { bytes: size }))?);
+        self.read_region(read.src, self.list(event_wait_list, false)?)
+    }
+
+    /// Enqueues a checked read into memory of its own.
+    fn read_region<T>(&self, src: Region, list: List) -> Result<PendingRead<T>> {
+        let bytes = src.size;
+        let none = || BuildError::new("host read", BuildCause::HostMemory { bytes });
+        let slot = Arc::new(Slot::new(bytes).ok_or_else(none)?);
         let mut entering = Entering::default();
-        entering.add(&read.src.mem)?;
-        let (src, into) = (read.src, Arc::clone(&slot));
+        entering.add(&src.mem)?;
+        let into = Arc::clone(&slot);
         self.read_owned("clEnqueueReadBuffer", list, entering, slot, move |to| {
-            if size == 0 { nothing(to) } else { Ok(enqueue::read(to, (&src.mem, src.offset), &into)?) }
+            if bytes == 0 { nothing(to) } else { Ok(enqueue::read(to, (&src.mem, src.offset), &into)?) }
         })
+    }
+
+    /// Returns whether a blocking transfer is enqueued without blocking, through memory of its own, and then waited for.
+    /// PoCL and rusticl make a blocking transfer on an out-of-order queue wait for all commands of the queue.
+    pub(super) fn blocks_too_long(&self) -> bool {
+        self.driver().properties().out_of_order
     }
 
     /// Enqueues a read into a slot, which the queue keeps until the read is complete.
@@ -296,7 +317,7 @@ impl Queue {
         self.check_executing("mapping memory", instead)?;
         let region = memory.region();
         Map::of_memory(region.clone(), mode.access()).check_alone(self.driver())?;
-        self.wait_on_host(event_wait_list)?;
+        let _waiting = self.wait_on_host(event_wait_list)?;
         self.wait_in_order()?;
         Mapped::new(self.driver(), region, mode)
     }
@@ -528,47 +549,4 @@ commands! {
     ) "clEnqueueWriteBuffer" => |queue, want, waits| {
         queue.write_buffer_owned(want, buffer, offset, data.into(), waits)
     };
-}
-
-/// A read that was enqueued or recorded. See [`Queue::enqueue_read_buffer_owned`].
-#[must_use = "the result is taken from it"]
-pub struct PendingRead<T> {
-    pub(super) event: Event,
-    /// `None` for a read that was recorded.
-    pub(super) slot: Option<Arc<Slot>>,
-    pub(super) element: PhantomData<fn() -> T>,
-}
-
-impl<T: Element> PendingRead<T> {
-    /// Returns the event of the read.
-    #[must_use]
-    pub fn event(&self) -> &Event {
-        &self.event
-    }
-
-    /// Blocks until the read is complete, and returns a copy of the data.
-    ///
-    /// # Errors
-    /// [`RecordError::Recorded`] if the read was recorded: then each submission has a result, see
-    /// [`host_read`](Self::host_read). [`crate::DriverError`] when the read failed.
-    pub fn wait(&self) -> Result<Vec<T>> {
-        self.event.wait()?;
-        let Some(slot) = &self.slot else { return Ok(Vec::new()) };
-        Ok(bytemuck::cast_slice(slot.bytes(&Completed::witnessed())).to_vec())
-    }
-
-    /// Returns the handle of the recorded read, which [`Submission::get`](crate::Submission::get) takes.
-    ///
-    /// # Errors
-    /// [`BuildCause::NotANode`] when the read was not recorded.
-    pub fn host_read(&self) -> Result<HostRead<T>> {
-        let node = self.event.node().ok_or_else(|| BuildError::new("host read", BuildCause::NotANode))?;
-        Ok(HostRead::of(node))
-    }
-}
-
-impl<T> fmt::Debug for PendingRead<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PendingRead({:?})", self.event)
-    }
 }

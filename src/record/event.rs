@@ -7,7 +7,9 @@ use opencl_sys::{
     CL_PROFILING_COMMAND_SUBMIT, cl_event, cl_profiling_info,
 };
 
+use crate::cl::completion::gates::Gates;
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::workers::Waiting;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::error::{RecordError, Result, Status};
 use crate::graph::{GraphRef, Nodes};
@@ -123,20 +125,21 @@ impl Event {
     /// driver does not report its status.
     #[doc(alias = "clWaitForEvents")]
     pub fn wait(&self) -> Result<()> {
-        self.check_wait()?;
-        Ok(self.driver("waited for")?.wait_on_any_queue()?)
+        let event = self.driver("waited for")?;
+        let _waiting = self.begin_wait()?;
+        Ok(event.wait_on_any_queue()?)
     }
 
-    /// Returns an error if a host task would wait for a command that comes after the task's own submission.
-    pub(super) fn check_wait(&self) -> Result<()> {
+    /// Checks a wait that begins now. A host task must not wait for a command that comes after its own submission.
+    pub(super) fn begin_wait(&self) -> Result<Waiting> {
         let event = self.driver("waited for")?;
-        if reentrancy::in_task() && event.may_run() {
-            if reentrancy::holds_a_queue() {
-                reentrancy::check_queue(event.queue()?)?;
-            }
-            reentrancy::check_gates(&event.gates())?;
+        if !reentrancy::in_task() || !event.may_run() {
+            return Ok(Waiting::for_gates(&Gates::default())?);
         }
-        Ok(())
+        if reentrancy::holds_a_queue() {
+            reentrancy::check_queue(event.queue()?)?;
+        }
+        Ok(Waiting::for_gates(&event.gates())?)
     }
 
     /// Returns the progress of the command.

@@ -5,10 +5,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::detached::{Detached, commands};
-use super::enqueue::{PendingRead, region, through};
+use super::enqueue::{region, through};
 use super::event::Event;
 use super::execute::{Run, no_event, nothing};
-use super::queue::Queue;
+use super::pending_read::PendingRead;
+use super::queue::{List, Queue};
 use crate::cl::commands::enqueue::{To, Waits};
 use crate::cl::commands::image_commands::{self, PixelsAt};
 use crate::cl::completion::event_reaper;
@@ -130,10 +131,17 @@ impl Queue {
         let bytes: &[u8] = bytemuck::cast_slice(data);
         let checked = check_image_write(&self.target(), image, &area, bytes.len());
         checked.map_err(|cause| BuildError::new("host write of an image", cause))?;
-        self.wait_on_host(waits)?;
+        let waiting = self.wait_on_host(waits)?;
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: want };
         if area.is_empty() {
             return Ok(nothing(&to)?.map(Event::from));
+        }
+        if self.blocks_too_long() {
+            drop(waiting);
+            let write = ImageWrite { image: image.clone(), area, data: HostData::from(data).into_bytes() };
+            let event = self.submit(&write, &[], true)?;
+            event.iter().try_for_each(Event::wait)?;
+            return Ok(event);
         }
         let event = image_commands::write_blocking(&To { event: true, ..to }, &image.region().mem, &area, bytes)?;
         through(event.as_ref())?;
@@ -171,7 +179,11 @@ impl Queue {
                            whose result each submission returns";
             return Err(RecordError::NotRecordable { what: "a read into a borrowed slice", instead }.into());
         }
-        self.wait_on_host(event_wait_list)?;
+        let waiting = self.wait_on_host(event_wait_list)?;
+        if self.blocks_too_long() {
+            drop(waiting);
+            return self.read_area::<u8>(&read, List::Now(Waits::NONE))?.wait_into(bytes);
+        }
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: true };
         let event = if area.is_empty() {
             nothing(&to)?
@@ -210,7 +222,7 @@ impl Queue {
         self.check_executing("mapping an image", instead)?;
         let area = Area { origin, region };
         Map::of_image::<T>(image, area, mode.access()).check_alone(self.driver())?;
-        self.wait_on_host(event_wait_list)?;
+        let _waiting = self.wait_on_host(event_wait_list)?;
         self.wait_in_order()?;
         MappedImage::new(self.driver(), image, &area, mode)
     }
@@ -234,10 +246,15 @@ impl Queue {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
         read.check(&self.target()).map_err(wrong)?;
-        let list = self.list(event_wait_list, false)?;
-        let bytes = read.size();
-        let slot = Arc::new(Slot::new(bytes).ok_or_else(|| wrong(BuildCause::HostMemory { bytes }))?);
-        let (mem, into) = (image.region().mem.clone(), Arc::clone(&slot));
+        self.read_area(&read, self.list(event_wait_list, false)?)
+    }
+
+    /// Enqueues a checked read into memory of its own.
+    fn read_area<T>(&self, read: &ImageRead, list: List) -> Result<PendingRead<T>> {
+        let (area, bytes) = (read.area, read.size());
+        let none = || BuildError::new("host read of an image", BuildCause::HostMemory { bytes });
+        let slot = Arc::new(Slot::new(bytes).ok_or_else(none)?);
+        let (mem, into) = (read.image.region().mem.clone(), Arc::clone(&slot));
         self.read_owned("clEnqueueReadImage", list, Entering::default(), slot, move |to| {
             if area.is_empty() { nothing(to) } else { Ok(image_commands::read(to, &mem, &area, &into)?) }
         })

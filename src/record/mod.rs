@@ -15,6 +15,7 @@
 //! | `execute.rs` | a request that runs at once (`Run`) |
 //! | `deferred.rs` | commands that wait for an event that may fail |
 //! | `detached.rs` | the form of each command that returns no event |
+//! | `pending_read.rs` | reads whose data is taken later |
 //! | `execute_kernel.rs` | launches of kernels (`ExecuteKernel`) |
 //! | `event.rs` | events of commands, and events that stand for nodes |
 //! | `sealed.rs` | what keeps other crates from implementing the public traits |
@@ -31,14 +32,15 @@ mod execute_kernel;
 mod image;
 mod machine;
 mod memory;
+mod pending_read;
 mod queue;
 mod sealed;
 mod session;
 
 pub use detached::Detached;
-pub use enqueue::PendingRead;
 pub use event::{Event, ExecutionStatus};
 pub(crate) use event::{Kind, NodeEvent};
 pub use execute_kernel::{ExecuteKernel, KernelArg};
+pub use pending_read::PendingRead;
 pub use queue::{Queue, QueueState};
 pub use session::Queues;

@@ -13,6 +13,7 @@ use super::execute::Run;
 use super::machine::{Goal, Locked, Machine};
 use crate::cl::commands::enqueue::{NOTHING, To, Waits};
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::workers::Waiting;
 use crate::cl::memory::allocation::Entering;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
@@ -237,10 +238,8 @@ impl Queue {
     #[doc(alias = "clFinish")]
     pub fn finish(&self) -> Result<()> {
         self.check_executing("finishing a queue", "end the recording, and wait for a submission of the executable")?;
-        self.check_block()?;
-        if reentrancy::in_task() {
-            reentrancy::check_gates(&self.0.driver.gates())?;
-        }
+        reentrancy::check_queue(self.0.driver.raw().addr())?;
+        let _waiting = Waiting::for_gates(&self.0.driver.gates())?;
         self.0.driver.finish()
     }
 
@@ -432,16 +431,13 @@ impl Queue {
         Ok(Some(self.0.driver.lock_order()))
     }
 
-    /// Returns an error if a host task would block until a command completes that comes after the task's own
-    /// submission.
-    fn check_block(&self) -> Result<()> {
-        reentrancy::check_queue(self.0.driver.raw().addr())?;
-        if reentrancy::in_task() {
-            let driver = &self.0.driver;
-            let gates = if driver.properties().out_of_order { driver.barrier_gates() } else { driver.gates() };
-            reentrancy::check_gates(&gates)?;
-        }
-        Ok(())
+    /// Checks a blocking command that begins now. A host task must not block until a command completes that comes after
+    /// the task's own submission.
+    fn begin_block(&self) -> Result<Waiting> {
+        let driver = &self.0.driver;
+        reentrancy::check_queue(driver.raw().addr())?;
+        let gates = if driver.properties().out_of_order { driver.barrier_gates() } else { driver.gates() };
+        Ok(Waiting::for_gates(&gates)?)
     }
 
     /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`:
@@ -470,19 +466,19 @@ impl Queue {
         Ok(if may_fail { List::Later(waits.into_events()) } else { List::Now(waits) })
     }
 
-    /// Waits on the host for the events of a blocking command. If an event fails, drivers report success for a blocking
-    /// transfer that waits for it, and transfer nothing.
-    pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<()> {
-        self.check_block()?;
+    /// Checks a blocking command that begins now, and waits on the host for its events. If an event fails, drivers report
+    /// success for a blocking transfer that waits for it, and transfer nothing.
+    pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<Waiting> {
+        drop(self.begin_block()?);
         if matches!(self.list(events, false)?, List::Now(waits) if waits.is_empty()) {
-            return Ok(());
+            return self.begin_block();
         }
         for (index, event) in events.iter().enumerate() {
-            event.check_wait()?;
+            let _waiting = event.begin_wait()?;
             let outcome = event.driver("waited for by a running command")?.wait_on_any_queue();
             outcome.map_err(|error| SubmitError::EventFailed { index, cause: Box::new(error.into()) })?;
         }
-        Ok(())
+        self.begin_block()
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Once;
 use opencl_sys::{CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MIGRATE_MEM_OBJECT_HOST, cl_command_queue, cl_event};
 
 use crate::cl::commands::copy_sides::{self, CopyPlaces};
-use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::Gates;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::allocation::Api;
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::{Address, Mem};
@@ -149,8 +149,7 @@ const BARRIER: &str = "clEnqueueBarrierWithWaitList";
 fn no_event(name: &'static str) {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        // Not here, because the queue may be locked.
-        event_reaper::call(move || log::warn!("{} (logged once)", DriverError::faulty(name, Fault::NoEvent)));
+        log_later!(Warn, "{} (logged once)", DriverError::faulty(name, Fault::NoEvent));
     });
 }
 
@@ -302,8 +301,7 @@ pub(crate) struct Taken(pub(crate) Option<DriverEvent>);
 fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<Taken>, DriverError> {
     match outcome {
         Err(error) if matches!(error.status.0, CL_INVALID_VALUE | CL_INVALID_OPERATION) => {
-            // Not here, because the queue may be locked.
-            event_reaper::call(move || log::debug!("{error}: clgraph skips a prefetch or advice"));
+            log_later!(Debug, "{error}: clgraph skips a prefetch or advice");
             Ok(None)
         }
         outcome => Ok(Some(Taken(outcome?))),

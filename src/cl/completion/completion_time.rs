@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use opencl_sys::{CL_COMPLETE, cl_event, cl_int};
 
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::event::DriverEvent;
 use crate::error::Status;
 use crate::ffi::core::Core;
@@ -68,7 +69,7 @@ impl DriverEvent {
         // SAFETY: **live**; `stop` has the type of the headers, and only `stop` gets this reference.
         let status = unsafe { (core.clSetEventCallback)(self.raw(), CL_COMPLETE, Some(stop), data) };
         if status != 0 {
-            log::debug!("clSetEventCallback failed with {}: clgraph does not time a submission", Status(status));
+            log_later!(Debug, "clSetEventCallback failed with {}: clgraph does not time a submission", Status(status));
             // SAFETY: the driver refused the callback, so the reference is still here.
             drop(unsafe { Arc::from_raw(data.cast_const().cast::<CompletionTimer>()) });
         }

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{CL_SUCCESS, cl_int};
 
+use crate::cl::completion::user_code::log_later;
 use crate::error::Status;
 
 /// Whether gates are closed, or objects are being released. The usual case needs no lock.
@@ -64,8 +65,8 @@ impl Release {
         static TOLD: AtomicBool = AtomicBool::new(false);
         let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Error };
         let status = Status(status);
-        log::log!(
-            level,
+        log_later!(
+            level =>
             "{} failed with {status}: the object is not released (further failures are logged at level debug)",
             self.call
         );

@@ -1,25 +1,32 @@
 //! One thread that waits for events and runs what follows their completion, and one thread that runs callbacks of
 //! users.
 //!
-//! The thread asks each event for its status at each callback of the driver, and from time to time in between. The
+//! The thread asks an event for its status when the driver calls back for it, and all events from time to time. The
 //! callback of the driver only wakes the thread, for two reasons: PoCL 3.1 and 6.0 never call back for an event that
 //! failed, and on Intel's CPU runtime a slow callback blocks the driver.
 //!
 //! Callbacks of users have their own thread. So a callback that waits for a submission does not block the thread that
 //! would enqueue that submission.
 
-use std::fmt;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{fmt, iter, thread};
 
-use crate::cl::completion::user_code::guarded;
+use crate::cl::completion::user_code::{guarded, log_later};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::error::{DriverError, Fault};
+use crate::ffi::process_end;
 
-/// How long the thread sleeps if nothing wakes it. The time starts at the first value and doubles up to the second.
+/// The time from one round in which the thread asks all events to the next. It begins with the first value, and doubles
+/// up to the second while such rounds find nothing.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
+
+/// The next such round comes at the earliest after this many times what the last one took.
+const SHARE: u32 = 8;
 
 /// How often a driver may refuse to report the status of an event. After that, what the event keeps alive is leaked. A
 /// driver that lacks memory for a moment must not cause such a leak.
@@ -35,8 +42,10 @@ struct Job {
 }
 
 struct Watcher {
-    inbox: Mutex<Vec<Job>>,
-    post: Sender<()>,
+    /// Jobs with their numbers.
+    inbox: Mutex<Vec<(usize, Job)>>,
+    /// Numbers of jobs whose events should be asked now.
+    post: Sender<usize>,
 }
 
 /// Runs `then` on the reaper's thread after the event is complete or has failed. The queue of the event must have been
@@ -58,7 +67,12 @@ pub(crate) fn wait(event: DriverEvent) -> Result<(), DriverError> {
 
 /// Runs code of users soon on the callback thread: callbacks, and the `Drop` of values that users own.
 pub(crate) fn call(callback: impl FnOnce() + Send + 'static) {
-    type Callback = Box<dyn FnOnce() + Send>;
+    call_boxed(Box::new(callback));
+}
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+fn call_boxed(callback: Callback) {
     static CALLS: OnceLock<Option<Sender<Callback>>> = OnceLock::new();
     let calls = CALLS.get_or_init(|| {
         let (sender, calls) = channel::<Callback>();
@@ -67,19 +81,11 @@ pub(crate) fn call(callback: impl FnOnce() + Send + 'static) {
                 guarded(OF_USERS, callback);
             }
         };
-        match thread::Builder::new().name("clgraph-callback".to_owned()).spawn(run) {
-            Ok(_) => Some(sender),
-            Err(error) => {
-                log::error!(
-                    "{error}: no thread could be started for callbacks, so they run on the thread that finds \
-                             the event complete"
-                );
-                None
-            }
-        }
+        // Without that thread, callbacks run on the thread that finds the event complete.
+        thread::Builder::new().name("clgraph-callback".to_owned()).spawn(run).is_ok().then_some(sender)
     });
     match calls {
-        Some(calls) => drop(calls.send(Box::new(callback))),
+        Some(calls) => drop(calls.send(callback)),
         None => guarded(OF_USERS, callback),
     }
 }
@@ -99,10 +105,10 @@ pub(crate) fn keep_until(event: DriverEvent, kept: impl Send + 'static) {
 #[cold]
 pub(crate) fn leak(error: impl fmt::Display, kept: impl Send) {
     std::mem::forget(kept);
-    let text =
-        format!("{error}: memory or a queue is never released, because the driver does not report when its use ends");
-    // Not here, because locks may be held.
-    call(move || log::error!("{text}"));
+    log_later!(
+        Error,
+        "{error}: memory or a queue is never released, because the driver does not report when its use ends"
+    );
 }
 
 /// Returns whether an event is known to be complete or failed. Otherwise the driver refused to report its status.
@@ -110,24 +116,27 @@ pub(crate) fn is_over(outcome: &Result<(), DriverError>) -> bool {
     !matches!(outcome, Err(error) if error.call != COMMAND)
 }
 
+static WATCHER: OnceLock<Option<Watcher>> = OnceLock::new();
+
 fn start(job: Job) {
-    static WATCHER: OnceLock<Option<Watcher>> = OnceLock::new();
     let watcher = WATCHER.get_or_init(|| {
         let (post, posts) = channel();
         // The first post comes after `WATCHER` is set, so the thread finds it with `get`.
         let spawned = thread::Builder::new().name("clgraph-watch".to_owned()).spawn(move || {
-            if posts.recv().is_ok()
-                && let Some(Some(watcher)) = WATCHER.get()
-            {
-                look(&watcher.inbox, &posts);
+            if let (Ok(_), Some(Some(watcher))) = (posts.recv(), WATCHER.get()) {
+                watch(&watcher.inbox, &posts);
             }
         });
         match spawned {
-            Ok(_) => Some(Watcher { inbox: Mutex::default(), post }),
+            Ok(_) => {
+                process_end::on_end(stop);
+                Some(Watcher { inbox: Mutex::default(), post })
+            }
             Err(error) => {
-                log::error!(
+                log_later!(
+                    Error,
                     "{error}: no thread could be started to wait for events, so calls block until their events \
-                             are complete"
+                         are complete"
                 );
                 None
             }
@@ -137,50 +146,85 @@ fn start(job: Job) {
         let outcome = job.event.wait();
         return (job.then)(outcome);
     };
-    let event = job.event.clone();
-    watcher.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(job);
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    let (event, id) = (job.event.clone(), NEXT.fetch_add(1, Ordering::Relaxed));
+    watcher.inbox.lock().unwrap_or_else(PoisonError::into_inner).push((id, job));
     // The callback may run at once on this thread, so no lock is held here.
-    event.post_when_done(&watcher.post);
-    let _ = watcher.post.send(());
+    event.post_when_done(id);
+    let _ = watcher.post.send(id);
 }
 
-fn look(inbox: &Mutex<Vec<Job>>, posts: &Receiver<()>) {
-    let mut pending: Vec<Job> = Vec::new();
-    let mut patience = PATIENCE.0;
+/// Tells the thread that the event of a job has ended. The driver calls it, from any thread.
+pub(in crate::cl) fn post(job: usize) {
+    if let Some(Some(watcher)) = WATCHER.get() {
+        let _ = watcher.post.send(job);
+    }
+}
+
+/// The thread holds this lock while it calls the driver.
+static AT_WORK: Mutex<()> = Mutex::new(());
+
+/// Stops the thread for ever, because the process ends. The libraries of drivers are torn down next, and Intel's CPU
+/// runtime (2026.2) crashes if it is called meanwhile.
+extern "C" fn stop() {
+    for _ in 0..200 {
+        if let Ok(guard) = AT_WORK.try_lock() {
+            return std::mem::forget(guard);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn watch(inbox: &Mutex<Vec<(usize, Job)>>, posts: &Receiver<usize>) {
+    // In the order in which they came.
+    let mut pending: BTreeMap<usize, Job> = BTreeMap::new();
+    let mut posted: Vec<usize> = Vec::new();
+    let (mut least, mut asked_all) = (PATIENCE.0, Instant::now());
+    let mut patience = least;
     loop {
-        pending.append(&mut inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let at_work = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        let come = std::mem::take(&mut *inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        if !come.is_empty() {
+            patience = least;
+        }
+        posted.extend(come.iter().map(|(id, _)| *id));
+        pending.extend(come);
         let mut done = Vec::new();
-        pending = pending.into_iter().filter_map(|job| keep_or_finish(job, &mut done)).collect();
-        if !done.is_empty() {
-            patience = PATIENCE.0;
+        posted.drain(..).for_each(|id| ask(&mut pending, id, &mut done));
+        let began = Instant::now();
+        if began.duration_since(asked_all) >= patience {
+            let (all, before): (Vec<usize>, usize) = (pending.keys().copied().collect(), done.len());
+            all.into_iter().for_each(|id| ask(&mut pending, id, &mut done));
+            asked_all = Instant::now();
+            least = PATIENCE.0.max(SHARE * asked_all.duration_since(began));
+            patience = if done.len() > before { least } else { (patience * 2).clamp(least, PATIENCE.1.max(least)) };
         }
         for (then, outcome) in done {
             guarded("clgraph (please report this)", || then(outcome));
         }
-        let posted = if pending.is_empty() {
+        drop(at_work);
+        let next = if pending.is_empty() {
             posts.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            posts.recv_timeout(patience)
+            posts.recv_timeout(patience.saturating_sub(asked_all.elapsed()))
         };
-        match posted {
-            Ok(()) => while posts.try_recv().is_ok() {},
-            Err(RecvTimeoutError::Timeout) => patience = (patience * 2).min(PATIENCE.1),
+        match next {
+            Ok(id) => posted.extend(iter::once(id).chain(posts.try_iter())),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-fn keep_or_finish(mut job: Job, done: &mut Vec<(Then, Result<(), DriverError>)>) -> Option<Job> {
-    let outcome = match job.event.status() {
+/// Asks for the status of an event. If it has ended, its job moves to `done`.
+fn ask(pending: &mut BTreeMap<usize, Job>, id: usize, done: &mut Vec<(Then, Result<(), DriverError>)>) {
+    let Entry::Occupied(mut job) = pending.entry(id) else { return };
+    let outcome = match job.get().event.status() {
         Ok(CommandStatus::Complete) => Ok(()),
         Ok(CommandStatus::Failed(status)) => Err(DriverError::new(COMMAND, status)),
-        Ok(CommandStatus::Waiting | CommandStatus::Running) => return Some(job),
-        Err(error) if job.refused == REFUSALS => Err(error),
-        Err(_) => {
-            job.refused += 1;
-            return Some(job);
-        }
+        Ok(CommandStatus::Waiting | CommandStatus::Running) => return,
+        Err(error) if job.get().refused == REFUSALS => Err(error),
+        Err(_) => return job.get_mut().refused += 1,
     };
-    done.push((job.then, outcome));
-    None
+    done.push((job.remove().then, outcome));
 }

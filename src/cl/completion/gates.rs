@@ -6,7 +6,7 @@
 //! open. A wait inside a host task follows these first.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -66,13 +66,19 @@ impl Gates {
     }
 }
 
+/// Returns a number for a new gate.
+pub(in crate::cl) fn number() -> GateId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Registers a closed gate, and the gates that have to open before it can.
 pub(crate) fn close(gate: GateId, after: Gates) {
     closed().entry(gate).or_default().extend(&after);
 }
 
 /// Forgets a gate that has opened.
-pub(in crate::cl) fn open(gate: GateId) {
+pub(crate) fn open(gate: GateId) {
     closed().remove(&gate);
 }
 
@@ -116,7 +122,10 @@ impl QueueGates {
 
     /// Adds gates that a barrier comes after.
     pub(in crate::cl) fn add_of_barrier(&self, more: &Gates) {
-        self.barriers.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+        let mut gates = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.extend(more);
+        gates.prune();
+        drop(gates);
         self.add(more);
     }
 

@@ -14,6 +14,7 @@
 //! | `deferred_release.rs` | objects that were dropped while a gate was closed are released when the gate is open |
 //! | `completion_time.rs` | a timer that stops when a command is complete, for the autotuner |
 //! | `user_code.rs` | closures, wakers and values of the program: called or dropped where no lock is held |
+//! | `workers.rs` | threads for host tasks, wakers and jobs of clgraph; which waits of host tasks are refused |
 //! | `reentrancy.rs` | which calls are refused while a function of the program runs on this thread |
 //!
 //! Invariants: the driver's callback only posts to a channel. No lock is held while code of the program runs, and
@@ -27,3 +28,4 @@ pub(crate) mod gates;
 pub(in crate::cl) mod queue_order;
 pub(crate) mod reentrancy;
 pub(crate) mod user_code;
+pub(crate) mod workers;

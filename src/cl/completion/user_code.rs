@@ -28,12 +28,32 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Calls a function and logs its panic.
-pub(crate) fn guarded(what: &str, function: impl FnOnce()) {
+pub(crate) fn guarded(what: &'static str, function: impl FnOnce()) {
     if let Err(text) = catch(function) {
-        // The logger also belongs to the program and may panic.
-        let _ = catch(|| log::error!("{what} panicked: {text}; the panic does not affect the submission"));
+        log_later!(Error, "{what} panicked: {text}; the panic does not affect the submission");
     }
 }
+
+/// Logs on the callback thread. The first argument is the level, as a variant of [`log::Level`].
+///
+/// A logger is code of the program: it may call clgraph, block or panic. So what may be called under a lock, on a thread
+/// of clgraph or of a driver, or in a `Drop`, logs in this way.
+macro_rules! log_later {
+    ($level:ident, $($text:tt)+) => {
+        $crate::cl::completion::user_code::log_later!(log::Level::$level => $($text)+)
+    };
+    ($level:expr => $($text:tt)+) => {{
+        let level = $level;
+        if level <= log::STATIC_MAX_LEVEL && level <= log::max_level() {
+            let text = format!($($text)+);
+            // A panic of the logger is not logged.
+            $crate::cl::completion::event_reaper::call(move || {
+                drop($crate::cl::completion::user_code::catch(|| log::log!(level, "{text}")));
+            });
+        }
+    }};
+}
+pub(crate) use log_later;
 
 /// Drops a value of the program on the callback thread.
 pub(in crate::cl) fn discard<T: Send + 'static>(given: T) {

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use opencl_sys::{CL_MEM_REFERENCE_COUNT, CL_SUCCESS, cl_context};
 
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::allocation::Api;
 use crate::cl::objects::handle::{Handle, MemKind};
 use crate::cl::query::info::{self, ask};
@@ -69,7 +70,7 @@ impl Memory {
                 // SAFETY: as above.
                 let status = unsafe { (fns.free)(context, pointer) };
                 if status != CL_SUCCESS {
-                    log::error!("clMemFreeINTEL failed with {}: the memory is not freed", Status(status));
+                    log_later!(Error, "clMemFreeINTEL failed with {}: the memory is not freed", Status(status));
                 }
             }
         }
@@ -95,7 +96,7 @@ impl Freed {
         }
         match sub_buffer.try_clone() {
             Ok(kept) => self.sub_buffers.push(kept),
-            Err(error) => log::debug!("{error}: a sub-buffer is released while commands may still use it"),
+            Err(error) => log_later!(Debug, "{error}: a sub-buffer is released while commands may still use it"),
         }
     }
 

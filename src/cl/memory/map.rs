@@ -11,6 +11,7 @@ use opencl_sys::{CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_S
 
 use crate::caps::MemoryKind;
 use crate::cl::MISSING;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::allocation::Api;
 use crate::cl::memory::host::Element;
 use crate::cl::memory::map_queue::MapQueue;
@@ -260,7 +261,10 @@ impl<T, M> Mapped<T, M> {
 impl<T, M> Drop for Mapped<T, M> {
     fn drop(&mut self) {
         if let Err(error) = self.give_back() {
-            log::error!("{error}: memory stays mapped; call `unmap` instead of dropping the map to get this error");
+            log_later!(
+                Error,
+                "{error}: memory stays mapped; call `unmap` instead of dropping the map to get this error"
+            );
         }
     }
 }

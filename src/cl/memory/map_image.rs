@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use opencl_sys::CL_SUCCESS;
 
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::host::Element;
 use crate::cl::memory::map::{Lost, MapMode, MapModeMut, MapRead, tell};
 use crate::cl::memory::map_queue::MapQueue;
@@ -195,7 +196,10 @@ impl<T: Element, M: MapModeMut> MappedImage<T, M> {
 impl<T, M> Drop for MappedImage<T, M> {
     fn drop(&mut self) {
         if let Err(error) = self.give_back() {
-            log::error!("{error}: an image stays mapped; call `unmap` instead of dropping the map to get this error");
+            log_later!(
+                Error,
+                "{error}: an image stays mapped; call `unmap` instead of dropping the map to get this error"
+            );
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 
 use crate::cl::check;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::freed::Freed;
 use crate::cl::memory::globals::Registry;
 use crate::cl::memory::map_queue::MapQueues;
@@ -229,6 +230,6 @@ unsafe extern "system" fn log_message(text: *const c_char, _: *const c_void, _: 
     if !text.is_null() {
         // SAFETY: "errinfo is a pointer to an error string" (OpenCL 3.0, clCreateContext), valid during the call.
         let text = unsafe { CStr::from_ptr(text) };
-        log::debug!("the driver reports: {}", text.to_string_lossy());
+        log_later!(Debug, "the driver reports: {}", text.to_string_lossy());
     }
 }

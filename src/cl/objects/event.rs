@@ -2,8 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use opencl_sys::{
@@ -16,6 +15,7 @@ use crate::cl::check;
 use crate::cl::completion::deferred_release::Closed;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{self, GateId, Gates};
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::handle::{EventKind, Handle};
 use crate::cl::query::info::{self, ask};
@@ -54,11 +54,13 @@ pub(crate) struct DeferredCommand {
     command: OnceLock<DriverEvent>,
     /// How the command ended. It is known before `place` completes.
     outcome: OnceLock<Result<(), DriverError>>,
+    /// The driver does not report how, or when, the command ends.
+    lost: OnceLock<DriverError>,
 }
 
 impl DeferredCommand {
     pub(crate) fn new(place: DriverEvent) -> Arc<Self> {
-        Arc::new(Self { place, command: OnceLock::new(), outcome: OnceLock::new() })
+        Arc::new(Self { place, command: OnceLock::new(), outcome: OnceLock::new(), lost: OnceLock::new() })
     }
 
     /// Returns the event of the command for the caller.
@@ -76,8 +78,16 @@ impl DeferredCommand {
         let _ = self.outcome.set(outcome);
     }
 
+    /// Stores that nobody can know when the command ends: it counts as running for ever.
+    pub(crate) fn lost(&self, error: DriverError) {
+        let _ = self.lost.set(error);
+    }
+
     /// Returns the status of the command as far as the driver's event does not report it.
     fn status(&self) -> Result<Option<CommandStatus>, DriverError> {
+        if let Some(error) = self.lost.get() {
+            return Err(*error);
+        }
         Ok(match (self.outcome.get(), self.command.get()) {
             (Some(Err(error)), _) => Some(CommandStatus::Failed(error.status)),
             // The command becomes complete in its place in the queue.
@@ -355,24 +365,23 @@ impl DriverEvent {
         Ok(raw == context.raw().addr())
     }
 
-    /// Asks the driver to post to a channel when the event completes. This is only a hint, because PoCL 3.1 and 6.0
-    /// never call back for an event that failed.
-    pub(crate) fn post_when_done(&self, to: &'static Sender<()>) {
+    /// Asks the driver to [`post`](event_reaper::post) a number when the event completes. This is only a hint, because
+    /// PoCL 3.1 and 6.0 never call back for an event that failed.
+    pub(crate) fn post_when_done(&self, number: usize) {
         let Ok(core) = Core::get() else { return };
-        let data = std::ptr::from_ref(to).cast_mut().cast::<c_void>();
-        // SAFETY: **live**; `post` has the type of the headers, and its user data is never freed.
+        let data = std::ptr::without_provenance_mut::<c_void>(number);
+        // SAFETY: **live**; `post` has the type of the headers, and its user data is a number.
         let status = unsafe { (core.clSetEventCallback)(self.raw(), CL_COMPLETE, Some(post), data) };
         if status != 0 {
-            log::debug!("clSetEventCallback failed with {}: clgraph polls the event instead", Status(status));
+            let status = Status(status);
+            log_later!(Debug, "clSetEventCallback failed with {status}: clgraph polls the event instead");
         }
     }
 }
 
 /// May run on a thread of the driver, or on a caller's thread inside clFlush or clWaitForEvents. So it only posts.
-unsafe extern "system" fn post(_: cl_event, _: cl_int, to: *mut c_void) {
-    // SAFETY: `post_when_done` passed a `&'static Sender<()>`, which is `Sync`.
-    let to = unsafe { &*to.cast_const().cast::<Sender<()>>() };
-    let _ = to.send(());
+extern "system" fn post(_: cl_event, _: cl_int, number: *mut c_void) {
+    event_reaper::post(number.addr());
 }
 
 /// A user event of clgraph that holds back commands until it is opened. It always completes and never fails: if a user
@@ -388,9 +397,8 @@ pub(crate) struct Gate {
 impl Gate {
     /// Makes a closed gate.
     pub(crate) fn closed(context: &Context) -> Result<Self> {
-        let mut gate = Self::unregistered(context)?;
-        gate.register();
-        Ok(gate)
+        let event = Self::user_event(context)?;
+        Ok(Self { event, closed: Some(Closed::new()), id: None })
     }
 
     /// Registers the gate as closed. Commands may wait for it from now on.
@@ -398,9 +406,12 @@ impl Gate {
         self.closed.get_or_insert_with(Closed::new);
     }
 
-    /// Makes a closed gate for which no command may wait yet.
-    pub(crate) fn unregistered(context: &Context) -> Result<Self> {
-        Ok(Self { event: Self::user_event(context)?, closed: None, id: None })
+    /// Makes a closed gate that the program opens, and for which no command may wait yet. It has a number, because a
+    /// submission may come to open it instead.
+    pub(crate) fn of_program(context: &Context) -> Result<(Self, GateId)> {
+        let id = gates::number();
+        let event = Self::user_event(context)?.after(Gates::of(id));
+        Ok((Self { event, closed: None, id: Some(id) }, id))
     }
 
     fn user_event(context: &Context) -> Result<DriverEvent> {
@@ -419,11 +430,10 @@ impl Gate {
     /// A gate that no host task is before is of no interest there, and gets no number: `for_tasks` says that its own submission has
     /// some.
     pub(crate) fn holding(context: &Context, after: Gates, for_tasks: bool) -> Result<(Self, Option<GateId>)> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         if after.is_empty() && !for_tasks {
             return Ok((Self::closed(context)?, None));
         }
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = gates::number();
         let event = Self::user_event(context)?.after(Gates::of(id));
         gates::close(id, after);
         Ok((Self { event, closed: Some(Closed::new()), id: Some(id) }, Some(id)))
@@ -442,7 +452,8 @@ impl Drop for Gate {
             let status = unsafe { (core.clSetUserEventStatus)(self.event.raw(), CL_COMPLETE) };
             if status != 0 {
                 let status = Status(status);
-                log::error!(
+                log_later!(
+                    Error,
                     "clSetUserEventStatus failed with {status}: the commands of a submission may wait for ever"
                 );
             }

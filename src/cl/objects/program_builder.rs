@@ -8,6 +8,7 @@ use opencl_sys::CL_PROGRAM_BUILD_LOG;
 
 use crate::caps::{GlobalAccess, Version};
 use crate::cl::check;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::program_globals::{Bound, Listing};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
@@ -192,7 +193,8 @@ impl ProgramBuilder {
             // NVIDIA's compiler (580) fails on a kernel without parameters if it has this option. Without argument
             // information clgraph checks less, and the report says so.
             if let Ok(program) = self.build_source(&text) {
-                log::info!(
+                log_later!(
+                    Info,
                     "a program builds only without {ARG_INFO}: clgraph checks less of the arguments of its \
                             kernels"
                 );

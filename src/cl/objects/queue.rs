@@ -13,6 +13,7 @@ use crate::cl::commands::enqueue;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates, QueueGates};
 use crate::cl::completion::queue_order::QueueOrder;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::{AsRegion, Buffer};
 use crate::cl::objects::context::{Context, InContext};
@@ -100,7 +101,7 @@ impl Drop for Last {
         // SAFETY: **live**.
         let finish = || check("clFinish", unsafe { (core.clFinish)(self.handle.raw()) });
         if let Err(error) = finish().or_else(|_| finish()) {
-            log::error!("{error}: an out-of-order queue is released while its commands may still run");
+            log_later!(Error, "{error}: an out-of-order queue is released while its commands may still run");
         }
     }
 }
@@ -113,7 +114,8 @@ impl Drop for Ending {
         let last = self.0.take();
         let thread = std::thread::Builder::new().name("clgraph-queue".to_owned());
         if let Err(error) = thread.spawn(move || drop(last)) {
-            log::warn!(
+            log_later!(
+                Warn,
                 "{error}: no thread could be started to finish an out-of-order queue, so the drop of the queue \
                         waits"
             );
@@ -130,7 +132,9 @@ impl Drop for Inner {
         let ending = Ending(Some(Arc::clone(&self.handle)));
         match self.flushed_mark().or_else(|_| self.flushed_mark()) {
             Ok(event) => event_reaper::keep_until(event, ending),
-            Err(error) => log::warn!("{error}: an out-of-order queue is finished by `clFinish` only, which may block"),
+            Err(error) => {
+                log_later!(Warn, "{error}: an out-of-order queue is finished by `clFinish` only, which may block")
+            }
         }
     }
 }

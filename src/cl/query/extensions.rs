@@ -11,6 +11,7 @@ use opencl_sys::{CL_SUCCESS, cl_platform_id};
 
 use crate::caps::RecordAbi;
 use crate::cl::check;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
@@ -77,7 +78,7 @@ impl Extensions {
         // An error, for example a lack of memory, is not kept, so a later call tries again. An answer is kept.
         let answer = try_record(device, fns)?;
         if let Ok(abi) = &answer {
-            log::debug!("device `{}`: the functions of command buffers have the signature {abi}", device.name());
+            log_later!(Debug, "device `{}`: the functions of command buffers have the signature {abi}", device.name());
         }
         Ok(known.insert(answer).clone()?)
     }
@@ -106,7 +107,7 @@ fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<Result<RecordAb
     let found = unsafe { fns.probe(buffer) };
     // SAFETY: **live**; this is its only reference.
     if let Err(error) = check("clReleaseCommandBufferKHR", unsafe { (fns.release)(buffer) }) {
-        log::error!("{error}: the object is not released");
+        log_later!(Error, "{error}: the object is not released");
     }
     Ok(found.map_err(|status| unknown(format!("a barrier failed with both, at last with {}", Status(status)))))
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cl::completion::reentrancy::ReentrancyGuard;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Fault};
@@ -98,7 +99,8 @@ impl Recorded {
     /// Logs, once, that a command buffer could not be enqueued and its commands were replayed.
     pub(in crate::exec) fn tell_once(&self, error: &DriverError) {
         if !self.told.swap(true, Ordering::Relaxed) {
-            log::info!(
+            log_later!(
+                Info,
                 "{error}: the driver refused a command buffer, so clgraph replayed its commands, and will do so again \
                  (logged once for each executable)"
             );

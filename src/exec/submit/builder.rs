@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::cl::commands::enqueue::Waits;
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::host::{Element, HostData};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
@@ -288,7 +289,7 @@ impl<'a> Submit<'a> {
                     let device = exec.device.clone();
                     submission.on_complete(move |outcome| {
                         if let Err(error) = outcome {
-                            log::error!("a detached submission to device `{}` failed: {error}", device.name());
+                            log_later!(Error, "a detached submission to device `{}` failed: {error}", device.name());
                         }
                     });
                 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::Gates;
+use crate::cl::completion::workers;
 use crate::cl::objects::event::{CommandStatus, DriverEvent, Gate};
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
@@ -20,7 +21,6 @@ use crate::exec::submit::submission::{Results, Submission};
 use crate::exec::submit::submission_state::{self, RetainedMemory, SubmissionState};
 use crate::exec::submit::submitter::{SubmissionBindings, Want};
 use crate::exec::submit::task_scheduler::TaskScheduler;
-use crate::exec::submit::workers;
 
 /// What has to be over first.
 pub(in crate::exec) enum Blocker {
@@ -214,7 +214,15 @@ impl Deferred {
         leftovers.settle(exec);
         match enqueued {
             Ok((own, mut ends)) => {
-                let Some(last) = ends.last.take() else { return self.end(Ok(()), waiting) };
+                // A graph without commands, or a driver without events: a marker ends after everything.
+                let last = match ends.last.take().map_or_else(|| enqueue::last_marker(&own), Ok) {
+                    Ok(last) => last,
+                    Err(error) => {
+                        waiting.retained.leak(&error);
+                        exec.exclusive.take().each().for_each(|uses| uses.runs(&own, None));
+                        return self.end(Err(error.into()), waiting);
+                    }
+                };
                 submission_state::flush(&own);
                 self.state.enqueued(own, last.clone(), ends);
                 let state = Arc::clone(&self.state);

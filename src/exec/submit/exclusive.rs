@@ -228,12 +228,13 @@ impl ExclusiveUseGuard<'_> {
         self.each().any(|uses| uses.several_queues)
     }
 
-    /// Returns the ends of everything that runs.
-    pub(in crate::exec) fn through(&mut self) -> Result<Vec<Blocker>, DriverError> {
+    /// Returns the ends of everything that runs, and adds the queues that the caller flushes after it has released all
+    /// locks.
+    pub(in crate::exec) fn through(&mut self, flush: &mut Vec<DriverQueue>) -> Result<Vec<Blocker>, DriverError> {
         let mut all = Vec::new();
         for running in self.each().flat_map(|uses| &mut uses.running) {
             if let Some(event) = running.end()? {
-                running.queue.flush()?;
+                flush.push(running.queue.clone());
                 all.push(Blocker::Through(event));
             }
         }

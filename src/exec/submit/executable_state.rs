@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates};
+use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::allocation::{Allocation, User};
 use crate::cl::memory::host::Slot;
 use crate::cl::memory::untyped::Mem;
@@ -146,12 +147,10 @@ impl ExecutableState {
             if std::mem::take(&mut is_first)
                 && let Err(error) = exclusive.mark()
             {
-                self.leftovers.log(
-                    log::Level::Warn,
-                    format!(
-                        "{error}: `Memory::host` may refuse memory of an executable after the last submission has \
+                log_later!(
+                    Warn,
+                    "{error}: `Memory::host` may refuse memory of an executable after the last submission has \
                             ended"
-                    ),
                 );
             }
             self.leaving.remove(place.key());
@@ -192,12 +191,13 @@ impl ExecutableState {
 
     #[cold]
     fn settled(&mut self) {
-        if log::log_enabled!(log::Level::Info)
+        if log::max_level() >= log::Level::Info
             && let Some(taken) = TuningReport::new(&self.autotuner).strategies.iter().find(|strategy| strategy.taken)
         {
-            self.leftovers.log(
-                log::Level::Info,
-                format!("the autotuner chose for an executable on device `{}`: {taken}", self.values.device.name()),
+            log_later!(
+                Info,
+                "the autotuner chose for an executable on device `{}`: {taken}",
+                self.values.device.name()
             );
         }
         if let (Some(tuning_cache), Some(found)) = (&self.tuning_cache, self.autotuner.found()) {
@@ -235,7 +235,7 @@ impl ExecutableState {
         exclusive.wait_for_deferred(&mut blockers);
         if exec.plan.only_recorded && !may_overlap(exec) {
             // A command buffer that runs cannot be enqueued again, and these commands cannot be replayed.
-            match exclusive.through() {
+            match exclusive.through(&mut self.leftovers.flush) {
                 Ok(before) => blockers.extend(before),
                 Err(error) => {
                     self.leftovers.bindings.push(bindings);
@@ -332,7 +332,7 @@ impl ExecutableState {
                     self.leftovers.gates.push(gate);
                 }
                 Err(error) => {
-                    self.leftovers.log(log::Level::Debug, format!("{error}: a submission is replayed without a gate"))
+                    log_later!(Debug, "{error}: a submission is replayed without a gate")
                 }
             }
         }
@@ -454,7 +454,8 @@ impl ExecutableState {
                 // This lets a barrier that the caller enqueues next wait for these commands too.
                 let mut exit = Waits::NONE;
                 exit.push(last);
-                enqueue::marker(queue, &exit)?;
+                // Twice, because the driver may lack memory only for a moment.
+                enqueue::marker(queue, &exit).or_else(|_| enqueue::marker(queue, &exit))?;
             }
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
@@ -509,6 +510,7 @@ impl ExecutableState {
             id,
         ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
+        bindings.events.iter().filter_map(External::signal).for_each(|event| event.comes_after(id));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
     }
 

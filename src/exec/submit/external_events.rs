@@ -36,6 +36,11 @@ pub(in crate::exec) enum External {
 }
 
 impl External {
+    /// Returns the event that the node completes.
+    pub(in crate::exec) fn signal(&self) -> Option<&ReservedUserEvent> {
+        if let Self::Signal(event) = self { event.as_ref() } else { None }
+    }
+
     /// Returns what the node waits for.
     pub(in crate::exec) fn blocker(&self) -> Option<&Blocker> {
         if let Self::Wait(blocker) = self { blocker.as_ref() } else { None }

@@ -27,18 +27,11 @@ pub(in crate::exec) struct Leftovers {
     pub(in crate::exec) old: Vec<Old>,
     /// The timer to stop after everything else is done.
     pub(in crate::exec) timer: Option<Arc<CompletionTimer>>,
-    /// What is to be logged: a logger is code of the program, and may ask for a report.
-    pub(in crate::exec) logs: Vec<(log::Level, String)>,
     /// What the autotuner found, and the cache to keep it in.
     pub(in crate::exec) found: Option<(Arc<TuningCache>, (Strategy, Times))>,
 }
 
 impl Leftovers {
-    /// Logs a text after the lock is released.
-    pub(in crate::exec) fn log(&mut self, level: log::Level, text: String) {
-        self.logs.push((level, text));
-    }
-
     pub(in crate::exec) fn settle(self, exec: &Inner) {
         drop((self.gates, self.bindings));
         for queue in self.flush {
@@ -50,9 +43,6 @@ impl Leftovers {
         }
         if let Some(timer) = self.timer {
             timer.enqueued();
-        }
-        for (level, text) in self.logs {
-            log::log!(level, "{text}");
         }
         if let Some((tuning_cache, found)) = self.found {
             tuning_cache.keep(found);

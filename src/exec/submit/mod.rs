@@ -16,7 +16,8 @@
 //!    several. Both use `replay.rs` for single commands.
 //! 4. Otherwise the submission is deferred (`deferred.rs`): a gate holds back the caller's queue, and the commands are
 //!    enqueued on a queue of the executable's own after everything has succeeded. With host tasks or external events,
-//!    `task_scheduler.rs` then enqueues partition by partition, and `workers.rs` runs the tasks.
+//!    `task_scheduler.rs` then enqueues partition by partition, and runs the tasks on threads of
+//!    `cl/completion/workers.rs`.
 //! 5. `submission_state.rs` learns of the end, opens the gate, wakes those that wait and releases retained host memory.
 //!
 //! | other files | what is there |
@@ -53,4 +54,3 @@ pub(in crate::exec) mod submitter;
 pub(in crate::exec) mod task_scheduler;
 pub(in crate::exec) mod trampoline;
 pub(in crate::exec) mod user_event;
-pub(in crate::exec) mod workers;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::cl::completion::completion_time::CompletionTimer;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::CommandBuffer;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::error::{Result, SubmitError};
@@ -48,35 +49,33 @@ impl ExecutableState {
         let supported = finalize::profiles(exec.device.caps());
         self.sync_arguments(exec);
         let recorded = if supported { Some(record_for(exec, &self.values, properties, most)) } else { None };
-        let recorded =
-            match recorded {
-                Some(Ok(recorded)) => Some(Arc::new(recorded)),
-                // The function may succeed the next time, so the refusal is not stored.
-                Some(Err(Refusal::Function(node, text))) => {
-                    let node = exec.node(exec.origins.of(node).node);
-                    return Err(SubmitError::NativeCommand { node, text }.into());
-                }
-                Some(Err(refusal)) => {
-                    let told = refusal.describe(|node| exec.node(exec.origins.of(node).node));
-                    self.leftovers.log(
-                        log::Level::Info,
-                        format!(
-                            "the driver refused to record: {told}; submissions to {} are \
+        let recorded = match recorded {
+            Some(Ok(recorded)) => Some(Arc::new(recorded)),
+            // The function may succeed the next time, so the refusal is not stored.
+            Some(Err(Refusal::Function(node, text))) => {
+                let node = exec.node(exec.origins.of(node).node);
+                return Err(SubmitError::NativeCommand { node, text }.into());
+            }
+            Some(Err(refusal)) => {
+                let told = refusal.describe(|node| exec.node(exec.origins.of(node).node));
+                log_later!(
+                    Info,
+                    "the driver refused to record: {told}; submissions to {} are \
                             replayed",
-                            queues_with(properties)
-                        ),
-                    );
-                    None
-                }
-                None => {
-                    let (device, queues) = (exec.device.name(), queues_with(properties));
-                    self.leftovers.log(log::Level::Info, format!(
+                    queues_with(properties)
+                );
+                None
+            }
+            None => {
+                let (device, queues) = (exec.device.name(), queues_with(properties));
+                log_later!(
+                    Info,
                     "command buffers of device `{device}` do not run on {queues}: submissions to such queues are \
                      replayed"
-                ));
-                    None
-                }
-            };
+                );
+                None
+            }
+        };
         self.recorded.push(Set { properties, most, recorded: recorded.clone() });
         Ok(recorded)
     }
@@ -93,10 +92,7 @@ impl ExecutableState {
             match self.other_queues(exec, strategy.queues - 1) {
                 Ok(queues) => others = queues,
                 Err(error) => {
-                    self.leftovers.log(
-                        log::Level::Info,
-                        format!("{error}: clgraph could not make more queues, so all commands run on one queue"),
-                    );
+                    log_later!(Info, "{error}: clgraph could not make more queues, so all commands run on one queue");
                     self.autotuner.cannot(strategy, timer.take().as_ref());
                     strategy = Strategy::by(Path::Replay);
                 }
@@ -126,10 +122,7 @@ impl ExecutableState {
         }
         let steps = 0..exec.plan.steps.len();
         if let Err(error) = Arc::make_mut(&mut self.values).sync_arguments(&exec.plan, steps, &mut self.leftovers.old) {
-            self.leftovers.log(
-                log::Level::Debug,
-                format!("{error}: clgraph sets the arguments of some kernels again at each submission"),
-            );
+            log_later!(Debug, "{error}: clgraph sets the arguments of some kernels again at each submission");
         }
     }
 

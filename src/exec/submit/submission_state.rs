@@ -9,7 +9,8 @@ use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
-use crate::cl::completion::user_code::guarded;
+use crate::cl::completion::user_code::log_later;
+use crate::cl::completion::workers::{self, Waiting};
 use crate::cl::objects::context::Context;
 use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
@@ -17,7 +18,6 @@ use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::report::profile::Log;
 use crate::exec::submit::submitter::{Ends, Inputs};
 use crate::exec::submit::trampoline::run;
-use crate::exec::submit::workers::{self, Waiting};
 
 /// What the handles of a submission and the event reaper share.
 pub(in crate::exec) struct SubmissionState {
@@ -151,11 +151,11 @@ impl SubmissionState {
             return Ok(None);
         }
         self.check_wait()?;
-        // What is enqueued ends without a thread for host tasks.
-        if matches!(self.known_stage(), Stage::Deferred | Stage::Staged(_)) {
-            Waiting::new().map(Some)
-        } else {
-            Ok(None)
+        match self.known_stage() {
+            Stage::Deferred | Stage::Staged(_) => Waiting::for_tasks().map(Some),
+            // What is enqueued needs no thread for host tasks, unless it is behind a gate.
+            Stage::Enqueued { last, .. } => Waiting::for_gates(&last.gates()).map(Some),
+            Stage::Done(_) => Ok(None),
         }
     }
 
@@ -167,6 +167,10 @@ impl SubmissionState {
             // Its own, which opens after all others that it waits for.
             Stage::Deferred | Stage::Staged(_) => self.gate.map(Gates::of).unwrap_or_default(),
         }
+    }
+
+    pub(in crate::exec) fn gate(&self) -> Option<GateId> {
+        self.gate
     }
 
     pub(in crate::exec) fn log(&self) -> Option<&Log> {
@@ -271,9 +275,8 @@ impl SubmissionState {
         let wakers = std::mem::take(&mut phase.wakers);
         drop(phase);
         if !wakers.is_empty() {
-            // Each on a thread of its own: a callback, or another waker, may block until this one was called.
             for waker in wakers.into_values() {
-                workers::run(move || guarded("a waker", || waker.wake()));
+                workers::wake(waker);
             }
         }
         for listener in listeners {
@@ -428,7 +431,10 @@ impl SubmissionState {
 /// a flush. Only the log can report a second refusal.
 pub(in crate::exec) fn flush(queue: &DriverQueue) {
     if let Err(error) = queue.flush().or_else(|_| queue.flush()) {
-        log::warn!("{error}: the queue could not be flushed, so commands may not start until another call flushes it");
+        log_later!(
+            Warn,
+            "{error}: the queue could not be flushed, so commands may not start until another call flushes it"
+        );
     }
 }
 

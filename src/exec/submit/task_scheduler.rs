@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::workers;
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::map::Lost;
 use crate::cl::objects::buffer::Region;
@@ -23,13 +24,11 @@ use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
-use crate::exec::submit::deferred::Blocker;
-use crate::exec::submit::deferred::Waiting;
+use crate::exec::submit::deferred::{Blocker, Waiting};
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::user_event::ReservedUserEvent;
-use crate::exec::submit::workers;
 use crate::graph::nodes::host_task::{TaskFn, TaskHands};
 use crate::graph::ports::Scope;
 use crate::handles::Port;
@@ -298,19 +297,22 @@ impl TaskScheduler {
 
     /// Has tasks run: the first by the caller, if that is a thread for tasks, the others when the event reaper sees
     /// that they can.
-    fn dispatch(self: &Arc<Self>, mut armed: impl Iterator<Item = Armed>, next: Option<&mut Option<Armed>>) {
-        match next {
-            Some(next) => *next = armed.next(),
-            None => {
-                if let Some(first) = armed.next() {
-                    self.start_task(first);
+    fn dispatch(self: &Arc<Self>, armed: impl Iterator<Item = Armed>, mut next: Option<&mut Option<Armed>>) {
+        let mut may_wait = true;
+        for armed in armed {
+            // One thread may wait for the device, but not for a gate: that may need a thread, and all might wait so.
+            let waits_here = may_wait && armed.1.as_ref().is_none_or(|event| event.gates().is_empty());
+            match (armed, &mut next) {
+                (armed, Some(next)) if waits_here => {
+                    may_wait = false;
+                    **next = Some(armed);
                 }
-            }
-        }
-        for (task, event) in armed {
-            match event {
-                None => self.start_task((task, None)),
-                Some(event) => {
+                (armed, None) if waits_here => {
+                    may_wait = false;
+                    self.start_task(armed);
+                }
+                ((task, None), _) => self.start_task((task, None)),
+                ((task, Some(event)), _) => {
                     let (scheduler, again) = (Arc::clone(self), event.clone());
                     event_reaper::when_done(event, move |_| scheduler.start_task((task, Some(again))));
                 }
@@ -350,8 +352,9 @@ impl TaskScheduler {
         let node = self.node(task);
         let outcome =
             outcome.map_err(|cause| SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
+        // On a thread for tasks: this is one for jobs of clgraph's own.
         if let Some(next) = self.ended(task, outcome) {
-            self.run(next);
+            self.start_task(next);
         }
     }
 
@@ -517,6 +520,7 @@ impl TaskScheduler {
             // Nobody can know when the driver is done with what it runs.
             let (values, recorded) = (Arc::clone(&waiting.snapshot.values), waiting.snapshot.recorded.clone());
             let bindings = (waiting.bindings.slots.clone(), std::mem::take(&mut waiting.bindings.inputs));
+            self.exec.exclusive.take().each().for_each(|uses| uses.runs(&self.own, None));
             event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
         }
         let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::event::Gate;
@@ -60,7 +61,7 @@ impl UserEvent {
     /// [`crate::DriverError`] if the driver cannot make an event.
     pub fn new(context: &impl InContext) -> Result<Self> {
         let context = context.context();
-        let gate = Gate::unregistered(context)?;
+        let (gate, id) = Gate::of_program(context)?;
         let event = gate.event().clone();
         let state = Arc::new(SubmissionState::new(
             context.clone(),
@@ -70,7 +71,7 @@ impl UserEvent {
             event,
             None,
             None,
-            None,
+            Some(id),
         ));
         let pending = Mutex::new(Pending { gate: Some(gate), reserved: false });
         Ok(Self(Arc::new(Inner { state, pending })))
@@ -124,8 +125,9 @@ impl UserEvent {
     ///
     /// # Errors
     /// [`SubmitError::UserEvent`] if the event failed; the error of the submission that was to complete it;
-    /// [`SubmitError::UserEventDropped`]; [`SubmitError::InsideNativeCommand`] from a native command. A host task must
-    /// not wait for an event that its own submission is to complete: both would wait for ever.
+    /// [`SubmitError::UserEventDropped`]; [`SubmitError::InsideNativeCommand`] from a native command. Inside a host task also
+    /// [`SubmitError::OwnSubmission`], if the event is to be completed by the task's own submission or by one that comes
+    /// after it.
     pub fn wait(&self) -> Result<()> {
         self.submission().wait()
     }
@@ -229,6 +231,13 @@ impl ReservedUserEvent {
         Ok(Self(event.clone()))
     }
 
+    /// A submission with this gate is to complete the event. Host tasks that wait for the event wait for that submission.
+    pub(in crate::exec) fn comes_after(&self, submission: Option<GateId>) {
+        if let (Some(event), Some(submission)) = (self.0.0.state.gate(), submission) {
+            gates::close(event, Gates::of(submission));
+        }
+    }
+
     pub(in crate::exec) fn end(self, outcome: Result<(), Error>) {
         // No other code may end the event, so there is no error to report.
         let _ = self.0.0.end(outcome, true);
@@ -238,6 +247,7 @@ impl ReservedUserEvent {
 impl Drop for ReservedUserEvent {
     fn drop(&mut self) {
         self.0.0.pending().reserved = false;
+        self.0.0.state.gate().into_iter().for_each(gates::open);
     }
 }
 

@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value, json};
 
 use crate::caps::Caps;
-use crate::exec::submit::workers;
+use crate::cl::completion::user_code::log_later;
+use crate::cl::completion::workers;
 use crate::exec::tune::autotuner::{Autotuner, Times};
 use crate::handles::NodeKind;
 use crate::ir::{Ir, Op};
@@ -78,7 +79,7 @@ impl TuningCache {
     }
 
     fn warn(&self, what: &fmt::Arguments<'_>) {
-        log::warn!("tuning cache {}: {what}", self.file.display());
+        log_later!(Warn, "tuning cache {}: {what}", self.file.display());
     }
 
     fn write(&self, (strategy, times): (Strategy, Times)) -> Result<(), String> {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::caps::MutableCaps;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{ChangedSizes, Changes};
 use crate::cl::objects::kernel_object::SetArg;
 use crate::error::{DriverError, Error, Fault, Result, UpdateError};
@@ -74,7 +75,7 @@ impl ExecutableState {
         for (done, one) in in_place.iter().enumerate() {
             if let Err(error) = self.change(one) {
                 // It may have changed some of its kernels, so it is of no use any more.
-                log::debug!("{error}: a command buffer could not be changed in place, so it is recorded again");
+                log_later!(Debug, "{error}: a command buffer could not be changed in place, so it is recorded again");
                 match self.record(exec, one, replaced) {
                     Ok(chunk) => made.push((one.set, one.at, chunk)),
                     Err(error) => {
@@ -119,7 +120,8 @@ impl ExecutableState {
             }
             half_changed.push((set, at));
             if let Err(error) = buffer.update(&mut changes) {
-                log::debug!(
+                log_later!(
+                    Debug,
                     "{error}: the fast update of a command buffer failed, so its values are compared and set \
                              one by one"
                 );
@@ -149,7 +151,8 @@ impl ExecutableState {
                     let Some(recorded) = self.recorded.get_mut(set).and_then(|set| set.recorded.take()) else {
                         continue;
                     };
-                    log::warn!(
+                    log_later!(
+                        Warn,
                         "{error}: an update failed and the command buffers of an executable could not be restored, so \
                          the executable is replayed from now on"
                     );

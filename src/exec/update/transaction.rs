@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::error::{Error, Result, UpdateError};
 use crate::exec::build::arena::OutOfTime;
@@ -110,6 +111,7 @@ impl Executable {
         reentrancy::check_call()?;
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        let turn = updatable.turn();
         if inner.update_prepared(updatable, nodes) {
             return Ok(());
         }
@@ -120,7 +122,8 @@ impl Executable {
             empty(&mut ids);
             editing.ids = ids;
         }
-        outcome
+        drop(turn);
+        inner.settle(outcome?)
     }
 
     /// Applies the current state of all nodes of a graph to the executable. The graph is the one that was finalized, or
@@ -159,16 +162,19 @@ impl Executable {
         if graph.device() != &inner.device {
             return Err(differs("the graph has another device".to_owned()).into());
         }
+        let turn = updatable.turn();
         let mut state = graph.lock();
         let refreshed = state.refresh_all(&graph.target());
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause });
         let dropped = state.dropped();
-        let alike = refreshed.and_then(|()| updatable.check_edges(&state.tables).map_err(differs));
-        // Kinds and kernels are compared later, when the values are assigned.
-        let ids: Vec<NodeId> = state.ir.ids().collect();
-        let own = Some(&state.reshaped).filter(|_| graph.id() == inner.graph);
-        let outcome = alike.map(|()| inner.take_over(updatable, &state.tables, own, &ids, false));
+        let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
         drop(state);
+        let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs));
+        // Kinds and kernels are compared later, when the values are assigned.
+        let ids: Vec<NodeId> = tables.ir.ids().collect();
+        let own = Some(&*reshaped).filter(|_| graph.id() == inner.graph);
+        let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids, false));
+        drop(turn);
         drop(dropped);
         inner.settle(outcome?)
     }
@@ -198,7 +204,8 @@ impl Inner {
         outcome
     }
 
-    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<()> {
+    /// Updates nodes. The caller [settles](Self::settle) the result.
+    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<(Result<()>, Dropped)> {
         let target = Target { context: &self.context, device: &self.device, graph: Some(self.graph) };
         let mut state = updatable.state.lock();
         if !state.ir.allocs.is_empty()
@@ -210,10 +217,11 @@ impl Inner {
         let refreshed = state.refresh_nodes(&target, ids);
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.node(id), cause });
         let dropped = state.dropped();
-        let outcome = refreshed.map(|()| self.take_over(updatable, &state.tables, Some(&state.reshaped), ids, true));
+        let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
         drop(state);
         drop(dropped);
-        self.settle(outcome?)
+        refreshed?;
+        Ok(self.take_over(updatable, &tables, Some(&reshaped), ids, true))
     }
 
     /// Assigns the values of nodes from a graph's tables.
@@ -452,7 +460,8 @@ impl ExecutableState {
         }
         if let Some((error, node)) = slower {
             let node = exec.node(node);
-            log::debug!(
+            log_later!(
+                Debug,
                 "{error}: an update failed, so that {node} and perhaps other nodes are slower to submit from \
                          now on"
             );

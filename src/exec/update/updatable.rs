@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::caps::MutableCaps;
 use crate::exec::build::arena::OwnMemory;
@@ -15,6 +15,8 @@ use crate::plan::{Path, Plan};
 pub(in crate::exec) struct Updatable {
     /// The current state of the graph's nodes.
     pub(in crate::exec) state: StateRef,
+    /// See [`Updatable::turn`].
+    turn: Mutex<()>,
     /// The edges that the executable was finalized with.
     topology: Arc<Topology>,
     /// By node: its first planned node, and to how many planned nodes it was inlined.
@@ -55,6 +57,7 @@ impl Updatable {
         };
         Self {
             state: graph.state(),
+            turn: Mutex::new(()),
             topology: Arc::clone(&tables.ir.topology),
             written,
             children: tables.ir.ids().filter_map(child).collect(),
@@ -64,6 +67,12 @@ impl Updatable {
             own_memory,
             allow_conflicts,
         }
+    }
+
+    /// Locks out other updates of the executable, from the look at the graph to the last change. No other lock is held
+    /// meanwhile: the function of a native command uses graphs while the executable's state is locked.
+    pub(in crate::exec) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::exec) fn is_native(&self, step: usize) -> bool {

@@ -213,14 +213,17 @@ impl Inner {
     /// Makes an update if its list can be updated directly. If not, or if something prevents it, all values are what
     /// they were.
     pub(in crate::exec) fn update_prepared(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized)) -> bool {
-        if self.lock_state().editing.as_ref().is_none_or(|editing| editing.update_plans.lists.is_empty()) {
+        let mut exec_state = self.lock_state();
+        if exec_state.editing.as_ref().is_none_or(|editing| editing.update_plans.lists.is_empty()) {
             return false;
         }
-        // Nobody changes the graph, or updates from it, meanwhile: what is at a place is what its parameter was then.
-        let state = updatable.state.lock();
+        // Nobody changes the graph meanwhile: what is at a place is what its parameter was then. The lock is only
+        // tried: the function of a native command uses the graph while the executable's state is locked.
+        let Some(state) = updatable.state.try_lock() else { return false };
         let mut old = Vec::new();
-        let done = self.lock_state().update_prepared(self, updatable, nodes, state.reshaped.len(), &mut old);
+        let done = exec_state.update_prepared(self, updatable, nodes, state.reshaped.len(), &mut old);
         drop(state);
+        drop(exec_state);
         if !old.is_empty() {
             self.exclusive.keep_until_idle(old);
         }

@@ -161,7 +161,7 @@ impl State {
         if changed.memory {
             tables.moved = true;
         }
-        self.reshaped.insert(node);
+        Arc::make_mut(&mut self.reshaped).insert(node);
         if let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (tables.ir.op(node), from.ir.op(source)) {
             let (place, place2) = (args.ends().0, args2.ends().0);
             let here = tables.bindings(*args);
@@ -314,7 +314,7 @@ impl State {
             check_local(sum, facts, target.device.caps())?;
         }
         if let Launched::ByNode(node) = by {
-            self.reshaped.insert(node);
+            Arc::make_mut(&mut self.reshaped).insert(node);
         }
         let Self { tables, index: known, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index: known };

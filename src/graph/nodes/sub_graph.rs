@@ -3,6 +3,7 @@
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::error::BuildCause;
+use crate::graph::inline::Flat;
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::tables::{Child, UseHandle, Writer};
 use crate::ir::{Access, ChildId, Op};
@@ -13,6 +14,8 @@ pub(crate) struct SubGraph {
     pub(crate) context: Context,
     pub(crate) device: Device,
     pub(crate) child: Child,
+    /// What it runs, as the executable was when the request was made.
+    pub(crate) flat: Flat,
 }
 
 impl Request for SubGraph {
@@ -38,7 +41,7 @@ impl Request for SubGraph {
     }
 
     fn lower(self, (): (), to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let flat = self.child.of.flat();
+        let flat = self.flat;
         for access in flat.footprint() {
             let view = to.view(flat.tables.mem(access.view)?);
             to.keep(view);

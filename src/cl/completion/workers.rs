@@ -7,19 +7,21 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::Gates;
 use crate::cl::completion::reentrancy;
-use crate::cl::completion::user_code::guarded;
+use crate::cl::completion::user_code::{guarded, log_later};
 use crate::error::SubmitError;
 
 /// How long an idle thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Threads, at most. Linux has 65 530 memory maps for a process, and a thread takes four: a thread that gets no maps
-/// ends the process while it starts, which nobody can catch. So both pools together stay far below a quarter of that.
+/// ends the process while it starts, which nobody can catch. So all pools together stay far below a quarter of that.
 const MOST: usize = 8192;
 const MOST_OF_OWN: usize = 2048;
 
@@ -28,8 +30,11 @@ type Job = Box<dyn FnOnce() + Send>;
 /// For host tasks.
 static WORKERS: Workers = Workers::new(MOST);
 
-/// For jobs of clgraph's own and for wakers: host tasks may wait for them, and cannot use up these threads.
+/// For jobs of clgraph's own: host tasks may wait for them, and cannot use up these threads.
 static OWN: Workers = Workers::new(MOST_OF_OWN);
+
+/// For wakers, which are code of the program and may block.
+static WAKERS: Workers = Workers::new(MOST_OF_OWN);
 
 struct Workers {
     pool: Mutex<Pool>,
@@ -41,7 +46,7 @@ struct Pool {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
-    /// Threads whose tasks wait for submissions.
+    /// Threads whose tasks wait: see [`Waiting`].
     waiting: usize,
     /// How many threads there can be.
     most: usize,
@@ -58,24 +63,44 @@ impl Pool {
 
 /// Runs a job of clgraph's own soon, on a thread of its own. Nothing joins these threads, not even the end of the
 /// program.
-pub(in crate::exec) fn run(job: impl FnOnce() + Send + 'static) {
+pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
     if let Err(job) = OWN.start(Box::new(job)) {
         event_reaper::call(job);
     }
 }
 
+/// Wakes a waker soon, on a thread of its own: a callback, or another waker, may block until it is called.
+pub(crate) fn wake(waker: Waker) {
+    let wake = || guarded("a waker", || waker.wake());
+    if let Err(job) = WAKERS.start(Box::new(wake)) {
+        event_reaper::call(job);
+    }
+}
+
 /// Runs a host task soon, on a thread of its own, or returns the job: no thread would ever run it.
-pub(in crate::exec) fn start(job: Job) -> Result<(), Job> {
+pub(crate) fn start(job: Job) -> Result<(), Job> {
     WORKERS.start(job)
 }
 
-/// A task of this thread waits for a submission, until this is dropped.
-pub(in crate::exec) struct Waiting(Option<&'static Workers>);
+/// The thread waits for something that other host tasks may have to run for, until this is dropped. It counts if a
+/// host task waits.
+pub(crate) struct Waiting(Option<&'static Workers>);
 
 impl Waiting {
-    /// Returns an error if no thread were left that could run the tasks that are waited for.
-    pub(in crate::exec) fn new() -> Result<Self, SubmitError> {
+    /// Begins a wait for a submission that needs threads of its own. Returns an error if no thread were left for the
+    /// tasks that are waited for.
+    pub(crate) fn for_tasks() -> Result<Self, SubmitError> {
         if reentrancy::in_task() { Self::within(&WORKERS) } else { Ok(Self(None)) }
+    }
+
+    /// Begins a wait for commands that come after closed gates. Returns an error too if these gates open only after the
+    /// submission of the task that waits.
+    pub(crate) fn for_gates(gates: &Gates) -> Result<Self, SubmitError> {
+        if gates.is_empty() || !reentrancy::in_task() {
+            return Ok(Self(None));
+        }
+        reentrancy::check_gates(gates)?;
+        Self::within(&WORKERS)
     }
 
     fn within(workers: &'static Workers) -> Result<Self, SubmitError> {
@@ -123,9 +148,7 @@ impl Workers {
             if let Err(error) = spawned {
                 pool.threads -= 1;
                 let threads = pool.threads;
-                drop(pool);
-                log::warn!("{error}: host tasks share {threads} threads, because no other could be started");
-                pool = self.lock();
+                log_later!(Warn, "{error}: host tasks share {threads} threads, because no other could be started");
             }
         }
         if pool.threads == 0 || pool.is_stuck() {
