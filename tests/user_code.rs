@@ -468,6 +468,97 @@ fn a_host_task_cannot_wait_for_an_event_of_a_submission_after_its_own() {
     [own, later, elsewhere].iter().for_each(|event| event.wait_for(LONG).unwrap());
 }
 
+/// The same where the way to its own submission leads over another executable's use, a queue that was wrapped anew, or an
+/// event that was.
+#[test]
+fn a_host_task_cannot_wait_for_itself_by_way_of_what_others_know() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        let own = bench.another_queue(out_of_order);
+        let (second, third) = (bench.another_queue(false), bench.another_queue(out_of_order));
+        let (inner, _) = taker(&bench, Path::Auto);
+        let outer = bench.graph();
+        outer.sub_graph(&inner).add().unwrap();
+        outer.host_task(|_| ()).add().unwrap();
+        let outer = outer.finalize(Finalize::new()).unwrap();
+        let (sent, came) = mpsc::channel();
+        let graph = bench.graph();
+        let (queue, mut third) = (own.clone(), Some(third));
+        let task = graph.host_task(move |_| -> clgraph::Result<()> {
+            // The marker comes after the task's own submission.
+            let marker = queue.enqueue_marker_with_wait_list(&[])?;
+            let first = inner.submit_to(&queue).after(&marker).submit()?;
+            let last = outer.submit(&second)?;
+            let third = third.take().unwrap();
+            third.enqueue_marker_with_wait_list(&[&marker])?;
+            let plain = third.to_opencl3()?;
+            drop(third);
+            let outcomes = [
+                first.wait(),
+                last.wait(),
+                Queue::from_opencl3(&plain)?.finish(),
+                Event::from_opencl3(&marker.to_opencl3()?)?.wait(),
+            ];
+            let _ = sent.send((outcomes, last));
+            Ok(())
+        });
+        task.add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        executable.submit(&own).unwrap().wait_for(LONG).unwrap();
+        let (outcomes, last) = came.recv().unwrap();
+        for (index, outcome) in outcomes.into_iter().enumerate() {
+            let is_own = matches!(outcome, Err(Error::Submit(SubmitError::OwnSubmission | SubmitError::OwnQueue)));
+            assert!(is_own, "{index} on an out-of-order queue {out_of_order}: {outcome:?}");
+        }
+        last.wait_for(LONG).unwrap();
+    }
+}
+
+/// A read can be taken after the last handle of its queue is gone.
+#[test]
+fn a_read_outlives_its_queue() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        for deferred in [false, true] {
+            let (queue, buffer) = (bench.another_queue(out_of_order), bench.buffer(&[5; LEN]));
+            let go = UserEvent::new(&bench.queue).unwrap();
+            let event = go.event();
+            let waits = if deferred { vec![&event] } else { Vec::new() };
+            let read = queue.enqueue_read_buffer_owned(&buffer, 0, LEN, &waits).unwrap();
+            queue.flush().unwrap();
+            drop(queue);
+            go.complete().unwrap();
+            // Not a race: whether it has ended by then decides which way the wait takes.
+            bench.let_threads_run();
+            assert_eq!(read.wait().unwrap(), [5; LEN], "{out_of_order}, {deferred}");
+            read.event().wait().unwrap();
+        }
+    }
+}
+
+/// Out-of-order queues that are made, used, wrapped anew and dropped do what the model does.
+#[test]
+fn dropped_out_of_order_queues_are_used_again() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    for round in 0..60_u32 {
+        let mut queue = bench.another_queue(true);
+        if round % 3 == 1 {
+            let plain = queue.to_opencl3().unwrap();
+            drop(queue);
+            queue = Queue::from_opencl3(&plain).unwrap();
+        }
+        for value in 0..10 {
+            queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+            queue.enqueue_fill_buffer(&buffer, &[round * 10 + value], 0, 4 * LEN, &[]).unwrap();
+        }
+        queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+        let mut place = [0; LEN];
+        queue.enqueue_read_buffer(&buffer, 0, &mut place, &[]).unwrap();
+        assert_eq!(place, [round * 10 + 9; LEN]);
+    }
+}
+
 /// A blocking transfer on an out-of-order queue waits for its own wait list and for barriers, and for no other command.
 #[test]
 fn a_blocking_transfer_on_an_out_of_order_queue_waits_for_no_other_command() {

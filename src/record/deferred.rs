@@ -112,6 +112,7 @@ where
             return drop(run);
         }
         // A panic must not leave the gate to open as if the command had run.
+        let _elsewhere = queue.context().enqueue_elsewhere();
         let outcome = catch(|| run(&To { queue: &queue, waits: &NOTHING, event: true }));
         let outcome = outcome.unwrap_or_else(|_| Err(DriverError::faulty("an enqueue", Fault::Defect).into()));
         // The queue is in order, so a marker ends after a command without an event.

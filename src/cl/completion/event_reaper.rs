@@ -16,6 +16,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, iter, thread};
 
+use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::error::{DriverError, Fault};
@@ -82,7 +83,7 @@ fn call_boxed(callback: Callback) {
             }
         };
         // Without that thread, callbacks run on the thread that finds the event complete.
-        thread::Builder::new().name("clgraph-callback".to_owned()).spawn(run).is_ok().then_some(sender)
+        threads::start("clgraph-callback", run).is_ok().then_some(sender)
     });
     match calls {
         Some(calls) => drop(calls.send(callback)),
@@ -122,13 +123,13 @@ fn start(job: Job) {
     let watcher = WATCHER.get_or_init(|| {
         let (post, posts) = channel();
         // The first post comes after `WATCHER` is set, so the thread finds it with `get`.
-        let spawned = thread::Builder::new().name("clgraph-watch".to_owned()).spawn(move || {
+        let spawned = threads::start("clgraph-watch", move || {
             if let (Ok(_), Some(Some(watcher))) = (posts.recv(), WATCHER.get()) {
                 watch(&watcher.inbox, &posts);
             }
         });
         match spawned {
-            Ok(_) => {
+            Ok(()) => {
                 process_end::on_end(stop);
                 Some(Watcher { inbox: Mutex::default(), post })
             }

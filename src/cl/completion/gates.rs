@@ -77,6 +77,11 @@ pub(crate) fn close(gate: GateId, after: Gates) {
     closed().entry(gate).or_default().extend(&after);
 }
 
+/// Returns whether all gates with numbers are open.
+pub(in crate::cl) fn none_closed() -> bool {
+    closed().is_empty()
+}
+
 /// Forgets a gate that has opened.
 pub(crate) fn open(gate: GateId) {
     closed().remove(&gate);

@@ -14,6 +14,7 @@
 //! | `deferred_release.rs` | objects that were dropped while a gate was closed are released when the gate is open |
 //! | `completion_time.rs` | a timer that stops when a command is complete, for the autotuner |
 //! | `user_code.rs` | closures, wakers and values of the program: called or dropped where no lock is held |
+//! | `threads.rs` | how threads of clgraph start, and whether this is one |
 //! | `workers.rs` | threads for host tasks, wakers and jobs of clgraph; which waits of host tasks are refused |
 //! | `reentrancy.rs` | which calls are refused while a function of the program runs on this thread |
 //!
@@ -27,5 +28,6 @@ pub(crate) mod event_reaper;
 pub(crate) mod gates;
 pub(in crate::cl) mod queue_order;
 pub(crate) mod reentrancy;
+pub(in crate::cl) mod threads;
 pub(crate) mod user_code;
 pub(crate) mod workers;

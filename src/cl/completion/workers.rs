@@ -8,12 +8,12 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::thread;
 use std::time::Duration;
 
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::Gates;
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
 use crate::error::SubmitError;
 
@@ -142,7 +142,7 @@ impl Workers {
         if pool.threads < pool.most {
             pool.threads += 1;
             drop(pool);
-            let spawned = thread::Builder::new().name("clgraph-task".to_owned()).spawn(|| self.work());
+            let spawned = threads::start("clgraph-task", || self.work());
             pool = self.lock();
             pool.refused = spawned.is_err();
             if let Err(error) = spawned {
@@ -184,6 +184,7 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+    use std::thread;
 
     use super::*;
 

@@ -9,8 +9,8 @@
 //! PoCL 7.1 also iterates over the sub-buffers of a buffer, for a command on that buffer, without holding references to
 //! them. If a driver thread releases the last reference to a sub-buffer meanwhile, after the last command that used it,
 //! the process ends ("PTHREAD ERROR in pocl_create_migration_commands"). So on PoCL 7.1 clgraph keeps a reference to
-//! each sub-buffer that commands use. When memory is allocated or freed later, it drops the references that are the
-//! last ones.
+//! each sub-buffer. When memory is allocated or freed later by a thread of the program, it drops the references that
+//! are the last ones, unless a thread of clgraph enqueues a command at that moment.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -88,10 +88,10 @@ impl Freed {
         unsafe { self.settle(false, context) };
     }
 
-    /// Keeps a reference to a sub-buffer as long as something else, for example a command, has one. Call this before
-    /// another reference is released.
-    pub(in crate::cl) fn keep_used(&mut self, sub_buffer: &Handle<MemKind>) {
-        if self.sub_buffers.contains(sub_buffer) || !has_others(sub_buffer) {
+    /// Keeps a reference to a sub-buffer until nothing else, for example a command, has one. Call this before another
+    /// reference is released.
+    pub(in crate::cl) fn keep(&mut self, sub_buffer: &Handle<MemKind>) {
+        if self.sub_buffers.contains(sub_buffer) {
             return;
         }
         match sub_buffer.try_clone() {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use bytemuck::Pod;
 use opencl_sys::{CL_MEM_READ_WRITE, cl_context, cl_program};
@@ -26,6 +26,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::handle::{ContextKind, Handle, MemKind};
 use crate::cl::objects::program::{Program, WeakProgram};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::cl::objects::retired_queues::RetiredQueues;
 use crate::device_global::host_access::{Property as Access, Readable, Writable};
 use crate::device_global::scope::Property as Scope;
 use crate::device_global::{Declared, DeviceGlobal, Elements};
@@ -38,6 +39,9 @@ pub(in crate::cl) struct Registry {
     known: Mutex<Known>,
     pub(in crate::cl) maps: MapQueues,
     pub(in crate::cl) freed: Mutex<Freed>,
+    /// Held for reading while a thread of clgraph enqueues commands of the program: see [`Freed`].
+    pub(in crate::cl) enqueuing: RwLock<()>,
+    pub(in crate::cl) retired_queues: RetiredQueues,
     /// The context that owns the memory.
     context: Handle<ContextKind>,
 }
@@ -82,7 +86,9 @@ impl Registry {
         }
         all.retain(|_, registry| registry.strong_count() > 0);
         let (known, maps, freed) = (Mutex::default(), MapQueues::default(), Mutex::default());
-        let registry = Arc::new(Self { known, maps, freed, context: context.try_clone()? });
+        let (enqueuing, retired_queues) = (RwLock::default(), RetiredQueues::default());
+        let context = context.try_clone()?;
+        let registry = Arc::new(Self { known, maps, freed, enqueuing, retired_queues, context });
         all.insert(address, Arc::downgrade(&registry));
         Ok(registry)
     }

@@ -106,7 +106,7 @@ impl Drop for MemInner {
         let (Backing::Buffer(handle), None) = (&self.backing, &self.image) else { return };
         if self.context.frees_late() {
             if self.parent.is_some() {
-                self.context.freed().keep_used(handle);
+                self.context.freed().keep(handle);
             }
             self.context.drop_unused();
         }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 
 use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 
 use crate::cl::check;
+use crate::cl::completion::threads;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::freed::Freed;
 use crate::cl::memory::globals::Registry;
@@ -126,10 +127,21 @@ impl Context {
         self.0.devices.iter().any(|device| quirks::frees_late(device.caps()))
     }
 
-    /// Drops the sub-buffers of [`Self::freed`] to which nothing else has a reference.
+    /// Drops the sub-buffers of [`Self::freed`] to which nothing else has a reference, if no thread of clgraph enqueues
+    /// meanwhile.
     pub(in crate::cl) fn drop_unused(&self) {
+        if threads::is_own() {
+            return;
+        }
+        let Ok(_nobody_enqueues) = self.0.globals.enqueuing.try_write() else { return };
         let unused = self.freed().unused();
         drop(unused);
+    }
+
+    /// A thread of clgraph enqueues commands of the program, until this is dropped.
+    pub(crate) fn enqueue_elsewhere(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let enqueuing = &self.0.globals.enqueuing;
+        self.frees_late().then(|| enqueuing.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the lock under which memory with an address is allocated and freed.

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use opencl_sys::{
     CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_COMMAND_QUEUE, CL_EVENT_CONTEXT,
-    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES,
-    CL_RUNNING, cl_event, cl_int, cl_profiling_info,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_INVALID_COMMAND_QUEUE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    CL_QUEUE_PROPERTIES, CL_RUNNING, cl_event, cl_int, cl_profiling_info,
 };
 
 use crate::cl::check;
@@ -18,6 +18,7 @@ use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::handle::{EventKind, Handle};
+use crate::cl::objects::queue::DriverQueue;
 use crate::cl::query::info::{self, ask};
 use crate::error::{DriverError, Fault, Result, Status};
 use crate::ffi::core::Core;
@@ -220,7 +221,10 @@ impl DriverEvent {
     /// `raw` is null or a live event.
     pub(crate) unsafe fn from_raw(raw: cl_event) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::owning(unsafe { Handle::from_borrowed(raw) }?, false))
+        let event = Self::owning(unsafe { Handle::from_borrowed(raw) }?, false);
+        // It may be the event of a command that comes after gates.
+        let gates = if gates::none_closed() { Gates::default() } else { DriverQueue::gates_of(event.queue()?) };
+        Ok(event.after(gates))
     }
 
     /// Takes over the event that an enqueue returned, and stores whether it [`is_sure`](Self::is_sure).
@@ -289,16 +293,22 @@ impl DriverEvent {
     /// out-of-order queue is polled instead, because `clWaitForEvents` can deadlock on Intel's CPU runtime (2026.2).
     pub(crate) fn wait_on_any_queue(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
+        match self.status()? {
+            CommandStatus::Complete => return Ok(()),
+            CommandStatus::Failed(status) => return Err(DriverError::new(COMMAND, status)),
+            CommandStatus::Waiting | CommandStatus::Running => {}
+        }
         let queue = self.queue()?;
         // A user event has no queue.
         if queue != 0 {
+            // A command that has not ended keeps its queue alive.
             let raw = std::ptr::with_exposed_provenance_mut(queue);
             let query = ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_PROPERTIES);
-            if info::value::<u64>("clGetCommandQueueInfo", query)? & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 {
-                return self.wait();
+            match info::value::<u64>("clGetCommandQueueInfo", query) {
+                Ok(bits) if bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 => return self.wait(),
+                Err(error) if !is_gone(error) => return Err(error),
+                _ => self.flush_queue()?,
             }
-            // SAFETY: **live**: an event keeps its queue alive.
-            check("clFlush", unsafe { (core.clFlush)(raw) })?;
         }
         event_reaper::wait(self.clone())
     }
@@ -339,11 +349,16 @@ impl DriverEvent {
     /// Flushes the queue of the event, so that its command begins.
     pub(crate) fn flush_queue(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
-        // A user event has no queue.
-        match self.queue()? {
-            0 => Ok(()),
-            // SAFETY: **live**: an event keeps its queue alive.
-            queue => check("clFlush", unsafe { (core.clFlush)(std::ptr::with_exposed_provenance_mut(queue)) }),
+        // A user event has no queue. A command that has ended needs no flush, and its queue may be gone.
+        let queue = self.queue()?;
+        if queue == 0 || !self.may_run() {
+            return Ok(());
+        }
+        // SAFETY: **live**: a command that has not ended keeps its queue alive. If it ends just now, the driver refuses
+        // the handle.
+        match check("clFlush", unsafe { (core.clFlush)(std::ptr::with_exposed_provenance_mut(queue)) }) {
+            Err(error) if is_gone(error) => Ok(()),
+            outcome => outcome,
         }
     }
 
@@ -377,6 +392,12 @@ impl DriverEvent {
             log_later!(Debug, "clSetEventCallback failed with {status}: clgraph polls the event instead");
         }
     }
+}
+
+/// Returns whether a driver says that a queue no longer exists. On Intel's CPU runtime (2026.2) an event does not keep
+/// its queue alive after its command has ended.
+fn is_gone(error: DriverError) -> bool {
+    error.status == Status(CL_INVALID_COMMAND_QUEUE)
 }
 
 /// May run on a thread of the driver, or on a caller's thread inside clFlush or clWaitForEvents. So it only posts.

@@ -12,6 +12,7 @@
 //! | `raw.rs` | the `unsafe` constructors of the public `Queue` and `Event` from C handles |
 //! | `device.rs`, `context.rs` | platforms and devices; contexts, and what is kept once for each context |
 //! | `queue.rs` | `DriverQueue`, an OpenCL command queue: all wrappers of one `cl_command_queue` share one |
+//! | `retired_queues.rs` | out-of-order queues that were dropped, and are used again |
 //! | `event.rs` | `DriverEvent`, an event of the driver; `Gate`, a user event that always completes |
 //! | `buffer.rs`, `image.rs`, `sampler.rs` | buffers, their slices and sub-buffers; images; samplers |
 //! | `program.rs`, `program_builder.rs` | programs from every form that OpenCL knows; building them |
@@ -35,4 +36,5 @@ pub(crate) mod program;
 pub(crate) mod program_builder;
 pub(crate) mod queue;
 pub(in crate::cl) mod raw;
+pub(in crate::cl) mod retired_queues;
 pub(crate) mod sampler;

@@ -20,6 +20,7 @@ use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::handle::{Handle, QueueKind};
+use crate::cl::objects::retired_queues::Last;
 use crate::cl::query::info::{self, ask};
 use crate::error::{DriverError, Fault, Result, SetupError};
 use crate::ffi::core::Core;
@@ -80,74 +81,44 @@ struct Inner {
 /// All live wrappers, by C handle. The wrappers of one queue share what is known about its order.
 static WRAPPED: LazyLock<Mutex<HashMap<usize, Weak<Inner>>>> = LazyLock::new(Mutex::default);
 
-/// A reference to a queue that is released only when the driver can end the queue.
-///
-/// On Intel's CPU runtime (2026.2) the release of an out-of-order queue can deadlock: if its last command still runs,
-/// or the worker that ran it is not finished, that worker ends the queue within a task for which the end of the queue
-/// waits. The event of the command completes too early to prevent this; `clFinish` on a queue without commands does
-/// prevent it (`docs/drivers.md`).
-pub(in crate::cl) struct Last {
-    handle: Handle<QueueKind>,
-    out_of_order: bool,
-}
+/// The gates of queues whose wrapper was dropped while gates were closed, by C handle. The commands behind the gates
+/// keep the queue alive, so meanwhile no other queue has its handle.
+static UNWRAPPED: LazyLock<Mutex<HashMap<usize, QueueGates>>> = LazyLock::new(Mutex::default);
 
-impl Drop for Last {
-    fn drop(&mut self) {
-        if !self.out_of_order {
-            return;
-        }
-        let Ok(core) = Core::get() else { return };
-        // Twice, because the driver may lack memory only for a moment.
-        // SAFETY: **live**.
-        let finish = || check("clFinish", unsafe { (core.clFinish)(self.handle.raw()) });
-        if let Err(error) = finish().or_else(|_| finish()) {
-            log_later!(Error, "{error}: an out-of-order queue is released while its commands may still run");
-        }
-    }
-}
-
-/// Ends a queue on its own thread, because other code may have enqueued a command that never ends.
-struct Ending(Option<Arc<Last>>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let last = self.0.take();
-        let thread = std::thread::Builder::new().name("clgraph-queue".to_owned());
-        if let Err(error) = thread.spawn(move || drop(last)) {
-            log_later!(
-                Warn,
-                "{error}: no thread could be started to finish an out-of-order queue, so the drop of the queue \
-                        waits"
-            );
-        }
-    }
+fn unwrapped() -> MutexGuard<'static, HashMap<usize, QueueGates>> {
+    UNWRAPPED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Inner {
-    /// Keeps an out-of-order queue until its commands have ended, without waiting for them here.
+    /// Remembers the closed gates, and keeps an out-of-order queue for the next program that wants one.
     fn drop(&mut self) {
+        if !self.gates.get().is_empty() {
+            let mut all = unwrapped();
+            all.retain(|_, gates| !gates.get().is_empty());
+            all.insert(self.raw().addr(), std::mem::take(&mut self.gates));
+        }
         if !self.properties.out_of_order {
             return;
         }
-        let ending = Ending(Some(Arc::clone(&self.handle)));
-        match self.flushed_mark().or_else(|_| self.flushed_mark()) {
-            Ok(event) => event_reaper::keep_until(event, ending),
-            Err(error) => {
-                log_later!(Warn, "{error}: an out-of-order queue is finished by `clFinish` only, which may block")
-            }
+        let end = self.flushed_mark().or_else(|_| self.flushed_mark());
+        if let Err(error) = &end {
+            log_later!(Warn, "{error}: an out-of-order queue is kept until its context ends");
         }
+        let retired = &self.context.globals().retired_queues;
+        retired.add(self.device.raw().addr(), self.properties, Arc::clone(&self.handle), end.ok());
     }
 }
 
 impl Inner {
     fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
-        let last = Last { handle, out_of_order: properties.out_of_order };
+        let last = Last::new(handle, properties.out_of_order);
         Self::around(Arc::new(last), context, device, properties)
     }
 
     fn around(handle: Arc<Last>, context: Context, device: Device, properties: QueueProperties) -> Self {
         let (dummy_buffer, order_lock) = (OnceLock::new(), Mutex::new(()));
-        let (order, gates) = (QueueOrder::default(), QueueGates::default());
+        let gates = unwrapped().remove(&handle.handle.raw().addr()).unwrap_or_default();
+        let order = QueueOrder::default();
         Self { handle, context, device, properties, dummy_buffer, order_lock, order, gates }
     }
 
@@ -198,6 +169,11 @@ impl DriverQueue {
         if properties.profiling && !device.caps().profiling {
             return Err(lacks("profiling").into());
         }
+        if properties.out_of_order
+            && let Some(last) = context.globals().retired_queues.take(device.raw().addr(), properties)
+        {
+            return Ok(Self::wrapped(Inner::around(last, context.clone(), device.clone(), properties)));
+        }
         let core = Core::get()?;
         let bits = properties.bits();
         let mut status = 0;
@@ -225,6 +201,15 @@ impl DriverQueue {
     fn known(raw: cl_command_queue) -> Option<Self> {
         let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
         wrapped.get(&raw.addr()).and_then(Weak::upgrade).map(Self)
+    }
+
+    /// Returns the closed gates that commands of a queue come after. The caller's event keeps the queue alive.
+    pub(in crate::cl) fn gates_of(raw: usize) -> Gates {
+        let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner).get(&raw).and_then(Weak::upgrade);
+        match wrapped {
+            Some(inner) => inner.gates.get(),
+            None => unwrapped().get(&raw).map(QueueGates::get).unwrap_or_default(),
+        }
     }
 
     /// Registers a wrapper, which later wrappers of the same queue share.
@@ -272,8 +257,8 @@ impl DriverQueue {
 
     /// Wraps and retains a raw queue.
     ///
-    /// When the last wrapper of an out-of-order queue is dropped, it enqueues a marker and flushes the queue. It
-    /// releases its reference after all earlier commands have ended.
+    /// When the last wrapper of an out-of-order queue is dropped, it enqueues a marker and flushes the queue. Its
+    /// reference is released with the context: see `retired_queues.rs`.
     ///
     /// # Errors
     /// [`SetupError::NullHandle`], [`SetupError::DeviceQueue`]; [`crate::DriverError`] if the driver refuses a query.

@@ -169,6 +169,7 @@ impl Deferred {
 
     /// A graph with host tasks: it is enqueued partition by partition.
     fn scheduler(&self, exec: &Arc<Inner>, mut waits: Waits, waiting: Waiting) {
+        let elsewhere = exec.context.enqueue_elsewhere();
         let mut exec_state = exec.lock_state();
         let own = exec_state.own_queue(exec).and_then(|own| {
             let mut exclusive = exec.exclusive.take();
@@ -180,6 +181,7 @@ impl Deferred {
         });
         let leftovers = exec_state.leftovers();
         drop(exec_state);
+        drop(elsewhere);
         leftovers.settle(exec);
         match own {
             Ok((own, entered)) => TaskScheduler::start(exec, &self.state, own, entered, waiting),
@@ -201,6 +203,7 @@ impl Deferred {
             return self.scheduler(exec, waits, waiting);
         }
         let (bindings, retained) = (std::mem::take(&mut waiting.bindings), waiting.retained.clone());
+        let elsewhere = exec.context.enqueue_elsewhere();
         let mut exec_state = exec.lock_state();
         let enqueued = exec_state.own_queue(exec).map_err(PartlyEnqueued::from).and_then(|own| {
             let mut exclusive = exec.exclusive.take();
@@ -211,6 +214,7 @@ impl Deferred {
         });
         let leftovers = exec_state.leftovers();
         drop(exec_state);
+        drop(elsewhere);
         leftovers.settle(exec);
         match enqueued {
             Ok((own, mut ends)) => {

@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::Gates;
 use crate::cl::completion::reentrancy;
 use crate::cl::memory::allocation::User;
 use crate::cl::objects::event::DriverEvent;
@@ -46,6 +47,11 @@ impl Running {
             None if self.epoch == self.queue.epoch() => true,
             None => !matches!(self.queue.end_of(self.epoch), Ok(None)),
         }
+    }
+
+    /// Returns the closed gates that these commands come after.
+    pub(in crate::exec) fn gates(&self) -> Gates {
+        self.event.as_ref().map_or_else(|| self.queue.gates(), DriverEvent::gates)
     }
 
     /// Whether the queue's order puts commands that are enqueued there now after these.

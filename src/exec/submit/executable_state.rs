@@ -489,7 +489,10 @@ impl ExecutableState {
         let retained = RetainedMemory::place_for(&bindings.inputs);
         let held =
             self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, (self.autotuner.strategy(), None)));
-        let held = held.and_then(|snapshot| Ok((snapshot, self.hold(exec, queue, waits, after(&bindings, blockers))?)));
+        let mut gates = after(&bindings, blockers);
+        // It waits for what runs on other queues when it is launched.
+        exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| gates.extend(&running.gates())));
+        let held = held.and_then(|snapshot| Ok((snapshot, self.hold(exec, queue, waits, gates)?)));
         let (snapshot, Held { entered, gate, id, left }) = match held {
             Ok(held) => held,
             Err(error) => {

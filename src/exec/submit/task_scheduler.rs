@@ -260,6 +260,7 @@ impl TaskScheduler {
         let is_first = going.enqueued == 0;
         let (snapshot, want) = (&waiting.snapshot, Want { first: is_first, last: true });
         let recorded = snapshot.recorded.as_deref();
+        let _elsewhere = self.exec.context.enqueue_elsewhere();
         let outcome = submitter::enqueue(
             &self.exec,
             &snapshot.values,
