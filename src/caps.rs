@@ -371,7 +371,7 @@ impl Caps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum Claim {
+pub enum DetectedBy {
     /// The device lists `cl_khr_command_buffer`.
     Listed,
     /// The device does not list the extension, but `CLGRAPH_ASSUME` says that the device has it.
@@ -386,7 +386,7 @@ pub enum Claim {
 #[non_exhaustive]
 pub struct CommandBufferCaps {
     /// How clgraph knows that the driver has command buffers.
-    pub claim: Claim,
+    pub claim: DetectedBy,
     /// The revision that the driver reports, or `None` if it reports none.
     pub version: Option<ExtensionVersion>,
     /// The features that `CLGRAPH_ASSUME` adds and the driver does not report, in the words of that variable.
@@ -415,7 +415,7 @@ impl Default for CommandBufferCaps {
     /// Returns the capabilities of a device that lists the extension and reports nothing else.
     fn default() -> Self {
         Self {
-            claim: Claim::Listed,
+            claim: DetectedBy::Listed,
             version: None,
             assumed: Vec::new(),
             missing: Vec::new(),

@@ -230,7 +230,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `serde` | `serde::Serialize` for [`Caps`] and what is in it, [`Abi`], [`Path`], [`Command`] and [`Why`] |
+//! | `serde` | `serde::Serialize` for [`Caps`] and what is in it, [`Abi`], [`Path`], [`Command`] and [`PathReason`] |
 //! | `cli` | the program `clgraph`, which lists devices; and `serde` |
 //!
 //! # Coming from CUDA or SYCL
@@ -302,8 +302,8 @@ mod quirks;
 mod record;
 
 pub use caps::{
-    Abi, Caps, Claim, CommandBufferCaps, ExtensionVersion, GlobalAccess, ImageCaps, MemoryKind, MutableCaps, PoolKind,
-    QueueKinds, RecordAbi, Svm, UpdateAbi, Usm, Version,
+    Abi, Caps, CommandBufferCaps, DetectedBy, ExtensionVersion, GlobalAccess, ImageCaps, MemoryKind, MutableCaps,
+    PoolKind, QueueKinds, RecordAbi, Svm, UpdateAbi, Usm, Version,
 };
 pub use cl::memory::globals::GlobalSlice;
 pub use cl::memory::host::{Element, HostData};
@@ -322,29 +322,29 @@ pub use cl::objects::program::Program;
 pub use cl::objects::program_builder::ProgramBuilder;
 pub use cl::objects::queue::QueueProperties;
 pub use cl::objects::sampler::Sampler;
-pub use device_global::{DeviceGlobal, Elements, HostAccess, InitMode, host_access, scope};
+pub use device_global::{DeviceGlobal, DeviceGlobalType, HostAccess, InitMode, host_access, scope};
 pub use error::{
-    BuildCause, BuildError, DriverError, Error, ErrorKind, Fault, FinalizeError, GlobalError, GroupError, MemoryError,
-    ParameterError, ProgramError, RecordError, RectError, Result, SetupError, Status, SubmitError, UpdateError,
-    WorkGroupError,
+    BuildCause, BuildError, DriverError, DriverFault, Error, ErrorKind, FinalizeError, GlobalError, GroupError,
+    MemoryError, ParameterError, ProgramError, RecordError, RectError, Result, SetupError, Status, SubmitError,
+    UpdateError, WorkGroupError,
 };
 pub use exec::{
-    AllocationReport, Clock, Completion, Dependency, Executable, Finalize, HostNodeReport, MemoryReport, NodeProfile,
-    Profile, Progress, Report, Runner, SegmentReport, StrategyReport, SubGraph, SubGraphNode, SubGraphReport,
-    Submission, Submit, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, UserEvent, WaitFor,
+    AllocationReport, Clock, Dependency, Executable, Finalize, HostNodeReport, MemoryReport, NodeProfile, Profile,
+    Progress, RanOn, Report, SegmentReport, StrategyReport, SubGraph, SubGraphNode, SubGraphReport, Submission,
+    SubmissionFuture, Submit, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, UserEvent, WaitFor,
 };
 pub use graph::{
-    AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, Detail, EmptyNode, EventHandle, EventNode, EventSignal,
-    EventWait, Extent, FillNode, FreeNode, Graph, GraphMemory, GraphProperties, GroupNode, HintNode, HostRead,
-    HostTask, HostTaskNode, HostWrite, ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode, KernelNode,
-    LocalMemory, MemoryPool, NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording, NdRange,
-    Nodes, Parameter, Pixels, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg, WriteNode,
+    AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, DrawingDetail, EmptyNode, EventHandle, EventNode,
+    EventSignal, EventWait, Extent, FillNode, FreeNode, Graph, GraphMemory, GraphProperties, GroupNode, HintNode,
+    HostRead, HostTaskContext, HostTaskNode, HostWrite, ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode,
+    KernelNode, LocalMemory, MemoryPool, NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording,
+    NdRange, Nodes, Parameter, Pixels, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg, WriteNode,
 };
 pub use handles::{Node, NodeKind};
 pub use images::{
     Addressing, ChannelOrder, ChannelType, Color, Filter, ImageAccess, ImageFormat, ImageKind, ImageShape,
 };
-pub use plan::{Command, Path, Why};
+pub use plan::{Command, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

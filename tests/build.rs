@@ -327,7 +327,17 @@ fn a_float_for_an_integer_or_an_integer_for_a_float_is_refused() {
     );
     // SAFETY: it is refused.
     let also = unsafe {
-        graph.kernel(&kernel).write(&a).arg(&right).also(&wrong).arg(1).arg(1_u8).arg(1_u64).arg(v).range(1).add()
+        graph
+            .kernel(&kernel)
+            .write(&a)
+            .arg(&right)
+            .also_parameter(&wrong)
+            .arg(1)
+            .arg(1_u8)
+            .arg(1_u64)
+            .arg(v)
+            .range(1)
+            .add()
     };
     assert!(refused(also).contains("a `u32` was given"));
     assert!(graph.is_empty());

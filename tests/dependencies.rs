@@ -81,7 +81,7 @@ fn a_write_to_a_const_argument_is_reported_of_replaced_nodes_and_groups_too() {
     let group = unsafe { graph.command_group([wrong(), wrong()]) }.unwrap();
     assert!(told().is_empty(), "the group has no node yet");
     graph.empty().add().unwrap();
-    graph.group(&group).add().unwrap();
+    graph.command_group_node(&group).add().unwrap();
     let both = ["node 3 (kernel `add`): argument 1", "node 3 (launch 1 of its group, kernel `add`): argument 1"];
     assert_eq!(told(), both);
 }

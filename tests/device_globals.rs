@@ -4,9 +4,9 @@ mod common;
 
 use bytemuck::{Pod, Zeroable};
 use clgraph::{
-    Buffer, DeviceGlobal, Elements, Error, ErrorKind, Event, ExecuteKernel, Finalize, GlobalAccess, GlobalSlice, Graph,
-    HostAccess, InContext, InitMode, Kernel, Memory, MemoryError, MemoryKind, Parameter, Path, Program, ProgramBuilder,
-    ProgramError, Queue, device_global, host_access, scope,
+    Buffer, DeviceGlobal, DeviceGlobalType, Error, ErrorKind, Event, ExecuteKernel, Finalize, GlobalAccess,
+    GlobalSlice, Graph, HostAccess, InContext, InitMode, Kernel, Memory, MemoryError, MemoryKind, Parameter, Path,
+    Program, ProgramBuilder, ProgramError, Queue, device_global, host_access, scope,
 };
 use common::{Bench, Reason, UserEvent, skip, sub_devices, text};
 
@@ -21,7 +21,7 @@ struct Counters {
     last: [u32; 3],
 }
 
-impl Elements for Counters {
+impl DeviceGlobalType for Counters {
     type Element = Self;
 }
 
@@ -655,7 +655,7 @@ fn globals_count_in_groups_and_sub_graphs() {
             graph.command_group([launch(2), launch(3)]).unwrap()
         };
         let before = graph.write(&TOTAL.on(queue).unwrap(), [10]).add().unwrap();
-        let node = graph.group(&group).add().unwrap();
+        let node = graph.command_group_node(&group).add().unwrap();
         let after = graph.read(&TOTAL.on(queue).unwrap()).add().unwrap();
         assert_eq!(graph.predecessors(node).unwrap(), [before.node()]);
         assert_eq!(graph.predecessors(after.node()).unwrap(), [node]);
@@ -694,7 +694,7 @@ fn the_report_tells_how_kernels_get_to_globals() {
             kind.unwrap_or(MemoryKind::Buffer)
         );
         assert!(report.to_string().contains(&line), "{report}");
-        let drawing = graph.to_dot(clgraph::Detail::Verbose);
+        let drawing = graph.to_dot(clgraph::DrawingDetail::Verbose);
         assert!(drawing.contains("device global read-write "), "{drawing}");
     }
 }

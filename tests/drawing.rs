@@ -2,7 +2,7 @@
 
 mod common;
 
-use clgraph::{BuildCause, Detail, Finalize, Graph, Path};
+use clgraph::{BuildCause, DrawingDetail, Finalize, Graph, Path};
 use common::{Bench, cause};
 
 /// Returns how often a text is in a drawing, whatever its line breaks.
@@ -50,7 +50,7 @@ fn print_graph_writes_dot_with_kinds_numbers_and_names() {
     graph.read(&b).add().unwrap();
     graph.empty().after_all_leaves().add().unwrap();
 
-    let brief = graph.to_dot(Detail::Brief);
+    let brief = graph.to_dot(DrawingDetail::Brief);
     assert!(brief.starts_with("digraph {"), "{brief}");
     let labels = [
         "0 host write",
@@ -67,7 +67,7 @@ fn print_graph_writes_dot_with_kinds_numbers_and_names() {
     }
     assert!(brief.contains("0 -> 1") && !brief.contains("1 -> 0"), "{brief}");
 
-    let verbose = graph.to_dot(Detail::Verbose);
+    let verbose = graph.to_dot(DrawingDetail::Verbose);
     let parts = [
         "range [32] work-group [8]",
         "arg 0: read cl_mem 0x",
@@ -85,17 +85,18 @@ fn print_graph_writes_dot_with_kinds_numbers_and_names() {
     let folder = std::env::temp_dir().join(format!("clgraph-drawing-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("graph.dot");
-    graph.print_graph(&file, Detail::Verbose).unwrap();
+    graph.print_graph(&file, DrawingDetail::Verbose).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), verbose);
 
     let svg = folder.join("graph.svg");
-    graph.print_graph(&svg, Detail::Verbose).unwrap();
-    assert_eq!(std::fs::read_to_string(&svg).unwrap(), graph.to_svg(Detail::Verbose).unwrap());
+    graph.print_graph(&svg, DrawingDetail::Verbose).unwrap();
+    assert_eq!(std::fs::read_to_string(&svg).unwrap(), graph.to_svg(DrawingDetail::Verbose).unwrap());
     let png = folder.join("graph.png");
     let why = "the extension of the file must be `dot` or `svg`".to_owned();
-    assert_eq!(cause(graph.print_graph(&png, Detail::Brief)), BuildCause::File { path: png.clone(), why });
+    assert_eq!(cause(graph.print_graph(&png, DrawingDetail::Brief)), BuildCause::File { path: png.clone(), why });
     assert!(!png.exists());
-    let BuildCause::File { path, .. } = cause(graph.print_graph(folder.join("none/graph.dot"), Detail::Brief)) else {
+    let BuildCause::File { path, .. } = cause(graph.print_graph(folder.join("none/graph.dot"), DrawingDetail::Brief))
+    else {
         panic!("a folder that does not exist cannot be written to")
     };
     assert!(path.ends_with("none/graph.dot"));
@@ -107,7 +108,7 @@ fn print_graph_writes_dot_with_kinds_numbers_and_names() {
 fn a_graph_as_svg_has_its_nodes_edges_labels_and_kinds() {
     let bench = Bench::new();
     let graph = fork(&bench);
-    let svg = graph.to_svg(Detail::Brief).unwrap();
+    let svg = graph.to_svg(DrawingDetail::Brief).unwrap();
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
     assert_eq!((boxes(&svg), count(&svg, "marker-end")), (4, 4), "{svg}");
     for part in ["left &lt;&amp;&gt; \"half\"", "1 fill", "2 host task", "the rest", "4 nodes, 4 edges", ">sub-graph<"]
@@ -116,12 +117,12 @@ fn a_graph_as_svg_has_its_nodes_edges_labels_and_kinds() {
     }
     // The full description of a node is in its tooltip, and in the picture only if that is asked for.
     assert_eq!(count(&svg, "pattern of 4 bytes"), 2);
-    assert_eq!(count(&graph.to_svg(Detail::Verbose).unwrap(), "pattern of 4 bytes"), 4);
+    assert_eq!(count(&graph.to_svg(DrawingDetail::Verbose).unwrap(), "pattern of 4 bytes"), 4);
     // Characters that XML does not have.
     graph.set_label(graph.nodes()[0], "a\0b\u{1b}c\u{ffff}").unwrap();
-    let svg = graph.to_svg(Detail::Brief).unwrap();
+    let svg = graph.to_svg(DrawingDetail::Brief).unwrap();
     assert!(svg.contains("a\u{fffd}b\u{fffd}c\u{fffd}") && !svg.contains('\0'));
-    let empty = bench.graph().to_svg(Detail::Brief).unwrap();
+    let empty = bench.graph().to_svg(DrawingDetail::Brief).unwrap();
     assert_eq!(boxes(&empty), 0);
 }
 
@@ -132,7 +133,7 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     let graph = fork(&bench);
     for path in [Path::Native, Path::Replay] {
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
-        let svg = executable.to_svg(Detail::Brief, None).unwrap();
+        let svg = executable.to_svg(DrawingDetail::Brief, None).unwrap();
         // The sub-graph is inlined, between its entry and its exit.
         assert_eq!(boxes(&svg), 7, "{svg}");
         assert_eq!((count(&svg, ">3 the rest<"), count(&svg, ">begins<"), count(&svg, "3.1 copy")), (2, 1, 2));
@@ -148,7 +149,7 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
     let profile = run.profile().unwrap();
-    let svg = executable.to_svg(Detail::Brief, Some(&profile)).unwrap();
+    let svg = executable.to_svg(DrawingDetail::Brief, Some(&profile)).unwrap();
     // In the box and in its tooltip.
     assert_eq!(
         (count(&svg, " us, "), svg.contains("share of the whole time")),
@@ -159,11 +160,11 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     let folder = std::env::temp_dir().join(format!("clgraph-drawing-exec-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("graph.svg");
-    executable.print_graph(&file, Detail::Brief, Some(&profile)).unwrap();
+    executable.print_graph(&file, DrawingDetail::Brief, Some(&profile)).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), svg);
     // As text for Graphviz: the same nodes, edges and times.
     let file = folder.join("graph.dot");
-    executable.print_graph(&file, Detail::Brief, Some(&profile)).unwrap();
+    executable.print_graph(&file, DrawingDetail::Brief, Some(&profile)).unwrap();
     let dot = std::fs::read_to_string(&file).unwrap();
     assert!(dot.starts_with("digraph {") && dot.ends_with("}\n"), "{dot}");
     assert_eq!(
@@ -171,7 +172,7 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
         (profile.nodes.len(), 7, 6),
         "{dot}"
     );
-    let wrong = executable.print_graph(folder.join("graph.png"), Detail::Brief, None);
+    let wrong = executable.print_graph(folder.join("graph.png"), DrawingDetail::Brief, None);
     assert!(
         matches!(cause(wrong), BuildCause::File { why, .. } if why == "the extension of the file must be `dot` or \
                                                                            `svg`")
@@ -179,9 +180,9 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     std::fs::remove_dir_all(folder).unwrap();
     // Times of another graph.
     let other = fork(&bench).finalize(Finalize::new()).unwrap();
-    assert!(matches!(cause(other.to_svg(Detail::Brief, Some(&profile))), BuildCause::OtherExecutable));
+    assert!(matches!(cause(other.to_svg(DrawingDetail::Brief, Some(&profile))), BuildCause::OtherExecutable));
     let again = graph.finalize(Finalize::new()).unwrap();
-    assert!(matches!(cause(again.to_svg(Detail::Brief, Some(&profile))), BuildCause::OtherExecutable));
+    assert!(matches!(cause(again.to_svg(DrawingDetail::Brief, Some(&profile))), BuildCause::OtherExecutable));
 }
 
 /// Rule Q3
@@ -192,17 +193,17 @@ fn more_nodes_than_anybody_could_look_at_are_not_drawn() {
     for _ in 0..5_000 {
         graph.empty().add().unwrap();
     }
-    assert_eq!(boxes(&graph.to_svg(Detail::Full).unwrap()), 5_000);
+    assert_eq!(boxes(&graph.to_svg(DrawingDetail::Full).unwrap()), 5_000);
     graph.empty().add().unwrap();
-    let error = graph.to_svg(Detail::Full);
+    let error = graph.to_svg(DrawingDetail::Full);
     assert_eq!(cause(error), BuildCause::TooManyToDraw { nodes: 5_001, most: 5_000 });
-    assert!(cause(graph.finalize(Finalize::new()).unwrap().to_svg(Detail::Full, None)).to_string().contains(
+    assert!(cause(graph.finalize(Finalize::new()).unwrap().to_svg(DrawingDetail::Full, None)).to_string().contains(
         "write a \
                                                                                                              `.dot` \
                                                                                                              file"
     ));
     // What repeats is drawn once.
-    let svg = graph.to_svg(Detail::Brief).unwrap();
+    let svg = graph.to_svg(DrawingDetail::Brief).unwrap();
     assert_eq!((boxes(&svg), count(&svg, "× 5001 without order")), (1, 1));
 }
 
@@ -218,13 +219,13 @@ fn labels_of_any_text_and_length_can_be_drawn() {
     let folder = std::env::temp_dir().join(format!("clgraph-drawing-labels-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("graph.dot");
-    executable.print_graph(&file, Detail::Brief, None).unwrap();
+    executable.print_graph(&file, DrawingDetail::Brief, None).unwrap();
     let ours = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
     let drawings = [
-        graph.to_dot(clgraph::Detail::Verbose),
-        graph.to_svg(clgraph::Detail::Verbose).unwrap(),
-        executable.to_svg(Detail::Brief, None).unwrap(),
+        graph.to_dot(clgraph::DrawingDetail::Verbose),
+        graph.to_svg(clgraph::DrawingDetail::Verbose).unwrap(),
+        executable.to_svg(DrawingDetail::Brief, None).unwrap(),
         ours,
     ];
     for drawing in drawings {

@@ -4,7 +4,9 @@ mod common;
 
 use std::sync::Arc;
 
-use clgraph::{Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, Path, Program, Queue, Why};
+use clgraph::{
+    Buffer, Device, ErrorKind, Finalize, Graph, GraphProperties, HostData, Path, PathReason, Program, Queue,
+};
 use common::{Bench, Reason, SOURCE, UserEvent, content, text};
 
 /// Rule F1
@@ -26,7 +28,7 @@ fn the_report_says_what_was_decided_and_why() {
     let path = if path == Path::Native { path } else { Path::Replay };
     assert_eq!((auto.segments[0].path, auto.segments[0].why), (path, why));
     let pinned = graph.finalize(Finalize::new().path(Path::Replay)).unwrap().report();
-    assert_eq!((pinned.segments[0].path, pinned.segments[0].why), (Path::Replay, Why::Asked));
+    assert_eq!((pinned.segments[0].path, pinned.segments[0].why), (Path::Replay, PathReason::Asked));
     let shown = pinned.to_string();
     assert!(shown.contains("segment 0  3 commands by replay (as asked)"), "{shown}");
     assert!(text(graph.finalize(Finalize::new().result_slots(0))).contains("result_slots is 0: it must be at least 1"));

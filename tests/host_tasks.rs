@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Error, ErrorKind, Executable, Finalize, Graph, GroupError, HostTask, Node, Path, Progress,
-    Submission, SubmitError, UpdateError,
+    Buffer, BuildCause, Error, ErrorKind, Executable, Finalize, Graph, GroupError, HostTaskContext, Node, Path,
+    Progress, Submission, SubmitError, UpdateError,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -50,7 +50,7 @@ fn failure(outcome: clgraph::Result<()>) -> SubmitError {
 }
 
 /// Counts the calls.
-fn counting(count: &Arc<AtomicU32>) -> impl FnMut(&HostTask<'_>) + Send + 'static + use<> {
+fn counting(count: &Arc<AtomicU32>) -> impl FnMut(&HostTaskContext<'_>) + Send + 'static + use<> {
     let count = Arc::clone(count);
     move |_| {
         count.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +128,7 @@ fn forks_and_joins_wait_for_all_that_they_are_after_and_for_nothing_else() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let say = |what: &'static str| {
             let log = Arc::clone(&log);
-            move |_: &HostTask<'_>| log.lock().unwrap().push(what)
+            move |_: &HostTaskContext<'_>| log.lock().unwrap().push(what)
         };
         let (left, right) = (Door::new(), Door::new());
         let (mut pass_left, mut pass_right) = (left.pass(), right.pass());
@@ -698,7 +698,7 @@ fn queues_take_host_tasks_whether_they_record_or_not() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let say = |what: &'static str| {
             let log = Arc::clone(&log);
-            move |_: &HostTask<'_>| log.lock().unwrap().push(what)
+            move |_: &HostTaskContext<'_>| log.lock().unwrap().push(what)
         };
         let enqueue = || -> clgraph::Result<Submission> {
             let first = queue.enqueue_host_task(say("first"), &[])?;
@@ -785,7 +785,7 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
         graph.host_task(move |task| task.get(&read).map(|_| log.lock().unwrap().push(what))).reads(&a).writes(&b)
     };
     let group = graph.host_task_group([say("one"), say("two"), say("three")]).unwrap();
-    let first = graph.group(&group).after(read).add().unwrap();
+    let first = graph.command_group_node(&group).after(read).add().unwrap();
     // Another node of it, which is recorded.
     graph.begin_recording(&queue).unwrap();
     let event = queue.enqueue_command_group(&group, &[]).unwrap();
@@ -820,7 +820,7 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
     let foreign = graph.host_task(|_| ()).reads(&elsewhere_buffer());
     assert!(text(graph.host_task_group([foreign])).contains("another"));
     let unlike = bench.graph();
-    assert!(text(unlike.group(&group).add()).contains("another graph"));
+    assert!(text(unlike.command_group_node(&group).add()).contains("another graph"));
     assert_eq!(said(&executable), ["three", "three"]);
 }
 

@@ -6,7 +6,7 @@ mod images;
 
 use clgraph::{
     Buffer, BuildCause, ChannelOrder, ChannelType, Color, Command, ErrorKind, Finalize, Graph, Image, ImageAccess,
-    ImageFormat, ImageKind, Node, Path, Why,
+    ImageFormat, ImageKind, Node, Path, PathReason,
 };
 use common::{cause, text};
 use images::{FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored, numbered, run, shape};
@@ -232,7 +232,7 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     graph.write_image(&a, numbered(23, 5)).add().unwrap();
     graph.read_image::<Pixel>(&a).add().unwrap();
     assert_eq!(only(&graph), (Path::Replay, caps.can_record(Command::Read).unwrap_err()));
-    assert_eq!(only(&graph).1 == Why::NoSuchCommand, caps.can_record(Command::Kernel).is_ok());
+    assert_eq!(only(&graph).1 == PathReason::NoSuchCommand, caps.can_record(Command::Kernel).is_ok());
 
     // PoCL crashes over a recorded image that is made of a buffer. Copies name the buffer, and are recorded.
     let buffer = Buffer::from_slice(queue, &numbered(23, 7)).unwrap();
@@ -255,7 +255,7 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     unsafe { graph.kernel(&kernel).read(&row).write(&other).arg(1_u32).range(23).add().unwrap() };
     let found = only(&graph);
     if records && is_pocl {
-        assert_eq!(found, (Path::Replay, Why::ImageOfBuffer));
+        assert_eq!(found, (Path::Replay, PathReason::ImageOfBuffer));
     } else {
         assert_eq!(found.0, recorded);
     }
@@ -274,7 +274,7 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     graph.copy_image_to_buffer(&picture, &out).add().unwrap();
     let found = only(&graph);
     if records && is_pocl {
-        assert_eq!(found, (Path::Replay, Why::ImageOfBuffer));
+        assert_eq!(found, (Path::Replay, PathReason::ImageOfBuffer));
     } else {
         assert_eq!(found.0, recorded);
     }

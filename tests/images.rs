@@ -7,7 +7,7 @@ mod images;
 use clgraph::{
     Addressing, Buffer, BuildCause, Color, Error, ErrorKind, ExecuteKernel, Filter, Finalize, Graph, HostRead, Image,
     ImageAccess, ImageFormat, ImageKind, ImageShape, Kernel, MapRead, MapWrite, MemoryError, NodeKind, Parameter, Path,
-    Program, Queue, Sampler, Why,
+    PathReason, Program, Queue, Sampler,
 };
 use common::{Bench, Reason, UserEvent, cause, elsewhere, text};
 use images::{FORMAT, Pixel, content, image, numbered, run, shape};
@@ -398,12 +398,14 @@ fn a_parameter_is_a_sampler() {
         let refused = graph.kernel(&sampled).read(&row).arg(&theirs).write(&outs[0]).arg(0.5_f32).range(8);
         // SAFETY: an error.
         assert!(matches!(cause(unsafe { refused.add() }), BuildCause::OtherContext { .. }));
-        let wrong = graph.kernel(&sampled).read(&row).arg(&sampler(Addressing::ClampToEdge, nearest)).also(&any);
+        let wrong =
+            graph.kernel(&sampled).read(&row).arg(&sampler(Addressing::ClampToEdge, nearest)).also_parameter(&any);
         // SAFETY: as above.
         let wrong = unsafe { wrong.write(&outs[0]).arg(0.5_f32).range(8).add() };
         assert!(wrong.is_ok(), "one parameter more for an argument is fine");
         let number = Parameter::any(1.0_f32);
-        let wrong = graph.kernel(&sampled).read(&row).arg(&any).write(&outs[0]).arg(0.5_f32).also(&any).range(8);
+        let wrong =
+            graph.kernel(&sampled).read(&row).arg(&any).write(&outs[0]).arg(0.5_f32).also_parameter(&any).range(8);
         // SAFETY: an error.
         assert!(matches!(cause(unsafe { wrong.add() }), BuildCause::Parameter { .. }));
         let wrong = graph.kernel(&sampled).read(&row).arg(&number).write(&outs[0]).arg(0.5_f32).range(8);
@@ -593,7 +595,7 @@ fn pictures_are_made_of_buffers_where_the_device_can() {
     // SAFETY: a work-item writes its own pixel.
     let group = unsafe { graph.command_group([launch]) }.unwrap();
     parameter.set(&picture).unwrap();
-    let node = graph.group(&group).add().unwrap();
+    let node = graph.command_group_node(&group).add().unwrap();
     let rows = graph.fill(&buffer.slice((height - 1) * pitch..).unwrap(), 7_u8).add().unwrap();
     assert_eq!(graph.predecessors(rows).unwrap(), [node]);
     let short = Buffer::<u8>::new(queue, pitch * height - 1).unwrap();
@@ -796,7 +798,7 @@ fn parameters_do_not_bring_what_nodes_cannot_have() {
     let bytes = Buffer::<Pixel>::new(&bench.queue, 54).unwrap();
     let (buffer, block) = (Parameter::buffer(&bytes), Parameter::image(&image(&bench, ImageKind::Image3d, 1)));
     let launch = || graph.kernel(&mirror).read(&a);
-    let wrong = [launch().also(&buffer), launch().also(&block)].map(|launch| {
+    let wrong = [launch().also_parameter(&buffer), launch().also_parameter(&block)].map(|launch| {
         // SAFETY: errors.
         text(unsafe { launch.write(&c).arg(2_u32).range([9, 6]).add() })
     });
@@ -834,7 +836,7 @@ fn the_report_tells_how_commands_on_images_run() {
         let kernel = program.kernel("sampled").unwrap();
         // SAFETY: a work-item writes its own element.
         unsafe { graph.kernel(&kernel).read(&row).arg(&sampler).write(&out).arg(0.5_f32).range(1).add().unwrap() };
-        assert_eq!(native(&graph).report().segments[0].why, Why::Sampler);
+        assert_eq!(native(&graph).report().segments[0].why, PathReason::Sampler);
     }
 }
 

@@ -132,6 +132,31 @@ fn unsafe_code_is_in_two_folders_and_each_block_argues() {
     }
 }
 
+/// A logger is code of the program. Only functions that the program calls, and that hold no lock, call it directly.
+const LOGS: [&str; 7] = [
+    "bin",
+    "cl/completion/user_code.rs",
+    "cl/objects/device.rs",
+    "drawing/layout.rs",
+    "exec/build/finalize.rs",
+    "exec/build/options.rs",
+    "exec/report",
+];
+
+#[test]
+fn what_may_hold_locks_logs_later() {
+    for (path, text) in sources() {
+        if LOGS.iter().any(|direct| path.starts_with(direct)) {
+            continue;
+        }
+        for (number, line) in text.lines().enumerate() {
+            let logs = ["error!", "warn!", "info!", "debug!", "trace!", "log!", "log_enabled!", "logger("];
+            let logs = logs.iter().any(|name| code(line).contains(&format!("log::{name}")));
+            assert!(!logs, "{}:{}: use `log_later!`", path.display(), number + 1);
+        }
+    }
+}
+
 #[test]
 fn a_file_is_one_room() {
     for (path, text) in sources() {

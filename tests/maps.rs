@@ -8,9 +8,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, BufferSlice, BuildCause, Error, ErrorKind, Finalize, Graph, HostTask, HostTaskNode, Image, ImageKind,
-    MapMode, MapRead, MapWrite, MapWriteInvalidate, Mapped, MappedImage, Memory, MemoryError, MemoryKind, MemorySlice,
-    NodeKind, Path, Queue, SubmitError,
+    Buffer, BufferSlice, BuildCause, Error, ErrorKind, Finalize, Graph, HostTaskContext, HostTaskNode, Image,
+    ImageKind, MapMode, MapRead, MapWrite, MapWriteInvalidate, Mapped, MappedImage, Memory, MemoryError, MemoryKind,
+    MemorySlice, NodeKind, Path, Queue, SubmitError,
 };
 use common::{Bench, cause, elsewhere, text};
 use images::{Pixel, image, len, mirror, mirrored, numbered, shape};
@@ -351,7 +351,7 @@ fn maps_are_updated_and_used_as_host_tasks_are() {
     };
     let node = adding(&a, 10).add().unwrap();
     let group = graph.host_task_group([adding(&b, 100), adding(&b, 200)]).unwrap();
-    let either = graph.group(&group).add().unwrap();
+    let either = graph.command_group_node(&group).add().unwrap();
     let executable = graph.finalize(Finalize::new().updatable()).unwrap();
     let go = || {
         executable.submit(queue).unwrap().wait().unwrap();
@@ -548,7 +548,7 @@ fn a_task_maps_nothing_that_its_node_does_not_name() {
     let (c, d) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
     let (halves, both) = (c.clone(), d.clone());
     let task = graph.host_task(move |task| {
-        fn map(task: &HostTask<'_>, memory: &BufferSlice<u32>, mode: impl MapMode) -> clgraph::Result<()> {
+        fn map(task: &HostTaskContext<'_>, memory: &BufferSlice<u32>, mode: impl MapMode) -> clgraph::Result<()> {
             // SAFETY: of all here: nothing else runs.
             unsafe { task.map(memory, mode) }.map(drop)
         }
@@ -635,7 +635,7 @@ fn maps_are_called_by_what_they_are() {
     plain().replace(node).unwrap();
     assert_eq!(called(node).as_deref(), Some("map"));
     let group = graph.host_task_group([map(), plain()]).unwrap();
-    let node = graph.group(&group).add().unwrap();
+    let node = graph.command_group_node(&group).add().unwrap();
     assert_eq!(called(node).as_deref(), Some("map"));
     group.set_active_index(1).unwrap();
     assert_eq!(called(node), None);

@@ -751,7 +751,7 @@ fn wrapped_addresses_that_overlap_are_not_mixed_up() {
         let launch = |memory: &Memory<u32>| graph.kernel(&stir).read_write(memory).range(100);
         // SAFETY: a work-item touches its own element.
         let group = unsafe { graph.command_group([launch(&high), launch(&low)]) }.unwrap();
-        graph.group(&group).add().unwrap();
+        graph.command_group_node(&group).add().unwrap();
         bench.run(&graph);
         let expected: Vec<u32> = (0..100).collect();
         assert_eq!(content(&bench.queue, &owner)[100..200], expected, "{kind}");
@@ -778,7 +778,7 @@ fn launches_of_a_group_use_as_much_memory_of_others_as_they_like() {
                 let launches = if few_first { [few(), more()] } else { [more(), few()] };
                 // SAFETY: a work-item of either kernel touches its own elements.
                 let group = unsafe { graph.command_group(launches) }.unwrap();
-                let node = graph.group(&group).add().unwrap();
+                let node = graph.command_group_node(&group).add().unwrap();
                 let after = graph.fill(&numbers.slice(0..1).unwrap(), 7).add().unwrap();
                 let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
                 let mut expected = vec![1_u32; LEN];
@@ -819,7 +819,7 @@ fn a_group_lets_go_of_memory_that_no_launch_has_any_more() {
     let launches = [1_u32, 2].map(|by| graph.kernel(&scale).read(&input).write(&out).arg(by).range(LEN));
     // SAFETY: a work-item touches its own element.
     let group = unsafe { graph.command_group(launches) }.unwrap();
-    let node = graph.group(&group).add().unwrap();
+    let node = graph.command_group_node(&group).add().unwrap();
     let executable = graph.finalize(Finalize::new().updatable()).unwrap();
     let is_used = |memory: &Memory<u32>| {
         queue.finish().unwrap();

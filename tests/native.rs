@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::process::Command as Process;
 use std::ptr;
 
-use clgraph::{Buffer, Command, Executable, Finalize, Graph, HostRead, Path, Program, Queue, QueueProperties, Why};
+use clgraph::{
+    Buffer, Command, Executable, Finalize, Graph, HostRead, Path, PathReason, Program, Queue, QueueProperties,
+};
 use common::{Bench, content, plain_queue};
 
 const PATHS: [Path; 3] = [Path::Native, Path::Replay, Path::Auto];
@@ -92,7 +94,7 @@ fn the_report_says_which_part_runs_by_which_path_and_why() {
     let shown = report.to_string();
     if records(&bench) {
         let paths: Vec<_> = report.segments.iter().map(|part| (part.path, part.why)).collect();
-        let (native, replay) = ((Path::Native, Why::Asked), (Path::Replay, Why::NoSuchCommand));
+        let (native, replay) = ((Path::Native, PathReason::Asked), (Path::Replay, PathReason::NoSuchCommand));
         assert_eq!(paths, [native, replay, native, replay]);
         let buffers: usize = report.segments.iter().map(|part| part.command_buffers).sum();
         assert_eq!(executable.command_buffers().len(), buffers);
@@ -127,7 +129,7 @@ fn a_device_tells_what_it_does_natively_and_what_by_replay() {
         let transfer = matches!(command, Command::Write | Command::Read | Command::Hint);
         let why_not = caps.can_record(command).err();
         if transfer && records(&bench) {
-            assert_eq!(why_not, Some(Why::NoSuchCommand));
+            assert_eq!(why_not, Some(PathReason::NoSuchCommand));
         }
         let can = match command {
             Command::Write | Command::Read | Command::Hint => false,
@@ -142,9 +144,9 @@ fn a_device_tells_what_it_does_natively_and_what_by_replay() {
     let (path, why) = caps.path();
     match caps.platform.as_str() {
         _ if !records(&bench) => assert_eq!(path, Path::Replay),
-        "Portable Computing Language" => assert_eq!((path, why), (Path::Replay, Why::Slower)),
-        "Intel(R) OpenCL" => assert_eq!((path, why), (Path::Replay, Why::SlowerAndLeaks)),
-        _ => assert_eq!((path, why), (Path::Native, Why::Available)),
+        "Portable Computing Language" => assert_eq!((path, why), (Path::Replay, PathReason::Slower)),
+        "Intel(R) OpenCL" => assert_eq!((path, why), (Path::Replay, PathReason::SlowerAndLeaks)),
+        _ => assert_eq!((path, why), (Path::Native, PathReason::Available)),
     }
     let fields = caps.command_buffers.as_ref().and_then(|buffers| buffers.mutable).map(|mutable| mutable.fields());
     let update = device.abi().unwrap().and_then(|abi| abi.update);
@@ -366,7 +368,8 @@ fn the_child_finalizes_and_prints_what_came_of_it() {
 #[test]
 fn the_path_can_be_chosen_by_the_environment() {
     let bench = Bench::new();
-    let native = bench.queue.device().caps().can_record(Command::Fill).map_or_else(|why| why, |()| Why::Environment);
+    let native =
+        bench.queue.device().caps().can_record(Command::Fill).map_or_else(|why| why, |()| PathReason::Environment);
     assert_eq!(child(&[("CLGRAPH_PATH", "native")]), format!("{native:?} Asked 1"));
     assert_eq!(child(&[("CLGRAPH_PATH", "replay")]), "Environment Asked 1");
     let (_, auto) = bench.queue.device().caps().path();

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clgraph::{
-    Buffer, BuildCause, Command, Detail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph, GraphMemory,
-    Image, ImageFormat, ImageShape, Memory, NativeCommand, NativeMemory, NativeQueue, NativeRecording, Node, NodeKind,
-    OnDevice, Path, Queue, QueueProperties, RecordAbi, SubmitError, UpdateError, Why,
+    Buffer, BuildCause, Command, DrawingDetail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph,
+    GraphMemory, Image, ImageFormat, ImageShape, Memory, NativeCommand, NativeMemory, NativeQueue, NativeRecording,
+    Node, NodeKind, OnDevice, Path, PathReason, Queue, QueueProperties, RecordAbi, SubmitError, UpdateError,
 };
 use common::{Bench, UserEvent, cause, elsewhere, text};
 
@@ -195,7 +195,7 @@ fn check(bench: &Bench, queue: &Queue, executable: &Executable, a: &Buffer<u32>,
 }
 
 /// Returns the paths and reasons of a report.
-fn paths(executable: &Executable) -> Vec<(Path, Why)> {
+fn paths(executable: &Executable) -> Vec<(Path, PathReason)> {
     executable.report().segments.iter().map(|segment| (segment.path, segment.why)).collect()
 }
 
@@ -214,7 +214,7 @@ fn a_command_that_enqueues_runs_between_two_kernels_on_every_path_and_queue() {
                 assert_eq!(calls.take(), (2, 0));
             }
             if path == Path::Native && records(&bench) {
-                let (native, replay) = ((Path::Native, Why::Asked), (Path::Replay, Why::OnlyEnqueued));
+                let (native, replay) = ((Path::Native, PathReason::Asked), (Path::Replay, PathReason::OnlyEnqueued));
                 assert_eq!(paths(&executable), [native, replay, native]);
             }
         }
@@ -242,7 +242,7 @@ fn a_command_that_records_is_in_a_command_buffer_whatever_path_is_asked_for() {
             }
             let executable = finalized.unwrap();
             assert_eq!(calls.take(), (0, 1));
-            assert!(paths(&executable).contains(&(Path::Native, Why::OnlyRecorded)), "{}", executable.report());
+            assert!(paths(&executable).contains(&(Path::Native, PathReason::OnlyRecorded)), "{}", executable.report());
             for queue in [bench.another_queue(false), bench.another_queue(true)] {
                 check(&bench, &queue, &executable, &a, 8);
             }
@@ -516,7 +516,9 @@ fn functions_may_look_at_their_graph() {
             let graph = graph.clone();
             move || {
                 let nodes = graph.nodes();
-                assert!(graph.len() == 2 && graph.kind(nodes[0]).is_ok() && !graph.to_dot(Detail::Full).is_empty());
+                assert!(
+                    graph.len() == 2 && graph.kind(nodes[0]).is_ok() && !graph.to_dot(DrawingDetail::Full).is_empty()
+                );
             }
         };
         let (look, mut enqueue, mut record) = (looks.clone(), calls.enqueue(2), calls.record(2));
@@ -674,7 +676,7 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
             run.is_done(),
         ));
         // Drawing takes only the graph's lock.
-        assert!(parent.get().unwrap().to_dot(clgraph::Detail::Verbose).contains("nodes"));
+        assert!(parent.get().unwrap().to_dot(clgraph::DrawingDetail::Verbose).contains("nodes"));
         // Only the test keeps it alive.
         drop(Arc::clone(&mine));
     });

@@ -6,8 +6,8 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Clock, Detail, Error, Executable, Finalize, Graph, GroupError, NativeCommand, NodeKind, Path,
-    Profile, Queue, QueueProperties, RecordError, Runner, SubmitError, Trace, UserEvent, Why,
+    Buffer, BuildCause, Clock, DrawingDetail, Error, Executable, Finalize, Graph, GroupError, NativeCommand, NodeKind,
+    Path, PathReason, Profile, Queue, QueueProperties, RanOn, RecordError, SubmitError, Trace, UserEvent,
 };
 use common::{Bench, cause};
 use serde_json::Value;
@@ -111,12 +111,12 @@ fn each_node_of_a_chain_has_its_times_on_every_path_and_queue() {
         match path {
             // The environment may add to this.
             Path::Auto if std::env::var_os("CLGRAPH_PATH").is_some() => {}
-            Path::Auto => assert!(segments.iter().all(|one| one.why == Why::Profiled)),
+            Path::Auto => assert!(segments.iter().all(|one| one.why == PathReason::Profiled)),
             Path::Native => {
                 let native = segments.iter().filter(|one| one.path == Path::Native);
                 assert!(native.clone().all(|one| one.commands == one.command_buffers), "a command buffer a command");
                 let by = profile(&executable, &bench.queue).nodes[1].runner;
-                assert_eq!(by, Runner::Device(if native.count() > 0 { Path::Native } else { Path::Replay }));
+                assert_eq!(by, RanOn::Device(if native.count() > 0 { Path::Native } else { Path::Replay }));
             }
             _ => assert!(segments.iter().all(|one| one.path == Path::Replay)),
         }
@@ -187,7 +187,7 @@ fn host_tasks_events_and_native_commands_have_times_too() {
             let profile = run.profile().unwrap();
             let mut nodes = profile.nodes.clone();
             nodes.sort_by_key(|node| node.node);
-            let runners: Vec<_> = nodes.iter().map(|node| (node.node.index(), node.runner == Runner::Host)).collect();
+            let runners: Vec<_> = nodes.iter().map(|node| (node.node.index(), node.runner == RanOn::Host)).collect();
             assert_eq!(runners, [(0, false), (1, true), (2, false), (3, true), (4, true), (5, false)]);
             for at in [1, 4] {
                 // The second may begin a little after the test begins to sleep.
@@ -270,7 +270,7 @@ fn a_node_of_a_group_has_the_name_of_the_kernel_that_ran() {
         graph.command_group([launch("stir").read_write(&a).range(LEN), sum])
     }
     .unwrap();
-    let node = graph.group(&group).label("switch").add().unwrap();
+    let node = graph.command_group_node(&group).label("switch").add().unwrap();
     let executable = graph.finalize(Finalize::new().profiling().updatable()).unwrap();
     let before = executable.submit(&bench.queue).unwrap();
     group.set_active_index(1).unwrap();
@@ -291,9 +291,9 @@ fn labels_are_given_changed_taken_away_and_shown() {
     let fill = graph.fill(&a, 1).label("clear \"it\"").add().unwrap();
     assert_eq!(graph.label(fill).unwrap().as_deref(), Some("clear \"it\""));
     assert!(
-        graph.to_dot(Detail::Brief).contains(r#"label="0 fill\lclear \"it\"\l""#),
+        graph.to_dot(DrawingDetail::Brief).contains(r#"label="0 fill\lclear \"it\"\l""#),
         "{}",
-        graph.to_dot(Detail::Brief)
+        graph.to_dot(DrawingDetail::Brief)
     );
     graph.fill(&a, 2).replace(fill).unwrap();
     assert_eq!(graph.label(fill).unwrap().as_deref(), Some("clear \"it\""));

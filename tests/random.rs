@@ -202,10 +202,10 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
             let mut eager = Eager { content: memory.content(&bench.queue), reads: Vec::new() };
             let mut reads = Vec::new();
             for command in &commands {
-                let before = graph.to_dot(clgraph::Detail::Verbose);
+                let before = graph.to_dot(clgraph::DrawingDetail::Verbose);
                 if let Err(error) = apply(command, &graph, &memory, kernels, &mut eager, &mut reads) {
                     assert_eq!(
-                        graph.to_dot(clgraph::Detail::Verbose),
+                        graph.to_dot(clgraph::DrawingDetail::Verbose),
                         before,
                         "a refused node changes nothing: {error}"
                     );
@@ -365,8 +365,8 @@ fn random_edges_never_close_a_cycle() {
             let nodes: Vec<_> = (0..nodes % 20 + 1).map(|_| graph.empty().add().unwrap()).collect();
             for (from, to) in edges {
                 let (from, to) = (nodes[usize::from(from) % nodes.len()], nodes[usize::from(to) % nodes.len()]);
-                let before = graph.to_dot(clgraph::Detail::Brief);
-                if graph.add_edge(from, to).is_err() && graph.to_dot(clgraph::Detail::Brief) != before {
+                let before = graph.to_dot(clgraph::DrawingDetail::Brief);
+                if graph.add_edge(from, to).is_err() && graph.to_dot(clgraph::DrawingDetail::Brief) != before {
                     return false;
                 }
             }

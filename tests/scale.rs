@@ -30,7 +30,7 @@ fn a_chain_of_100_000_nodes_is_built_finalized_submitted_and_dropped_on_a_small_
         let work = move || {
             let graph = chain(&bench, &scale, NODES);
             assert_eq!(graph.predecessors(graph.nodes()[NODES - 1]).unwrap(), [graph.nodes()[NODES - 2]]);
-            assert_eq!(graph.to_dot(clgraph::Detail::Brief).lines().count(), 2 * NODES + 1);
+            assert_eq!(graph.to_dot(clgraph::DrawingDetail::Brief).lines().count(), 2 * NODES + 1);
             let executable = graph.finalize(Finalize::new().path(path)).unwrap();
             assert_eq!(executable.report().kernel_objects, NODES);
             let run = executable.submit(&bench.queue).unwrap();

@@ -402,15 +402,16 @@ fn an_argument_of_several_parameters_has_the_value_that_was_set_last() {
     let scale = field.bench.kernel("scale");
     let launch = |value: u32| {
         let kernel = graph.kernel(&scale).read(&field.a).write(&field.c);
-        if value == 0 { kernel.arg(&one).also(&two).range(LEN) } else { kernel.arg(value).range(LEN) }
+        if value == 0 { kernel.arg(&one).also_parameter(&two).range(LEN) } else { kernel.arg(value).range(LEN) }
     };
     // SAFETY: a work-item touches its own element.
     let (node, plain) = unsafe { (launch(0).add().unwrap(), launch(1).add().unwrap()) };
     let result = graph.read(&field.c).after(node).add().unwrap();
     let graph2 = field.bench.graph();
     // SAFETY: as above.
-    let alone =
-        unsafe { graph2.kernel(&scale).read(&field.a).write(&field.c).arg(&one).also(&two).range(LEN).add().unwrap() };
+    let alone = unsafe {
+        graph2.kernel(&scale).read(&field.a).write(&field.c).arg(&one).also_parameter(&two).range(LEN).add().unwrap()
+    };
     let result2 = graph2.read(&field.c).add().unwrap();
     let executables = [graph.finalize(updatable(Path::Auto)).unwrap(), graph2.finalize(updatable(Path::Auto)).unwrap()];
     for (parameter, value) in [(&one, 5), (&two, 6), (&one, 5), (&two, 1)] {
@@ -422,7 +423,14 @@ fn an_argument_of_several_parameters_has_the_value_that_was_set_last() {
     }
     // SAFETY: as above.
     let wrong = cause(unsafe {
-        graph.kernel(&scale).read(&field.a).write(&field.c).arg(1_u32).also(&Parameter::any(1_u8)).range(1).add()
+        graph
+            .kernel(&scale)
+            .read(&field.a)
+            .write(&field.c)
+            .arg(1_u32)
+            .also_parameter(&Parameter::any(1_u8))
+            .range(1)
+            .add()
     });
     assert!(matches!(wrong, BuildCause::Parameter { index: 2, .. }), "{wrong:?}");
 }
@@ -569,7 +577,7 @@ fn what_is_refused_leaves_graph_and_executable_as_they_were() {
         let launches = [8, LEN].map(|range| graph.kernel(&stir).read_write(&field.c).range(range));
         // SAFETY: as above.
         let group = unsafe { graph.command_group(launches) }.unwrap();
-        let member = graph.group(&group).add().unwrap();
+        let member = graph.command_group_node(&group).add().unwrap();
         let result = graph.read(&field.c).add().unwrap();
         let executable = graph.finalize(updatable(path)).unwrap();
         let fixed = graph.finalize(Finalize::new().path(path)).unwrap();
@@ -944,7 +952,7 @@ fn a_group_has_one_active_launch_and_executables_follow_when_updated() {
         // SAFETY: a work-item touches its own element.
         let group = unsafe { graph.command_group(launches) }.unwrap();
         let write = graph.write(&a, vec![1; LEN]).add().unwrap();
-        let node = graph.group(&group).add().unwrap();
+        let node = graph.command_group_node(&group).add().unwrap();
         assert_eq!(graph.predecessors(node).unwrap(), [write.node()], "edges by the memory that it uses");
         let result = graph.read(&a).add().unwrap();
         let executable = graph.finalize(updatable(path)).unwrap();
@@ -993,11 +1001,11 @@ fn a_group_that_cannot_be_is_refused() {
         let one = graph.kernel(&add).read_write(&field.a).read(&field.b).range(LEN);
         let two = graph.kernel(&scale).read(&field.b).read_write(&field.a).arg(3_u32).range(LEN);
         let group = graph.command_group([one, two]).unwrap();
-        assert_eq!(cause(other.group(&group).add()), BuildCause::Group(GroupError::OtherGraph));
+        assert_eq!(cause(other.command_group_node(&group).add()), BuildCause::Group(GroupError::OtherGraph));
         let queue = &bench.queue;
         assert!(text(queue.enqueue_command_group(&group, &[])).contains("the queue executes"));
         assert!(text(other.record(queue, || queue.enqueue_command_group(&group, &[]))).contains("another graph"));
-        let node = graph.group(&group).add().unwrap();
+        let node = graph.command_group_node(&group).add().unwrap();
         let wrong = text(graph.kernel(&stir).read_write(&field.a).range(1).replace(node));
         assert!(wrong.contains("`CommandGroup::set_active_index`"), "{wrong}");
         drop(graph);
@@ -1023,7 +1031,7 @@ fn launches_of_a_group_have_parameters_and_keep_their_ranges() {
         };
         let _ = &stir;
         let write = graph.write(&c, vec![0; LEN]).add().unwrap();
-        let built = graph.group(&group).add().unwrap();
+        let built = graph.command_group_node(&group).add().unwrap();
         let queue = &bench.queue;
         let event = graph.record(queue, || queue.enqueue_command_group(&group, &[])).unwrap();
         let recorded = graph.node_of(&event).unwrap();
@@ -1095,7 +1103,7 @@ fn launches_of_a_group_have_dimensions_of_their_own() {
             let two = graph.kernel(&plane).read_write(&c).range([8, 8]).range_up_to([8, 8]);
             graph.command_group([one, two]).unwrap()
         };
-        let node = graph.group(&group).add().unwrap();
+        let node = graph.command_group_node(&group).add().unwrap();
         let read = graph.read(&c).add().unwrap();
         let executable = graph.finalize(updatable(path)).unwrap();
         assert_eq!(field.run(&executable, &read), [1; LEN], "{path:?}");
@@ -1233,7 +1241,7 @@ fn a_group_follows_the_buffer_of_its_parameter() {
         let launch = || graph.kernel(&add).read_write(&field.c).read(&parameter).range(LEN);
         // SAFETY: a work-item touches its own element.
         let group = unsafe { graph.command_group([launch(), launch()]) }.unwrap();
-        let node = graph.group(&group).add().unwrap();
+        let node = graph.command_group_node(&group).add().unwrap();
         let executable = graph.finalize(updatable(Path::Auto)).unwrap();
         parameter.set(&field.b).unwrap();
         executable.update(&node).unwrap();
@@ -1250,7 +1258,7 @@ fn a_group_follows_the_buffer_of_its_parameter() {
         // A node that is added later waits according to the current values.
         let write = graph.write(&field.a, vec![0; LEN]).add().unwrap();
         parameter.set(&field.a).unwrap();
-        let later = graph.group(&group).add().unwrap();
+        let later = graph.command_group_node(&group).add().unwrap();
         assert!(graph.predecessors(later).unwrap().contains(&write.node()));
     }
     // The memory that a refused group named is released.
@@ -1292,11 +1300,11 @@ fn a_parameter_needs_an_argument_and_a_range_may_stay() {
     let (scale, stir) = (field.bench.kernel("scale"), field.bench.kernel("stir"));
     // SAFETY: a work-item touches its own element.
     unsafe {
-        let early = graph.kernel(&scale).also(&x).read(&field.a).write(&field.c).arg(&y).range(LEN).add();
+        let early = graph.kernel(&scale).also_parameter(&x).read(&field.a).write(&field.c).arg(&y).range(LEN).add();
         let wrong = text(early);
         assert!(
             wrong.contains(
-                "argument 0 is not given yet (call `also` after the argument that it belongs to), but it was registered"
+                "argument 0 is not given yet (call `also_parameter` after the argument that it belongs to), but it was registered"
             ),
             "{wrong}"
         );
@@ -1430,7 +1438,7 @@ fn a_launch_of_a_group_may_have_null_where_another_has_memory() {
         };
         // SAFETY: a work-item touches its own elements, and looks whether there is a second buffer.
         let group = unsafe { graph.command_group([launch(null_first), launch(!null_first)]) }.unwrap();
-        let node = graph.group(&group).add().unwrap();
+        let node = graph.command_group_node(&group).add().unwrap();
         assert!(graph.predecessors(node).unwrap().contains(&fill));
         let result = graph.read(a).add().unwrap();
         let executable = graph.finalize(updatable(path)).unwrap();

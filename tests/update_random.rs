@@ -185,7 +185,7 @@ impl<'a> World<'a> {
                 });
                 // SAFETY: as above.
                 let group = unsafe { graph.command_group(launches) }.unwrap();
-                (graph.group(&group).add().unwrap(), Handle::Group { buffer, group })
+                (graph.command_group_node(&group).add().unwrap(), Handle::Group { buffer, group })
             }
             Kind::Fill => {
                 let slice = a.slice(..values.len).unwrap();

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use clgraph::{Detail, Queue};
+use clgraph::{DrawingDetail, Queue};
 use graph::DeepField;
 use objects::Parameters;
 use picture::Picture;
@@ -91,7 +91,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let mut annotated = photo;
     annotated.draw_boxes(&objects.labels, &objects.areas, parameters.min_area);
     annotated.save_png(&png)?;
-    deep_field.turn_graph.print_graph(&svg, Detail::Brief)?;
+    deep_field.turn_graph.print_graph(&svg, DrawingDetail::Brief)?;
 
     println!("objects    {} of at least {} pixels, after {turns} turns", objects.count, parameters.min_area);
     println!("           the same to the last bit by the graph, by the plain loop, and on the CPU");

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use clgraph::{Detail, Finalize, Graph, Queue};
+use clgraph::{DrawingDetail, Finalize, Graph, Queue};
 use picture::Photo;
 
 const SOURCE: &str = include_str!("../../kernels-cl/heat.cl");
@@ -104,7 +104,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     picture::save(&files[0], &hot, width)?;
     picture::save(&files[1], &cooled, width)?;
     picture::save(&files[2], &history, width)?;
-    executable.print_graph(&files[3], Detail::Brief, None)?;
+    executable.print_graph(&files[3], DrawingDetail::Brief, None)?;
 
     println!("agreement  the same to the last bit by opencl3, by the queue, and by the recorded graph");
     println!("opencl3    {:.2?} (median of {ROUNDS})", median(&mut by_opencl3));

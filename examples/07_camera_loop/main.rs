@@ -16,7 +16,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use camera::{Exposure, HEIGHT, Pixel, WIDTH, frame, on_the_cpu};
-use clgraph::{Buffer, Detail, Finalize, Graph, Program, Queue, Trace};
+use clgraph::{Buffer, DrawingDetail, Finalize, Graph, Program, Queue, Trace};
 use image::{GenericImage, RgbImage};
 
 const KERNELS: &str = include_str!("../../kernels-cl/camera.cl");
@@ -120,7 +120,7 @@ fn run(picture: Option<PathBuf>) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&folder)?;
     let files = ["frames.png", "graph.svg", "trace.json"].map(|name| folder.join(name));
     strip.save(&files[0])?;
-    executable.print_graph(&files[1], Detail::Brief, Some(&profile))?;
+    executable.print_graph(&files[1], DrawingDetail::Brief, Some(&profile))?;
     trace.write(&files[2])?;
     println!("\nwritten    {} (as seen, and as taken)", files[0].display());
     println!("           {} (the graph, with the times of the last frame)", files[1].display());

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use clgraph::{Abi, Caps, Claim, Command, CommandBufferCaps, Device, GlobalAccess, Path, QueueKinds, Why};
+use clgraph::{Abi, Caps, Command, CommandBufferCaps, DetectedBy, Device, GlobalAccess, Path, PathReason, QueueKinds};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, ContentArrangement, Table};
 use serde::Serialize;
@@ -52,7 +52,7 @@ struct DeviceReport<'a> {
     abi_error: Option<String>,
     /// The path that kernels take unless a program sets one.
     path: Path,
-    why: Why,
+    why: PathReason,
     /// The access methods of kernels to device globals, best first.
     globals: Vec<GlobalAccess>,
     /// For each command: why a command buffer cannot hold it, if it cannot.
@@ -63,7 +63,7 @@ struct DeviceReport<'a> {
 struct Recordable {
     command: Command,
     native: bool,
-    why_not: Option<Why>,
+    why_not: Option<PathReason>,
 }
 
 impl<'a> DeviceReport<'a> {
@@ -75,7 +75,7 @@ impl<'a> DeviceReport<'a> {
         let (path, why) = device.path()?;
         let recordable = |command: Command| {
             let known = device.caps().can_record(command);
-            let why_not = known.err().or(abi_error.is_some().then_some(Why::Unusable));
+            let why_not = known.err().or(abi_error.is_some().then_some(PathReason::Unusable));
             Recordable { command, native: why_not.is_none(), why_not }
         };
         let commands = Command::ALL.map(recordable).into();
@@ -256,8 +256,8 @@ fn command_buffers(caps: &Caps) -> String {
     let missing: Vec<&str> = buffers.missing.iter().chain(&buffers.missing_commands).copied().collect();
     let lacks = if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(", ")) };
     match buffers.claim {
-        Claim::Listed => format!("{revision}{lacks}"),
-        Claim::Assumed => format!("not listed, assumed by CLGRAPH_ASSUME{lacks}"),
+        DetectedBy::Listed => format!("{revision}{lacks}"),
+        DetectedBy::Assumed => format!("not listed, assumed by CLGRAPH_ASSUME{lacks}"),
         _ => format!("functions only, the device does not list them{lacks}"),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) mod query;
 
 use opencl_sys::{CL_SUCCESS, cl_int};
 
-use crate::error::{DriverError, Fault, Status};
+use crate::error::{DriverError, DriverFault, Status};
 
 /// Stands for a missing function, in place of a status. No driver returns this value.
 const MISSING: cl_int = cl_int::MIN;
@@ -65,5 +65,9 @@ fn check(call: &'static str, status: cl_int) -> Result<(), DriverError> {
 
 #[cold]
 fn refused(call: &'static str, status: cl_int) -> DriverError {
-    if status == MISSING { DriverError::faulty(call, Fault::Missing) } else { DriverError::new(call, Status(status)) }
+    if status == MISSING {
+        DriverError::faulty(call, DriverFault::Missing)
+    } else {
+        DriverError::new(call, Status(status))
+    }
 }

@@ -323,13 +323,13 @@ pub enum InitMode {
 /// # #[repr(C)]
 /// # #[derive(Clone, Copy, Pod, Zeroable)]
 /// # struct Counters { hits: u32, misses: u32 }
-/// impl clgraph::Elements for Counters { type Element = Self; }
+/// impl clgraph::DeviceGlobalType for Counters { type Element = Self; }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the element type of `{Self}` is not declared",
-    note = "for a struct write `impl clgraph::Elements for {Self} {{ type Element = Self; }}`, or use `on_whole`"
+    note = "for a struct write `impl clgraph::DeviceGlobalType for {Self} {{ type Element = Self; }}`, or use `on_whole`"
 )]
-pub trait Elements: Pod {
+pub trait DeviceGlobalType: Pod {
     /// The innermost element type.
     type Element: Pod + Send + Sync;
 }
@@ -337,7 +337,7 @@ pub trait Elements: Pod {
 macro_rules! numbers {
     ($($type:ty)*) => {
         $(
-            impl Elements for $type {
+            impl DeviceGlobalType for $type {
                 type Element = Self;
             }
         )*
@@ -345,7 +345,7 @@ macro_rules! numbers {
 }
 numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
-impl<T: Elements, const N: usize> Elements for [T; N] {
+impl<T: DeviceGlobalType, const N: usize> DeviceGlobalType for [T; N] {
     type Element = T::Element;
 }
 

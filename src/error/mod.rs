@@ -177,13 +177,13 @@ pub struct DriverError {
     /// `CL_INVALID_OPERATION` if there was no call.
     pub status: Status,
     /// What was wrong, if the call did not fail by a status.
-    pub fault: Option<Fault>,
+    pub fault: Option<DriverFault>,
 }
 
 /// What was wrong with an OpenCL call that did not fail by a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum DriverFault {
     /// The call succeeded, but the driver returned no event, although clgraph asked for one.
     NoEvent,
     /// The call succeeded, but the driver returned no object.
@@ -206,9 +206,9 @@ impl DriverError {
     }
 
     /// Makes an error of a call that did not fail by a status.
-    pub(crate) const fn faulty(call: &'static str, fault: Fault) -> Self {
+    pub(crate) const fn faulty(call: &'static str, fault: DriverFault) -> Self {
         let status = match fault {
-            Fault::Missing | Fault::Defect => opencl_sys::CL_INVALID_OPERATION,
+            DriverFault::Missing | DriverFault::Defect => opencl_sys::CL_INVALID_OPERATION,
             _ => opencl_sys::CL_SUCCESS,
         };
         Self { call, status: Status(status), fault: Some(fault) }
@@ -218,12 +218,14 @@ impl DriverError {
         match self.fault {
             None => format!("failed with {}", self.status),
             Some(fault) => match fault {
-                Fault::NoEvent => "succeeded, but returned no event: this is a defect of the driver",
-                Fault::NoObject => "succeeded, but returned no object: this is a defect of the driver",
-                Fault::NoAddress => "succeeded, but returned no address: this is a defect of the driver",
-                Fault::Pitch => "succeeded, but returned pitches that are too small: this is a defect of the driver",
-                Fault::Missing => "is missing: the loader or the driver does not have this function",
-                Fault::Defect => "could not be called: this is a defect of clgraph, please report it",
+                DriverFault::NoEvent => "succeeded, but returned no event: this is a defect of the driver",
+                DriverFault::NoObject => "succeeded, but returned no object: this is a defect of the driver",
+                DriverFault::NoAddress => "succeeded, but returned no address: this is a defect of the driver",
+                DriverFault::Pitch => {
+                    "succeeded, but returned pitches that are too small: this is a defect of the driver"
+                }
+                DriverFault::Missing => "is missing: the loader or the driver does not have this function",
+                DriverFault::Defect => "could not be called: this is a defect of clgraph, please report it",
             }
             .to_owned(),
         }
@@ -234,7 +236,7 @@ impl DriverError {
     /// [`ErrorKind::Driver`].
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        if self.fault == Some(Fault::Missing) {
+        if self.fault == Some(DriverFault::Missing) {
             return ErrorKind::FeatureNotSupported;
         }
         match self.status.0 {
@@ -286,12 +288,12 @@ mod tests {
     fn a_call_that_did_not_fail_by_a_status_shows_none() {
         let of_driver = "this is a defect of the driver";
         let faults = [
-            (Fault::NoEvent, "returned no event", of_driver, ErrorKind::Driver),
-            (Fault::NoObject, "returned no object", of_driver, ErrorKind::Driver),
-            (Fault::NoAddress, "returned no address", of_driver, ErrorKind::Driver),
-            (Fault::Pitch, "returned pitches that are too small", of_driver, ErrorKind::Driver),
-            (Fault::Missing, "is missing", "does not have this function", ErrorKind::FeatureNotSupported),
-            (Fault::Defect, "could not be called", "please report it", ErrorKind::Driver),
+            (DriverFault::NoEvent, "returned no event", of_driver, ErrorKind::Driver),
+            (DriverFault::NoObject, "returned no object", of_driver, ErrorKind::Driver),
+            (DriverFault::NoAddress, "returned no address", of_driver, ErrorKind::Driver),
+            (DriverFault::Pitch, "returned pitches that are too small", of_driver, ErrorKind::Driver),
+            (DriverFault::Missing, "is missing", "does not have this function", ErrorKind::FeatureNotSupported),
+            (DriverFault::Defect, "could not be called", "please report it", ErrorKind::Driver),
         ];
         for (fault, what, why, kind) in faults {
             let error = DriverError::faulty("clEnqueueFillBuffer", fault);

@@ -29,7 +29,7 @@ pub(crate) mod tune;
 pub(crate) mod update;
 
 pub use build::options::Finalize;
-pub use report::profile::{Clock, NodeProfile, Profile, Runner, TitleProfile};
+pub use report::profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
 pub use report::summary::{
     AllocationReport, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport, SubGraphReport,
     TuningReport, TuningState, UpdateReport,
@@ -37,7 +37,7 @@ pub use report::summary::{
 pub use report::trace::Trace;
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submit::builder::{Dependency, Submit, WaitFor};
-pub use submit::completion::Completion;
+pub use submit::completion::SubmissionFuture;
 pub use submit::submission::{Progress, Submission};
 pub use submit::user_event::UserEvent;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use opencl_sys::{CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
 
-use crate::caps::{Caps, Claim, CommandBufferCaps, ExtensionVersion, QueueKinds, RecordAbi, Version};
+use crate::caps::{Caps, CommandBufferCaps, DetectedBy, ExtensionVersion, QueueKinds, RecordAbi, Version};
 use crate::cl::fake::{Barrier, Fake, telling_buffer};
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::Context;
@@ -16,7 +16,7 @@ use crate::cl::objects::queue::QueueProperties;
 use crate::error::{Error, ErrorKind, SetupError, SubmitError};
 use crate::exec::{Executable, Finalize};
 use crate::graph::{Graph, HostRead};
-use crate::plan::{Path, Why};
+use crate::plan::{Path, PathReason};
 use crate::record::Queue;
 
 use RecordAbi::{WithProperties, WithoutProperties};
@@ -125,7 +125,7 @@ fn missing_functions_cost_only_what_needs_them() {
         let (graph, read) = setting.graph();
         let executable = setting.finalize(&graph);
         assert_eq!(paths(&executable), [(Path::Replay, 7)]);
-        assert_eq!(executable.report().segments[0].why, Why::MissingFunction(name.to_str().unwrap()));
+        assert_eq!(executable.report().segments[0].why, PathReason::MissingFunction(name.to_str().unwrap()));
         assert_eq!(setting.device.abi().unwrap(), None);
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.fake.made.load(SeqCst), 0);
@@ -148,17 +148,17 @@ fn missing_functions_cost_only_what_needs_them() {
 /// Rule F4: a driver that has the functions but does not list the extension.
 #[test]
 fn functions_that_are_not_advertised_are_used_only_on_demand() {
-    let setting = Setting::with(Fake::new(WithProperties, &[]), |says| says.claim = Claim::Hidden);
+    let setting = Setting::with(Fake::new(WithProperties, &[]), |says| says.claim = DetectedBy::Hidden);
     let (graph, read) = setting.graph();
     let executable = setting.finalize(&graph);
     assert_eq!(paths(&executable), [(Path::Replay, 7)]);
-    assert_eq!(executable.report().segments[0].why, Why::NotListed);
+    assert_eq!(executable.report().segments[0].why, PathReason::NotListed);
     assert_eq!(setting.device.abi().unwrap(), None);
     assert_runs(&executable, &setting.queue, &read);
     assert_eq!(setting.fake.made.load(SeqCst), 0);
 
     let setting = Setting::with(Fake::new(WithProperties, &[]), |says| {
-        says.claim = Claim::Assumed;
+        says.claim = DetectedBy::Assumed;
         says.assumed = vec!["command_buffer", "simultaneous_use"];
     });
     let (graph, read) = setting.graph();
@@ -180,13 +180,13 @@ fn a_driver_of_unknown_signature_is_replayed() {
         let (graph, read) = setting.graph();
         let executable = setting.finalize(&graph);
         assert_eq!(paths(&executable), [(Path::Replay, 7)], "{abi}, {how:?}");
-        assert_eq!(executable.report().segments[0].why, Why::Unusable);
+        assert_eq!(executable.report().segments[0].why, PathReason::Unusable);
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!((setting.fake.recorded.load(SeqCst), setting.live()), (0, 0));
         assert!(matches!(setting.device.abi(), Err(Error::Setup(SetupError::CommandBufferAbi { .. }))));
         assert_eq!(setting.fake.made.load(SeqCst), 1, "it is tried once");
         if std::env::var_os("CLGRAPH_PATH").is_none() {
-            assert_eq!(setting.device.path().unwrap(), (Path::Replay, Why::Unusable));
+            assert_eq!(setting.device.path().unwrap(), (Path::Replay, PathReason::Unusable));
         }
     }
     // The older signature is also recognized if the driver ignores the handle, or writes a handle instead of a sync
@@ -263,7 +263,13 @@ fn a_driver_that_refuses_everything_replays_everything() {
         let (graph, read) = setting.graph();
         let executable = setting.finalize(&graph);
         assert!(paths(&executable).iter().all(|(path, _)| *path == Path::Replay));
-        assert!(executable.report().segments.iter().any(|part| matches!(part.why, Why::Refused(_) | Why::Unusable)));
+        assert!(
+            executable
+                .report()
+                .segments
+                .iter()
+                .any(|part| matches!(part.why, PathReason::Refused(_) | PathReason::Unusable))
+        );
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.live(), 0);
         assert!(executable.command_buffers().is_empty());
@@ -452,7 +458,7 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
     if std::env::var_os("CLGRAPH_PATH").is_none() {
         let executable = graph.finalize(Finalize::new()).unwrap();
         assert_eq!(paths(&executable)[0], (Path::Replay, 3));
-        assert_eq!(executable.report().segments[0].why, Why::TooShort);
+        assert_eq!(executable.report().segments[0].why, PathReason::TooShort);
         assert_runs(&executable, &setting.queue, &read);
         let buffer = Buffer::<u32>::new(&setting.queue, 4).unwrap();
         for value in 0..4 {
@@ -460,12 +466,12 @@ fn the_automatic_path_takes_command_buffers_where_nothing_is_known_against_them(
         }
         let executable = graph.finalize(Finalize::new().autotune(false)).unwrap();
         assert_eq!(paths(&executable)[4], (Path::Native, 4));
-        assert_eq!(executable.report().segments[4].why, Why::Available);
+        assert_eq!(executable.report().segments[4].why, PathReason::Available);
         assert_runs(&executable, &setting.queue, &read);
         assert_eq!(setting.fake.enqueued.load(SeqCst), 3);
-        assert_eq!(setting.device.path().unwrap(), (Path::Native, Why::Available));
+        assert_eq!(setting.device.path().unwrap(), (Path::Native, PathReason::Available));
     }
-    assert_eq!(setting.device.caps().path(), (Path::Native, Why::Available));
+    assert_eq!(setting.device.caps().path(), (Path::Native, PathReason::Available));
 }
 
 /// Rule U6: an update records again only the command buffer that holds the changed command.

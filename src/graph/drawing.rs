@@ -18,7 +18,7 @@ use crate::ir::{Access, Arg, Hint, Location, Mode, NodeId, Op, Pixels, ViewId};
 /// How much detail a drawing shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Detail {
+pub enum DrawingDetail {
     /// Shows edges, kinds, numbers and kernel names.
     ///
     /// SVG shows nodes that repeat once, with "× N", where the graph has more than 24 nodes.
@@ -45,7 +45,7 @@ impl Graph {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn to_dot(&self, detail: Detail) -> String {
+    pub fn to_dot(&self, detail: DrawingDetail) -> String {
         let mut state = self.lock();
         state.refresh_values();
         state.to_dot(detail)
@@ -58,7 +58,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes.
-    pub fn to_svg(&self, detail: Detail) -> Result<String> {
+    pub fn to_svg(&self, detail: DrawingDetail) -> Result<String> {
         // The layout takes long, so it runs without the lock of the graph.
         let mut state = self.lock();
         state.refresh_values();
@@ -77,7 +77,7 @@ impl Graph {
     /// [`BuildCause::File`] for another extension, or when the file cannot be written; and those of
     /// [`to_svg`](Self::to_svg).
     #[doc(alias = "cudaGraphDebugDotPrint")]
-    pub fn print_graph(&self, path: impl AsRef<Path>, detail: Detail) -> Result<()> {
+    pub fn print_graph(&self, path: impl AsRef<Path>, detail: DrawingDetail) -> Result<()> {
         let path = path.as_ref();
         let text = match path.extension().and_then(|extension| extension.to_str()) {
             Some("dot") => self.to_dot(detail),
@@ -89,8 +89,8 @@ impl Graph {
 }
 
 /// Renders a picture as SVG. Refuses a picture that is too large to be useful.
-pub(crate) fn to_svg(picture: Picture, detail: Detail) -> Result<String> {
-    let picture = if detail == Detail::Brief { picture.folded() } else { picture };
+pub(crate) fn to_svg(picture: Picture, detail: DrawingDetail) -> Result<String> {
+    let picture = if detail == DrawingDetail::Brief { picture.folded() } else { picture };
     let nodes = picture.boxes.len();
     if nodes > drawing::MOST {
         let cause = BuildCause::TooManyToDraw { nodes, most: drawing::MOST };
@@ -127,7 +127,7 @@ pub(crate) fn not_written(path: &Path, why: String) -> Error {
 
 impl Tables {
     /// The box that shows a node, with the given number.
-    pub(crate) fn picture_of(&self, id: NodeId, number: String, detail: Detail) -> drawing::Node {
+    pub(crate) fn picture_of(&self, id: NodeId, number: String, detail: DrawingDetail) -> drawing::Node {
         let op = self.ir.op(id);
         let (name, kind) = (name(self, op), NodeKind::of(op).to_string());
         let label = self.label(id);
@@ -136,7 +136,7 @@ impl Tables {
         describe(self, id, op, &mut all);
         // A label replaces the name in the title, and the name gets a line of its own.
         let mut lines: Vec<String> = label.map(|_| name.to_string()).into_iter().collect();
-        if detail == Detail::Verbose {
+        if detail == DrawingDetail::Verbose {
             describe(self, id, op, &mut lines);
         }
         let title = readable(label.unwrap_or(&name));
@@ -154,7 +154,7 @@ impl Tables {
     }
 
     /// The graph as it is now, as DOT.
-    pub(crate) fn to_dot(&self, detail: Detail) -> String {
+    pub(crate) fn to_dot(&self, detail: DrawingDetail) -> String {
         let petgraph = self.ir.topology.petgraph();
         let label = |_: &DiGraph<(), ()>, (index, ()): (NodeIndex, &())| attributes(self, index, detail);
         let none = |_: &DiGraph<(), ()>, _| String::new();
@@ -164,12 +164,12 @@ impl Tables {
 }
 
 /// The DOT attributes of a node: `label="..." shape=...`.
-fn attributes(state: &Tables, index: NodeIndex, detail: Detail) -> String {
+fn attributes(state: &Tables, index: NodeIndex, detail: DrawingDetail) -> String {
     let id = NodeId(index.index() as u32);
     let op = state.ir.op(id);
     let mut lines = vec![format!("{} {}", id.0, name(state, op))];
     lines.extend(state.label(id).map(|label| label.to_string()));
-    if detail == Detail::Verbose {
+    if detail == DrawingDetail::Verbose {
         describe(state, id, op, &mut lines);
     }
     let text = dot_label(&lines);

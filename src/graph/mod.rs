@@ -34,7 +34,7 @@ pub(crate) mod recorder;
 pub(crate) mod sealed;
 mod tables;
 
-pub use drawing::Detail;
+pub use drawing::DrawingDetail;
 pub(crate) use drawing::{not_written, readable, to_dot, to_svg, write};
 pub(crate) use inline::{Flat, Origin, Origins};
 pub(crate) use nodes::after::{After, after_methods};
@@ -45,7 +45,7 @@ pub use nodes::command_group::{CommandGroup, GroupNode};
 pub use nodes::external_event::{EventHandle, EventNode, EventSignal, EventWait};
 pub use nodes::fill::FillNode;
 pub use nodes::hint::HintNode;
-pub use nodes::host_task::{HostTask, HostTaskNode, ResultGuard, TaskOutcome, UsedMemory};
+pub use nodes::host_task::{HostTaskContext, HostTaskNode, ResultGuard, TaskOutcome, UsedMemory};
 pub use nodes::image::{ImageCopyNode, ImageFillNode, ImageReadNode, ImageWriteNode};
 pub use nodes::kernel::KernelNode;
 pub use nodes::memory::{AllocNode, FreeNode, GraphMemory, MemoryPool};

@@ -41,7 +41,7 @@ mod streams;
 #[cfg(test)]
 mod text;
 
-pub use path::{Command, Path, Why};
+pub use path::{Command, Path, PathReason};
 pub(crate) use segments::can_hold;
 
 pub(crate) use partitions::TaskPlan;
@@ -64,9 +64,9 @@ pub(crate) struct Options<'a> {
     /// Whether the environment, not the program, asked for the path.
     pub(crate) from_environment: bool,
     /// Nodes that the driver refused to record, although the capabilities allow it, and why.
-    pub(crate) denied: &'a BTreeMap<NodeId, Why>,
+    pub(crate) denied: &'a BTreeMap<NodeId, PathReason>,
     /// Why nothing can be recorded. None if it can.
-    pub(crate) no_native: Option<Why>,
+    pub(crate) no_native: Option<PathReason>,
     /// The largest number of commands in one command buffer. None if the program does not say.
     pub(crate) chunk: Option<usize>,
     /// Whether an automatic path is found by measuring.
@@ -189,7 +189,7 @@ pub(crate) struct ObjectSpec {
 pub(crate) struct Segment {
     pub(crate) steps: Range<usize>,
     pub(crate) path: Path,
-    pub(crate) why: Why,
+    pub(crate) why: PathReason,
 }
 
 /// Why there is no plan.
@@ -238,7 +238,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let streams = if may_use_streams { streams::streams(ir, &order, &steps, &edges) } else { None };
     let strategies = strategies::strategies(ir, &steps, &segments, !tasks.is_empty(), streams.as_ref(), caps, options);
     let marked = segments::marked(ir, &steps, &segments, caps);
-    let only_recorded = segments.iter().any(|segment: &Segment| segment.why == Why::OnlyRecorded);
+    let only_recorded = segments.iter().any(|segment: &Segment| segment.why == PathReason::OnlyRecorded);
     let updatable = options.updatable;
     let order_with_tasks = if tasks.is_empty() { Vec::new() } else { order.clone() };
     let plan = Plan {

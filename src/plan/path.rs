@@ -4,7 +4,7 @@ use std::fmt;
 
 use strum::VariantArray;
 
-use crate::caps::{Caps, Claim};
+use crate::caps::{Caps, DetectedBy};
 use crate::error::DriverError;
 use crate::ir::{Location, Op, Pixels, View};
 use crate::quirks::{self, Driver};
@@ -63,7 +63,7 @@ impl fmt::Display for Path {
 /// Why a segment of a graph runs by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Why {
+pub enum PathReason {
     /// The options of [`Finalize`](crate::Finalize) say so.
     Asked,
     /// The environment variable `CLGRAPH_PATH` says so.
@@ -115,7 +115,7 @@ pub enum Why {
     Unusable,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for PathReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Asked => "as asked",
@@ -152,7 +152,7 @@ impl fmt::Display for Why {
 
 /// Serialized as its text.
 #[cfg(feature = "serde")]
-impl serde::Serialize for Why {
+impl serde::Serialize for PathReason {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -281,20 +281,20 @@ impl Caps {
     ///
     /// # Errors
     /// The reason, if they cannot.
-    pub fn can_record(&self, command: Command) -> Result<(), Why> {
-        let Some(caps) = &self.command_buffers else { return Err(Why::NoCommandBuffers) };
-        if caps.claim == Claim::Hidden {
-            return Err(Why::NotListed);
+    pub fn can_record(&self, command: Command) -> Result<(), PathReason> {
+        let Some(caps) = &self.command_buffers else { return Err(PathReason::NoCommandBuffers) };
+        if caps.claim == DetectedBy::Hidden {
+            return Err(PathReason::NotListed);
         }
         if let Some(name) = caps.missing.first() {
-            return Err(Why::MissingFunction(name));
+            return Err(PathReason::MissingFunction(name));
         }
         if caps.required_queue.out_of_order || caps.required_queue.profiling {
-            return Err(Why::Queues);
+            return Err(PathReason::Queues);
         }
         let function = match command {
             Command::Kernel => return Ok(()),
-            Command::PrintingKernel => return if caps.kernel_printf { Ok(()) } else { Err(Why::Prints) },
+            Command::PrintingKernel => return if caps.kernel_printf { Ok(()) } else { Err(PathReason::Prints) },
             Command::Copy => "clCommandCopyBufferKHR",
             Command::CopyRect => "clCommandCopyBufferRectKHR",
             Command::Fill => "clCommandFillBufferKHR",
@@ -304,22 +304,22 @@ impl Caps {
             Command::CopyImageToBuffer => "clCommandCopyImageToBufferKHR",
             Command::CopyBufferToImage => "clCommandCopyBufferToImageKHR",
             Command::FillImage => "clCommandFillImageKHR",
-            Command::Write | Command::Read | Command::Hint => return Err(Why::NoSuchCommand),
+            Command::Write | Command::Read | Command::Hint => return Err(PathReason::NoSuchCommand),
         };
-        if caps.missing_commands.contains(&function) { Err(Why::MissingFunction(function)) } else { Ok(()) }
+        if caps.missing_commands.contains(&function) { Err(PathReason::MissingFunction(function)) } else { Ok(()) }
     }
 
     /// Returns the path that clgraph chooses by itself on the device, and why. The choice is based on measurements on
     /// drivers. [`Device::path`](crate::Device::path) also considers the environment and the driver's functions.
     #[must_use]
-    pub fn path(&self) -> (Path, Why) {
+    pub fn path(&self) -> (Path, PathReason) {
         if let Err(why) = self.can_record(Command::Kernel) {
             return (Path::Replay, why);
         }
         match quirks::driver(self) {
-            Driver::Pocl => (Path::Replay, Why::Slower),
-            Driver::IntelCpu => (Path::Replay, Why::SlowerAndLeaks),
-            Driver::Other => (Path::Native, Why::Available),
+            Driver::Pocl => (Path::Replay, PathReason::Slower),
+            Driver::IntelCpu => (Path::Replay, PathReason::SlowerAndLeaks),
+            Driver::Other => (Path::Native, PathReason::Available),
         }
     }
 }

@@ -3,20 +3,20 @@
 
 use std::ops::Range;
 
-use super::path::{Command, Path, Why};
+use super::path::{Command, Path, PathReason};
 use super::{Options, Segment, Step};
 use crate::caps::Caps;
 use crate::ir::{Access, Arg, Form, Ir, NodeId, Op, ViewKind};
 use crate::quirks;
 
 /// Returns the path for all commands that can take it, and why.
-fn choose(caps: &Caps, options: &Options<'_>) -> (Path, Why) {
+fn choose(caps: &Caps, options: &Options<'_>) -> (Path, PathReason) {
     match options.path {
-        Path::Auto if options.profiled => (Path::Replay, Why::Profiled),
+        Path::Auto if options.profiled => (Path::Replay, PathReason::Profiled),
         Path::Auto => caps.path(),
         path => {
             let path = if path == Path::Native { path } else { Path::Replay };
-            (path, if options.from_environment { Why::Environment } else { Why::Asked })
+            (path, if options.from_environment { PathReason::Environment } else { PathReason::Asked })
         }
     }
 }
@@ -29,24 +29,30 @@ pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
 }
 
 /// Returns why a driver is not asked to record a node: recording it is known to crash the process.
-fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<Why> {
+fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<PathReason> {
     if !quirks::crashes_recording_samplers_and_buffer_images(caps) {
         return None;
     }
     let of_buffer = |access: &Access| ir.views[access.view.index()].kind == ViewKind::ImageOfBuffer;
     if ir.accesses(node).iter().any(of_buffer) {
-        return Some(Why::ImageOfBuffer);
+        return Some(PathReason::ImageOfBuffer);
     }
     let Op::Kernel { args, .. } = ir.op(node) else { return None };
-    ir.args(*args).iter().any(|arg| matches!(arg, Arg::Sampler(_))).then_some(Why::Sampler)
+    ir.args(*args).iter().any(|arg| matches!(arg, Arg::Sampler(_))).then_some(PathReason::Sampler)
 }
 
 /// Returns the path of a node, and why. No other function decides that.
-fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (Path, Why)) -> (Path, Why) {
+fn path_of(
+    ir: &Ir,
+    node: NodeId,
+    caps: &Caps,
+    options: &Options<'_>,
+    choice: (Path, PathReason),
+) -> (Path, PathReason) {
     match ir.op(node) {
-        Op::Native { form: Form::Recorded, .. } => return (Path::Native, Why::OnlyRecorded),
+        Op::Native { form: Form::Recorded, .. } => return (Path::Native, PathReason::OnlyRecorded),
         Op::Native { form: Form::Enqueued, .. } if choice.0 == Path::Native => {
-            return (Path::Replay, Why::OnlyEnqueued);
+            return (Path::Replay, PathReason::OnlyEnqueued);
         }
         _ => {}
     }
@@ -63,8 +69,8 @@ fn path_of(ir: &Ir, node: NodeId, caps: &Caps, options: &Options<'_>, choice: (P
     let misaligned = |access: &Access| view(access).is_sub_buffer() && !view(access).offset.is_multiple_of(align);
     let why_not = match options.denied.get(&node).copied().or(options.no_native) {
         Some(why) => Some(why),
-        None if ir.accesses(node).iter().any(too_large) => Some(Why::TooLarge),
-        None if ir.accesses(node).iter().any(misaligned) => Some(Why::Misaligned),
+        None if ir.accesses(node).iter().any(too_large) => Some(PathReason::TooLarge),
+        None if ir.accesses(node).iter().any(misaligned) => Some(PathReason::Misaligned),
         None => caps.can_record(command).err().or_else(|| crashes(ir, node, caps)),
     };
     why_not.map_or(choice, |why| (Path::Replay, why))
@@ -88,13 +94,13 @@ pub(super) fn segments(
         let node = steps[index].node;
         push(&mut segments, segment(index..index + 1, path_of(ir, node, caps, options, choice)));
     }
-    if choice != (Path::Native, Why::Available) {
+    if choice != (Path::Native, PathReason::Available) {
         return segments;
     }
     let mut long = Vec::new();
     for one in segments {
         let short = (one.path, one.why) == choice && one.steps.len() < SHORT;
-        push(&mut long, if short { segment(one.steps, (Path::Replay, Why::TooShort)) } else { one });
+        push(&mut long, if short { segment(one.steps, (Path::Replay, PathReason::TooShort)) } else { one });
     }
     long
 }

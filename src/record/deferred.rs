@@ -21,7 +21,7 @@ use crate::cl::memory::allocation::Entering;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::event::{COMMAND, DeferredCommand, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, Error, Fault, Result, Status};
+use crate::error::{DriverError, DriverFault, Error, Result, Status};
 
 /// A command that is enqueued when the last of its events has ended.
 struct Waiting<F> {
@@ -114,7 +114,7 @@ where
         // A panic must not leave the gate to open as if the command had run.
         let _elsewhere = queue.context().enqueue_elsewhere();
         let outcome = catch(|| run(&To { queue: &queue, waits: &NOTHING, event: true }));
-        let outcome = outcome.unwrap_or_else(|_| Err(DriverError::faulty("an enqueue", Fault::Defect).into()));
+        let outcome = outcome.unwrap_or_else(|_| Err(DriverError::faulty("an enqueue", DriverFault::Defect).into()));
         // The queue is in order, so a marker ends after a command without an event.
         let event = match outcome {
             Ok(None) => enqueue::last_marker(&queue).map_err(|error| (error, true)),

@@ -6,7 +6,7 @@ use crate::cl::completion::event_reaper;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, SetArg};
-use crate::error::{BuildCause, BuildError, DriverError, Fault, ProgramError, Result};
+use crate::error::{BuildCause, BuildError, DriverError, DriverFault, ProgramError, Result};
 use crate::graph::nodes::fill::Fill;
 use crate::graph::nodes::hint::HintRequest;
 use crate::graph::nodes::launch::{Checked, GivenArgument, Launch};
@@ -231,5 +231,5 @@ impl Launch {
 
 /// The driver reported success, but returned no event.
 pub(super) fn no_event(call: &'static str) -> DriverError {
-    DriverError::faulty(call, Fault::NoEvent)
+    DriverError::faulty(call, DriverFault::NoEvent)
 }

@@ -300,9 +300,9 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
-    /// Registers one more parameter with the last argument. See [`KernelNode::also`](crate::KernelNode::also).
+    /// Registers one more parameter with the last argument. See [`KernelNode::also`](crate::KernelNode::also_parameter).
     pub fn set_arg_also<T: ?Sized>(&mut self, parameter: &Parameter<T>) -> &mut Self {
-        self.launch.also(parameter.cell());
+        self.launch.also_parameter(parameter.cell());
         self
     }
 

@@ -594,7 +594,7 @@ fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
         let ranges = [64, 8];
         let launches = ranges.map(|range| graph.kernel(&stir).read_write(&c).range(range).range_up_to(64));
         let group = graph.command_group(launches)?;
-        ([first, graph.group(&group).add()?, graph.fill(&c.slice(..2)?, 3).add()?], group)
+        ([first, graph.command_group_node(&group).add()?, graph.fill(&c.slice(..2)?, 3).add()?], group)
     };
     let read = graph.read(&c).add()?;
     let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;

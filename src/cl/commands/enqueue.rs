@@ -19,7 +19,7 @@ use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::kernel_object::KernelObject;
 use crate::cl::objects::queue::DriverQueue;
 use crate::cl::{MISSING, check};
-use crate::error::{DriverError, Fault, Result};
+use crate::error::{DriverError, DriverFault, Result};
 use crate::ffi::core::Core;
 
 /// The queue of a command, its wait list, and whether the caller wants its event.
@@ -99,7 +99,7 @@ pub(in crate::cl) fn enqueue(
     to: &To<'_>,
     call: impl FnOnce(&Core, u32, *const cl_event, *mut cl_event) -> i32,
 ) -> Result<Option<DriverEvent>, DriverError> {
-    let core = Core::get().map_err(|_| DriverError::faulty(name, Fault::Missing))?;
+    let core = Core::get().map_err(|_| DriverError::faulty(name, DriverFault::Missing))?;
     let (count, list) = to.waits.as_c();
     let mut event: cl_event = std::ptr::null_mut();
     if to.waits.holds() && to.queue.is_end_wanted() {
@@ -149,7 +149,7 @@ const BARRIER: &str = "clEnqueueBarrierWithWaitList";
 fn no_event(name: &'static str) {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        log_later!(Warn, "{} (logged once)", DriverError::faulty(name, Fault::NoEvent));
+        log_later!(Warn, "{} (logged once)", DriverError::faulty(name, DriverFault::NoEvent));
     });
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn launch(
 ) -> Result<(), DriverError> {
     // What `kernel` does beside the call is for wait lists and events, and took a tenth of a submission.
     let call = "clEnqueueNDRangeKernel";
-    let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+    let core = Core::get().map_err(|_| DriverError::faulty(call, DriverFault::Missing))?;
     let (queue, kernel) = (queue.raw(), object.raw());
     let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
     let (offset, global, list, event) = (offset.as_ptr(), global.as_ptr(), std::ptr::null(), std::ptr::null_mut());
@@ -220,7 +220,7 @@ pub(crate) fn copy(
         }
         // SAFETY: both are memory that outlives the commands.
         CopyPlaces::Pointers(src, dst, api) => unsafe { memcpy(to, api, false, dst, src, size) },
-        CopyPlaces::Mixed => Err(DriverError::faulty(call, Fault::Defect)),
+        CopyPlaces::Mixed => Err(DriverError::faulty(call, DriverFault::Defect)),
     }
 }
 
@@ -464,7 +464,7 @@ pub(crate) fn entry(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
         return Ok(marker(queue, waits)?);
     }
     let event = fill(&To { queue, waits, event: true }, (&queue.dummy_buffer()?, 0), &[0; 4], 4)?;
-    Ok(event.ok_or(DriverError::faulty("clEnqueueFillBuffer", Fault::NoEvent))?)
+    Ok(event.ok_or(DriverError::faulty("clEnqueueFillBuffer", DriverFault::NoEvent))?)
 }
 
 /// Enqueues a marker after all commands, for a caller that would leak memory without its event. It tries twice, because
@@ -490,5 +490,5 @@ fn synchronize(
         // SAFETY: **live**, **lists**.
         unsafe { function(core)(queue.raw(), count, list, event) }
     })?;
-    event.ok_or(DriverError::faulty(name, Fault::NoEvent))
+    event.ok_or(DriverError::faulty(name, DriverFault::NoEvent))
 }

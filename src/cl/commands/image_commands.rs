@@ -9,7 +9,7 @@ use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::{Address, Mem};
 use crate::cl::objects::command_buffer::{Recording, recorded};
 use crate::cl::objects::event::DriverEvent;
-use crate::error::{DriverError, Fault};
+use crate::error::{DriverError, DriverFault};
 use crate::ffi::command_buffer::Tail;
 use crate::images::Area;
 
@@ -156,7 +156,9 @@ pub(crate) fn copy(
             })
         }
         // A copy between two buffers is a buffer copy and never comes here.
-        (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => Err(DriverError::faulty("clEnqueueCopyImage", Fault::Defect)),
+        (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
+            Err(DriverError::faulty("clEnqueueCopyImage", DriverFault::Defect))
+        }
     }
 }
 
@@ -200,7 +202,7 @@ impl Recording {
                 recorded("clCommandCopyBufferToImageKHR", status)
             }
             (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
-                Err(DriverError::faulty("clCommandCopyImageKHR", Fault::Defect))
+                Err(DriverError::faulty("clCommandCopyImageKHR", DriverFault::Defect))
             }
         }
     }

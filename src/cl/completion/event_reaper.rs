@@ -19,7 +19,7 @@ use std::{fmt, iter, thread};
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
-use crate::error::{DriverError, Fault};
+use crate::error::{DriverError, DriverFault};
 use crate::ffi::process_end;
 
 /// The time from one round in which the thread asks all events to the next. It begins with the first value, and doubles
@@ -63,7 +63,7 @@ pub(crate) fn wait(event: DriverEvent) -> Result<(), DriverError> {
         // The caller waits below.
         let _ = tell.send(outcome);
     });
-    told.recv().unwrap_or_else(|_| Err(DriverError::faulty("clGetEventInfo", Fault::Defect)))
+    told.recv().unwrap_or_else(|_| Err(DriverError::faulty("clGetEventInfo", DriverFault::Defect)))
 }
 
 /// Runs code of users soon on the callback thread: callbacks, and the `Drop` of values that users own.

@@ -21,7 +21,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::handle::{Handle, ProgramKind};
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, ErrorKind, Fault, MemoryError, Result, Status};
+use crate::error::{DriverError, DriverFault, ErrorKind, MemoryError, Result, Status};
 use crate::ffi::core::Core;
 use crate::ffi::usm::{
     CL_MEM_ALLOC_BASE_PTR_INTEL, CL_MEM_ALLOC_SIZE_INTEL, CL_MEM_ALLOC_TYPE_INTEL, CL_MEM_TYPE_UNKNOWN_INTEL, UsmFns,
@@ -445,7 +445,7 @@ pub(in crate::cl) fn allocate(
 }
 
 fn lacks(call: &'static str) -> MemoryError {
-    DriverError::faulty(call, Fault::Missing).into()
+    DriverError::faulty(call, DriverFault::Missing).into()
 }
 
 /// Returns an error for a kind of memory that a device does not have.

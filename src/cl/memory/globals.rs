@@ -29,7 +29,7 @@ use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::cl::objects::retired_queues::RetiredQueues;
 use crate::device_global::host_access::{Property as Access, Readable, Writable};
 use crate::device_global::scope::Property as Scope;
-use crate::device_global::{Declared, DeviceGlobal, Elements};
+use crate::device_global::{Declared, DeviceGlobal, DeviceGlobalType};
 use crate::error::{GlobalError, MemoryError, Result};
 
 /// What all [`Context`]s that wrap one `cl_context` share: device globals, queues for maps, and memory that is still to
@@ -339,7 +339,7 @@ impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
     /// ```
     pub fn on(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<T::Element, A>>
     where
-        T: Elements,
+        T: DeviceGlobalType,
     {
         const {
             let element = size_of::<T::Element>();

@@ -18,7 +18,7 @@ use crate::cl::memory::map_queue::MapQueue;
 use crate::cl::memory::untyped::{Address, Mem};
 use crate::cl::objects::buffer::Region;
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, Fault, MemoryError, Result};
+use crate::error::{DriverError, DriverFault, MemoryError, Result};
 use crate::quirks;
 
 /// How the host uses mapped memory: [`MapRead`], [`MapWrite`] or [`MapWriteInvalidate`].
@@ -147,7 +147,7 @@ pub(crate) fn check_reach(mem: &Mem) -> Result<(), MemoryError> {
 /// The value keeps the memory alive. Dropping it unmaps the memory, waits until the unmap is complete, and logs an
 /// error of the driver. So it must not be dropped in a callback of a driver.
 ///
-/// [`Queue::map`](crate::Queue::map) and [`HostTask::map`](crate::HostTask::map) return it;
+/// [`Queue::map`](crate::Queue::map) and [`HostTaskContext::map`](crate::HostTaskContext::map) return it;
 /// [`Graph::map`](crate::Graph::map) and [`Queue::enqueue_map`](crate::Queue::enqueue_map) deliver it as their result.
 #[must_use = "memory is unmapped when this is dropped"]
 pub struct Mapped<T, M = MapRead> {
@@ -204,7 +204,7 @@ impl<T: Element, M: MapMode> Mapped<T, M> {
         };
         // Only the address of a buffer comes from the driver, so only that can be null.
         let start = NonNull::new(pointer.cast::<T>());
-        let start = start.ok_or(DriverError::faulty("clEnqueueMapBuffer", Fault::NoAddress))?;
+        let start = start.ok_or(DriverError::faulty("clEnqueueMapBuffer", DriverFault::NoAddress))?;
         let mapped = Self { region, by, start, by_command, lost: None, element: PhantomData, mode: PhantomData };
         waited?;
         if !start.is_aligned() {

@@ -13,7 +13,7 @@ use crate::cl::memory::map::{Lost, MapMode, MapModeMut, MapRead, tell};
 use crate::cl::memory::map_queue::MapQueue;
 use crate::cl::objects::image::Image;
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, Fault, MemoryError, Result};
+use crate::error::{DriverError, DriverFault, MemoryError, Result};
 use crate::images::{Area, ImageKind};
 
 /// A mapped part of an image, as rows on the host, until it is unmapped or dropped. It behaves as
@@ -29,7 +29,7 @@ use crate::images::{Area, ImageKind};
 /// }
 /// ```
 ///
-/// [`Queue::map_image`](crate::Queue::map_image) and [`HostTask::map_image`](crate::HostTask::map_image) return it;
+/// [`Queue::map_image`](crate::Queue::map_image) and [`HostTaskContext::map_image`](crate::HostTaskContext::map_image) return it;
 /// [`Graph::map_image`](crate::Graph::map_image) and [`Queue::enqueue_map_image`](crate::Queue::enqueue_map_image)
 /// deliver it as their result.
 #[must_use = "memory is unmapped when this is dropped"]
@@ -84,7 +84,7 @@ impl<T: Element, M: MapMode> MappedImage<T, M> {
             };
             status
         })?;
-        let start = NonNull::new(pointer).ok_or(DriverError::faulty("clEnqueueMapImage", Fault::NoAddress))?;
+        let start = NonNull::new(pointer).ok_or(DriverError::faulty("clEnqueueMapImage", DriverFault::NoAddress))?;
         // The distance between the layers of an `image1d_array_t` is the slice pitch; between rows of all other images
         // it is the row pitch.
         if image.shape().kind() == ImageKind::Image1dArray && slice_pitch != 0 {
@@ -111,7 +111,7 @@ impl<T: Element, M: MapMode> MappedImage<T, M> {
         let slices_fit = !slices || slice_pitch >= row_pitch.saturating_mul(area.region[1]).max(row_bytes);
         if !rows_fit || !slices_fit {
             // Dropping the value unmaps the image again.
-            return Err(DriverError::faulty("clEnqueueMapImage", Fault::Pitch).into());
+            return Err(DriverError::faulty("clEnqueueMapImage", DriverFault::Pitch).into());
         }
         if !steps.iter().all(|step| step.is_multiple_of(align)) {
             return Err(MemoryError::ElementAlign { align }.into());

@@ -23,7 +23,7 @@ use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::device_global::Declared;
 use crate::device_global::text::{self, Form, Named};
 use crate::env;
-use crate::error::{DriverError, Fault, GlobalError, ProgramError, Result, SetupError};
+use crate::error::{DriverError, DriverFault, GlobalError, ProgramError, Result, SetupError};
 use crate::ffi::global_variable::GlobalVariableFns;
 use crate::quirks;
 
@@ -452,14 +452,14 @@ impl Bound {
 }
 
 fn functions(device: &Device, call: &'static str) -> Result<&'static GlobalVariableFns, DriverError> {
-    let lacks = DriverError::faulty(call, Fault::Missing);
+    let lacks = DriverError::faulty(call, DriverFault::Missing);
     device.extensions().global_variables.as_ref().ok_or(lacks)
 }
 
 /// Returns a variable of a program as memory.
 fn variable(program: &Program, device: &Device, global: &ProgramGlobal) -> Result<Mem> {
     let call = "clGetDeviceGlobalVariablePointerINTEL";
-    let lacks = DriverError::faulty(call, Fault::Missing);
+    let lacks = DriverError::faulty(call, DriverFault::Missing);
     let tell = functions(device, call)?.pointer.ok_or(lacks)?;
     let name: CString = c_string("the variable's name", &text::variable(&global.c_name, Form::Variable))?;
     let (mut size, mut pointer) = (0_usize, std::ptr::null_mut());
@@ -470,7 +470,7 @@ fn variable(program: &Program, device: &Device, global: &ProgramGlobal) -> Resul
     if size != bytes {
         return Err(global.size_error(size).into());
     }
-    let pointer = NonNull::new(pointer).ok_or(DriverError::faulty(call, Fault::NoAddress))?;
+    let pointer = NonNull::new(pointer).ok_or(DriverError::faulty(call, DriverFault::NoAddress))?;
     let kind = device.caps().own_memory_kind();
     let api = allocation::api(device, kind)?;
     let owner = Owner::Program(Arc::new(program.handle().try_clone()?));

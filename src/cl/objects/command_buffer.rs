@@ -19,7 +19,7 @@ use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::kernel_object::{KernelObject, SetArg};
 use crate::cl::objects::queue::DriverQueue;
 use crate::cl::{MISSING, check};
-use crate::error::{DriverError, Error, Fault, Result};
+use crate::error::{DriverError, DriverFault, Error, Result};
 use crate::ffi::command_buffer::{
     CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR,
     CL_INCOMPATIBLE_COMMAND_QUEUE_KHR, CommandBufferFns, Tail,
@@ -187,7 +187,7 @@ impl Recording {
     /// and the device supports it, its kernels can be updated later.
     pub(crate) fn new(queue: &DriverQueue, mutable: bool) -> Result<Self> {
         let device = queue.device();
-        let lacks = || Error::from(DriverError::faulty("clCreateCommandBufferKHR", Fault::Missing));
+        let lacks = || Error::from(DriverError::faulty("clCreateCommandBufferKHR", DriverFault::Missing));
         let (abi, caps) = device.abi()?.zip(device.caps().command_buffers.as_ref()).ok_or_else(lacks)?;
         let fns = device.extensions().command_buffer.as_ref().map_err(|_| lacks())?;
         // Drivers before 0.9.8 refuse to enqueue a command buffer that still runs, even on one in-order queue, unless
@@ -203,7 +203,7 @@ impl Recording {
         // SAFETY: **live**, **lists**; the properties are null or end with 0.
         let raw = unsafe { (fns.create)(1, queues.as_ptr(), properties, &raw mut status) };
         check("clCreateCommandBufferKHR", status)?;
-        let raw = NonNull::new(raw).ok_or(DriverError::faulty("clCreateCommandBufferKHR", Fault::NoObject))?;
+        let raw = NonNull::new(raw).ok_or(DriverError::faulty("clCreateCommandBufferKHR", DriverFault::NoObject))?;
         Ok(Self { owned: Owned { raw, fns }, abi: abi.record, simultaneous: caps.simultaneous_use, update })
     }
 
@@ -259,7 +259,7 @@ impl Recording {
                 let status = unsafe { fns.memcpy(self.abi, raw, dst, src, size, Tail::NONE) };
                 recorded("clCommandSVMMemcpyKHR", status)
             }
-            CopyPlaces::Mixed => Err(DriverError::faulty("clCommandCopyBufferKHR", Fault::Defect)),
+            CopyPlaces::Mixed => Err(DriverError::faulty("clCommandCopyBufferKHR", DriverFault::Defect)),
         }
     }
 
@@ -367,7 +367,7 @@ impl CommandBuffer {
     /// After an error, some kernels may be updated and others not.
     pub(crate) fn update(&mut self, changes: &mut Changes<'_>) -> Result<(), DriverError> {
         let call = "clUpdateMutableCommandsKHR";
-        let (fns, abi) = self.update.ok_or(DriverError::faulty(call, Fault::Missing))?;
+        let (fns, abi) = self.update.ok_or(DriverError::faulty(call, DriverFault::Missing))?;
         let configs = changes.settle();
         // SAFETY: **live**, **promise**, **lists**, and **threads**: the command buffer is borrowed exclusively. The
         // handles are its own; `settle` points arguments to values of the given sizes, and sizes to three numbers.

@@ -7,7 +7,7 @@ use opencl_sys::{
     CL_PLATFORM_VERSION, cl_device_id, cl_platform_id, cl_platform_info,
 };
 
-use crate::caps::{Abi, Caps, Claim, CommandBufferCaps, MutableCaps, UpdateAbi};
+use crate::caps::{Abi, Caps, CommandBufferCaps, DetectedBy, MutableCaps, UpdateAbi};
 use crate::cl::check;
 use crate::cl::objects::handle::{DeviceKind, Handle};
 use crate::cl::query::capabilities;
@@ -117,7 +117,7 @@ impl Device {
 
     /// Returns the capabilities of command buffers, if they can be used.
     fn usable_command_buffers(&self) -> Option<&CommandBufferCaps> {
-        self.0.caps.command_buffers.as_ref().filter(|caps| caps.claim != Claim::Hidden)
+        self.0.caps.command_buffers.as_ref().filter(|caps| caps.claim != DetectedBy::Hidden)
     }
 
     pub(in crate::cl) fn extensions(&self) -> &'static Extensions {

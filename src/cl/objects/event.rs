@@ -20,7 +20,7 @@ use crate::cl::objects::context::Context;
 use crate::cl::objects::handle::{EventKind, Handle};
 use crate::cl::objects::queue::DriverQueue;
 use crate::cl::query::info::{self, ask};
-use crate::error::{DriverError, Fault, Result, Status};
+use crate::error::{DriverError, DriverFault, Result, Status};
 use crate::ffi::core::Core;
 
 /// A counted reference to a `cl_event`. Clones are cheap.
@@ -369,7 +369,7 @@ impl DriverEvent {
             return deferred.command.get().ok_or(none)?.time(which);
         }
         let call = "clGetEventProfilingInfo";
-        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        let core = Core::get().map_err(|_| DriverError::faulty(call, DriverFault::Missing))?;
         info::value::<u64>(call, ask!(core, clGetEventProfilingInfo, self.raw(), which))
     }
 

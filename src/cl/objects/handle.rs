@@ -9,7 +9,7 @@ use opencl_sys::cl_int;
 
 use crate::cl::check;
 use crate::cl::completion::deferred_release::{self, Release};
-use crate::error::{DriverError, Fault, SetupError};
+use crate::error::{DriverError, DriverFault, SetupError};
 use crate::ffi::core::Core;
 
 /// A kind of reference-counted OpenCL object.
@@ -70,7 +70,7 @@ impl<K: Kind> Handle<K> {
     /// # Safety
     /// `raw` is null or an object of kind `K`. The caller owns a reference to it and gives the reference away.
     pub(crate) unsafe fn from_owned(call: &'static str, raw: *mut c_void) -> Result<Self, DriverError> {
-        let raw = NonNull::new(raw).ok_or(DriverError::faulty(call, Fault::NoObject))?;
+        let raw = NonNull::new(raw).ok_or(DriverError::faulty(call, DriverFault::NoObject))?;
         Ok(Self { raw, kind: PhantomData })
     }
 

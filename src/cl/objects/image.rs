@@ -19,7 +19,7 @@ use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::handle::{Handle, MemKind};
 use crate::cl::query::info::{self, ask};
-use crate::error::{DriverError, Fault, MemoryError, Result};
+use crate::error::{DriverError, DriverFault, MemoryError, Result};
 use crate::ffi::core::Core;
 use crate::ffi::image::ImageDesc;
 use crate::images::{Area, ChannelOrder, ChannelType, ImageAccess, ImageFormat, ImageInfo, ImageKind, ImageShape};
@@ -215,7 +215,7 @@ impl Image {
         let core = Core::get()?;
         let Some(create) = core.clCreateImage else {
             // The function is of OpenCL 1.2, like all image functions used here.
-            return Err(DriverError::faulty("clCreateImage", Fault::Missing).into());
+            return Err(DriverError::faulty("clCreateImage", DriverFault::Missing).into());
         };
         let [x, y, z] = info.shape.region();
         let kind = info.shape.kind();

@@ -12,7 +12,7 @@ use crate::cl::memory::allocation::Api;
 use crate::cl::memory::untyped::{Address, Mem, WeakMem};
 use crate::cl::objects::handle::{Handle, KernelKind};
 use crate::cl::objects::sampler::Sampler;
-use crate::error::{DriverError, Fault};
+use crate::error::{DriverError, DriverFault};
 use crate::ffi::core::Core;
 use crate::ffi::usm::USM_ACCESS;
 
@@ -98,7 +98,7 @@ impl KernelObject {
 
     fn set_exec_info<T>(&mut self, name: u32, value: &[T]) -> Result<(), DriverError> {
         let call = "clSetKernelExecInfo";
-        let lacks = DriverError::faulty(call, Fault::Missing);
+        let lacks = DriverError::faulty(call, DriverFault::Missing);
         let set = Core::get().ok().and_then(|core| core.clSetKernelExecInfo).ok_or(lacks)?;
         // SAFETY: **live**, **lists**, and **threads**: the object is borrowed exclusively. The value has the given
         // size.
@@ -108,7 +108,7 @@ impl KernelObject {
     /// Sets an argument. Launches that are already enqueued keep their old arguments.
     pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
         let call = "clSetKernelArg";
-        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        let core = Core::get().map_err(|_| DriverError::faulty(call, DriverFault::Missing))?;
         let null: *mut c_void = std::ptr::null_mut();
         let raw;
         let (size, value) = match arg {
@@ -122,7 +122,7 @@ impl KernelObject {
                 }
             },
             // These can only be set together with all others, because they form one list.
-            SetArg::Indirect(_) | SetArg::Kept => return Err(DriverError::faulty(call, Fault::Defect)),
+            SetArg::Indirect(_) | SetArg::Kept => return Err(DriverError::faulty(call, DriverFault::Defect)),
             SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
             SetArg::Sampler(sampler) => {
                 raw = sampler.raw();
@@ -141,7 +141,7 @@ impl KernelObject {
             Api::Svm => {
                 let call = "clSetKernelArgSVMPointer";
                 let set = core.clSetKernelArgSVMPointer;
-                let set = set.ok_or(DriverError::faulty(call, Fault::Missing))?;
+                let set = set.ok_or(DriverError::faulty(call, DriverFault::Missing))?;
                 // SAFETY: **live**, and **threads**: the object is borrowed exclusively.
                 check(call, unsafe { set(self.handle.raw(), index as u32, pointer) })
             }

@@ -22,7 +22,7 @@ use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::handle::{Handle, QueueKind};
 use crate::cl::objects::retired_queues::Last;
 use crate::cl::query::info::{self, ask};
-use crate::error::{DriverError, Fault, Result, SetupError};
+use crate::error::{DriverError, DriverFault, Result, SetupError};
 use crate::ffi::core::Core;
 
 /// The properties of a queue. The default is an in-order queue without profiling.
@@ -129,7 +129,7 @@ impl Inner {
     /// Enqueues a marker after all commands of the queue.
     fn mark(&self) -> Result<DriverEvent, DriverError> {
         let call = "clEnqueueMarkerWithWaitList";
-        let core = Core::get().map_err(|_| DriverError::faulty(call, Fault::Missing))?;
+        let core = Core::get().map_err(|_| DriverError::faulty(call, DriverFault::Missing))?;
         let mut event = std::ptr::null_mut();
         // SAFETY: **live**, **lists**.
         let status = unsafe { (core.clEnqueueMarkerWithWaitList)(self.raw(), 0, std::ptr::null(), &raw mut event) };
@@ -141,7 +141,7 @@ impl Inner {
     /// Enqueues a marker after all commands of the queue, and flushes the queue.
     fn flushed_mark(&self) -> Result<DriverEvent, DriverError> {
         let event = self.mark()?;
-        let core = Core::get().map_err(|_| DriverError::faulty("clFlush", Fault::Missing))?;
+        let core = Core::get().map_err(|_| DriverError::faulty("clFlush", DriverFault::Missing))?;
         // SAFETY: **live**.
         check("clFlush", unsafe { (core.clFlush)(self.raw()) })?;
         Ok(event)

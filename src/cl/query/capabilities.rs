@@ -22,7 +22,7 @@ use opencl_sys::{
 };
 
 use crate::caps::{
-    Caps, Claim, CommandBufferCaps, ExtensionVersion, ImageCaps, MutableCaps, QueueKinds, Svm, Usm, Version,
+    Caps, CommandBufferCaps, DetectedBy, ExtensionVersion, ImageCaps, MutableCaps, QueueKinds, Svm, Usm, Version,
 };
 use crate::cl::query::extensions::Extensions;
 use crate::cl::query::info::{self, ask};
@@ -216,9 +216,9 @@ fn command_buffers(
 ) -> Option<CommandBufferCaps> {
     let version = |name: &str| versions.iter().find(|(of, _)| of == name).map(|(_, version)| *version);
     let claim = match (has("cl_khr_command_buffer"), &extensions.command_buffer) {
-        (true, _) => Claim::Listed,
-        (false, Ok(_)) if assume.command_buffer => Claim::Assumed,
-        (false, Ok(_)) => Claim::Hidden,
+        (true, _) => DetectedBy::Listed,
+        (false, Ok(_)) if assume.command_buffer => DetectedBy::Assumed,
+        (false, Ok(_)) => DetectedBy::Hidden,
         (false, Err(_)) => return None,
     };
     let fields = answers.mutable;
@@ -237,7 +237,7 @@ fn command_buffers(
     let printf = told(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR);
     let simultaneous = told(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR);
     let assumed = [
-        ("command_buffer", claim == Claim::Assumed),
+        ("command_buffer", claim == DetectedBy::Assumed),
         ("simultaneous_use", assume.simultaneous_use && !simultaneous),
         ("kernel_printf", assume.kernel_printf && !printf),
     ];
@@ -287,12 +287,12 @@ mod tests {
             read(listed, Answers::default(), extensions, assume).map(|caps| (caps.claim, caps.assumed, caps.missing))
         };
         let nothing = Vec::<&str>::new;
-        assert_eq!(claim(&[NAME], &has, none), Some((Claim::Listed, nothing(), nothing())));
-        assert_eq!(claim(&[NAME], &has, assume), Some((Claim::Listed, nothing(), nothing())), "nothing to assume");
-        assert_eq!(claim(&[], &has, none), Some((Claim::Hidden, nothing(), nothing())));
-        assert_eq!(claim(&[], &has, assume), Some((Claim::Assumed, vec!["command_buffer"], nothing())));
+        assert_eq!(claim(&[NAME], &has, none), Some((DetectedBy::Listed, nothing(), nothing())));
+        assert_eq!(claim(&[NAME], &has, assume), Some((DetectedBy::Listed, nothing(), nothing())), "nothing to assume");
+        assert_eq!(claim(&[], &has, none), Some((DetectedBy::Hidden, nothing(), nothing())));
+        assert_eq!(claim(&[], &has, assume), Some((DetectedBy::Assumed, vec!["command_buffer"], nothing())));
         let missing = vec!["clFinalizeCommandBufferKHR"];
-        assert_eq!(claim(&[NAME], &lacks, none), Some((Claim::Listed, nothing(), missing)));
+        assert_eq!(claim(&[NAME], &lacks, none), Some((DetectedBy::Listed, nothing(), missing)));
         assert_eq!(claim(&[], &lacks, assume), None, "functions cannot be assumed");
     }
 

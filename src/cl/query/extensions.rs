@@ -15,7 +15,7 @@ use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
-use crate::error::{DriverError, Fault, Result, SetupError, Status};
+use crate::error::{DriverError, DriverFault, Result, SetupError, Status};
 use crate::ffi::Lookup;
 use crate::ffi::command_buffer::{CommandBufferFns, Missing};
 use crate::ffi::core::Core;
@@ -101,7 +101,7 @@ fn try_record(device: &Device, fns: &CommandBufferFns) -> Result<Result<RecordAb
     let buffer = unsafe { (fns.create)(1, list.as_ptr(), std::ptr::null(), &raw mut status) };
     check("clCreateCommandBufferKHR", status)?;
     if buffer.is_null() {
-        return Err(DriverError::faulty("clCreateCommandBufferKHR", Fault::NoObject).into());
+        return Err(DriverError::faulty("clCreateCommandBufferKHR", DriverFault::NoObject).into());
     }
     // SAFETY: the call succeeded, and nothing else uses the command buffer.
     let found = unsafe { fns.probe(buffer) };

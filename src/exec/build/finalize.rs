@@ -28,10 +28,10 @@ use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::transaction::Editing;
 use crate::exec::update::updatable::Updatable;
 use crate::exec::{Executable, Inner};
-use crate::graph::{Detail, Flat, Graph, Ports, Tables};
+use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
 use crate::ir::{Ir, NodeId, Op};
-use crate::plan::{self, Conflicts, Options, Path, Plan, PlanError, Why};
+use crate::plan::{self, Conflicts, Options, Path, PathReason, Plan, PlanError};
 
 /// Returns whether command buffers of a device run on queues with profiling.
 pub(in crate::exec) fn profiles(caps: &Caps) -> bool {
@@ -116,13 +116,13 @@ impl Graph {
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
-            denied.extend(flat.origins.of_nodes(&graph.parameter_bound).map(|node| (node, Why::Parameters)));
+            denied.extend(flat.origins.of_nodes(&graph.parameter_bound).map(|node| (node, PathReason::Parameters)));
         }
         let asked = Options {
             path,
             from_environment,
             denied: &denied,
-            no_native: (options.profiling && !profiles(self.device().caps())).then_some(Why::NotTimed),
+            no_native: (options.profiling && !profiles(self.device().caps())).then_some(PathReason::NotTimed),
             chunk: if options.profiling { Some(1) } else { options.commands_per_buffer },
             autotune: options.autotune,
             updatable: options.updatable,
@@ -188,7 +188,7 @@ impl Graph {
             exec_state: Mutex::new(exec_state),
             exclusive,
         };
-        let dump = env::dump().map(|folder| (folder, graph.to_dot(Detail::Verbose)));
+        let dump = env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose)));
         inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         inner.report.log();
         if let Some((folder, dot)) = dump {
@@ -242,13 +242,14 @@ impl Graph {
             rounds += 1;
             match refusal {
                 Refusal::Nodes(nodes) if rounds < ROUNDS => {
-                    denied.extend(nodes.into_iter().map(|(node, error)| (node, Why::Refused(error))));
+                    denied.extend(nodes.into_iter().map(|(node, error)| (node, PathReason::Refused(error))));
                 }
                 Refusal::Nodes(nodes) => {
-                    no_native = Some(nodes.first().map_or(Why::Unusable, |(_, error)| Why::Refused(*error)));
+                    no_native =
+                        Some(nodes.first().map_or(PathReason::Unusable, |(_, error)| PathReason::Refused(*error)));
                 }
-                Refusal::All(Error::Driver(error)) => no_native = Some(Why::Refused(error)),
-                Refusal::All(_) | Refusal::Function(..) => no_native = Some(Why::Unusable),
+                Refusal::All(Error::Driver(error)) => no_native = Some(PathReason::Refused(error)),
+                Refusal::All(_) | Refusal::Function(..) => no_native = Some(PathReason::Unusable),
             }
         }
     }

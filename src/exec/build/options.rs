@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::cl::objects::device::Device;
 use crate::env;
 use crate::error::{Result, SetupError};
-use crate::plan::{Command, Path, Why};
+use crate::plan::{Command, Path, PathReason};
 
 /// Options for finalizing a graph.
 ///
@@ -149,10 +149,10 @@ impl Device {
     ///
     /// # Errors
     /// [`SetupError::Environment`] for a wrong `CLGRAPH_PATH`.
-    pub fn path(&self) -> Result<(Path, Why)> {
+    pub fn path(&self) -> Result<(Path, PathReason)> {
         let (path, why) = match asked_path(Path::Auto)? {
             (Path::Auto, _) => self.caps().path(),
-            (path, _) => (path, Why::Environment),
+            (path, _) => (path, PathReason::Environment),
         };
         if path != Path::Native {
             return Ok((path, why));
@@ -160,7 +160,7 @@ impl Device {
         let abi = || {
             self.abi().map_err(|error| {
                 log::info!("{error}");
-                Why::Unusable
+                PathReason::Unusable
             })
         };
         let usable = self.caps().can_record(Command::Kernel).and_then(|()| abi());

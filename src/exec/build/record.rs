@@ -12,7 +12,7 @@ use crate::cl::completion::reentrancy::ReentrancyGuard;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, Error, Fault};
+use crate::error::{DriverError, DriverFault, Error};
 use crate::exec::build::values::{Objects, Values};
 use crate::graph::NativeRecording;
 use crate::handles::Node;
@@ -232,7 +232,7 @@ fn command(
         | Op::Write { .. }
         | Op::Read { .. }
         | Op::Hint { .. } => {
-            return Err(DriverError::faulty("the recording of a host transfer or a hint", Fault::Defect));
+            return Err(DriverError::faulty("the recording of a host transfer or a hint", DriverFault::Defect));
         }
     }
     Ok(None)

@@ -8,7 +8,7 @@ use crate::cl::memory::host::HostBytes;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, SetArg};
-use crate::error::{DriverError, Error, Fault};
+use crate::error::{DriverError, DriverFault, Error};
 use crate::exec::update::apply::Old;
 use crate::graph::Tables;
 use crate::ir::{Arg, DataId, KernelId, Location, Op, Pixels, Span, ViewId};
@@ -124,7 +124,7 @@ impl Values {
             KernelObjectError::Create(Error::Driver(source)) => source.into(),
             // Finalize has made an object of this kernel for this device, so creating another cannot fail for the
             // kernel's sake.
-            KernelObjectError::Create(_) => DriverError::faulty("clCreateKernel", Fault::Defect).into(),
+            KernelObjectError::Create(_) => DriverError::faulty("clCreateKernel", DriverFault::Defect).into(),
         })
     }
 
@@ -201,7 +201,7 @@ impl Values {
 
     /// Returns the memory of a view. Each view that a command uses has memory.
     pub(in crate::exec) fn mem(&self, view: ViewId) -> Result<&Mem, DriverError> {
-        let missing = DriverError::faulty("a command without its memory", Fault::Defect);
+        let missing = DriverError::faulty("a command without its memory", DriverFault::Defect);
         self.tables.mem(view).ok_or(missing)
     }
 

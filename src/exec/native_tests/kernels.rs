@@ -14,7 +14,7 @@ use crate::cl::objects::queue::QueueProperties;
 use crate::exec::{Executable, Finalize, UserEvent};
 use crate::graph::{Graph, HostRead, KernelNode, NdRange, Parameter};
 use crate::handles::Node;
-use crate::plan::{Path, Why};
+use crate::plan::{Path, PathReason};
 use crate::record::Queue;
 
 /// Three launches, each of which uses the values of the one before and a number of its own, and a read of the last
@@ -386,7 +386,7 @@ fn another_launch_of_a_group_records_its_command_buffer_only() {
     }
     let launch = |number: u32| graph.kernel(&kernel).read(&buffers[0]).write(&buffers[1]).arg(number).range(16);
     let group = all_inside(Graph::command_group, &graph, vec![launch(1), launch(5)]).unwrap();
-    let node = graph.group(&group).add().unwrap();
+    let node = graph.command_group_node(&group).add().unwrap();
     let read = graph.read(&buffers[1]).add().unwrap();
     let options = Finalize::new().path(Path::Native).updatable().commands_per_buffer(2);
     let executable = graph.finalize(options).unwrap();
@@ -422,14 +422,14 @@ fn launches_that_are_going_to_change_are_not_recorded_where_they_cannot_be_chang
             of.collect::<Vec<_>>()
         };
         let changing = chain.graph.finalize(Finalize::new().updatable()).unwrap();
-        let expected = if arguments { Why::Available } else { Why::Parameters };
+        let expected = if arguments { PathReason::Available } else { PathReason::Parameters };
         assert_eq!(launches(&changing), [(path, expected)], "{arguments}");
         chain.assert_runs(&changing, &setting, [16; 3], [1, 1, 1]);
         // Launches are recorded if the program asks for the path, or if the executable is not updatable.
         let pinned = chain.graph.finalize(Finalize::new().updatable().path(Path::Native)).unwrap();
         assert_eq!(launches(&pinned)[0].0, Path::Native);
         let fixed = chain.graph.finalize(Finalize::new()).unwrap();
-        assert_eq!(launches(&fixed), [(Path::Native, Why::Available)]);
+        assert_eq!(launches(&fixed), [(Path::Native, PathReason::Available)]);
     }
 }
 

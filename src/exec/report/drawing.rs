@@ -8,7 +8,7 @@ use crate::cl::completion::reentrancy;
 use crate::drawing::{Node as Drawn, Picture};
 use crate::error::{BuildCause, BuildError, Result};
 use crate::exec::{Executable, Inner, NodeProfile, Profile};
-use crate::graph::{self, Detail, Tables};
+use crate::graph::{self, DrawingDetail, Tables};
 use crate::handles::{Node, NodeKind};
 use crate::ir::NodeId;
 use crate::plan::Path;
@@ -37,7 +37,7 @@ impl Executable {
     /// assert!(svg.contains("clear") && svg.contains("share of the whole time"));
     /// # Ok(()) }
     /// ```
-    pub fn to_svg(&self, detail: Detail, profile: Option<&Profile>) -> Result<String> {
+    pub fn to_svg(&self, detail: DrawingDetail, profile: Option<&Profile>) -> Result<String> {
         reentrancy::check_call()?;
         let exec = &*self.0;
         // Laying out takes a while, so the lock is not held.
@@ -51,7 +51,12 @@ impl Executable {
     /// # Errors
     /// [`BuildCause::File`] for another extension, or if the file cannot be written; the errors of
     /// [`to_svg`](Self::to_svg).
-    pub fn print_graph(&self, path: impl AsRef<FilePath>, detail: Detail, profile: Option<&Profile>) -> Result<()> {
+    pub fn print_graph(
+        &self,
+        path: impl AsRef<FilePath>,
+        detail: DrawingDetail,
+        profile: Option<&Profile>,
+    ) -> Result<()> {
         let path = path.as_ref();
         let text = match path.extension().and_then(|extension| extension.to_str()) {
             Some("dot") => {
@@ -67,7 +72,7 @@ impl Executable {
 }
 
 impl Inner {
-    fn picture(&self, tables: &Tables, detail: Detail, profile: Option<&Profile>) -> Result<Picture> {
+    fn picture(&self, tables: &Tables, detail: DrawingDetail, profile: Option<&Profile>) -> Result<Picture> {
         if profile.is_some_and(|profile| profile.executable != self.id) {
             return Err(BuildError::new("drawing with times", BuildCause::OtherExecutable).into());
         }
@@ -151,7 +156,7 @@ impl Inner {
 
 /// Draws the entry or the exit of a sub-graph. The entry has the sub-graph's label.
 fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), what: &str) -> Drawn {
-    let mut one = tables.picture_of(id, origin.0.to_string(), Detail::Brief);
+    let mut one = tables.picture_of(id, origin.0.to_string(), DrawingDetail::Brief);
     (one.kind, one.colour) = (NodeKind::SubGraph.to_string(), NodeKind::SubGraph as usize);
     one.lines = vec![what.to_owned()];
     one.title = tables.label(first).map_or_else(|| "sub-graph".to_owned(), |label| label.to_string());

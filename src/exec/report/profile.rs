@@ -75,7 +75,7 @@ pub struct NodeProfile {
     /// The label that the program gave the node.
     pub label: Option<String>,
     /// Where the node ran.
-    pub runner: Runner,
+    pub runner: RanOn,
     /// The number of work-items of a kernel, by dimension.
     pub range: Vec<usize>,
     /// When the command was enqueued, in nanoseconds (`CL_PROFILING_COMMAND_QUEUED`); for work of the host, when it
@@ -102,7 +102,7 @@ pub enum Clock {
 /// Where a node ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Runner {
+pub enum RanOn {
     /// On the device, by this path.
     Device(Path),
     /// On the host.
@@ -132,7 +132,7 @@ impl fmt::Display for Clock {
     }
 }
 
-impl fmt::Display for Runner {
+impl fmt::Display for RanOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Device(path) => path.fmt(f),
@@ -400,7 +400,7 @@ impl Log {
             }
             let end = command.event.time(CL_PROFILING_COMMAND_END)?;
             let name = &self.names.steps[command.step];
-            let mut node = name.profile(Runner::Device(command.path), queued, start, end);
+            let mut node = name.profile(RanOn::Device(command.path), queued, start, end);
             if let Some((kernel, grid)) = &command.launch {
                 node.name = kernel.to_string();
                 node.range = grid.global[..grid.dims as usize].to_vec();
@@ -409,7 +409,7 @@ impl Log {
         }
         for HostWork { task, begin, end, .. } in &entries.host {
             let begin = time(*begin);
-            nodes.push(self.names.tasks[*task].profile(Runner::Host, begin, begin, time(*end)));
+            nodes.push(self.names.tasks[*task].profile(RanOn::Host, begin, begin, time(*end)));
         }
         nodes.sort_by_key(|node| (node.start, node.end, node.node));
         let submit = time(self.submit);
@@ -431,7 +431,7 @@ fn epoch() -> Instant {
 }
 
 impl Name {
-    fn profile(&self, runner: Runner, queued: u64, start: u64, end: u64) -> NodeProfile {
+    fn profile(&self, runner: RanOn, queued: u64, start: u64, end: u64) -> NodeProfile {
         let Self { node, inside, kind, label } = self;
         NodeProfile {
             node: *node,

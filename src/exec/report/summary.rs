@@ -11,7 +11,7 @@ use crate::exec::tune::autotuner::{Autotuner, Times};
 use crate::graph::{Flat, Tables, WritesConst};
 use crate::handles::NodeKind;
 use crate::ir::{NodeId, Op};
-use crate::plan::{Path, Plan, Segment, Strategy, Why};
+use crate::plan::{Path, PathReason, Plan, Segment, Strategy};
 use crate::quirks::{self, Driver};
 
 /// What finalize decided, and why. `Display` shows it as text.
@@ -310,7 +310,7 @@ pub struct SegmentReport {
     /// The path.
     pub path: Path,
     /// Why the commands take this path.
-    pub why: Why,
+    pub why: PathReason,
     /// The number of commands.
     pub commands: usize,
     /// The number of command buffers that hold them: 0 if they are replayed.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::error::{BuildCause, BuildError, Result};
-use crate::exec::report::profile::{Clock, NodeProfile, Profile, Runner};
+use crate::exec::report::profile::{Clock, NodeProfile, Profile, RanOn};
 
 /// A trace of submissions in Chrome's format (JSON), which <https://ui.perfetto.dev> and `chrome://tracing` show.
 ///
@@ -95,8 +95,8 @@ impl Trace {
             }
             for node in &profile.nodes {
                 let track = match node.runner {
-                    Runner::Device(_) => QUEUE + track(&mut process.queues, node),
-                    Runner::Host => HOST + track(&mut process.host, node),
+                    RanOn::Device(_) => QUEUE + track(&mut process.queues, node),
+                    RanOn::Host => HOST + track(&mut process.host, node),
                 };
                 events.push(json!({
                     "name": node.title(),

@@ -12,7 +12,7 @@ use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::host::{Element, HostData};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{BuildError, DriverError, Error, Fault, RecordError, Result, SubmitError};
+use crate::error::{BuildError, DriverError, DriverFault, Error, RecordError, Result, SubmitError};
 use crate::exec::report::profile::Log;
 use crate::exec::submit::deferred::{self, Blocker};
 use crate::exec::submit::executable_state::Accepted;
@@ -199,7 +199,7 @@ impl<'a> Submit<'a> {
     /// and later submissions wait for them.
     pub fn submit(self) -> Result<Submission> {
         let submission = self.go(true)?;
-        Ok(submission.ok_or(DriverError::faulty("clEnqueueMarkerWithWaitList", Fault::NoEvent))?)
+        Ok(submission.ok_or(DriverError::faulty("clEnqueueMarkerWithWaitList", DriverFault::NoEvent))?)
     }
 
     /// Submits the executable and returns nothing to wait for. This is the cheapest form: it needs no driver event,

@@ -13,18 +13,18 @@ use crate::exec::submit::submission::Submission;
 
 impl IntoFuture for Submission {
     type Output = Result<()>;
-    type IntoFuture = Completion;
+    type IntoFuture = SubmissionFuture;
 
-    fn into_future(self) -> Completion {
-        Completion { submission: self, number: None }
+    fn into_future(self) -> SubmissionFuture {
+        SubmissionFuture { submission: self, number: None }
     }
 }
 
 impl IntoFuture for &Submission {
     type Output = Result<()>;
-    type IntoFuture = Completion;
+    type IntoFuture = SubmissionFuture;
 
-    fn into_future(self) -> Completion {
+    fn into_future(self) -> SubmissionFuture {
         self.clone().into_future()
     }
 }
@@ -37,13 +37,13 @@ impl IntoFuture for &Submission {
 /// }
 /// ```
 #[must_use = "futures do nothing unless they are awaited"]
-pub struct Completion {
+pub struct SubmissionFuture {
     submission: Submission,
     /// The number under which the submission keeps the future's waker. None before the first poll.
     number: Option<u64>,
 }
 
-impl Future for Completion {
+impl Future for SubmissionFuture {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<()>> {
@@ -66,7 +66,7 @@ impl Future for Completion {
     }
 }
 
-impl Drop for Completion {
+impl Drop for SubmissionFuture {
     fn drop(&mut self) {
         if let (Some(number), Ok(state)) = (self.number, self.submission.state("waited for")) {
             // A waker of the program may panic in its own drop.
@@ -75,8 +75,8 @@ impl Drop for Completion {
     }
 }
 
-impl fmt::Debug for Completion {
+impl fmt::Debug for SubmissionFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Completion").field(&self.submission).finish()
+        f.debug_tuple("SubmissionFuture").field(&self.submission).finish()
     }
 }

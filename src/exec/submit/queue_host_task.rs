@@ -12,7 +12,7 @@ use crate::exec::submit::builder::submit_alone;
 use crate::graph::Graph;
 use crate::graph::nodes::host_task::Task;
 use crate::graph::nodes::map;
-use crate::graph::{HostTask, TaskOutcome};
+use crate::graph::{HostTaskContext, TaskOutcome};
 use crate::record::{Event, Queue};
 
 impl Queue {
@@ -52,7 +52,7 @@ impl Queue {
     #[doc(alias = "clEnqueueNativeKernel")]
     pub fn enqueue_host_task<R: TaskOutcome>(
         &self,
-        function: impl FnMut(&HostTask<'_>) -> R + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>) -> R + Send + 'static,
         event_wait_list: &[&Event],
     ) -> Result<Submission> {
         submit_alone(self, Task::new(function), event_wait_list)
@@ -92,7 +92,7 @@ impl Queue {
         &self,
         memory: &(impl AsSource<T> + AsDestination<T>),
         mode: M,
-        function: impl FnMut(&HostTask<'_>, &mut Mapped<T, M>) -> R + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>, &mut Mapped<T, M>) -> R + Send + 'static,
         event_wait_list: &[&Event],
     ) -> Result<Submission> {
         submit_alone(self, map::of_memory(memory, mode, function), event_wait_list)
@@ -114,7 +114,7 @@ impl Queue {
         origin: [usize; 3],
         region: [usize; 3],
         mode: M,
-        function: impl FnMut(&HostTask<'_>, &mut MappedImage<T, M>) -> R + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>, &mut MappedImage<T, M>) -> R + Send + 'static,
         event_wait_list: &[&Event],
     ) -> Result<Submission> {
         submit_alone(self, map::of_image(image, origin, region, mode, function), event_wait_list)

@@ -17,7 +17,7 @@ use crate::exec::report::profile::Log;
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::replay::{self, ReplayError};
 use crate::ir::{DataId, Op};
-use crate::plan::{Partition, Path, Why};
+use crate::plan::{Partition, Path, PathReason};
 
 /// What a submission brings of its own: slots, events, inputs.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ pub(in crate::exec) fn enqueue(
                     if chunk.replayed {
                         submitter.replay(steps)?;
                     } else if let Some(not_now) = submitter.chunk(steps.clone(), chunk)? {
-                        if segment.why == Why::OnlyRecorded {
+                        if segment.why == PathReason::OnlyRecorded {
                             let under_way = steps.start > partition.steps.start;
                             return Err(submitter.stopped(steps, not_now, under_way));
                         }

@@ -9,7 +9,7 @@ use crate::caps::MutableCaps;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{ChangedSizes, Changes};
 use crate::cl::objects::kernel_object::SetArg;
-use crate::error::{DriverError, Error, Fault, Result, UpdateError};
+use crate::error::{DriverError, DriverFault, Error, Result, UpdateError};
 use crate::exec::Inner;
 use crate::exec::build::record::{self, Chunk, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Replaced, Values, set_arg};
@@ -205,7 +205,7 @@ impl ExecutableState {
     }
 
     fn change(&mut self, one: &BufferChanges<'_>) -> Result<(), DriverError> {
-        let gone = DriverError::faulty("clUpdateMutableCommandsKHR", Fault::Defect);
+        let gone = DriverError::faulty("clUpdateMutableCommandsKHR", DriverFault::Defect);
         let Self { values, recorded, .. } = self;
         let recorded = recorded.get_mut(one.set).and_then(|set| set.recorded.as_mut()).ok_or(gone)?;
         let chunk = Arc::make_mut(recorded).chunk_mut(one.at).ok_or(gone)?;
@@ -230,7 +230,7 @@ impl ExecutableState {
     fn record(&mut self, exec: &Inner, one: &BufferChanges<'_>, replaced: &mut Vec<Replaced>) -> Result<Arc<Chunk>> {
         let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
         let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
-        let gone = || fail(DriverError::faulty("clCreateCommandBufferKHR", Fault::Defect));
+        let gone = || fail(DriverError::faulty("clCreateCommandBufferKHR", DriverFault::Defect));
         let values = Arc::make_mut(&mut self.values);
         values.replace_objects(&exec.plan, one.steps.clone(), &mut self.spare, replaced).map_err(fail)?;
         let recorded = self.recorded(one).ok_or_else(gone)?;

@@ -45,7 +45,7 @@ use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKin
 /// let launches = [&twice, &minus].map(|kernel| graph.kernel(kernel).read_write(&numbers).range(2));
 /// // SAFETY: a work-item of either kernel touches its own element.
 /// let group = unsafe { graph.command_group(launches)? };
-/// let node = graph.group(&group).add()?;
+/// let node = graph.command_group_node(&group).add()?;
 /// let result = graph.read(&numbers).add()?;
 ///
 /// let executable = graph.finalize(Finalize::new().updatable())?;
@@ -60,7 +60,7 @@ use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKin
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "dynamic_command_group")]
-#[must_use = "a group does nothing until a node of it is added: see `Graph::group`"]
+#[must_use = "a group does nothing until a node of it is added: see `Graph::command_group_node`"]
 pub struct CommandGroup {
     graph: GraphRef,
     which: Which,
@@ -135,7 +135,7 @@ impl Group {
     }
 }
 
-/// A node of a command group to be added. See [`Graph::group`].
+/// A node of a command group to be added. See [`Graph::command_group_node`].
 #[derive(Debug)]
 #[must_use = "a node is not in the graph until `add` is called"]
 pub struct GroupNode<'g> {
@@ -222,7 +222,7 @@ impl Graph {
     }
 
     /// Starts a node of a command group. A group may have several nodes, which share the active launch.
-    pub fn group(&self, group: &CommandGroup) -> GroupNode<'_> {
+    pub fn command_group_node(&self, group: &CommandGroup) -> GroupNode<'_> {
         GroupNode { graph: self, after: After::default(), group: group.clone() }
     }
 }

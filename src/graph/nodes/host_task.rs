@@ -30,7 +30,7 @@ impl Graph {
     /// [`writes`](HostTaskNode::writes), so that nodes that use the same memory wait for each other; or name the nodes
     /// to wait for.
     ///
-    /// The function can get results and set inputs of its own submission: see [`HostTask`]. If it returns an error or
+    /// The function can get results and set inputs of its own submission: see [`HostTaskContext`]. If it returns an error or
     /// panics, the submission fails with the text of the error. Nodes after the task then do not run, and all other
     /// nodes do; the executable can be submitted again. A closure that contains `?` and ends with `Ok(())` has to name
     /// its result type, as below, because the compiler cannot infer the error type (E0282).
@@ -73,7 +73,7 @@ impl Graph {
     #[doc(alias("cudaGraphAddHostNode", "cudaLaunchHostFunc", "clEnqueueNativeKernel"))]
     pub fn host_task<R: TaskOutcome>(
         &self,
-        function: impl FnMut(&HostTask<'_>) -> R + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>) -> R + Send + 'static,
     ) -> HostTaskNode<'_> {
         HostTaskNode::new(self, Task::new(function))
     }
@@ -187,7 +187,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> TaskOutcome for Result<(), E> {
 }
 
 /// The view that a host task has of the submission that it runs in.
-pub struct HostTask<'a> {
+pub struct HostTaskContext<'a> {
     hands: &'a dyn TaskHands,
     scope: &'a Scope,
 }
@@ -204,7 +204,7 @@ pub(crate) trait TaskHands {
     fn declares(&self, region: &Region, mode: Mode) -> bool;
 }
 
-impl HostTask<'_> {
+impl HostTaskContext<'_> {
     /// Returns the result of a host read in this submission. The task has to come after the read.
     ///
     /// # Errors
@@ -236,9 +236,9 @@ impl HostTask<'_> {
     }
 }
 
-impl fmt::Debug for HostTask<'_> {
+impl fmt::Debug for HostTaskContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HostTask")
+        f.write_str("HostTaskContext")
     }
 }
 
@@ -270,7 +270,7 @@ impl<T: Element + fmt::Debug> fmt::Debug for ResultGuard<T> {
     }
 }
 
-type Function = dyn FnMut(&HostTask<'_>) -> Result<(), String> + Send;
+type Function = dyn FnMut(&HostTaskContext<'_>) -> Result<(), String> + Send;
 
 /// The function of a host task. Clones share the function.
 #[derive(Clone)]
@@ -317,7 +317,7 @@ impl TaskFn {
     /// Calls the function. An error is returned as its text.
     pub(crate) fn call(&self, hands: &dyn TaskHands) -> Result<(), String> {
         let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome_of(|| (function)(&HostTask { hands, scope: &self.scope }))
+        outcome_of(|| (function)(&HostTaskContext { hands, scope: &self.scope }))
     }
 }
 
@@ -342,16 +342,16 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new<R: TaskOutcome>(function: impl FnMut(&HostTask<'_>) -> R + Send + 'static) -> Self {
+    pub(crate) fn new<R: TaskOutcome>(function: impl FnMut(&HostTaskContext<'_>) -> R + Send + 'static) -> Self {
         let mut function = UserOwned::new(function);
-        let function = Arc::new(Mutex::new(move |task: &HostTask<'_>| function(task).into_outcome()));
+        let function = Arc::new(Mutex::new(move |task: &HostTaskContext<'_>| function(task).into_outcome()));
         Self { function: TaskFn { function, scope: Scope::default(), label: None }, uses: Vec::new(), map: None }
     }
 
     /// A host task that maps memory.
     pub(in crate::graph) fn mapping(
         map: Map,
-        function: impl FnMut(&HostTask<'_>) -> Result<(), String> + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>) -> Result<(), String> + Send + 'static,
     ) -> Self {
         let mut task = Self::new(function);
         task.function.label = Some(map.subject().into());

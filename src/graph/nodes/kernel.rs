@@ -175,8 +175,8 @@ impl KernelNode<'_> {
 
     /// Registers one more parameter with the last argument. The argument then has the value of the parameter that was
     /// set last.
-    pub fn also<T: ?Sized>(mut self, parameter: &Parameter<T>) -> Self {
-        self.launch.also(parameter.cell());
+    pub fn also_parameter<T: ?Sized>(mut self, parameter: &Parameter<T>) -> Self {
+        self.launch.also_parameter(parameter.cell());
         self
     }
 
@@ -242,7 +242,7 @@ impl KernelNode<'_> {
     /// - arguments: [`BuildCause::ArgumentCount`]; where the program reports its parameters
     ///   [`BuildCause::ArgumentKind`], [`BuildCause::ArgumentSize`]; [`BuildCause::ArgumentBytes`],
     ///   [`BuildCause::LocalMemory`], [`BuildCause::NoLocalMemory`]; [`BuildCause::Parameter`] for a parameter that
-    ///   does not match its argument ([`also`](Self::also));
+    ///   does not match its argument ([`also_parameter`](Self::also_parameter));
     /// - range: [`BuildCause::NoRange`], [`BuildCause::RangeDimensions`], [`BuildCause::Dimensions`],
     ///   [`BuildCause::RangeTooLarge`]; [`BuildCause::RangeBound`] when it is beyond
     ///   [`range_up_to`](Self::range_up_to);

@@ -122,7 +122,7 @@ impl Launch {
     }
 
     /// Binds one more parameter to the last argument.
-    pub(crate) fn also(&mut self, cell: &Arc<Cell>) {
+    pub(crate) fn also_parameter(&mut self, cell: &Arc<Cell>) {
         // Without an argument the parameter is bound to an impossible index, which the checks find.
         let arg = self.args.len().checked_sub(1).unwrap_or(usize::MAX);
         match self.parameter_bound.last_mut().filter(|parameter_bound| parameter_bound.arg == arg) {
@@ -338,7 +338,7 @@ impl Launch {
             let index = *arg;
             let Some(given) = self.args.get(index) else {
                 let parameter = cells.first().map_or_else(String::new, |cell| cell.what());
-                let argument = "not given yet (call `also` after the argument that it belongs to)".to_owned();
+                let argument = "not given yet (call `also_parameter` after the argument that it belongs to)".to_owned();
                 return Err(BuildCause::Parameter { index: 0, parameter, argument });
             };
             for cell in cells {

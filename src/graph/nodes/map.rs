@@ -10,7 +10,7 @@ use crate::cl::objects::image::Image;
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::graph::Graph;
-use crate::graph::nodes::host_task::{HostTask, HostTaskNode, Task, TaskOutcome};
+use crate::graph::nodes::host_task::{HostTaskContext, HostTaskNode, Task, TaskOutcome};
 use crate::graph::nodes::image::check_area;
 use crate::graph::nodes::request::Target;
 use crate::graph::nodes::transfer::check_map;
@@ -28,7 +28,7 @@ impl Graph {
     /// [`label`](HostTaskNode::label), reports, drawings and traces call the node `map`.
     ///
     /// Any memory that [`Queue::map`](crate::Queue::map) accepts can be mapped. [`GraphMemory`](crate::GraphMemory)
-    /// cannot, because it belongs to the device. A host task maps more than one memory by [`HostTask::map`].
+    /// cannot, because it belongs to the device. A host task maps more than one memory by [`HostTaskContext::map`].
     ///
     /// # Safety
     /// From the call of the function until the memory is unmapped, no command of any queue, no executable and no other
@@ -64,7 +64,7 @@ impl Graph {
         &self,
         memory: &(impl AsSource<T> + AsDestination<T>),
         mode: M,
-        function: impl FnMut(&HostTask<'_>, &mut Mapped<T, M>) -> R + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>, &mut Mapped<T, M>) -> R + Send + 'static,
     ) -> HostTaskNode<'_> {
         HostTaskNode::new(self, of_memory(memory, mode, function))
     }
@@ -89,13 +89,13 @@ impl Graph {
         origin: [usize; 3],
         region: [usize; 3],
         mode: M,
-        function: impl FnMut(&HostTask<'_>, &mut MappedImage<T, M>) -> R + Send + 'static,
+        function: impl FnMut(&HostTaskContext<'_>, &mut MappedImage<T, M>) -> R + Send + 'static,
     ) -> HostTaskNode<'_> {
         HostTaskNode::new(self, of_image(image, origin, region, mode, function))
     }
 }
 
-impl HostTask<'_> {
+impl HostTaskContext<'_> {
     /// Maps memory until the function returns. The task must have declared the use of the memory
     /// ([`reads`](HostTaskNode::reads), [`writes`](HostTaskNode::writes)).
     ///
@@ -192,7 +192,7 @@ impl Map {
     }
 
     /// Checks the map inside a task.
-    fn check_in(&self, task: &HostTask<'_>, queue: &DriverQueue) -> Result<()> {
+    fn check_in(&self, task: &HostTaskContext<'_>, queue: &DriverQueue) -> Result<()> {
         self.check_owner().map_err(|cause| BuildError::new(self.subject(), cause))?;
         self.check_alone(queue)?;
         let (region, mode) = self.access();
@@ -281,7 +281,7 @@ impl Map {
 pub(crate) fn of_memory<T: Element, M: MapMode, R: TaskOutcome>(
     memory: &impl AsRegion<T>,
     mode: M,
-    mut function: impl FnMut(&HostTask<'_>, &mut Mapped<T, M>) -> R + Send + 'static,
+    mut function: impl FnMut(&HostTaskContext<'_>, &mut Mapped<T, M>) -> R + Send + 'static,
 ) -> Task {
     let region = memory.region();
     let map = Map::of_memory(region.clone(), mode.access());
@@ -300,7 +300,7 @@ pub(crate) fn of_image<T: Element, M: MapMode, R: TaskOutcome>(
     origin: [usize; 3],
     region: [usize; 3],
     mode: M,
-    mut function: impl FnMut(&HostTask<'_>, &mut MappedImage<T, M>) -> R + Send + 'static,
+    mut function: impl FnMut(&HostTaskContext<'_>, &mut MappedImage<T, M>) -> R + Send + 'static,
 ) -> Task {
     let (of, area) = (image.clone(), Area { origin, region });
     let map = Map::of_image::<T>(image, area, mode.access());

@@ -51,7 +51,7 @@ impl Graph {
     ///     graph.host_task(move |_| say.send(word))
     /// });
     /// let group = graph.host_task_group(tasks)?;
-    /// let node = graph.group(&group).add()?;
+    /// let node = graph.command_group_node(&group).add()?;
     /// let executable = graph.finalize(Finalize::new().updatable())?;
     /// group.set_active_index(1)?;
     /// executable.update(&node)?;

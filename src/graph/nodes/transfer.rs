@@ -90,7 +90,7 @@ impl Graph {
     /// Returns the handle of a host write, built or recorded, found by its node.
     ///
     /// The handle lets submissions set other data ([`Submit::with`](crate::Submit::with)), and host tasks too
-    /// ([`HostTask::put`](crate::HostTask::put)).
+    /// ([`HostTaskContext::put`](crate::HostTaskContext::put)).
     ///
     /// # Errors
     /// [`BuildCause::OtherKind`] for a node that is not a host write, or whose bytes are not a whole number of `T`;

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 
-use super::{Conflicts, Options, Path, Plan, Why, plan};
+use super::{Conflicts, Options, Path, PathReason, Plan, plan};
 use crate::caps::{Caps, Version};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
@@ -321,7 +321,7 @@ fn new_device() -> Caps {
 }
 
 fn asked(path: Path) -> Options<'static> {
-    static NONE: BTreeMap<NodeId, Why> = BTreeMap::new();
+    static NONE: BTreeMap<NodeId, PathReason> = BTreeMap::new();
     Options {
         path,
         from_environment: false,

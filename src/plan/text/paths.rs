@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::caps::{Claim, CommandBufferCaps, QueueKinds};
+use crate::caps::{CommandBufferCaps, DetectedBy, QueueKinds};
 use crate::error::{DriverError, Status};
 use crate::plan::{Command, PlanError, Segment};
 
@@ -68,7 +68,7 @@ fn what_a_command_buffer_cannot_hold_runs_beside_it() {
 #[test]
 fn what_the_driver_refused_is_replayed() {
     let error = DriverError::new("clCommandNDRangeKernelKHR", Status(-59));
-    let denied = BTreeMap::from([(NodeId(1), Why::Refused(error))]);
+    let denied = BTreeMap::from([(NodeId(1), PathReason::Refused(error))]);
     let options = Options { denied: &denied, ..asked(Path::Native) };
     let partitions =
         segments("buffer x 64\n a: fill x 64\n b: kernel f update x\n c: fill x 64", &recording_device(), &options);
@@ -76,7 +76,7 @@ fn what_the_driver_refused_is_replayed() {
     let expected =
         ["0..1 command buffers (as asked)", &format!("1..2 replay ({text})"), "2..3 command buffers (as asked)"];
     assert_eq!(partitions, expected);
-    let options = Options { no_native: Some(Why::Unusable), ..asked(Path::Native) };
+    let options = Options { no_native: Some(PathReason::Unusable), ..asked(Path::Native) };
     let partitions = segments("buffer x 64\n a: fill x 64\n b: fill x 64", &recording_device(), &options);
     assert_eq!(partitions, ["0..2 replay (the driver's functions for command buffers cannot be called)"]);
 }
@@ -90,13 +90,13 @@ fn a_device_that_cannot_record_replays_and_says_why() {
         caps
     };
     let why = |caps: &Caps| caps.can_record(Command::Kernel).unwrap_err();
-    assert_eq!(why(&new_device()), Why::NoCommandBuffers);
-    assert_eq!(why(&with(&|caps| caps.claim = Claim::Hidden)), Why::NotListed);
+    assert_eq!(why(&new_device()), PathReason::NoCommandBuffers);
+    assert_eq!(why(&with(&|caps| caps.claim = DetectedBy::Hidden)), PathReason::NotListed);
     let missing = "clFinalizeCommandBufferKHR";
-    assert_eq!(why(&with(&|caps| caps.missing = vec![missing])), Why::MissingFunction(missing));
+    assert_eq!(why(&with(&|caps| caps.missing = vec![missing])), PathReason::MissingFunction(missing));
     let queues = QueueKinds { out_of_order: true, ..QueueKinds::default() };
-    assert_eq!(why(&with(&|caps| caps.required_queue = queues)), Why::Queues);
-    assert_eq!(with(&|caps| caps.claim = Claim::Assumed).can_record(Command::Kernel), Ok(()));
+    assert_eq!(why(&with(&|caps| caps.required_queue = queues)), PathReason::Queues);
+    assert_eq!(with(&|caps| caps.claim = DetectedBy::Assumed).can_record(Command::Kernel), Ok(()));
     let partitions = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
     assert_eq!(partitions, ["0..1 replay (the device has no command buffers)"]);
 }
@@ -104,14 +104,18 @@ fn a_device_that_cannot_record_replays_and_says_why() {
 #[test]
 fn the_path_is_chosen_by_what_is_known_of_the_driver() {
     let on = |platform: &str, gpu: bool| Caps { platform: platform.to_owned(), gpu, ..recording_device() }.path();
-    assert_eq!(on("Portable Computing Language", false), (Path::Replay, Why::Slower));
-    assert_eq!(on("Portable Computing Language", true), (Path::Native, Why::Available), "a driver of another device");
-    assert_eq!(on("Intel(R) OpenCL", false), (Path::Replay, Why::SlowerAndLeaks));
+    assert_eq!(on("Portable Computing Language", false), (Path::Replay, PathReason::Slower));
+    assert_eq!(
+        on("Portable Computing Language", true),
+        (Path::Native, PathReason::Available),
+        "a driver of another device"
+    );
+    assert_eq!(on("Intel(R) OpenCL", false), (Path::Replay, PathReason::SlowerAndLeaks));
     let emulator = "Intel(R) FPGA Emulation Platform for OpenCL(TM)";
-    assert_eq!(on(emulator, false), (Path::Replay, Why::SlowerAndLeaks));
-    assert_eq!(on("Intel(R) OpenCL Graphics", true), (Path::Native, Why::Available));
-    assert_eq!(on("Another", false), (Path::Native, Why::Available));
-    assert_eq!(new_device().path(), (Path::Replay, Why::NoCommandBuffers));
+    assert_eq!(on(emulator, false), (Path::Replay, PathReason::SlowerAndLeaks));
+    assert_eq!(on("Intel(R) OpenCL Graphics", true), (Path::Native, PathReason::Available));
+    assert_eq!(on("Another", false), (Path::Native, PathReason::Available));
+    assert_eq!(new_device().path(), (Path::Replay, PathReason::NoCommandBuffers));
     let options = Options { from_environment: true, ..asked(Path::Native) };
     let partitions = segments("buffer x 64\n a: fill x 64", &recording_device(), &options);
     assert_eq!(partitions, ["0..1 command buffers (as CLGRAPH_PATH says)"]);
@@ -224,7 +228,7 @@ fn what_is_asked_for_is_not_timed() {
 #[test]
 fn long_segments_are_divided_into_even_chunks() {
     for len in [1, 63, 64, 65, 100, 1000] {
-        let partition = Segment { steps: 7..7 + len, path: Path::Native, why: Why::Asked };
+        let partition = Segment { steps: 7..7 + len, path: Path::Native, why: PathReason::Asked };
         let chunks: Vec<_> = partition.chunks(64).collect();
         assert_eq!(chunks.len(), len.div_ceil(64));
         assert_eq!((chunks[0].start, chunks[chunks.len() - 1].end), (7, 7 + len));
@@ -259,12 +263,12 @@ fn nodes_with_parameters_are_replayed_where_they_cannot_change() {
          d: kernel f update x
          e: kernel f update x value 1",
     );
-    let denied = BTreeMap::from([(NodeId(4), Why::Parameters)]);
+    let denied = BTreeMap::from([(NodeId(4), PathReason::Parameters)]);
     let caps = Caps { command_buffers: Some(CommandBufferCaps::default()), ..new_device() };
     let plan = plan(&reader.ir, &caps, &Options { denied: &denied, updatable: true, ..asked(Path::Auto) }).unwrap();
     let partitions: Vec<_> =
         plan.segments.iter().map(|partition| (partition.path, partition.why, partition.steps.len())).collect();
-    assert_eq!(partitions, [(Path::Native, Why::Available, 4), (Path::Replay, Why::Parameters, 1)]);
+    assert_eq!(partitions, [(Path::Native, PathReason::Available, 4), (Path::Replay, PathReason::Parameters, 1)]);
 }
 
 /// Rules F4, F5, I4
@@ -304,7 +308,7 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
     let no = "it can only be recorded, but this is not possible: the device has no command buffers";
     assert_eq!(lacks(&new_device(), &asked(Path::Native)), no);
     let refused = DriverError::new("clFinalizeCommandBufferKHR", Status(-6));
-    let denied = BTreeMap::from([(NodeId(5), Why::Refused(refused))]);
+    let denied = BTreeMap::from([(NodeId(5), PathReason::Refused(refused))]);
     let options = Options { denied: &denied, ..asked(Path::Native) };
     assert!(lacks(&recording_device(), &options).starts_with(
         "it can only be recorded, but this is not possible: the \
