@@ -33,6 +33,19 @@ impl Node {
         self.index as usize
     }
 
+    /// Returns the handle as numbers, for bindings to other languages.
+    #[must_use]
+    pub fn to_raw(self) -> RawNode {
+        RawNode { graph: self.graph.0, index: self.index, part: 0 }
+    }
+
+    /// Returns the handle for numbers that [`to_raw`](Self::to_raw) returned. Calls with the handle of a node that does
+    /// not exist return errors, so any numbers are safe.
+    #[must_use]
+    pub fn from_raw(raw: RawNode) -> Self {
+        Self { graph: GraphId(raw.graph), index: raw.index }
+    }
+
     pub(crate) fn new(graph: GraphId, id: NodeId) -> Self {
         Self { graph, index: id.0 }
     }
@@ -44,6 +57,28 @@ impl Node {
     pub(crate) fn graph(self) -> GraphId {
         self.graph
     }
+}
+
+/// A handle of a node as numbers, for bindings to other languages. Handles of writes, reads and events have this form
+/// too; inside a sub-graph they name the sub-graph's node, and a part of it.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// # use clgraph::{Graph, Node, Queue};
+/// # let graph = Graph::new(&Queue::new(&clgraph::best_device()?)?)?;
+/// let node = graph.empty().add()?;
+/// assert_eq!(Node::from_raw(node.to_raw()), node);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct RawNode {
+    /// The number of the graph, which no other graph of the process gets.
+    pub graph: u64,
+    /// The position of the node in the order in which nodes were added, from 0.
+    pub index: u32,
+    /// Which write, read or event inside a sub-graph node; 0 for all other nodes.
+    pub part: u32,
 }
 
 /// A write, a read or an external event: either the node itself, or one inside a sub-graph node.

@@ -340,7 +340,7 @@ pub use graph::{
     KernelNode, LocalMemory, MemoryPool, NativeCommand, NativeCommandNode, NativeMemory, NativeQueue, NativeRecording,
     NdRange, Nodes, Parameter, Pixels, ReadNode, ResultGuard, TaskOutcome, UsedMemory, ValueArg, WriteNode,
 };
-pub use handles::{Node, NodeKind};
+pub use handles::{Node, NodeKind, RawNode};
 pub use images::{
     Addressing, ChannelOrder, ChannelType, Color, Filter, ImageAccess, ImageFormat, ImageKind, ImageShape,
 };

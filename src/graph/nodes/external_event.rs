@@ -6,7 +6,7 @@ use crate::error::{BuildCause, Result};
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::tables::Writer;
 use crate::graph::{After, Graph, Nodes, after_methods, sealed};
-use crate::handles::{Node, Port};
+use crate::handles::{Node, Port, RawNode};
 use crate::ir::{Access, ExternalId, Op};
 
 impl Graph {
@@ -102,6 +102,19 @@ macro_rules! handles {
                 #[must_use]
                 pub fn node(&self) -> Node {
                     self.0.node
+                }
+
+                /// Returns the handle as numbers, for bindings to other languages.
+                #[must_use]
+                pub fn to_raw(self) -> RawNode {
+                    RawNode { part: self.0.index, ..self.0.node.to_raw() }
+                }
+
+                /// Returns the handle for numbers that [`to_raw`](Self::to_raw) returned. Calls with a handle that does
+                /// not fit return errors, so any numbers are safe.
+                #[must_use]
+                pub fn from_raw(raw: RawNode) -> Self {
+                    Self(Port { node: Node::from_raw(raw), index: raw.part })
                 }
 
                 pub(crate) fn part(self) -> Port {

@@ -33,7 +33,26 @@ impl Graph {
     #[doc(alias = "clEnqueueMemFillINTEL")]
     #[doc(alias("cudaGraphAddMemsetNode", "clCommandFillBufferKHR", "clCommandSVMMemFillKHR", "memset"))]
     pub fn fill<T: Element>(&self, dst: &impl AsDestination<T>, value: T) -> FillNode<'_> {
-        let pattern = bytemuck::bytes_of(&value).to_vec();
+        self.fill_pattern(dst, &[value])
+    }
+
+    /// Starts a fill of memory with a pattern of several elements, which is repeated. The number of elements of the
+    /// memory is a multiple of that of the pattern. Otherwise as [`fill`](Self::fill).
+    ///
+    /// ```
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let bytes = Buffer::<u8>::new(&queue, 6)?;
+    /// let graph = Graph::new(&queue)?;
+    /// graph.fill_pattern(&bytes, &[1, 2, 3]).add()?;
+    /// let result = graph.read(&bytes).add()?;
+    /// let run = graph.finalize(Finalize::new())?.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [1, 2, 3, 1, 2, 3]);
+    /// # Ok::<(), clgraph::Error>(())
+    /// ```
+    pub fn fill_pattern<T: Element>(&self, dst: &impl AsDestination<T>, pattern: &[T]) -> FillNode<'_> {
+        let pattern = bytemuck::cast_slice(pattern).to_vec();
         FillNode { graph: self, after: After::default(), fill: Fill { dst: dst.region(), pattern } }
     }
 }

@@ -15,7 +15,7 @@ use crate::graph::nodes::launch::{Checked, Launch};
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::tables::Writer;
 use crate::graph::{After, Graph, Nodes, after_methods};
-use crate::handles::Node;
+use crate::handles::{Node, RawNode};
 use crate::ir::{Access, DataId, Location, Mode, Op, ResultId};
 
 impl Graph {
@@ -287,9 +287,24 @@ macro_rules! node_handle {
                 self.node
             }
 
+            /// Returns the handle as numbers, for bindings to other languages.
+            #[must_use]
+            pub fn to_raw(&self) -> RawNode {
+                RawNode { part: self.part, ..self.node.to_raw() }
+            }
+
             /// The index among the writes or reads of a sub-graph.
             pub(crate) fn part(&self) -> u32 {
                 self.part
+            }
+        }
+
+        impl $name<u8> {
+            /// Returns the handle for numbers that [`to_raw`](Self::to_raw) returned, with bytes as elements. Calls with
+            /// a handle that does not fit return errors, so any numbers are safe.
+            #[must_use]
+            pub fn from_raw(raw: RawNode) -> Self {
+                Self::of_part(Node::from_raw(raw), raw.part)
             }
         }
 

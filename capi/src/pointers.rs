@@ -1,0 +1,161 @@
+//! Reading what C points to, and writing to where C points.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::Arc;
+
+use rust::HostData;
+
+use crate::status::{Failure, Outcome};
+
+/// Returns what a pointer points to.
+///
+/// # Safety
+/// **caller**: null, or valid for reads meanwhile.
+pub(crate) unsafe fn read<'a, T>(what: &str, pointer: *const T) -> Outcome<&'a T> {
+    if !pointer.is_aligned() {
+        return Err(Failure::invalid(format!("the pointer `{what}` is not aligned")));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(what))
+}
+
+/// Returns the `count` elements that a pointer points to. Null is fine for none.
+///
+/// # Safety
+/// **caller**: null, or valid for reads of that many elements meanwhile.
+pub(crate) unsafe fn list<'a, T>(what: &str, pointer: *const T, count: usize) -> Outcome<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if pointer.is_null() {
+        return Err(Failure::null(what));
+    }
+    if !pointer.is_aligned() || count.checked_mul(size_of::<T>()).is_none_or(|size| size > isize::MAX as usize) {
+        return Err(Failure::invalid(format!("`{what}` is not a list of {count} elements")));
+    }
+    // SAFETY: not null and aligned, and the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+}
+
+/// Returns a text. Null is none.
+///
+/// # Safety
+/// **caller**: null, or a text that ends with a zero byte.
+pub(crate) unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Outcome<Option<&'a str>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(pointer) }.to_str();
+    text.map(Some).map_err(|_| Failure::invalid(format!("the text `{what}` is not UTF-8")))
+}
+
+/// Returns where a result goes.
+///
+/// # Safety
+/// **caller**: null, or valid for a write meanwhile.
+pub(crate) unsafe fn place<'a, T>(what: &str, pointer: *mut T) -> Outcome<&'a mut Place<T>> {
+    if pointer.is_null() {
+        return Err(Failure::null(what));
+    }
+    if !pointer.is_aligned() {
+        return Err(Failure::invalid(format!("the pointer `{what}` is not aligned")));
+    }
+    // SAFETY: not null and aligned, and the caller's promise; `Place` makes no claim about what is there.
+    Ok(unsafe { &mut *pointer.cast::<Place<T>>() })
+}
+
+/// Memory of C to which a result is written. What is there before may be anything.
+#[repr(transparent)]
+pub(crate) struct Place<T>(std::mem::MaybeUninit<T>);
+
+impl<T> Place<T> {
+    pub(crate) fn set(&mut self, value: T) {
+        self.0.write(value);
+    }
+}
+
+/// Copies a text to C, as OpenCL's queries do: `size` gets the number of bytes with the zero at the end, and `text` the
+/// text if it has room for all of it.
+///
+/// # Safety
+/// **caller**: `text` is null or has room for `room` bytes; `size` is null or valid for a write.
+pub(crate) unsafe fn give_text(from: String, room: usize, text: *mut c_char, size: *mut usize) -> Outcome<()> {
+    let from = CString::new(from.replace('\0', "\u{fffd}")).unwrap_or_default();
+    let bytes = from.as_bytes_with_nul();
+    if text.is_null() && size.is_null() {
+        return Err(Failure::null("text"));
+    }
+    if !size.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { place("size", size) }?.set(bytes.len());
+    }
+    if !text.is_null() {
+        if room < bytes.len() {
+            return Err(Failure::invalid(format!("the text has {} bytes, and there is room for {room}", bytes.len())));
+        }
+        // SAFETY: the caller's promise; there is room.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), text, bytes.len()) };
+    }
+    Ok(())
+}
+
+/// A function that gets the program's pointer back. clgraph calls it exactly once, also when the call fails.
+pub(crate) type Release = Option<extern "C" fn(user: *mut c_void)>;
+
+/// A pointer of the program, which it gets back when this is dropped.
+pub(crate) struct UserData {
+    pub(crate) pointer: *mut c_void,
+    release: Release,
+}
+
+// SAFETY: the documentation says that the functions and their data are used on any thread, one at a time.
+unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
+
+impl UserData {
+    pub(crate) fn new(pointer: *mut c_void, release: Release) -> Self {
+        Self { pointer, release }
+    }
+}
+
+impl Drop for UserData {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            release(self.pointer);
+        }
+    }
+}
+
+/// Bytes of the program, which it gets back when they are no longer used.
+struct Lent {
+    data: *const u8,
+    size: usize,
+    _user: UserData,
+}
+
+// SAFETY: the bytes do not change until they are given back.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `data` checked the pointer; the program promised that the bytes stay until `release`.
+        unsafe { std::slice::from_raw_parts(self.data, self.size) }
+    }
+}
+
+/// Returns host data: a copy, or, if there is a function to give it back, the bytes of the program themselves.
+///
+/// # Safety
+/// **caller**: null, or that many bytes; with a function to release them they stay valid and unchanged until then.
+pub(crate) unsafe fn data(pointer: *const c_void, size: usize, user: UserData) -> Outcome<HostData<u8>> {
+    // SAFETY: the caller's promise.
+    let bytes: &[u8] = unsafe { list("data", pointer.cast::<u8>(), size) }?;
+    if user.release.is_none() || size == 0 {
+        return Ok(HostData::from(bytes.to_vec()));
+    }
+    Ok(HostData::shared(Arc::new(Lent { data: bytes.as_ptr(), size, _user: user })))
+}

@@ -1,0 +1,170 @@
+//! What every function returns, and the text of the last error of a thread.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::error::Error as _;
+use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rust::{Error, ErrorKind};
+
+/// The result of a call: what kind of error it was, or success.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum clg_status {
+    /// The call succeeded.
+    CLG_SUCCESS = 0,
+    /// The call breaks a rule of clgraph or of OpenCL, or a handle or a pointer is wrong. Nothing changed.
+    CLG_INVALID = 1,
+    /// The driver, the platform or the device does not support what was asked for.
+    CLG_FEATURE_NOT_SUPPORTED = 2,
+    /// A kernel or a program cannot be used on this device.
+    CLG_KERNEL_NOT_SUPPORTED = 3,
+    /// The host or the device is out of memory or of other resources.
+    CLG_OUT_OF_MEMORY = 4,
+    /// An OpenCL call failed for another reason, or a command failed while it ran.
+    CLG_DRIVER = 5,
+    /// The program's own code reported a failure: a host task, or a user event.
+    CLG_FAILED = 6,
+    /// The call is not possible now, but can be later.
+    CLG_NOT_READY = 7,
+    /// A defect of clgraph. Please report it.
+    CLG_DEFECT = 8,
+}
+use clg_status::{
+    CLG_DEFECT, CLG_DRIVER, CLG_FAILED, CLG_FEATURE_NOT_SUPPORTED, CLG_INVALID, CLG_KERNEL_NOT_SUPPORTED,
+    CLG_NOT_READY, CLG_OUT_OF_MEMORY, CLG_SUCCESS,
+};
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: clg_status,
+    text: String,
+    /// The status of the OpenCL call that failed, or 0.
+    cl_status: c_int,
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self { status: CLG_INVALID, text: text.into(), cl_status: 0 }
+    }
+
+    pub(crate) fn out_of_memory(text: impl Into<String>) -> Self {
+        Self { status: CLG_OUT_OF_MEMORY, text: text.into(), cl_status: 0 }
+    }
+
+    /// Says in which part of a call something is wrong.
+    pub(crate) fn within(mut self, part: String) -> Self {
+        self.text = format!("{part}: {}", self.text);
+        self
+    }
+
+    pub(crate) fn status(&self) -> clg_status {
+        self.status
+    }
+
+    pub(crate) fn into_c_text(self) -> CString {
+        CString::new(self.text.replace('\0', "\u{fffd}")).unwrap_or_default()
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    pub(crate) fn null(what: &str) -> Self {
+        Self::invalid(format!("the pointer `{what}` is null"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::Invalid => CLG_INVALID,
+            ErrorKind::FeatureNotSupported => CLG_FEATURE_NOT_SUPPORTED,
+            ErrorKind::KernelNotSupported => CLG_KERNEL_NOT_SUPPORTED,
+            ErrorKind::OutOfMemory => CLG_OUT_OF_MEMORY,
+            ErrorKind::Failed => CLG_FAILED,
+            ErrorKind::NotReady => CLG_NOT_READY,
+            // Driver, and kinds to come.
+            _ => CLG_DRIVER,
+        };
+        let mut cl_status = 0;
+        if let Error::Driver(driver) = &error {
+            cl_status = driver.status.0;
+        }
+        let mut source = error.source();
+        while let Some(cause) = source {
+            if let Some(driver) = cause.downcast_ref::<rust::DriverError>() {
+                cl_status = driver.status.0;
+            }
+            source = cause.source();
+        }
+        Self { status, text: error.to_string(), cl_status }
+    }
+}
+
+impl From<rust::DriverError> for Failure {
+    fn from(error: rust::DriverError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+struct Last {
+    text: CString,
+    status: clg_status,
+    cl_status: c_int,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+}
+
+/// Runs a call. A panic does not cross the border to C.
+pub(crate) fn enter(call: impl FnOnce() -> Outcome<()>) -> clg_status {
+    let failure = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => return CLG_SUCCESS,
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let text = format!("clgraph panicked (please report this): {}", text_of(&*panic));
+            // Its drop may panic too.
+            std::mem::forget(panic);
+            Failure { status: CLG_DEFECT, text, cl_status: 0 }
+        }
+    };
+    let (status, cl_status) = (failure.status, failure.cl_status);
+    let text = failure.into_c_text();
+    // A thread that ends has no last error.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = Some(Last { text, status, cl_status }));
+    status
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without a text")
+}
+
+/// Returns what was wrong with the last call of this thread that failed, and what to do, as UTF-8. Never null: the text
+/// is empty if no call has failed. The text is valid until the next call of this thread fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_last_error() -> *const c_char {
+    let text = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.text.as_ptr()));
+    text.ok().flatten().unwrap_or(c"".as_ptr())
+}
+
+/// Returns the status of the last call of this thread that failed, or CLG_SUCCESS if none has.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_last_status() -> clg_status {
+    let status = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.status));
+    status.ok().flatten().unwrap_or(CLG_SUCCESS)
+}
+
+/// Returns the status of the OpenCL call that made the last call of this thread fail, or 0 if none did.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_last_cl_status() -> c_int {
+    let status = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.cl_status));
+    status.ok().flatten().unwrap_or(0)
+}

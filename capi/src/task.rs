@@ -1,0 +1,198 @@
+//! Host tasks, and the view that they have of their submission.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rust::{Graph, HostRead, HostTaskContext, HostWrite};
+
+use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
+use crate::handle::{self, handled};
+use crate::objects::{clg_range, with_slice};
+use crate::pointers::{self, UserData};
+use crate::status::{Failure, Outcome, clg_status, enter};
+
+/// The view that a task has of its submission, while the task runs.
+#[derive(Clone)]
+pub(crate) struct Task(Arc<Mutex<State>>);
+
+struct State {
+    /// None after the function has returned.
+    context: Option<Context>,
+    /// What the function says went wrong.
+    text: Option<String>,
+}
+
+/// The address of a `HostTaskContext`, while its function runs.
+struct Context(*const HostTaskContext<'static>);
+
+// SAFETY: it is used under the lock of the state only, and taken away under that lock before the context ends. What it
+// leads to is used through `&self`.
+unsafe impl Send for Context {}
+
+/// What a `clg_task` names.
+pub struct clg_task_object {
+    _private: [u8; 0],
+}
+
+/// A host task that runs: the handle is valid until its function returns.
+pub type clg_task = *mut clg_task_object;
+
+handled!(Task, 7, "clg_task");
+
+/// Adds a reference to the object.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_task_retain(object: clg_task) -> clg_status {
+    enter(|| handle::retain::<Task>(object.addr()))
+}
+
+/// Removes a reference. The last one ends the object; what runs goes on.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_task_release(object: clg_task) -> clg_status {
+    enter(|| handle::release::<Task>(object.addr()))
+}
+
+/// Memory that a host task uses.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct clg_use {
+    /// The memory.
+    pub range: clg_range,
+    /// Whether the task reads it.
+    pub reads: bool,
+    /// Whether the task writes it.
+    pub writes: bool,
+}
+
+/// A host task.
+#[repr(C)]
+pub struct clg_host_task {
+    /// The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. If it
+    /// returns anything but 0, the submission fails, with the text of `clg_task_fail`. No C++ exception may leave it.
+    pub function: Option<extern "C" fn(task: clg_task, user: *mut c_void) -> c_int>,
+    /// What the function gets.
+    pub user: *mut c_void,
+    /// Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
+    pub release: Option<extern "C" fn(user: *mut c_void)>,
+    /// The memory that the function uses, so that nodes with the same memory wait for each other.
+    pub uses: *const clg_use,
+    /// How many.
+    pub num_uses: usize,
+}
+
+impl Task {
+    fn of(handle: clg_task) -> Outcome<Self> {
+        handle::get::<Self>(handle.addr())
+    }
+
+    fn with<R>(&self, call: impl FnOnce(&HostTaskContext<'_>) -> Outcome<R>) -> Outcome<R> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = state.context.as_ref().ok_or_else(|| Failure::invalid("the host task has returned"))?;
+        // SAFETY: the context lives until it is taken out of the state, under the lock that is held here.
+        call(unsafe { &*context.0 })
+    }
+
+    fn end(&self) -> Option<String> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.context = None;
+        state.text.take()
+    }
+}
+
+/// Runs a function of the program as a host task.
+fn run(
+    context: &HostTaskContext<'_>,
+    function: extern "C" fn(clg_task, *mut c_void) -> c_int,
+    user: &UserData,
+) -> Result<(), String> {
+    let address = std::ptr::from_ref(context).cast::<HostTaskContext<'static>>();
+    let task = Task(Arc::new(Mutex::new(State { context: Some(Context(address)), text: None })));
+    let handle = handle::new(task.clone()).map_err(|failure| failure.into_text())?;
+    let status = function(handle as clg_task, user.pointer);
+    let text = task.end();
+    // The program may have released it; then the handle is dead already.
+    let _ = handle::release::<Task>(handle);
+    match (status, text) {
+        (0, None) => Ok(()),
+        (_, Some(text)) => Err(text),
+        (status, None) => Err(format!("the function returned {status}")),
+    }
+}
+
+/// Adds a host task: a function that runs on the host between the nodes before and after it.
+///
+/// # Safety
+/// The function may be called on any thread. The pointers are null or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_host_task(
+    graph: clg_graph,
+    task: *const clg_host_task,
+    options: *const clg_node_options,
+    node: *mut clg_node,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let task = unsafe { pointers::read("task", task) }?;
+        let user = UserData::new(task.user, task.release);
+        let function = task.function.ok_or_else(|| Failure::null("task->function"))?;
+        let graph = handle::get::<Graph>(graph.addr())?;
+        // SAFETY: **caller**.
+        let options = unsafe { self::options(options) }?;
+        // SAFETY: **caller**.
+        let uses = unsafe { pointers::list("task->uses", task.uses, task.num_uses) }?;
+        let mut builder = graph.host_task(move |context| run(context, function, &user));
+        for one in uses {
+            builder = with_slice!(one.range.slice()?, |memory| match (one.reads, one.writes) {
+                (true, true) => builder.reads_and_writes(memory),
+                (true, false) => builder.reads(memory),
+                (false, true) => builder.writes(memory),
+                (false, false) => return Err(Failure::invalid("a use of memory is neither a read nor a write")),
+            });
+        }
+        give_node(with_options!(builder, options).add()?.to_raw(), node)
+    })
+}
+
+/// Copies the result of a read that comes before the task. `size` is the size of the read.
+///
+/// # Safety
+/// `data` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_task_get(task: clg_task, read: clg_node, data: *mut c_void, size: usize) -> clg_status {
+    enter(|| {
+        let result = Task::of(task)?.with(|context| Ok(context.get(&HostRead::<u8>::from_raw(read.raw()))?))?;
+        // SAFETY: **caller**.
+        unsafe { crate::execute::copy_out(&result, data, size) }
+    })
+}
+
+/// Sets the data of a write that comes after the task, for this submission. The data is copied.
+///
+/// # Safety
+/// `data` points to `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_task_put(task: clg_task, write: clg_node, data: *const c_void, size: usize) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let data = unsafe { pointers::data(data, size, UserData::new(std::ptr::null_mut(), None)) }?;
+        Task::of(task)?.with(|context| Ok(context.put(&HostWrite::<u8>::from_raw(write.raw()), data)?))
+    })
+}
+
+/// Says why the task fails. The submission fails with this text when the function returns, whatever it returns.
+///
+/// # Safety
+/// `text` is null or a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_task_fail(task: clg_task, text: *const c_char) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let text = unsafe { pointers::text("text", text) }?.unwrap_or("the host task failed").to_owned();
+        let task = Task::of(task)?;
+        let mut state = task.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.context.is_none() {
+            return Err(Failure::invalid("the host task has returned"));
+        }
+        state.text = Some(text);
+        Ok(())
+    })
+}

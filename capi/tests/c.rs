@@ -1,0 +1,49 @@
+//! Compiles the C programs of `tests/c` against the header, and runs them on the OpenCL driver that programs find. They are linked
+//! with the library that `cargo build -p clgraph-capi` has made beside this test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of the build, which has `libclgraph.so`.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.ancestors()
+        .find(|folder| folder.join("libclgraph.so").exists())
+        .map_or_else(|| panic!("there is no libclgraph.so: run `cargo build -p clgraph-capi` first"), Path::to_path_buf)
+}
+
+fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
+    let (at, built) = (Path::new(env!("CARGO_MANIFEST_DIR")), built());
+    let program = built.join(format!("clgraph-{}", source.replace('.', "-")));
+    let mut command = Command::new(compiler);
+    command.args(options).args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]);
+    command.arg("-I").arg(at.join("include")).arg(at.join("tests/c").join(source)).arg("-o").arg(&program);
+    command
+        .arg("-L")
+        .arg(&built)
+        .args(["-lclgraph", "-l:libOpenCL.so.1"])
+        .arg(format!("-Wl,-rpath,{}", built.display()));
+    let output = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn run(compiler: &str, options: &[&str], source: &str) {
+    let program = compiled(compiler, options, source);
+    let output = Command::new(&program).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.ends_with("ok\n"), "{source}: {}\n{out}{err}", output.status);
+}
+
+const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
+
+#[test]
+fn graphs_from_c() {
+    run("cc", &C, "graphs.c");
+}
+
+/// Handles that are null, dead, of another type or made up; pointers that are null; sizes that are wrong. From many threads.
+#[test]
+fn misuse_from_c_is_an_error() {
+    run("cc", &C, "misuse.c");
+}

@@ -1,0 +1,268 @@
+/* Graphs from C: built, finalized, submitted, updated, on the path that clgraph chooses and on the others. */
+#include "common.h"
+
+enum { LEN = 64 };
+
+static void all_is(const uint32_t *data, uint32_t value) {
+    for (size_t i = 0; i < LEN; i++) {
+        CHECK(data[i] == value);
+    }
+}
+
+static void kernels_and_transfers(int path) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN), b = buffer(all, 4 * LEN), c = buffer(all, 4 * LEN);
+    clg_kernel scale = kernel(all, "scale"), add = kernel(all, "add");
+    uint32_t ones[LEN], two = 2, seven = 7, factor = 3;
+    for (size_t i = 0; i < LEN; i++) {
+        ones[i] = 1;
+    }
+    clg_node write, launch, fill, sum, copy, read;
+    clg_node_options named = {NULL, 0, "input"};
+    OK(clg_graph_write(all.graph, CLG_ALL(a), ones, sizeof ones, NULL, NULL, &named, &write));
+    clg_parameter by;
+    OK(clg_parameter_create(&factor, sizeof factor, &by));
+    clg_arg scale_args[] = {CLG_READ_WRITE(a), CLG_PARAMETER(by)};
+    clg_launch scaling = {.kernel = scale, .args = scale_args, .num_args = 2, .work_dim = 1, .global = {LEN}};
+    OK(clg_graph_kernel(all.graph, &scaling, NULL, &launch));
+    OK(clg_graph_fill(all.graph, CLG_ALL(b), &two, sizeof two, NULL, &fill));
+    clg_arg add_args[] = {CLG_READ(a), CLG_READ(b), CLG_WRITE(c)};
+    clg_launch adding = {.kernel = add, .args = add_args, .num_args = 3, .work_dim = 1, .global = {LEN}, .local = {8}};
+    OK(clg_graph_kernel(all.graph, &adding, NULL, &sum));
+    clg_range half = {c, 0, 2 * LEN}, other = {a, 2 * LEN, CLG_WHOLE};
+    OK(clg_graph_copy(all.graph, half, other, NULL, &copy));
+    OK(clg_graph_read(all.graph, CLG_ALL(c), NULL, &read));
+    clg_node end_node;
+    clg_node_options after = {(clg_node[]){copy, read}, 2, NULL};
+    OK(clg_graph_empty(all.graph, &after, &end_node));
+    size_t nodes;
+    OK(clg_graph_size(all.graph, &nodes));
+    CHECK(nodes == 7);
+
+    clg_executable executable;
+    clg_finalize_options options = {.path = path, .updatable = true};
+    clg_status finalized = clg_graph_finalize(all.graph, &options, &executable);
+    if (path == CLG_PATH_NATIVE && finalized == CLG_FEATURE_NOT_SUPPORTED) {
+        end(all);
+        return;
+    }
+    CHECK(finalized == CLG_SUCCESS);
+    uint32_t result[LEN];
+    for (int round = 0; round < 3; round++) {
+        clg_submission run;
+        OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
+        OK(clg_submission_wait(run));
+        OK(clg_submission_get(run, read, result, sizeof result));
+        all_is(result, factor + 2);
+        const void *data;
+        size_t size;
+        OK(clg_submission_result(run, read, &data, &size));
+        CHECK(size == sizeof result && memcmp(data, result, size) == 0);
+        OK(clg_submission_release(run));
+        factor += 10;
+        OK(clg_parameter_set(by, &factor, sizeof factor));
+        OK(clg_executable_update(executable, &launch, 1));
+    }
+    /* Input for one submission, and an event that it waits for. */
+    uint32_t sevens[LEN];
+    for (size_t i = 0; i < LEN; i++) {
+        sevens[i] = seven;
+    }
+    cl_int status;
+    cl_event go = clCreateUserEvent(all.context, &status), done;
+    clg_input input = {.write = write, .data = sevens, .size = sizeof sevens};
+    clg_submit_options given = {.wait_list = (void *const *)&go, .num_waits = 1, .inputs = &input, .num_inputs = 1};
+    clg_submission run;
+    OK(clg_executable_submit(executable, all.queue, &given, (void **)&done, &run));
+    bool is_done;
+    OK(clg_submission_is_done(run, &is_done));
+    CHECK(!is_done);
+    FAILS(CLG_NOT_READY, "", clg_submission_wait_for(run, 1000000));
+    CHECK(clSetUserEventStatus(go, CL_COMPLETE) == CL_SUCCESS);
+    CHECK(clWaitForEvents(1, &done) == CL_SUCCESS);
+    OK(clg_submission_wait(run));
+    OK(clg_submission_get(run, read, result, sizeof result));
+    all_is(result, 7 * factor + 2);
+    /* Texts. */
+    size_t size;
+    OK(clg_executable_report(executable, 0, NULL, &size));
+    char *text = malloc(size);
+    OK(clg_executable_report(executable, size, text, NULL));
+    CHECK(strlen(text) + 1 == size && strstr(text, "command") != NULL);
+    FAILS(CLG_INVALID, "there is room for 3", clg_executable_report(executable, 3, text, NULL));
+    free(text);
+    OK(clg_graph_to_dot(all.graph, 0, NULL, &size));
+    OK(clg_graph_to_svg(all.graph, 0, NULL, &size));
+    OK(clg_executable_to_svg(executable, NULL, 0, NULL, &size));
+    /* Everything may go while a submission runs. */
+    OK(clg_executable_submit(executable, all.queue, NULL, NULL, NULL));
+    OK(clg_executable_release(executable));
+    OK(clg_submission_release(run));
+    OK(clg_parameter_release(by));
+    OK(clg_kernel_release(scale));
+    OK(clg_kernel_release(add));
+    OK(clg_memory_release(a));
+    OK(clg_memory_release(b));
+    OK(clg_memory_release(c));
+    CHECK(clReleaseEvent(go) == CL_SUCCESS && clReleaseEvent(done) == CL_SUCCESS);
+    end(all);
+}
+
+static void memory_of_graphs_and_sub_graphs(void) {
+    bench all = start();
+    clg_memory out = buffer(all, 4), kept;
+    clg_kernel total = kernel(all, "total");
+    uint32_t five = 5;
+    clg_node node, read;
+    OK(clg_graph_allocate(all.graph, 4 * LEN, false, NULL, &kept));
+    OK(clg_graph_fill(all.graph, CLG_ALL(kept), &five, sizeof five, NULL, NULL));
+    clg_arg args[] = {CLG_READ(kept), CLG_WRITE(out), CLG_LOCAL(4 * LEN)};
+    clg_launch launch = {.kernel = total, .args = args, .num_args = 3, .work_dim = 1, .global = {LEN}, .local = {LEN}};
+    OK(clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    OK(clg_graph_free(all.graph, kept, NULL, NULL));
+    clg_executable inner, outer;
+    OK(clg_graph_finalize(all.graph, NULL, &inner));
+    clg_graph around;
+    OK(clg_graph_create_for_device(all.context, all.device, &around));
+    OK(clg_graph_sub_graph(around, inner, NULL, &node));
+    OK(clg_graph_read(around, CLG_ALL(out), NULL, &read));
+    OK(clg_graph_finalize(around, NULL, &outer));
+    clg_submission run;
+    OK(clg_executable_submit(outer, all.queue, NULL, NULL, &run));
+    OK(clg_submission_wait(run));
+    uint32_t sum;
+    OK(clg_submission_get(run, read, &sum, sizeof sum));
+    CHECK(sum == 5 * LEN);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(inner));
+    OK(clg_executable_release(outer));
+    OK(clg_graph_release(around));
+    OK(clg_memory_release(kept));
+    OK(clg_memory_release(out));
+    OK(clg_kernel_release(total));
+    end(all);
+}
+
+/* What the host tasks of a test share. */
+typedef struct {
+    clg_node read, write;
+    clg_task task;
+    int released, fails;
+} shared;
+
+static int doubles(clg_task task, void *user) {
+    shared *all = user;
+    uint32_t data[LEN];
+    all->task = task;
+    if (all->fails) {
+        OK(clg_task_fail(task, "the disk is full"));
+        return 0;
+    }
+    OK(clg_task_get(task, all->read, data, sizeof data));
+    FAILS(CLG_INVALID, "256 bytes", clg_task_get(task, all->read, data, 3));
+    for (size_t i = 0; i < LEN; i++) {
+        data[i] *= 2;
+    }
+    OK(clg_task_put(task, all->write, data, sizeof data));
+    return 0;
+}
+
+static int returns_nine(clg_task task, void *user) {
+    (void)task;
+    (void)user;
+    return 9;
+}
+
+static void is_released(void *user) { ((shared *)user)->released++; }
+
+static void told(clg_status status, const char *text, void *user) {
+    CHECK(status == CLG_FAILED && strstr(text, "the disk is full") != NULL);
+    clg_user_event event = user;
+    OK(clg_user_event_complete(event));
+}
+
+static void host_tasks_and_events(void) {
+    bench all = start();
+    static shared state;
+    memset(&state, 0, sizeof state);
+    clg_memory a = buffer(all, 4 * LEN), b = buffer(all, 4 * LEN);
+    uint32_t three = 3, zeros[LEN] = {0}, result[LEN];
+    clg_node wait, signal, task, last;
+    OK(clg_graph_wait_event(all.graph, NULL, &wait));
+    clg_node_options after_wait = {&wait, 1, NULL};
+    OK(clg_graph_fill(all.graph, CLG_ALL(a), &three, sizeof three, &after_wait, NULL));
+    OK(clg_graph_read(all.graph, CLG_ALL(a), NULL, &state.read));
+    OK(clg_graph_write(all.graph, CLG_ALL(b), zeros, sizeof zeros, NULL, NULL, NULL, &state.write));
+    clg_host_task given = {.function = doubles, .user = &state, .release = is_released};
+    clg_node_options after_read = {&state.read, 1, "doubles"};
+    OK(clg_graph_host_task(all.graph, &given, &after_read, &task));
+    OK(clg_graph_add_edge(all.graph, task, state.write));
+    OK(clg_graph_read(all.graph, CLG_ALL(b), NULL, &last));
+    clg_node_options after_last = {&last, 1, NULL};
+    OK(clg_graph_signal_event(all.graph, &after_last, &signal));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    for (state.fails = 0; state.fails < 2; state.fails++) {
+        clg_user_event go, done, heard;
+        OK(clg_user_event_create(all.context, &go));
+        OK(clg_user_event_create(all.context, &done));
+        OK(clg_user_event_create(all.context, &heard));
+        clg_event_input events[] = {{.node = wait, .user_event = go}, {.node = signal, .user_event = done, .signals = true}};
+        clg_submit_options with = {.events = events, .num_events = 2};
+        clg_submission run;
+        OK(clg_executable_submit(executable, all.queue, &with, NULL, &run));
+        OK(clg_user_event_complete(go));
+        FAILS(CLG_INVALID, "", clg_user_event_complete(go));
+        if (state.fails) {
+            OK(clg_submission_on_complete(run, told, heard, NULL));
+            FAILS(CLG_FAILED, "the disk is full", clg_submission_wait(run));
+            FAILS(CLG_FAILED, "the disk is full", clg_user_event_wait(done));
+            OK(clg_user_event_wait(heard));
+            FAILS(CLG_FAILED, "", clg_submission_get(run, last, result, sizeof result));
+        } else {
+            OK(clg_submission_wait(run));
+            OK(clg_user_event_wait(done));
+            OK(clg_submission_get(run, last, result, sizeof result));
+            all_is(result, 6);
+        }
+        FAILS(CLG_INVALID, "", clg_task_fail(state.task, "too late"));
+        OK(clg_submission_release(run));
+        OK(clg_user_event_release(go));
+        OK(clg_user_event_release(done));
+        OK(clg_user_event_release(heard));
+    }
+    OK(clg_executable_release(executable));
+    end(all);
+    OK(clg_memory_release(a));
+    OK(clg_memory_release(b));
+    /* The function is dropped with its graph and executables, on a thread of clgraph. */
+    for (int i = 0; i < 10000 && !*(volatile int *)&state.released; i++) {
+        struct { long seconds, nanoseconds; } nap = {0, 1000000};
+        extern int nanosleep(const void *, void *);
+        nanosleep(&nap, NULL);
+    }
+    CHECK(state.released == 1);
+
+    bench other = start();
+    given = (clg_host_task){.function = returns_nine};
+    OK(clg_graph_host_task(other.graph, &given, NULL, NULL));
+    OK(clg_graph_finalize(other.graph, NULL, &executable));
+    clg_submission run;
+    OK(clg_executable_submit(executable, other.queue, NULL, NULL, &run));
+    FAILS(CLG_FAILED, "the function returned 9", clg_submission_wait(run));
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    end(other);
+}
+
+int main(void) {
+    CHECK(strcmp(clg_version(), "0.1.0") == 0);
+    CHECK(strcmp(clg_last_error(), "") == 0 && clg_last_status() == CLG_SUCCESS);
+    kernels_and_transfers(CLG_PATH_AUTO);
+    kernels_and_transfers(CLG_PATH_REPLAY);
+    kernels_and_transfers(CLG_PATH_NATIVE);
+    memory_of_graphs_and_sub_graphs();
+    host_tasks_and_events();
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,188 @@
+/* Calls with handles that are null, dead, of another type or made up, with null pointers and wrong sizes: an error each. First one
+ * by one, and then at random from many threads, beside threads that use the same handles well. */
+#include "common.h"
+#include <pthread.h>
+
+enum { THREADS = 64, CALLS = 2000, LIVE = 24 };
+
+static bench all;
+static void *pool[LIVE];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* A handle: of any type, live or dead, or no handle at all. */
+static void *any(uint64_t *state) {
+    uint64_t choice = next(state);
+    if (choice % 8 == 0) {
+        return NULL;
+    }
+    if (choice % 8 == 1) {
+        return (void *)(uintptr_t)next(state);
+    }
+    pthread_mutex_lock(&lock);
+    void *found = pool[choice / 8 % LIVE];
+    pthread_mutex_unlock(&lock);
+    /* Perhaps another place or another number of uses. */
+    return choice % 8 == 2 ? (void *)((uintptr_t)found ^ (uintptr_t)1 << (choice / 256 % 48)) : found;
+}
+
+static void keep(uint64_t *state, void *handle) {
+    pthread_mutex_lock(&lock);
+    pool[4 + next(state) % (LIVE - 4)] = handle;
+    pthread_mutex_unlock(&lock);
+}
+
+static int nothing(clg_task task, void *user) {
+    (void)task;
+    (void)user;
+    return 0;
+}
+
+static void *misuse(void *seed) {
+    uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
+    clg_node nodes[4] = {{0, 0, 0}};
+    for (int i = 0; i < CALLS; i++) {
+        clg_node *node = &nodes[next(&state) % 4];
+        uint32_t number = (uint32_t)next(&state);
+        void *made = NULL;
+        clg_range range = {any(&state), next(&state) % 8, next(&state) % 3 ? CLG_WHOLE : next(&state) % 128};
+        clg_node_options options = {nodes, next(&state) % 4, NULL};
+        switch (next(&state) % 34) {
+        case 0: clg_graph_create(any(&state), (clg_graph *)&made); break;
+        case 1: clg_graph_empty(any(&state), &options, node); break;
+        case 2: clg_graph_fill(any(&state), range, &number, 1 + next(&state) % 4, &options, node); break;
+        case 3: clg_graph_copy(any(&state), range, (clg_range){any(&state), 0, CLG_WHOLE}, NULL, node); break;
+        case 4: clg_graph_read(any(&state), range, &options, node); break;
+        case 5: clg_graph_write(any(&state), range, &number, 4, NULL, NULL, NULL, node); break;
+        case 6: clg_graph_allocate(any(&state), next(&state) % 64, true, NULL, (clg_memory *)&made); break;
+        case 7: clg_graph_free(any(&state), any(&state), NULL, node); break;
+        case 8: clg_graph_finalize(any(&state), NULL, (clg_executable *)&made); break;
+        case 9: clg_executable_submit(any(&state), any(&state), NULL, NULL, (clg_submission *)&made); break;
+        case 10: clg_submission_wait_for(any(&state), 1000); break;
+        case 11: clg_submission_get(any(&state), *node, &number, 4); break;
+        case 12: clg_executable_update(any(&state), nodes, next(&state) % 4); break;
+        case 13: clg_executable_update_from(any(&state), any(&state)); break;
+        case 14: clg_graph_sub_graph(any(&state), any(&state), NULL, node); break;
+        case 15: clg_graph_add_edge(any(&state), nodes[0], nodes[1]); break;
+        case 16: clg_graph_release(any(&state)); break;
+        case 17: clg_executable_release(any(&state)); break;
+        case 18: clg_submission_release(any(&state)); break;
+        case 19: clg_memory_release(any(&state)); break;
+        case 20: clg_parameter_create(&number, 4, (clg_parameter *)&made); break;
+        case 21: clg_parameter_set(any(&state), &number, next(&state) % 6); break;
+        case 22: clg_parameter_release(any(&state)); break;
+        case 23: clg_user_event_create(all.context, (clg_user_event *)&made); break;
+        case 24: clg_user_event_complete(any(&state)); break;
+        case 25: clg_user_event_release(any(&state)); break;
+        case 26: clg_graph_release(any(&state)); break;
+        case 27: {
+            clg_arg args[2] = {{(int32_t)(next(&state) % 12), 4, &number, range, any(&state)}, {CLG_ARG_VALUE, 4, &number, range, NULL}};
+            clg_launch launch = {.kernel = any(&state), .args = args, .num_args = next(&state) % 3,
+                                 .work_dim = (uint32_t)(next(&state) % 5), .global = {1, 1, 1}};
+            clg_graph_kernel(any(&state), &launch, &options, node);
+            break;
+        }
+        case 28: clg_task_fail(any(&state), "no task"); break;
+        case 29: clg_submission_on_complete(any(&state), NULL, NULL, NULL); break;
+        case 30: {
+            clg_host_task task = {.function = nothing};
+            clg_graph_host_task(any(&state), &task, NULL, node);
+            break;
+        }
+        case 31: clg_graph_wait_event(any(&state), NULL, node); break;
+        case 32: clg_queue_finish(any(&state)); break;
+        default: {
+            size_t size;
+            clg_graph_to_dot(any(&state), 0, NULL, &size);
+        }
+        }
+        if (made) {
+            keep(&state, made);
+        }
+    }
+    return NULL;
+}
+
+static int given_back;
+static void give_back(void *user) { ++*(int *)user; }
+
+static void one_by_one(void) {
+    clg_graph dead;
+    OK(clg_graph_create(all.queue, &dead));
+    OK(clg_graph_retain(dead));
+    OK(clg_graph_release(dead));
+    OK(clg_graph_release(dead));
+    FAILS(CLG_INVALID, "clg_graph was released", clg_graph_release(dead));
+    FAILS(CLG_INVALID, "clg_graph was released", clg_graph_empty(dead, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_graph is null", clg_graph_empty(NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "not one of type clg_graph", clg_graph_empty((clg_graph)(void *)all.queue, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_graph", clg_graph_retain((clg_graph)(uintptr_t)0x7fff12345676));
+    FAILS(CLG_INVALID, "`result` is null", clg_graph_create(all.queue, NULL));
+    FAILS(CLG_INVALID, "", clg_queue_from_cl(NULL, &all.queue));
+    FAILS(CLG_INVALID, "", clg_kernel_from_cl(all.context, NULL, (clg_kernel *)&dead));
+    FAILS(CLG_INVALID, "", clg_memory_from_cl(NULL, NULL, (clg_memory *)&dead));
+    clg_memory memory = buffer(all, 64);
+    uint32_t number = 1;
+    FAILS(CLG_INVALID, "", clg_graph_fill(all.graph, (clg_range){memory, 60, 8}, &number, 4, NULL, NULL));
+    FAILS(CLG_INVALID, "together", clg_graph_fill(all.graph, (clg_range){memory, 60, (size_t)-9}, &number, 4, NULL, NULL));
+    FAILS(CLG_INVALID, "`pattern` is null", clg_graph_fill(all.graph, CLG_ALL(memory), NULL, 4, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_fill(all.graph, CLG_ALL(memory), &number, 0, NULL, NULL));
+    /* The data comes back, whatever was wrong. */
+    FAILS(CLG_INVALID, "", clg_graph_write(all.graph, CLG_ALL(memory), &number, 4, give_back, &given_back, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_write(NULL, CLG_ALL(memory), &number, 4, give_back, &given_back, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_write(all.graph, CLG_ALL(memory), NULL, 4, give_back, &given_back, NULL, NULL));
+    clg_host_task task = {.function = NULL, .user = &given_back, .release = give_back};
+    FAILS(CLG_INVALID, "`task->function` is null", clg_graph_host_task(all.graph, &task, NULL, NULL));
+    for (int i = 0; i < 10000 && *(volatile int *)&given_back < 4; i++) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    CHECK(given_back == 4);
+    clg_kernel scale = kernel(all, "scale");
+    clg_arg args[] = {CLG_READ_WRITE(memory), {CLG_ARG_VALUE, 8, "12345678", {0, 0, 0}, 0}};
+    clg_launch launch = {.kernel = scale, .args = args, .num_args = 2, .work_dim = 1, .global = {4}};
+    FAILS(CLG_INVALID, "8 bytes", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    args[1] = (clg_arg){77, 0, 0, {0, 0, 0}, 0};
+    FAILS(CLG_INVALID, "argument 1: 77 is no kind", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    launch.num_args = 1;
+    FAILS(CLG_INVALID, "", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    launch.work_dim = 4;
+    FAILS(CLG_INVALID, "work_dim is 4", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    launch.work_dim = 1;
+    launch.args = NULL;
+    FAILS(CLG_INVALID, "`launch->args` is null", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    size_t nodes;
+    OK(clg_graph_size(all.graph, &nodes));
+    CHECK(nodes == 0);
+    /* Memory of another context. */
+    bench other = start();
+    clg_memory foreign = buffer(other, 64);
+    FAILS(CLG_INVALID, "context", clg_graph_copy(all.graph, CLG_ALL(foreign), CLG_ALL(memory), NULL, NULL));
+    OK(clg_memory_release(foreign));
+    end(other);
+    OK(clg_memory_release(memory));
+    OK(clg_kernel_release(scale));
+}
+
+int main(void) {
+    all = start();
+    one_by_one();
+    pthread_t threads[THREADS];
+    pool[0] = all.graph;
+    pool[1] = buffer(all, 64);
+    pool[2] = kernel(all, "scale");
+    pool[3] = all.queue;
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, misuse, (void *)(i + 1)) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,21 @@
+//! The header is what the crate says. `CLGRAPH_BLESS=1` writes it anew.
+
+use std::path::Path;
+
+#[test]
+fn the_header_is_current() {
+    let at = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(at.join("cbindgen.toml")).unwrap();
+    let bindings = cbindgen::Builder::new().with_config(config).with_src(at.join("src/lib.rs"));
+    let bindings = ["status", "objects", "graph", "launch", "task", "execute"]
+        .iter()
+        .fold(bindings, |bindings, file| bindings.with_src(at.join("src").join(file).with_extension("rs")));
+    let mut text = Vec::new();
+    bindings.generate().unwrap().write(&mut text);
+    let (text, header) = (String::from_utf8(text).unwrap(), at.join("include/clgraph.h"));
+    if std::env::var_os("CLGRAPH_BLESS").is_some() {
+        std::fs::write(&header, &text).unwrap();
+    }
+    let current = std::fs::read_to_string(&header).unwrap_or_default();
+    assert!(current == text, "include/clgraph.h is not what the crate says: run this test with CLGRAPH_BLESS=1");
+}
