@@ -457,7 +457,7 @@ fn a_host_task_cannot_wait_for_an_event_of_a_submission_after_its_own() {
         Ok(())
     });
     let task = task.add().unwrap();
-    let last = graph.signal_event().after(&task).add().unwrap();
+    let last = graph.signal_event().after(task).add().unwrap();
     let executable = graph.finalize(Finalize::new()).unwrap();
     executable.submit_to(&bench.queue).with_signal(&last, &own).submit().unwrap().wait_for(LONG).unwrap();
     for (index, outcomes) in came.recv().unwrap().into_iter().enumerate() {

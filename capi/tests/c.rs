@@ -1,5 +1,5 @@
-//! Compiles the C programs of `tests/c` against the header, and runs them on the OpenCL driver that programs find. They are linked
-//! with the library that `cargo build -p clgraph-capi` has made beside this test.
+//! Compiles the C programs of `tests/c` against the header, where they have changed, and runs them on the OpenCL driver that programs
+//! find. They are linked with the library that `cargo build -p clgraph-capi` has made beside this test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +15,11 @@ fn built() -> PathBuf {
 fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
     let (at, built) = (Path::new(env!("CARGO_MANIFEST_DIR")), built());
     let program = built.join(format!("clgraph-{}", source.replace('.', "-")));
+    let sources = [at.join("tests/c").join(source), at.join("tests/c/common.h"), at.join("include/clgraph.h")];
+    let time = |file: &Path| file.metadata().and_then(|data| data.modified()).ok();
+    if time(&program).is_some_and(|made| sources.iter().all(|source| time(source).is_some_and(|time| time < made))) {
+        return program;
+    }
     let mut command = Command::new(compiler);
     command.args(options).args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]);
     command.arg("-I").arg(at.join("include")).arg(at.join("tests/c").join(source)).arg("-o").arg(&program);
@@ -36,6 +41,16 @@ fn run(compiler: &str, options: &[&str], source: &str) {
 }
 
 const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
+
+const PROGRAMS: [&str; 2] = ["graphs.c", "misuse.c"];
+
+/// A driver may be run where no compiler is: there, the programs are used as this test has left them.
+#[test]
+fn the_programs_compile() {
+    for source in PROGRAMS {
+        compiled("cc", &C, source);
+    }
+}
 
 #[test]
 fn graphs_from_c() {

@@ -35,10 +35,23 @@ struct Profile {
     test: bool,
 }
 
-/// Builds all tests of clgraph. (Tests of documentation are no programs of their own: they run with the default driver.)
+/// Compiles the C programs.
+const COMPILE: [&str; 8] =
+    ["test", "--locked", "--quiet", "--package", "clgraph-capi", "--test", "c", "the_programs_compile"];
+
+/// The packages whose tests run on drivers, with their features.
+const PACKAGES: [&str; 6] = ["--package", "clgraph", "--package", "clgraph-capi", "--features", "clgraph/cli"];
+
+/// Builds all tests of clgraph and of its C library. (Tests of documentation are no programs of their own: they run with
+/// the default driver.)
 pub fn build(root: &Path) -> Result<Binaries, Failure> {
-    let arguments =
-        ["test", "--locked", "--package", "clgraph", "--features", "cli", "--no-run", "--message-format=json"];
+    // The C programs are compiled and linked here, because a driver's root may have no compiler.
+    for arguments in [["build", "--locked", "--package", "clgraph-capi"].as_slice(), &COMPILE] {
+        if !command(root, "cargo").args(arguments).stdout(Stdio::null()).status()?.success() {
+            return Err("the C library or its tests do not build".into());
+        }
+    }
+    let arguments = [&["test", "--locked"], PACKAGES.as_slice(), &["--no-run", "--message-format=json"]].concat();
     let output = command(root, "cargo").args(arguments).stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
         return Err("the tests do not build".into());
