@@ -15,7 +15,12 @@ fn built() -> PathBuf {
 fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
     let (at, built) = (Path::new(env!("CARGO_MANIFEST_DIR")), built());
     let program = built.join(format!("clgraph-{}", source.replace('.', "-")));
-    let sources = [at.join("tests/c").join(source), at.join("tests/c/common.h"), at.join("include/clgraph.h")];
+    let sources = [
+        at.join("tests/c").join(source),
+        at.join("tests/c/common.h"),
+        at.join("include/clgraph.h"),
+        at.join("include/clgraph.hpp"),
+    ];
     let time = |file: &Path| file.metadata().and_then(|data| data.modified()).ok();
     if time(&program).is_some_and(|made| sources.iter().all(|source| time(source).is_some_and(|time| time < made))) {
         return program;
@@ -42,19 +47,24 @@ fn run(compiler: &str, options: &[&str], source: &str) {
 
 const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
 
-const PROGRAMS: [&str; 2] = ["graphs.c", "misuse.c"];
+const CPP: [&str; 1] = ["-std=c++17"];
 
 /// A driver may be run where no compiler is: there, the programs are used as this test has left them.
 #[test]
 fn the_programs_compile() {
-    for source in PROGRAMS {
-        compiled("cc", &C, source);
-    }
+    compiled("cc", &C, "graphs.c");
+    compiled("cc", &C, "misuse.c");
+    compiled("c++", &CPP, "graphs.cpp");
 }
 
 #[test]
 fn graphs_from_c() {
     run("cc", &C, "graphs.c");
+}
+
+#[test]
+fn graphs_from_cpp() {
+    run("c++", &CPP, "graphs.cpp");
 }
 
 /// Handles that are null, dead, of another type or made up; pointers that are null; sizes that are wrong. From many threads.

@@ -45,7 +45,7 @@ typedef struct {
     clg_graph graph;
 } bench;
 
-static const char *const SOURCE =
+static const char *SOURCE =
     "kernel void scale(global uint *a, uint by) { a[get_global_id(0)] *= by; }\n"
     "kernel void add(global const uint *a, global const uint *b, global uint *to) {\n"
     "    size_t i = get_global_id(0); to[i] = a[i] + b[i];\n"
@@ -65,7 +65,7 @@ static bench start(void) {
     CHECK(status == CL_SUCCESS);
     all.cl_queue = clCreateCommandQueue(all.context, all.device, 0, &status);
     CHECK(status == CL_SUCCESS);
-    all.program = clCreateProgramWithSource(all.context, 1, (const char **)&SOURCE, NULL, &status);
+    all.program = clCreateProgramWithSource(all.context, 1, &SOURCE, NULL, &status);
     CHECK(status == CL_SUCCESS);
     CHECK(clBuildProgram(all.program, 1, &all.device, "-cl-kernel-arg-info", NULL, NULL) == CL_SUCCESS);
     OK(clg_queue_from_cl(all.cl_queue, &all.queue));
@@ -81,7 +81,7 @@ static void end(bench all) {
     CHECK(clReleaseContext(all.context) == CL_SUCCESS);
 }
 
-static clg_kernel kernel(bench all, const char *name) {
+__attribute__((unused)) static clg_kernel kernel(bench all, const char *name) {
     cl_int status;
     cl_kernel raw = clCreateKernel(all.program, name, &status);
     CHECK(status == CL_SUCCESS);
@@ -91,7 +91,7 @@ static clg_kernel kernel(bench all, const char *name) {
     return wrapped;
 }
 
-static clg_memory buffer(bench all, size_t size) {
+__attribute__((unused)) static clg_memory buffer(bench all, size_t size) {
     cl_int status;
     cl_mem raw = clCreateBuffer(all.context, CL_MEM_READ_WRITE, size, NULL, &status);
     CHECK(status == CL_SUCCESS);

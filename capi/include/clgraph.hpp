@@ -1,0 +1,579 @@
+// clgraph for C++17: graphs of OpenCL commands that are built once and submitted often.
+//
+// A thin layer over clgraph.h: objects count their references, and calls that fail throw clg::error. OpenCL's objects are passed as
+// C handles or as the classes of opencl.hpp. Functions of the program may throw: the submission fails with the text of the exception.
+#ifndef CLGRAPH_HPP
+#define CLGRAPH_HPP
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "clgraph.h"
+
+namespace clg {
+
+// What a call that failed throws: the text says what was wrong and what to do.
+class error : public std::runtime_error {
+public:
+    error(clg_status kind, int cl_status, const std::string &text)
+        : std::runtime_error(text), kind_(kind), cl_status_(cl_status) {}
+    // The kind of the error.
+    clg_status kind() const noexcept { return kind_; }
+    // The status of the OpenCL call that failed, or 0.
+    int cl_status() const noexcept { return cl_status_; }
+
+private:
+    clg_status kind_;
+    int cl_status_;
+};
+
+namespace detail {
+
+inline void check(clg_status status) {
+    if (status != CLG_SUCCESS) {
+        throw error(status, clg_last_cl_status(), clg_last_error());
+    }
+}
+
+// The C handle of an object of opencl.hpp, or the C handle that was given.
+template <class T> void *raw(const T &object) {
+    if constexpr (std::is_pointer_v<T> || std::is_null_pointer_v<T>) {
+        return object;
+    } else {
+        return object();
+    }
+}
+
+// A counted reference to an object of clgraph.
+template <class Raw, clg_status (*Retain)(Raw), clg_status (*Release)(Raw)> class handle {
+public:
+    handle() noexcept = default;
+    // Takes a reference over.
+    explicit handle(Raw raw) noexcept : raw_(raw) {}
+    handle(const handle &other) : raw_(other.raw_) {
+        if (raw_) {
+            check(Retain(raw_));
+        }
+    }
+    handle(handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    handle &operator=(handle other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~handle() {
+        if (raw_) {
+            Release(raw_);
+        }
+    }
+    // The C handle, which is valid while this object lives.
+    Raw raw() const noexcept { return raw_; }
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+
+protected:
+    Raw raw_ = nullptr;
+};
+
+template <class Call> std::string text(Call call) {
+    std::size_t size = 0;
+    check(call(std::size_t{0}, static_cast<char *>(nullptr), &size));
+    // It may have grown meanwhile, where it tells what has happened so far.
+    std::string text(size + 256, '\0');
+    check(call(text.size(), &text[0], &size));
+    text.resize(size - 1);
+    return text;
+}
+
+template <class T> void release(void *user) { delete static_cast<T *>(user); }
+
+} // namespace detail
+
+// Elements that belong to somebody else.
+template <class T> class view {
+public:
+    view(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <class Container, class = decltype(std::declval<Container &>().data())>
+    view(Container &container) noexcept : data_(container.data()), size_(container.size()) {}
+    template <std::size_t N> view(T (&array)[N]) noexcept : data_(array), size_(N) {}
+    T *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    T *begin() const noexcept { return data_; }
+    T *end() const noexcept { return data_ + size_; }
+    T &operator[](std::size_t index) const noexcept { return data_[index]; }
+
+private:
+    T *data_;
+    std::size_t size_;
+};
+
+// A node of a graph: a plain value.
+using node = clg_node;
+
+// A command queue of the program.
+class queue : public detail::handle<clg_queue, clg_queue_retain, clg_queue_release> {
+public:
+    template <class Queue> explicit queue(const Queue &of) {
+        detail::check(clg_queue_from_cl(detail::raw(of), &raw_));
+    }
+    queue(const queue &) = default;
+    queue(queue &&) noexcept = default;
+    queue &operator=(const queue &) = default;
+    // Waits until everything that was enqueued so far is complete.
+    void finish() const { detail::check(clg_queue_finish(raw_)); }
+};
+
+// Memory: a buffer of the program, memory that clgraph allocated, or memory of a graph.
+class memory : public detail::handle<clg_memory, clg_memory_retain, clg_memory_release> {
+public:
+    using handle::handle;
+    // A buffer of a context.
+    template <class Context, class Buffer> memory(const Context &context, const Buffer &buffer) {
+        detail::check(clg_memory_from_cl(detail::raw(context), detail::raw(buffer), &raw_));
+    }
+    // Memory for the device of a queue, of a size in bytes.
+    static memory allocate(const queue &on, std::size_t size) {
+        memory made;
+        detail::check(clg_memory_allocate(on.raw(), size, &made.raw_));
+        return made;
+    }
+    // Some of its bytes.
+    clg_range slice(std::size_t offset, std::size_t size = CLG_WHOLE) const { return {raw_, offset, size}; }
+    operator clg_range() const { return slice(0); }
+};
+
+// A kernel function.
+class kernel : public detail::handle<clg_kernel, clg_kernel_retain, clg_kernel_release> {
+public:
+    template <class Context, class Kernel> kernel(const Context &context, const Kernel &of) {
+        detail::check(clg_kernel_from_cl(detail::raw(context), detail::raw(of), &raw_));
+    }
+};
+
+// A value that several kernel nodes can use, and that can change: set it, and update the executable.
+template <class T>
+class parameter : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
+    static_assert(std::is_trivially_copyable_v<T>, "a parameter is plain data");
+
+public:
+    explicit parameter(const T &value) { detail::check(clg_parameter_create(&value, sizeof value, &raw_)); }
+    void set(const T &value) const { detail::check(clg_parameter_set(raw_, &value, sizeof value)); }
+};
+
+// Memory that several kernel nodes can use, and that can change.
+template <> class parameter<memory> : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
+public:
+    explicit parameter(const memory &value) { detail::check(clg_parameter_create_memory(value.raw(), &raw_)); }
+    void set(const memory &value) const { detail::check(clg_parameter_set_memory(raw_, value.raw())); }
+};
+
+// An argument of a kernel.
+class arg {
+public:
+    // A value: a number, a vector, a struct.
+    template <class T, class = std::enable_if_t<std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>>>
+    arg(const T &value) : bytes_(sizeof value) {
+        const auto *bytes = reinterpret_cast<const unsigned char *>(&value);
+        std::copy(bytes, bytes + sizeof value, bytes_.begin());
+        arg_.kind = CLG_ARG_VALUE;
+    }
+    // A parameter of a value.
+    template <class T> arg(const parameter<T> &of) {
+        arg_.kind = CLG_ARG_PARAMETER;
+        arg_.parameter = of.raw();
+    }
+    arg(clg_arg_kind kind, clg_range range, std::size_t size = 0, clg_parameter parameter = nullptr) {
+        arg_.kind = kind;
+        arg_.range = range;
+        arg_.size = size;
+        arg_.parameter = parameter;
+    }
+    // The argument for C, which is valid while this object lives.
+    clg_arg c() const {
+        clg_arg given = arg_;
+        if (given.kind == CLG_ARG_VALUE) {
+            given.data = bytes_.data();
+            given.size = bytes_.size();
+        }
+        return given;
+    }
+
+private:
+    clg_arg arg_ = {};
+    std::vector<unsigned char> bytes_;
+};
+
+// Memory that a kernel only reads.
+inline arg in(clg_range of) { return arg(CLG_ARG_READ, of); }
+// Memory that a kernel only writes. Bytes that it does not write keep their values.
+inline arg out(clg_range of) { return arg(CLG_ARG_WRITE, of); }
+// Memory that a kernel reads and writes.
+inline arg in_out(clg_range of) { return arg(CLG_ARG_READ_WRITE, of); }
+inline arg in(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_READ, {}, 0, of.raw()); }
+inline arg out(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_WRITE, {}, 0, of.raw()); }
+inline arg in_out(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_READ_WRITE, {}, 0, of.raw()); }
+// Local memory of a size in bytes.
+inline arg local(std::size_t size) { return arg(CLG_ARG_LOCAL, {}, size); }
+// A null pointer.
+inline arg null() { return arg(CLG_ARG_NULL, {}); }
+
+// One, two or three numbers of work-items.
+class extent {
+public:
+    extent(std::size_t x) : dims_(1), sizes_{x, 0, 0} {}
+    extent(std::size_t x, std::size_t y) : dims_(2), sizes_{x, y, 0} {}
+    extent(std::size_t x, std::size_t y, std::size_t z) : dims_(3), sizes_{x, y, z} {}
+    std::uint32_t dims() const noexcept { return dims_; }
+    const std::array<std::size_t, 3> &sizes() const noexcept { return sizes_; }
+
+private:
+    std::uint32_t dims_;
+    std::array<std::size_t, 3> sizes_;
+};
+
+// How many work-items run, and in which groups.
+struct range {
+    extent global;
+    extent local = 0;
+    extent offset = 0;
+    extent bound = 0;
+    range(extent global) : global(global) {}
+    range(std::size_t global) : global(global) {}
+    range(extent global, extent local) : global(global), local(local) {}
+};
+
+// What a node can have besides its work.
+struct options {
+    std::vector<node> after;
+    std::string label;
+    options() = default;
+    options(std::initializer_list<node> after) : after(after) {}
+    options(std::string label, std::vector<node> after = {}) : after(std::move(after)), label(std::move(label)) {}
+    clg_node_options c() const { return {after.data(), after.size(), label.empty() ? nullptr : label.c_str()}; }
+};
+
+// An event that the program completes.
+class user_event : public detail::handle<clg_user_event, clg_user_event_retain, clg_user_event_release> {
+public:
+    template <class Context> explicit user_event(const Context &context) {
+        detail::check(clg_user_event_create(detail::raw(context), &raw_));
+    }
+    user_event(const user_event &) = default;
+    user_event(user_event &&) noexcept = default;
+    user_event &operator=(const user_event &) = default;
+    void complete() const { detail::check(clg_user_event_complete(raw_)); }
+    void fail(const std::string &text) const { detail::check(clg_user_event_fail(raw_, text.c_str())); }
+    void wait() const { detail::check(clg_user_event_wait(raw_)); }
+};
+
+// One run of an executable.
+class submission : public detail::handle<clg_submission, clg_submission_retain, clg_submission_release> {
+public:
+    using handle::handle;
+    // Blocks until it has ended, and throws its error if it failed.
+    void wait() const { detail::check(clg_submission_wait(raw_)); }
+    bool is_done() const {
+        bool done = false;
+        detail::check(clg_submission_is_done(raw_, &done));
+        return done;
+    }
+    // The result of a read, which stays there as long as this submission has handles.
+    template <class T> view<const T> result(node read) const {
+        const void *data = nullptr;
+        std::size_t size = 0;
+        detail::check(clg_submission_result(raw_, read, &data, &size));
+        if (size % sizeof(T) != 0) {
+            throw std::invalid_argument("the result is no whole number of elements");
+        }
+        return {static_cast<const T *>(data), size / sizeof(T)};
+    }
+    // A copy of the result of a read.
+    template <class T> std::vector<T> get(node read) const {
+        auto result = this->result<T>(read);
+        return {result.begin(), result.end()};
+    }
+    // Calls a function when it has ended: with null, or with its error. What the function throws is lost.
+    void on_complete(std::function<void(const error *)> function) const {
+        using held = std::function<void(const error *)>;
+        auto call = [](clg_status status, const char *text, void *user) {
+            try {
+                if (status == CLG_SUCCESS) {
+                    (*static_cast<held *>(user))(nullptr);
+                } else {
+                    error failed(status, 0, text);
+                    (*static_cast<held *>(user))(&failed);
+                }
+            } catch (...) {
+            }
+        };
+        detail::check(
+            clg_submission_on_complete(raw_, call, new held(std::move(function)), detail::release<held>));
+    }
+    // The times of its nodes as a table, if the executable was finalized with profiling.
+    std::string profile() const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_submission_profile(raw_, room, text, size);
+        });
+    }
+};
+
+// What a submission is given.
+class submit {
+public:
+    // An event that it waits for.
+    template <class Event> submit &after(const Event &event) {
+        waits_.push_back(detail::raw(event));
+        return *this;
+    }
+    submit &after(const user_event &event) {
+        user_events_.push_back(event);
+        return *this;
+    }
+    submit &after(const submission &run) {
+        runs_.push_back(run);
+        return *this;
+    }
+    // Data of a write, for this submission. It is copied when it is submitted, and must stay until then.
+    template <class T> submit &with(node write, view<const T> data) {
+        inputs_.push_back({write, data.data(), data.size() * sizeof(T), nullptr, nullptr});
+        return *this;
+    }
+    template <class Container> submit &with(node write, const Container &data) {
+        return with(write, view<const std::remove_reference_t<decltype(*data.data())>>(data.data(), data.size()));
+    }
+    // What a node waits for, or completes.
+    submit &with_event(node wait, const user_event &event) {
+        events_.push_back({wait, nullptr, event.raw(), false});
+        user_events_kept_.push_back(event);
+        return *this;
+    }
+    submit &with_signal(node signal, const user_event &event) {
+        events_.push_back({signal, nullptr, event.raw(), true});
+        user_events_kept_.push_back(event);
+        return *this;
+    }
+    template <class Call> auto c(Call call) const {
+        std::vector<clg_user_event> user_events;
+        for (const auto &event : user_events_) {
+            user_events.push_back(event.raw());
+        }
+        std::vector<clg_submission> runs;
+        for (const auto &run : runs_) {
+            runs.push_back(run.raw());
+        }
+        clg_submit_options options = {waits_.data(),  waits_.size(),  user_events.data(), user_events.size(), runs.data(),
+                                      runs.size(),    inputs_.data(), inputs_.size(),     events_.data(),     events_.size()};
+        return call(&options);
+    }
+
+private:
+    std::vector<void *> waits_;
+    std::vector<user_event> user_events_, user_events_kept_;
+    std::vector<submission> runs_;
+    std::vector<clg_input> inputs_;
+    std::vector<clg_event_input> events_;
+};
+
+// A finalized graph.
+class executable : public detail::handle<clg_executable, clg_executable_retain, clg_executable_release> {
+public:
+    using handle::handle;
+    clg::submission submit(const queue &to) const {
+        clg_submission run = nullptr;
+        detail::check(clg_executable_submit(raw_, to.raw(), nullptr, nullptr, &run));
+        return clg::submission(run);
+    }
+    clg::submission submit(const queue &to, const clg::submit &given) const {
+        return given.c([&](const clg_submit_options *options) {
+            clg_submission run = nullptr;
+            detail::check(clg_executable_submit(raw_, to.raw(), options, nullptr, &run));
+            return clg::submission(run);
+        });
+    }
+    // Without a handle: only the log knows whether it failed.
+    void submit_detached(const queue &to) const {
+        detail::check(clg_executable_submit(raw_, to.raw(), nullptr, nullptr, nullptr));
+    }
+    // Applies the current values of nodes.
+    void update(std::initializer_list<node> nodes) const {
+        detail::check(clg_executable_update(raw_, nodes.begin(), nodes.size()));
+    }
+    void update(node one) const { detail::check(clg_executable_update(raw_, &one, 1)); }
+    std::string report() const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_executable_report(raw_, room, text, size);
+        });
+    }
+    std::string to_svg() const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_executable_to_svg(raw_, nullptr, room, text, size);
+        });
+    }
+};
+
+// The view that a host task has of its submission.
+class task {
+public:
+    explicit task(clg_task raw) noexcept : raw_(raw) {}
+    // The result of a read before the task, of a number of elements.
+    template <class T> std::vector<T> get(node read, std::size_t count) const {
+        std::vector<T> data(count);
+        detail::check(clg_task_get(raw_, read, data.data(), count * sizeof(T)));
+        return data;
+    }
+    // The data of a write after the task.
+    template <class Container> void put(node write, const Container &data) const {
+        detail::check(clg_task_put(raw_, write, data.data(), data.size() * sizeof(*data.data())));
+    }
+
+private:
+    clg_task raw_;
+};
+
+// Memory that a host task uses.
+inline clg_use reads(clg_range of) { return {of, true, false}; }
+inline clg_use writes(clg_range of) { return {of, false, true}; }
+inline clg_use reads_and_writes(clg_range of) { return {of, true, true}; }
+
+// A graph of commands for one device of one context.
+class graph : public detail::handle<clg_graph, clg_graph_retain, clg_graph_release> {
+public:
+    // For the context and device of a queue.
+    explicit graph(const queue &of) { detail::check(clg_graph_create(of.raw(), &raw_)); }
+    graph(const graph &) = default;
+    graph(graph &&) noexcept = default;
+    graph &operator=(const graph &) = default;
+
+    std::size_t size() const {
+        std::size_t size = 0;
+        detail::check(clg_graph_size(raw_, &size));
+        return size;
+    }
+    // Adds a launch. The program promises that the kernel stays inside its memory, uses it as declared, and has no data races.
+    node kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const options &with = {}) const {
+        return launch(of, over, args, [&](const clg_launch *launch) {
+            return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_kernel(raw_, launch, c, to); });
+        });
+    }
+    // Replaces a launch; executables get it when they are updated.
+    void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
+        launch(of, over, args, [&](const clg_launch *launch) {
+            detail::check(clg_graph_replace_kernel(raw_, old, launch));
+            return old;
+        });
+    }
+    node empty(const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_empty(raw_, c, to); });
+    }
+    node copy(clg_range from, clg_range into, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_copy(raw_, from, into, c, to); });
+    }
+    template <class T> node fill(clg_range into, const T &pattern, const options &with = {}) const {
+        static_assert(std::is_trivially_copyable_v<T>, "a pattern is plain data");
+        return added(with, [&](const clg_node_options *c, node *to) {
+            return clg_graph_fill(raw_, into, &pattern, sizeof pattern, c, to);
+        });
+    }
+    // Writes host data, which is copied. Each submission can have data of its own.
+    template <class Container> node write(clg_range into, const Container &data, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) {
+            return clg_graph_write(raw_, into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, c, to);
+        });
+    }
+    node read(clg_range from, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_read(raw_, from, c, to); });
+    }
+    // Memory of the graph, of a size in bytes.
+    memory allocate(std::size_t size, bool zeroed = false, const options &with = {}) const {
+        clg_memory made = nullptr;
+        auto c = with.c();
+        detail::check(clg_graph_allocate(raw_, size, zeroed, &c, &made));
+        return memory(made);
+    }
+    node free(const memory &of, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_free(raw_, of.raw(), c, to); });
+    }
+    node sub_graph(const executable &of, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to); });
+    }
+    node wait_event(const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_wait_event(raw_, c, to); });
+    }
+    node signal_event(const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_signal_event(raw_, c, to); });
+    }
+    // Adds a function that runs on the host. If it throws, the submission fails with the text of the exception.
+    node host_task(std::function<void(const task &)> function, const std::vector<clg_use> &uses = {},
+                   const options &with = {}) const {
+        using held = std::function<void(const task &)>;
+        auto call = [](clg_task raw, void *user) -> int {
+            try {
+                (*static_cast<held *>(user))(task(raw));
+                return 0;
+            } catch (const std::exception &thrown) {
+                clg_task_fail(raw, thrown.what());
+            } catch (...) {
+                clg_task_fail(raw, "the function threw something that is no std::exception");
+            }
+            return 1;
+        };
+        clg_host_task given = {call, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_host_task(raw_, &given, c, to); });
+    }
+    void add_edge(node before, node after) const { detail::check(clg_graph_add_edge(raw_, before, after)); }
+    executable finalize(clg_finalize_options with = {}) const {
+        clg_executable made = nullptr;
+        detail::check(clg_graph_finalize(raw_, &with, &made));
+        return executable(made);
+    }
+    std::string to_dot() const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_graph_to_dot(raw_, room, text, size);
+        });
+    }
+    std::string to_svg() const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_graph_to_svg(raw_, room, text, size);
+        });
+    }
+
+private:
+    template <class Add> static node added(const options &with, Add add) {
+        auto c = with.c();
+        node made = {};
+        detail::check(add(&c, &made));
+        return made;
+    }
+    template <class Call>
+    static node launch(const clg::kernel &of, const range &over, const std::vector<arg> &args, Call call) {
+        std::vector<clg_arg> given;
+        for (const auto &one : args) {
+            given.push_back(one.c());
+        }
+        clg_launch launch = {};
+        launch.kernel = of.raw();
+        launch.args = given.data();
+        launch.num_args = given.size();
+        launch.work_dim = over.global.dims();
+        for (std::size_t i = 0; i < 3; i++) {
+            launch.global[i] = over.global.sizes()[i];
+            launch.local[i] = over.local.sizes()[i];
+            launch.offset[i] = over.offset.sizes()[i];
+            launch.bound[i] = over.bound.sizes()[i];
+        }
+        return call(&launch);
+    }
+};
+
+} // namespace clg
+
+#endif

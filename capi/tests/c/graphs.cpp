@@ -1,0 +1,117 @@
+// The C++ header: what it makes of C, and exceptions.
+#include "common.h"
+#include <clgraph.hpp>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+// As a class of opencl.hpp: the C handle comes from a call.
+struct object {
+    void *raw;
+    void *operator()() const { return raw; }
+};
+
+template <class Call> static void throws(clg_status kind, const char *words, Call call) {
+    try {
+        call();
+    } catch (const clg::error &error) {
+        CHECK(error.kind() == kind);
+        CHECK(strstr(error.what(), words) != nullptr);
+        return;
+    }
+    CHECK(!"it throws");
+}
+
+static void graphs(const bench &all) {
+    cl_int status;
+    auto make = [&](size_t size) {
+        cl_mem raw = clCreateBuffer(all.context, CL_MEM_READ_WRITE, size, nullptr, &status);
+        CHECK(status == CL_SUCCESS);
+        clg::memory made(object{all.context}, object{raw});
+        clReleaseMemObject(raw);
+        return made;
+    };
+    cl_kernel raw = clCreateKernel(all.program, "scale", &status);
+    clg::kernel scale(all.context, raw);
+    clReleaseKernel(raw);
+    clg::queue queue{object{all.cl_queue}};
+    const size_t len = 32;
+    auto a = make(4 * len), b = make(4 * len);
+    std::vector<uint32_t> count(len), twos(len, 2);
+    std::iota(count.begin(), count.end(), 0u);
+
+    clg::graph graph(queue);
+    clg::parameter<uint32_t> by(3);
+    auto write = graph.write(a, count, {"count"});
+    auto launch = graph.kernel(scale, {len, 8}, {clg::in_out(a), by});
+    graph.copy(a, b);
+    graph.kernel(scale, len, {clg::in_out(b), uint32_t{10}}, {"tenfold", {launch}});
+    auto read = graph.read(b);
+    std::atomic<uint32_t> seen{0};
+    graph.host_task(
+        [&, read](const clg::task &task) {
+            auto data = task.get<uint32_t>(read, len);
+            seen = data[1];
+            if (data[1] == 70) {
+                throw std::runtime_error("seventy");
+            }
+        },
+        {clg::reads(a)}, {read});
+    clg_finalize_options updatable = {};
+    updatable.updatable = true;
+    auto executable = graph.finalize(updatable);
+    auto run = executable.submit(queue);
+    run.wait();
+    CHECK(run.get<uint32_t>(read)[31] == 930 && seen == 30 && run.is_done());
+    auto result = run.result<uint32_t>(read);
+    CHECK(result.size() == len && std::accumulate(result.begin(), result.end(), 0u) == 30 * 31 * 16);
+    by.set(5);
+    executable.update(launch);
+    clg::user_event go(object{all.context});
+    run = executable.submit(queue, clg::submit().with(write, twos).after(go));
+    std::atomic<bool> heard{false};
+    run.on_complete([&](const clg::error *error) { heard = error == nullptr; });
+    go.complete();
+    run.wait();
+    CHECK(run.get<uint32_t>(read) == std::vector<uint32_t>(len, 100));
+    for (int i = 0; i < 10000 && !heard; i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(heard);
+    by.set(7);
+    executable.update({launch});
+    throws(CLG_FAILED, "seventy", [&] { executable.submit(queue).wait(); });
+    graph.replace(launch, scale, len, {clg::in_out(a), by});
+    executable.update(launch);
+    CHECK(executable.report().find("commands") != std::string::npos && graph.to_dot().find("tenfold") != std::string::npos);
+    CHECK(executable.to_svg().find("</svg>") != std::string::npos && graph.size() == 6);
+    throws(CLG_INVALID, "", [&] { graph.fill(a.slice(0, 6), uint32_t{1}); });
+    throws(CLG_INVALID, "", [&] { graph.kernel(scale, len, {clg::in_out(a)}); });
+    throws(CLG_INVALID, "", [&] { executable.update(clg::node{}); });
+
+    auto other = clg::graph(queue);
+    auto kept = other.allocate(4 * len, true);
+    other.copy(a, kept);
+    other.free(kept);
+    auto sub = other.sub_graph(executable);
+    auto signal = other.signal_event({sub});
+    clg::user_event done(all.context);
+    by.set(1);
+    executable.update(launch);
+    auto outer = other.finalize();
+    outer.submit(queue, clg::submit().with_signal(signal, done)).wait();
+    done.wait();
+    auto moved = std::move(outer);
+    clg::executable copied = moved;
+    moved = copied;
+    CHECK(copied.raw() == moved.raw());
+    executable.submit_detached(queue);
+    queue.finish();
+}
+
+int main() {
+    bench all = start();
+    graphs(all);
+    end(all);
+    puts("ok");
+}
