@@ -365,6 +365,9 @@ mod documents {
     #[doc = include_str!("../docs/guide/errors.md")]
     struct Errors;
 
+    #[doc = include_str!("../docs/guide/from_c.md")]
+    struct FromC;
+
     #[doc = include_str!("../docs/guide/from_cuda_and_sycl.md")]
     struct FromCudaAndSycl;
 
