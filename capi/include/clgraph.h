@@ -294,6 +294,9 @@ typedef struct clg_host_task {
 extern "C" {
 #endif // __cplusplus
 
+// Returns how many objects of the process have handles: 0 when a program has released all that it made.
+size_t clg_live_objects(void);
+
 // Returns the version of the library that was loaded, for example "0.1.0".
 const char *clg_version(void);
 

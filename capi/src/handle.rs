@@ -3,6 +3,7 @@
 //! A handle is never dereferenced. It says its type, its place in the table of that type, and how often the place was
 //! used, so a handle that is null, released, of another type, or made up is found, and is an error.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::status::{Failure, Outcome};
@@ -65,6 +66,9 @@ fn dead<T: Handled>() -> Failure {
     Failure::invalid(format!("the handle of type {} was released, or never existed", T::NAME))
 }
 
+/// How many objects have handles.
+pub(crate) static LIVE: AtomicUsize = AtomicUsize::new(0);
+
 /// Makes a handle with one reference.
 pub(crate) fn new<T: Handled>(object: T) -> Outcome<usize> {
     let mut entries = T::table().write();
@@ -81,6 +85,7 @@ pub(crate) fn new<T: Handled>(object: T) -> Outcome<usize> {
     };
     let entry = &mut entries.all[place];
     (entry.references, entry.object) = (1, Some(object));
+    LIVE.fetch_add(1, Ordering::Relaxed);
     Ok(T::TAG | place << TAG_BITS | entry.uses << (TAG_BITS + PLACE_BITS))
 }
 
@@ -115,6 +120,7 @@ pub(crate) fn release<T: Handled>(handle: usize) -> Outcome<()> {
         return Ok(());
     }
     let object = entry.object.take();
+    LIVE.fetch_sub(1, Ordering::Relaxed);
     entry.uses = (entry.uses + 1) & (usize::MAX >> (TAG_BITS + PLACE_BITS));
     entries.free.push(place);
     // The drop may call the program.

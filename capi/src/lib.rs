@@ -40,6 +40,12 @@ pub const CLG_VERSION_MINOR: u32 = 1;
 /// The third number of the version.
 pub const CLG_VERSION_PATCH: u32 = 0;
 
+/// Returns how many objects of the process have handles: 0 when a program has released all that it made.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_live_objects() -> usize {
+    handle::LIVE.load(std::sync::atomic::Ordering::Relaxed)
+}
+
 /// Returns the version of the library that was loaded, for example "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_version() -> *const c_char {

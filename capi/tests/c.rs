@@ -14,7 +14,10 @@ fn built() -> PathBuf {
 
 fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
     let (at, built) = (Path::new(env!("CARGO_MANIFEST_DIR")), built());
-    let program = built.join(format!("clgraph-{}", source.replace('.', "-")));
+    // As ./ci/sanitize asks.
+    let sanitized = std::env::var_os("CLGRAPH_C_SANITIZED").is_some();
+    let kind = if sanitized { "-sanitized" } else { "" };
+    let program = built.join(format!("clgraph-{}{kind}", source.replace('.', "-")));
     let sources = [
         at.join("tests/c").join(source),
         at.join("tests/c/common.h"),
@@ -26,7 +29,10 @@ fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
         return program;
     }
     let mut command = Command::new(compiler);
-    command.args(options).args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]);
+    command
+        .args(sanitized.then_some("-fsanitize=address"))
+        .args(options)
+        .args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]);
     command.arg("-I").arg(at.join("include")).arg(at.join("tests/c").join(source)).arg("-o").arg(&program);
     command
         .arg("-L")

@@ -263,6 +263,7 @@ int main(void) {
     kernels_and_transfers(CLG_PATH_NATIVE);
     memory_of_graphs_and_sub_graphs();
     host_tasks_and_events();
+    CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;
 }

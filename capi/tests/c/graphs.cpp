@@ -113,5 +113,6 @@ int main() {
     bench all = start();
     graphs(all);
     end(all);
+    CHECK(clg_live_objects() == 0);
     puts("ok");
 }
