@@ -53,6 +53,17 @@ pub(crate) fn runs_queues_at_once(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
+/// rusticl (Mesa 26.2) and NVIDIA (580): the commands of an out-of-order queue run in order.
+pub(crate) fn runs_in_order(caps: &Caps) -> bool {
+    ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
+}
+
+/// Intel's CPU runtime (2026.2): programs that make and release out-of-order queues all the time hang, crash, or read
+/// wrong bytes, whatever they wait for before the release.
+pub(crate) fn must_keep_out_of_order_queues(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
 /// Intel's CPU runtime (2026.2): a command buffer may be changed while it runs, and what is already enqueued keeps its
 /// old values. This is tested with gated, running and pipelined submissions. PoCL refuses such a change. For all other
 /// drivers the answer is unknown, and this function returns `false`.

@@ -14,7 +14,7 @@ use clgraph::{
     Error, Event, Executable, ExecuteKernel, Finalize, HostData, HostWrite, NativeCommand, Path, Queue, Submission,
     SubmitError, UserEvent,
 };
-use common::Bench;
+use common::{Bench, Reason, skip};
 
 const LEN: usize = 64;
 const LONG: Duration = Duration::from_secs(300);
@@ -563,6 +563,9 @@ fn dropped_out_of_order_queues_are_used_again() {
 #[test]
 fn a_blocking_transfer_on_an_out_of_order_queue_waits_for_no_other_command() {
     let bench = Bench::new();
+    if ["rusticl", "NVIDIA CUDA"].contains(&bench.queue.device().caps().platform.as_str()) {
+        return skip(Reason::RunsInOrder);
+    }
     let queue = bench.another_queue(true);
     let (buffer, other) = (bench.buffer(&[7; LEN]), bench.buffer(&[0; LEN]));
     let go = UserEvent::new(&bench.queue).unwrap();

@@ -104,7 +104,7 @@ where
         let Some(Work { queue, gate, run }) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
-        if self.failed.get().is_some() {
+        if self.failed.get().is_some() || event_reaper::process_ends() {
             let status = Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
             self.deferred.ended(Err(DriverError::new(COMMAND, status)));
             // The gate opens before the rest is released, because that may be data of the program.

@@ -436,7 +436,7 @@ impl Queue {
     fn begin_block(&self) -> Result<Waiting> {
         let driver = &self.0.driver;
         reentrancy::check_queue(driver.raw().addr())?;
-        let gates = if driver.properties().out_of_order { driver.barrier_gates() } else { driver.gates() };
+        let gates = if driver.is_ordered() { driver.gates() } else { driver.barrier_gates() };
         Ok(Waiting::for_gates(&gates)?)
     }
 

@@ -130,13 +130,13 @@ fn gates_of(name: &'static str, to: &To<'_>) -> Gates {
     }
     // On an out-of-order queue, only a marker or a barrier without a list comes after everything.
     let is_after_all = to.waits.is_empty() && (name == MARKER || name == BARRIER);
-    if is_after_all || !to.queue.properties().out_of_order {
+    if is_after_all || to.queue.is_ordered() {
         gates.extend(&to.queue.gates());
     } else {
         gates.extend(&to.queue.barrier_gates());
     }
     if name == BARRIER && !gates.is_empty() {
-        to.queue.add_barrier_gates(&gates);
+        to.queue.add_barrier_gates(&gates, is_after_all);
     }
     gates
 }

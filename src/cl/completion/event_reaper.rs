@@ -10,15 +10,19 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, iter, thread};
 
+use crate::cl::completion::gates;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
-use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
+use crate::cl::memory::globals::Registry;
+use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent, open_all_gates};
+use crate::cl::objects::queue::DriverQueue;
+use crate::cl::objects::retired_queues;
 use crate::error::{DriverError, DriverFault};
 use crate::ffi::process_end;
 
@@ -165,9 +169,36 @@ pub(in crate::cl) fn post(job: usize) {
 /// The thread holds this lock while it calls the driver.
 static AT_WORK: Mutex<()> = Mutex::new(());
 
+/// Whether the process ends: nothing is enqueued any more.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn process_ends() -> bool {
+    ENDING.load(Ordering::Acquire)
+}
+
+/// How long the end of the process waits for what still runs on out-of-order queues of such a driver, in two parts.
+const AT_THE_END: Duration = Duration::from_millis(400);
+
 /// Stops the thread for ever, because the process ends. The libraries of drivers are torn down next, and Intel's CPU
-/// runtime (2026.2) crashes if it is called meanwhile.
+/// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if an out-of-order queue is not empty
+/// then, so what was enqueued on the queues that were dropped ends first, and gates that are still closed open.
 extern "C" fn stop() {
+    let (contexts, queues) = (Registry::all(), DriverQueue::must_be_empty_at_the_end());
+    let is_retired = |context: &Arc<Registry>| !context.retired_queues.is_empty();
+    if retired_queues::some_end() || !queues.is_empty() || contexts.iter().any(is_retired) {
+        let soon = Instant::now() + AT_THE_END;
+        while !gates::no_events() && Instant::now() < soon {
+            thread::sleep(Duration::from_millis(1));
+        }
+        ENDING.store(true, Ordering::Release);
+        open_all_gates();
+        let later = Instant::now() + AT_THE_END;
+        queues.iter().for_each(|queue| queue.wait_until(later));
+        contexts.iter().for_each(|context| context.retired_queues.end_until(later));
+        retired_queues::wait_for_endings(later);
+    }
+    // The end of contexts and queues is not for this moment.
+    std::mem::forget((contexts, queues));
     for _ in 0..200 {
         if let Ok(guard) = AT_WORK.try_lock() {
             return std::mem::forget(guard);

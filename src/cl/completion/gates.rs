@@ -18,11 +18,43 @@ pub(crate) type GateId = u64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates(SmallVec<[GateId; 2]>);
 
-/// By closed gate: the gates that have to open before it can.
-static CLOSED: Mutex<BTreeMap<GateId, Gates>> = Mutex::new(BTreeMap::new());
+/// The closed gates, by number.
+static CLOSED: Mutex<BTreeMap<GateId, Closed>> = Mutex::new(BTreeMap::new());
 
-fn closed() -> MutexGuard<'static, BTreeMap<GateId, Gates>> {
+#[derive(Debug, Default)]
+struct Closed {
+    /// The gates that have to open before it can.
+    after: Gates,
+    /// It stands for all gates that a barrier comes after, and is open when they are.
+    stands_for_others: bool,
+}
+
+fn closed() -> MutexGuard<'static, BTreeMap<GateId, Closed>> {
     CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whether a gate is closed. One that stands for others is forgotten when it is not.
+fn is_closed(closed: &mut BTreeMap<GateId, Closed>, gate: GateId) -> bool {
+    let mut ahead = vec![gate];
+    while let Some(&next) = ahead.last() {
+        let Some(entry) = closed.get(&next) else {
+            ahead.pop();
+            continue;
+        };
+        if !entry.stands_for_others {
+            return true;
+        }
+        // The newest first: an older one that stands for others is likely to be open.
+        let others = entry.after.0.iter().filter(|other| closed.contains_key(other));
+        match others.max() {
+            Some(other) => ahead.push(*other),
+            None => {
+                closed.remove(&next);
+                ahead.pop();
+            }
+        }
+    }
+    false
 }
 
 impl Gates {
@@ -44,8 +76,8 @@ impl Gates {
 
     /// Removes the gates that have opened.
     fn prune(&mut self) {
-        let closed = closed();
-        self.0.retain(|gate| closed.contains_key(gate));
+        let mut closed = closed();
+        self.0.retain(|gate| is_closed(&mut closed, *gate));
     }
 
     /// Returns whether a gate is one of these, or has to open before one of these can.
@@ -59,7 +91,7 @@ impl Gates {
             if seen.insert(next)
                 && let Some(before) = closed.get(&next)
             {
-                ahead.extend_from_slice(&before.0);
+                ahead.extend_from_slice(&before.after.0);
             }
         }
         false
@@ -74,12 +106,55 @@ pub(in crate::cl) fn number() -> GateId {
 
 /// Registers a closed gate, and the gates that have to open before it can.
 pub(crate) fn close(gate: GateId, after: Gates) {
-    closed().entry(gate).or_default().extend(&after);
+    closed().entry(gate).or_default().after.extend(&after);
+}
+
+/// Returns one gate that is open when all of these are.
+fn one_for(all: Gates) -> Gates {
+    if all.0.len() < 2 {
+        return all;
+    }
+    let one = number();
+    closed().insert(one, Closed { after: all, stands_for_others: true });
+    Gates::of(one)
 }
 
 /// Returns whether all gates with numbers are open.
 pub(in crate::cl) fn none_closed() -> bool {
     closed().is_empty()
+}
+
+/// The user events of gates that are not open, by C handle, with the numbers of the gates.
+static EVENTS: Mutex<BTreeMap<usize, Option<GateId>>> = Mutex::new(BTreeMap::new());
+
+fn events() -> MutexGuard<'static, BTreeMap<usize, Option<GateId>>> {
+    EVENTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Registers the user event of a gate.
+pub(in crate::cl) fn made(event: usize, gate: Option<GateId>) {
+    events().insert(event, gate);
+}
+
+/// Forgets the user event of a gate, which its owner is about to set. Returns whether it still has to be set.
+pub(in crate::cl) fn ends(event: usize) -> bool {
+    events().remove(&event).is_some()
+}
+
+/// Returns whether there is no user event of a gate.
+pub(in crate::cl) fn no_events() -> bool {
+    events().is_empty()
+}
+
+/// Returns the gate of a user event.
+pub(in crate::cl) fn of_event(event: usize) -> Gates {
+    events().get(&event).copied().flatten().map(Gates::of).unwrap_or_default()
+}
+
+/// Sets all user events of gates, by a function that is called while nobody can release them.
+pub(in crate::cl) fn set_all(mut set: impl FnMut(usize)) {
+    let mut events = events();
+    std::mem::take(&mut *events).into_keys().for_each(&mut set);
 }
 
 /// Forgets a gate that has opened.
@@ -125,18 +200,27 @@ impl QueueGates {
         gates.clone()
     }
 
-    /// Adds gates that a barrier comes after.
-    pub(in crate::cl) fn add_of_barrier(&self, more: &Gates) {
-        let mut gates = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.extend(more);
-        gates.prune();
-        drop(gates);
-        self.add(more);
+    /// Adds gates that a barrier comes after. If it comes after everything, they replace all others.
+    pub(in crate::cl) fn add_of_barrier(&self, more: &Gates, is_after_all: bool) {
+        let mut barriers = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
+        barriers.extend(more);
+        barriers.prune();
+        *barriers = one_for(std::mem::take(&mut *barriers));
+        let all = barriers.clone();
+        drop(barriers);
+        self.add_or_replace(&all, is_after_all);
     }
 
     /// Adds gates that a command was enqueued after.
     pub(in crate::cl) fn add(&self, more: &Gates) {
+        self.add_or_replace(more, false);
+    }
+
+    fn add_or_replace(&self, more: &Gates, replace: bool) {
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        if replace {
+            *gates = Gates::default();
+        }
         gates.extend(more);
         gates.prune();
         self.some.store(!gates.is_empty(), Ordering::Release);

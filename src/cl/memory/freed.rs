@@ -121,7 +121,7 @@ impl Freed {
 }
 
 /// Returns whether there are references to the object other than this one.
-fn has_others(handle: &Handle<MemKind>) -> bool {
+pub(in crate::cl) fn has_others(handle: &Handle<MemKind>) -> bool {
     let Ok(core) = Core::get() else { return false };
     let count = ask!(core, clGetMemObjectInfo, handle.raw(), CL_MEM_REFERENCE_COUNT);
     info::value::<u32>("clGetMemObjectInfo", count).is_ok_and(|count| count > 1)

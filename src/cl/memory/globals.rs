@@ -74,10 +74,18 @@ enum Shared {
 // SAFETY: **threads**; only commands use the address, and the user orders commands.
 unsafe impl Send for Shared {}
 
+/// The registries of all contexts, by C handle.
+static ALL: Mutex<Option<HashMap<usize, Weak<Registry>>>> = Mutex::new(None);
+
 impl Registry {
+    /// Returns the registries of all contexts.
+    pub(in crate::cl) fn all() -> Vec<Arc<Self>> {
+        let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().flat_map(HashMap::values).filter_map(Weak::upgrade).collect()
+    }
+
     /// Returns the registry of a context.
     pub(in crate::cl) fn of(context: &Handle<ContextKind>) -> Result<Arc<Self>> {
-        static ALL: Mutex<Option<HashMap<usize, Weak<Registry>>>> = Mutex::new(None);
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let all = all.get_or_insert_default();
         let address = context.raw().addr();

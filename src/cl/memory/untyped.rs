@@ -105,7 +105,7 @@ impl Drop for MemInner {
     fn drop(&mut self) {
         let (Backing::Buffer(handle), None) = (&self.backing, &self.image) else { return };
         if self.context.frees_late() {
-            if self.parent.is_some() {
+            if self.parent.is_some() && !self.context.may_release(handle) {
                 self.context.freed().keep(handle);
             }
             self.context.drop_unused();

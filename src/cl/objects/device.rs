@@ -9,6 +9,7 @@ use opencl_sys::{
 
 use crate::caps::{Abi, Caps, CommandBufferCaps, DetectedBy, MutableCaps, UpdateAbi};
 use crate::cl::check;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::handle::{DeviceKind, Handle};
 use crate::cl::query::capabilities;
 use crate::cl::query::extensions::Extensions;
@@ -219,7 +220,9 @@ fn platform(core: &'static Core, id: cl_platform_id) -> Result<Platform> {
         Err(error) => left_out.push(error.into()),
     }
     let (name, id) = (text(CL_PLATFORM_NAME)?, id.expose_provenance());
-    left_out.iter().for_each(|error| log::debug!("platform {name}: {error}: clgraph ignores this device"));
+    for error in &left_out {
+        log_later!(Debug, "platform {name}: {error}: clgraph ignores this device");
+    }
     let (vendor, version) = (text(CL_PLATFORM_VENDOR)?, text(CL_PLATFORM_VERSION)?);
     Ok(Platform { name, vendor, version, devices, left_out, id })
 }

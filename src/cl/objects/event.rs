@@ -223,7 +223,11 @@ impl DriverEvent {
         // SAFETY: the caller's promise.
         let event = Self::owning(unsafe { Handle::from_borrowed(raw) }?, false);
         // It may be the event of a command that comes after gates.
-        let gates = if gates::none_closed() { Gates::default() } else { DriverQueue::gates_of(event.queue()?) };
+        let gates = match event.queue()? {
+            0 => gates::of_event(raw.addr()),
+            _ if gates::none_closed() => Gates::default(),
+            queue => DriverQueue::gates_of(queue),
+        };
         Ok(event.after(gates))
     }
 
@@ -419,6 +423,7 @@ impl Gate {
     /// Makes a closed gate.
     pub(crate) fn closed(context: &Context) -> Result<Self> {
         let event = Self::user_event(context)?;
+        gates::made(event.raw().expose_provenance(), None);
         Ok(Self { event, closed: Some(Closed::new()), id: None })
     }
 
@@ -432,6 +437,7 @@ impl Gate {
     pub(crate) fn of_program(context: &Context) -> Result<(Self, GateId)> {
         let id = gates::number();
         let event = Self::user_event(context)?.after(Gates::of(id));
+        gates::made(event.raw().expose_provenance(), Some(id));
         Ok((Self { event, closed: None, id: Some(id) }, id))
     }
 
@@ -456,6 +462,7 @@ impl Gate {
         }
         let id = gates::number();
         let event = Self::user_event(context)?.after(Gates::of(id));
+        gates::made(event.raw().expose_provenance(), Some(id));
         gates::close(id, after);
         Ok((Self { event, closed: Some(Closed::new()), id: Some(id) }, Some(id)))
     }
@@ -465,11 +472,23 @@ impl Gate {
     }
 }
 
+/// Opens all gates, because the process ends: drivers wait for their queues while they are torn down.
+pub(in crate::cl) fn open_all_gates() {
+    let Ok(core) = Core::get() else { return };
+    gates::set_all(|event| {
+        // SAFETY: the owner of the event cannot release it meanwhile.
+        let _ = unsafe { (core.clSetUserEventStatus)(std::ptr::with_exposed_provenance_mut(event), CL_COMPLETE) };
+    });
+}
+
 impl Drop for Gate {
     /// Opens the gate, so that no command ever waits for it for ever.
     fn drop(&mut self) {
-        if let Ok(core) = Core::get() {
-            // SAFETY: **live**; the event is a user event, and only this line sets its status, once.
+        if let Ok(core) = Core::get()
+            && gates::ends(self.event.raw().addr())
+        {
+            // SAFETY: **live**; the event is a user event, and only this line sets its status, once, unless the process
+            // ends.
             let status = unsafe { (core.clSetUserEventStatus)(self.event.raw(), CL_COMPLETE) };
             if status != 0 {
                 let status = Status(status);

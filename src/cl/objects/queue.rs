@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use opencl_sys::{
     CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
@@ -24,6 +25,7 @@ use crate::cl::objects::retired_queues::Last;
 use crate::cl::query::info::{self, ask};
 use crate::error::{DriverError, DriverFault, Result, SetupError};
 use crate::ffi::core::Core;
+use crate::quirks;
 
 /// The properties of a queue. The default is an in-order queue without profiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,21 +99,33 @@ impl Drop for Inner {
             all.retain(|_, gates| !gates.get().is_empty());
             all.insert(self.raw().addr(), std::mem::take(&mut self.gates));
         }
-        if !self.properties.out_of_order {
+        // Where the program has a handle too, its own release ends the queue.
+        if !self.properties.out_of_order || self.handle.is_foreign() {
             return;
         }
         let end = self.flushed_mark().or_else(|_| self.flushed_mark());
         if let Err(error) = &end {
-            log_later!(Warn, "{error}: an out-of-order queue is kept until its context ends");
+            log_later!(Warn, "{error}: an out-of-order queue is released without waiting for its commands");
         }
-        let retired = &self.context.globals().retired_queues;
-        retired.add(self.device.raw().addr(), self.properties, Arc::clone(&self.handle), end.ok());
+        if quirks::must_keep_out_of_order_queues(self.device.caps()) {
+            let retired = &self.context.globals().retired_queues;
+            retired.add(self.device.raw().addr(), self.properties, Arc::clone(&self.handle), end.ok());
+        } else if let Ok(end) = end {
+            event_reaper::keep_until(end, Arc::clone(&self.handle));
+        }
     }
 }
 
 impl Inner {
-    fn new(handle: Handle<QueueKind>, context: Context, device: Device, properties: QueueProperties) -> Self {
-        let last = Last::new(handle, properties.out_of_order);
+    fn new(
+        handle: Handle<QueueKind>,
+        context: Context,
+        device: Device,
+        properties: QueueProperties,
+        made: bool,
+    ) -> Self {
+        let last =
+            Last::new(handle, properties.out_of_order && quirks::must_keep_out_of_order_queues(device.caps()), made);
         Self::around(Arc::new(last), context, device, properties)
     }
 
@@ -193,7 +207,7 @@ impl DriverQueue {
         check(call, status)?;
         // SAFETY: the call succeeded and gives its reference away.
         let handle = unsafe { Handle::from_owned(call, raw) }?;
-        Ok(Self::wrapped(Inner::new(handle, context.clone(), device.clone(), properties)))
+        Ok(Self::wrapped(Inner::new(handle, context.clone(), device.clone(), properties, true)))
     }
 
     /// Returns the live wrapper of a queue. The wrapper keeps the queue alive, so its handle cannot belong to another
@@ -201,6 +215,24 @@ impl DriverQueue {
     fn known(raw: cl_command_queue) -> Option<Self> {
         let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
         wrapped.get(&raw.addr()).and_then(Weak::upgrade).map(Self)
+    }
+
+    /// Returns the out-of-order queues that have to be empty when the process ends.
+    pub(in crate::cl) fn must_be_empty_at_the_end() -> Vec<Self> {
+        let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = wrapped.values().filter_map(Weak::upgrade).map(Self);
+        all.filter(|queue| {
+            queue.properties().out_of_order && quirks::must_keep_out_of_order_queues(queue.device().caps())
+        })
+        .collect()
+    }
+
+    /// Waits until all commands have ended, but at most until a time.
+    pub(in crate::cl) fn wait_until(&self, deadline: Instant) {
+        let Ok(end) = self.0.flushed_mark() else { return };
+        while end.may_run() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Returns the closed gates that commands of a queue come after. The caller's event keeps the queue alive.
@@ -290,7 +322,7 @@ impl DriverQueue {
             out_of_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0,
             profiling: bits & CL_QUEUE_PROFILING_ENABLE != 0,
         };
-        Ok(Self::wrapped(Inner::new(handle, context, device, properties)))
+        Ok(Self::wrapped(Inner::new(handle, context, device, properties, false)))
     }
 
     /// Returns the same queue for `opencl3`, with its own reference.
@@ -369,6 +401,12 @@ impl DriverQueue {
         Ok(false)
     }
 
+    /// Returns whether a command comes after all earlier ones: on an in-order queue, and where the driver runs the other
+    /// queues in order too.
+    pub(crate) fn is_ordered(&self) -> bool {
+        !self.properties().out_of_order || quirks::runs_in_order(self.device().caps())
+    }
+
     #[inline]
     pub(in crate::cl) fn may_have_gates(&self) -> bool {
         self.0.gates.may_be_some()
@@ -384,8 +422,8 @@ impl DriverQueue {
         self.0.gates.of_barriers()
     }
 
-    pub(in crate::cl) fn add_barrier_gates(&self, gates: &Gates) {
-        self.0.gates.add_of_barrier(gates);
+    pub(in crate::cl) fn add_barrier_gates(&self, gates: &Gates, is_after_all: bool) {
+        self.0.gates.add_of_barrier(gates, is_after_all);
     }
 
     /// Adds gates that a command of the queue comes after.

@@ -135,6 +135,8 @@ impl Deferred {
         drop(count);
         let Some((exec, waiting)) = waiting else { return };
         match failure {
+            // Nobody sees the outcome any more.
+            None if event_reaper::process_ends() => drop(waiting),
             Some(cause) => self.fail(cause, waiting),
             None => self.launch_anywhere(exec, waiting),
         }

@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cl::completion::user_code::{UserOwned, catch};
@@ -169,7 +170,7 @@ impl UsedMemory<()> for ImageLayers {
 /// The result of a host task or of the function of a native command: nothing, or a `Result` of nothing with any error.
 ///
 /// It cannot be implemented outside this crate.
-pub trait TaskOutcome: sealed::TaskOutcome {
+pub trait TaskOutcome: sealed::TaskOutcome + 'static {
     #[doc(hidden)]
     fn into_outcome(self) -> Result<(), String>;
 }
@@ -180,7 +181,7 @@ impl TaskOutcome for () {
     }
 }
 
-impl<E: Into<Box<dyn StdError + Send + Sync>>> TaskOutcome for Result<(), E> {
+impl<E: Into<Box<dyn StdError + Send + Sync>> + 'static> TaskOutcome for Result<(), E> {
     fn into_outcome(self) -> Result<(), String> {
         self.map_err(|error| error.into().to_string())
     }
@@ -270,7 +271,8 @@ impl<T: Element + fmt::Debug> fmt::Debug for ResultGuard<T> {
     }
 }
 
-type Function = dyn FnMut(&HostTaskContext<'_>) -> Result<(), String> + Send;
+/// Returns what makes a text of the outcome.
+type Function = dyn FnMut(&HostTaskContext<'_>) -> Box<dyn FnOnce() -> Result<(), String>> + Send;
 
 /// The function of a host task. Clones share the function.
 #[derive(Clone)]
@@ -316,8 +318,14 @@ impl TaskFn {
 
     /// Calls the function. An error is returned as its text.
     pub(crate) fn call(&self, hands: &dyn TaskHands) -> Result<(), String> {
-        let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome_of(|| (function)(&HostTaskContext { hands, scope: &self.scope }))
+        // The payload of a panic and the error are dropped after the lock is released: that is code of the program.
+        outcome_of(|| {
+            let returned = {
+                let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
+                catch_unwind(AssertUnwindSafe(|| (function)(&HostTaskContext { hands, scope: &self.scope })))
+            };
+            returned.unwrap_or_else(|panic| resume_unwind(panic))()
+        })
     }
 }
 
@@ -344,7 +352,11 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn new<R: TaskOutcome>(function: impl FnMut(&HostTaskContext<'_>) -> R + Send + 'static) -> Self {
         let mut function = UserOwned::new(function);
-        let function = Arc::new(Mutex::new(move |task: &HostTaskContext<'_>| function(task).into_outcome()));
+        let function = move |task: &HostTaskContext<'_>| -> Box<dyn FnOnce() -> Result<(), String>> {
+            let outcome = function(task);
+            Box::new(move || outcome.into_outcome())
+        };
+        let function = Arc::new(Mutex::new(function));
         Self { function: TaskFn { function, scope: Scope::default(), label: None }, uses: Vec::new(), map: None }
     }
 
