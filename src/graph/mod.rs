@@ -441,7 +441,7 @@ impl Drop for Shared {
         drop(state);
         drop(children);
         for queue in queues {
-            queue.let_go(self.id);
+            queue.end_recording_into(self.id);
         }
     }
 }

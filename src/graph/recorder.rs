@@ -22,7 +22,7 @@ pub(crate) trait RecordingQueue: Send + Sync {
     /// has begun explicitly.
     fn end_joined(&self, graph: &Graph);
     /// Ends the queue's recording into a graph that is gone.
-    fn let_go(&self, graph: GraphId);
+    fn end_recording_into(&self, graph: GraphId);
 }
 
 /// The number of a queue.

@@ -114,7 +114,7 @@ impl RecordingQueue for Shared {
         }
     }
 
-    fn let_go(&self, graph: GraphId) {
+    fn end_recording_into(&self, graph: GraphId) {
         let mut machine = self.machine.lock();
         machine.end_if(|goal| goal.is_of(graph));
     }

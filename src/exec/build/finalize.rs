@@ -229,12 +229,12 @@ impl Graph {
                 }
                 Err(refusal) => refusal,
             };
-            let told = refusal.describe(|node| Node::new(self.id(), flat.origins.of(node).node));
+            let reason = refusal.describe(|node| Node::new(self.id(), flat.origins.of(node).node));
             // The program can do nothing about it, so it is a warning only if the program asked for command buffers.
             let level = if asked.path == Path::Native { log::Level::Warn } else { log::Level::Info };
             log::log!(
                 level,
-                "device `{}` refused to record: {told}; clgraph replays these \
+                "device `{}` refused to record: {reason}; clgraph replays these \
                               nodes",
                 self.device().name()
             );

@@ -26,7 +26,7 @@ pub(in crate::exec) struct Recorded {
     chunks: Vec<Arc<Chunk>>,
     /// The queue that they were recorded for, kept here because some drivers do not retain it.
     queue: DriverQueue,
-    told: Arc<AtomicBool>,
+    logged: Arc<AtomicBool>,
 }
 
 /// Some consecutive steps as one command buffer. There is no command buffer if the steps have nothing to do, or if an
@@ -97,8 +97,8 @@ impl Recorded {
     }
 
     /// Logs, once, that a command buffer could not be enqueued and its commands were replayed.
-    pub(in crate::exec) fn tell_once(&self, error: &DriverError) {
-        if !self.told.swap(true, Ordering::Relaxed) {
+    pub(in crate::exec) fn log_once(&self, error: &DriverError) {
+        if !self.logged.swap(true, Ordering::Relaxed) {
             log_later!(
                 Info,
                 "{error}: the driver refused a command buffer, so clgraph replayed its commands, and will do so again \
@@ -129,7 +129,7 @@ pub(in crate::exec) fn record(
         }
     }
     if refused.is_empty() {
-        Ok(Recorded { chunks, queue: queue.clone(), told: Arc::default() })
+        Ok(Recorded { chunks, queue: queue.clone(), logged: Arc::default() })
     } else {
         Err(Refusal::Nodes(refused))
     }
@@ -162,8 +162,8 @@ pub(in crate::exec) fn chunk(
             let _inside = ReentrancyGuard::native_command();
             let (raw, abi) = recording.raw_parts();
             let to = NativeRecording::new(raw, abi, queue, &values.tables, step.node);
-            let said = values.tables.natives[command.index()].record(&to);
-            said.map_err(|text| Refusal::Function(step.node, text))?;
+            let outcome = values.tables.natives[command.index()].record(&to);
+            outcome.map_err(|text| Refusal::Function(step.node, text))?;
             continue;
         }
         let handle = match command(recording, values, index, values.op(step), &mut objects) {

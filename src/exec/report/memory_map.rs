@@ -84,10 +84,10 @@ fn allocation(one: &AllocationReport, top: f64, bytes: usize, steps: usize) -> G
     let last = one.last.map_or_else(|| "for ever".to_owned(), |last| format!("to step {last}"));
     let name = format!("{} {}", one.node, one.label.as_deref().map(readable).unwrap_or_default());
     let name = name.trim();
-    let said = format!("node {name}: {} bytes at {}, from step {} {last}", one.bytes, one.offset, one.first);
+    let text = format!("node {name}: {} bytes at {}, from step {} {last}", one.bytes, one.offset, one.first);
     let body = Rectangle::new().set("x", x).set("y", y).set("width", width).set("height", tall);
     let body = body.set("fill", colour).set("stroke", "#444").set("stroke-width", 0.5);
-    let mut group = Group::new().add(Title::new(said)).add(body);
+    let mut group = Group::new().add(Title::new(text)).add(body);
     // A label that has no room stays in the tooltip; its number stays as long as there is room for that.
     let room = (width / CHAR) as usize;
     let name = if name.chars().count() <= room { name.to_owned() } else { one.node.to_string() };

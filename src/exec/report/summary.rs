@@ -172,7 +172,7 @@ impl fmt::Display for StrategyReport {
 impl fmt::Display for TuningReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.strategies.iter().filter(|strategy| strategy.taken);
-        let said = match self.state {
+        let text = match self.state {
             TuningState::Fixed => {
                 // The segments say the rest.
                 for strategy in taken.filter(|strategy| matches!(strategy.path, Path::Gated | Path::Queues)) {
@@ -184,7 +184,7 @@ impl fmt::Display for TuningReport {
             TuningState::Settled => "the fastest when timed",
         };
         for strategy in taken {
-            writeln!(f, "tuning     {strategy}: {said}")?;
+            writeln!(f, "tuning     {strategy}: {text}")?;
         }
         for strategy in self.strategies.iter().filter(|strategy| !strategy.taken) {
             writeln!(f, "           {strategy}")?;
@@ -348,9 +348,9 @@ impl Report {
     /// Logs the decisions in one line.
     pub(in crate::exec) fn log(&self) {
         if log::log_enabled!(log::Level::Info) {
-            let shown = self.segments.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let listed = self.segments.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let rest = if self.segments.len() > SHOWN { "; ..." } else { "" };
-            log::info!("a graph of {} for {}: {shown}{rest}", count(self.nodes, "node"), self.device);
+            log::info!("a graph of {} for {}: {listed}{rest}", count(self.nodes, "node"), self.device);
         }
     }
 
@@ -366,8 +366,8 @@ impl Report {
                 }
                 None => tables.describe(node),
             };
-            let said = "was added as written, but is const in the kernel: add it with `read` to get fewer edges";
-            format!("node {} ({what}): argument {arg} {said}", node.0)
+            let text = "was added as written, but is const in the kernel: add it with `read` to get fewer edges";
+            format!("node {} ({what}): argument {arg} {text}", node.0)
         });
         Self {
             device: format!("{} ({})", caps.name, caps.platform),
@@ -486,15 +486,15 @@ impl fmt::Display for Report {
             writeln!(f, "           and {} more, inlined as {}", rest.len(), count(nodes, "node"))?;
         }
         if !self.host_nodes.is_empty() {
-            let shown = self.host_nodes.iter().take(SHOWN).map(|HostNodeReport { node, kind, label }| match label {
+            let listed = self.host_nodes.iter().take(SHOWN).map(|HostNodeReport { node, kind, label }| match label {
                 Some(label) => format!("{node} ({kind}, {label:?})"),
                 None => format!("{node} ({kind})"),
             });
             let rest = if self.host_nodes.len() > SHOWN { ", ..." } else { "" };
-            let shown = shown.collect::<Vec<_>>().join(", ");
+            let listed = listed.collect::<Vec<_>>().join(", ");
             writeln!(
                 f,
-                "host       {} on the host, between the segments: {shown}{rest}",
+                "host       {} on the host, between the segments: {listed}{rest}",
                 count(self.host_nodes.len(), "node")
             )?;
         }

@@ -116,7 +116,7 @@ fn native(values: &Values, command: NativeId, step: &Step, to: &To<'_>) -> Resul
     }
     let tables = &*values.tables;
     let _inside = ReentrancyGuard::native_command();
-    let said = tables.natives[command.index()].enqueue(&NativeQueue::new(to.queue, tables, step.node));
-    said.map_err(|text| ReplayError::Native(text.into()))?;
+    let outcome = tables.natives[command.index()].enqueue(&NativeQueue::new(to.queue, tables, step.node));
+    outcome.map_err(|text| ReplayError::Native(text.into()))?;
     Ok(if to.event { Some(enqueue::last_marker(to.queue)?) } else { None })
 }

@@ -57,10 +57,10 @@ impl ExecutableState {
                 return Err(SubmitError::NativeCommand { node, text }.into());
             }
             Some(Err(refusal)) => {
-                let told = refusal.describe(|node| exec.node(exec.origins.of(node).node));
+                let reason = refusal.describe(|node| exec.node(exec.origins.of(node).node));
                 log_later!(
                     Info,
-                    "the driver refused to record: {told}; submissions to {} are \
+                    "the driver refused to record: {reason}; submissions to {} are \
                             replayed",
                     queues_with(properties)
                 );

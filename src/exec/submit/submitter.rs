@@ -107,7 +107,7 @@ pub(in crate::exec) fn enqueue(
                             let under_way = steps.start > partition.steps.start;
                             return Err(submitter.stopped(steps, not_now, under_way));
                         }
-                        recorded.tell_once(&not_now);
+                        recorded.log_once(&not_now);
                         submitter.replay(steps)?;
                     }
                 }

@@ -117,11 +117,11 @@ impl Edit {
                     ));
                 }
                 if was_zero != zero {
-                    let told = |zero| if zero { "filled with zeros" } else { "undefined" };
+                    let content = |zero| if zero { "filled with zeros" } else { "undefined" };
                     return Err(format!(
                         "its allocation is {} at finalize, but the allocation given is {}, and this cannot change",
-                        told(was_zero),
-                        told(zero)
+                        content(was_zero),
+                        content(zero)
                     ));
                 }
                 return Ok(changed);

@@ -231,8 +231,8 @@ impl Launch {
 
     /// How the launch uses a device global of its program.
     fn mode_of(&self, global: &Declared) -> Option<Mode> {
-        let Some(said) = &self.globals else { return Some(Mode::ReadWrite) };
-        let modes = said.iter().filter(|(of, _)| of.is(global)).map(|(_, mode)| *mode);
+        let Some(listed) = &self.globals else { return Some(Mode::ReadWrite) };
+        let modes = listed.iter().filter(|(of, _)| of.is(global)).map(|(_, mode)| *mode);
         modes.reduce(|one, other| if one == other { one } else { Mode::ReadWrite })
     }
 
@@ -240,11 +240,11 @@ impl Launch {
     #[cold]
     fn check_globals(&self) -> Result<(), GlobalError> {
         let has = self.kernel.program().bound_globals().list();
-        for (said, _) in self.globals.iter().flatten() {
-            if !has.iter().any(|global| global.declared.is(said)) {
+        for (listed, _) in self.globals.iter().flatten() {
+            if !has.iter().any(|global| global.declared.is(listed)) {
                 let names: Vec<_> = has.iter().map(|global| format!("`{}`", global.declared.name)).collect();
                 let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(GlobalError::NotListed { name: said.name, has });
+                return Err(GlobalError::NotListed { name: listed.name, has });
             }
         }
         Ok(())
