@@ -30,7 +30,8 @@ impl TaskGroup {
 }
 
 impl Graph {
-    /// Makes a group of host tasks, which can then be added as one node or several ([`group`](Self::group)).
+    /// Makes a group of host tasks, which can then be added as one node or several
+    /// ([`command_group_node`](Self::command_group_node)).
     ///
     /// Tasks must have no `after` or `label`: the node has them. All tasks declare that they use the same memory in the
     /// same way.
