@@ -431,9 +431,9 @@ impl DriverQueue {
         self.0.gates.add(gates);
     }
 
-    /// Records that all later commands of an in-order queue come after a gate, which opens after all gates before it.
+    /// Records that all later commands of a queue in order come after a gate, which opens after all gates before it.
     pub(crate) fn held_by(&self, gate: GateId) {
-        if !self.properties().out_of_order {
+        if self.is_ordered() {
             self.0.gates.replace(gate);
         }
     }
