@@ -322,7 +322,9 @@ pub use cl::objects::program::Program;
 pub use cl::objects::program_builder::ProgramBuilder;
 pub use cl::objects::queue::QueueProperties;
 pub use cl::objects::sampler::Sampler;
-pub use device_global::{DeviceGlobal, DeviceGlobalType, HostAccess, InitMode, host_access, scope};
+pub use device_global::{
+    AnyDeviceGlobal, DeviceGlobal, DeviceGlobalType, DynamicGlobal, HostAccess, InitMode, host_access, scope,
+};
 pub use error::{
     BuildCause, BuildError, DriverError, DriverFault, Error, ErrorKind, FinalizeError, GlobalError, GroupError,
     MemoryError, ParameterError, ProgramError, RecordError, RectError, Result, SetupError, Status, SubmitError,

@@ -9,12 +9,12 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::status::{Failure, Outcome};
 
 /// How many bits of a handle are the type and the place; the rest is the number of uses of the place.
-const TAG_BITS: u32 = 4;
-const PLACE_BITS: u32 = if usize::BITS == 64 { 28 } else { 18 };
+const TAG_BITS: u32 = 5;
+const PLACE_BITS: u32 = if usize::BITS == 64 { 27 } else { 17 };
 
 /// An object that has handles.
 pub(crate) trait Handled: Clone + Send + Sync + 'static {
-    /// The type's number, from 1 to 15.
+    /// The type's number, from 1 to 31.
     const TAG: usize;
     /// The type's name in C.
     const NAME: &'static str;
@@ -129,7 +129,7 @@ pub(crate) fn release<T: Handled>(handle: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Declares that a type has handles: its number from 1 to 15, and its name in C.
+/// Declares that a type has handles: its number from 1 to 31, and its name in C.
 macro_rules! handled {
     ($object:ty, $tag:literal, $name:literal) => {
         impl $crate::handle::Handled for $object {

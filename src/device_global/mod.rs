@@ -18,6 +18,8 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
+use crate::error::{GlobalError, Result};
+
 /// A named variable that lives on devices. Each device of each context has one instance, which all programs that list
 /// it share.
 ///
@@ -436,6 +438,120 @@ impl<T: 'static, A, S> fmt::Debug for DeviceGlobal<T, A, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceGlobal({}: {})", self.name, std::any::type_name::<T>())
     }
+}
+
+/// A device global that the program declares while it runs, as bytes: where the size is not known before, and for other
+/// languages.
+///
+/// The declaration is never freed, as a `static` is not; clones are the same variable. Everything else is as for a
+/// [`DeviceGlobal`] with `host_access(read_write)`.
+///
+/// ```
+/// # fn main() -> clgraph::Result<()> {
+/// use clgraph::{DynamicGlobal, ProgramBuilder, Queue};
+/// let table = DynamicGlobal::new("filters::table", 3 * size_of::<u32>(), Some(bytemuck::cast_slice(&[7_u32, 8, 9])))?;
+/// let queue = Queue::new(&clgraph::best_device()?)?;
+/// let program = ProgramBuilder::new(&queue).global("table", &table).source(
+///     "CLG_DEVICE_GLOBAL_ARRAY(uint, table, 3);
+///      kernel void bump(CLG_ONLY_PARAMS) { CLG_GLOBAL(table)[get_global_id(0)] += 10; }",
+/// )?;
+/// let bump = program.kernel("bump")?;
+/// // SAFETY: a work-item touches its own element of the global.
+/// unsafe { clgraph::ExecuteKernel::new(&bump).set_global_work_size(3).enqueue_nd_range(&queue)? };
+/// let mut now = [0_u32; 3];
+/// queue.enqueue_read_buffer(&table.on(&queue)?.cast()?, 0, &mut now, &[])?;
+/// assert_eq!(now, [17, 18, 19]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct DynamicGlobal(Declared);
+
+impl DynamicGlobal {
+    /// Declares a device global of `size` bytes, which all programs of a context share. Without an initial value it is
+    /// zero. The name is for errors and reports; a second declaration of one name clashes with the first where a
+    /// context sees both.
+    ///
+    /// # Errors
+    /// [`GlobalError::Empty`](crate::GlobalError::Empty) for no bytes;
+    /// [`GlobalError::InitialSize`](crate::GlobalError::InitialSize) for an initial value of another size.
+    pub fn new(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
+        Self::declare(name, size, initial, false)
+    }
+
+    /// Declares a device global that belongs to one program, as
+    /// [`device_global!`](macro@crate::device_global) does with `#[device_image_scope]`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_program(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
+        Self::declare(name, size, initial, true)
+    }
+
+    fn declare(name: &str, size: usize, initial: Option<&[u8]>, is_image_scope: bool) -> Result<Self> {
+        if size == 0 {
+            return Err(GlobalError::Empty { name: name.to_owned() }.into());
+        }
+        if let Some(initial) = initial.filter(|initial| initial.len() != size) {
+            return Err(GlobalError::InitialSize { name: name.to_owned(), size, given: initial.len() }.into());
+        }
+        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        let initial: Option<&'static [u8]> = initial.map(|initial| &*Box::leak(initial.to_vec().into_boxed_slice()));
+        let address = match initial {
+            // The name has no address of its own if it is empty.
+            Some(initial) => initial.as_ptr().addr(),
+            None => std::ptr::from_ref::<u8>(Box::leak(Box::new(0))).addr(),
+        };
+        let (location, type_name) = ("a declaration at run time", "bytes");
+        Ok(Self(Declared { name, location, address, type_name, size, initial, is_image_scope }))
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// Returns the size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.size
+    }
+}
+
+/// A device global: a reference to a [`DeviceGlobal`] or to a [`DynamicGlobal`]. It cannot be implemented outside this
+/// crate.
+pub trait AnyDeviceGlobal: sealed::AnyDeviceGlobal {}
+
+mod sealed {
+    pub trait AnyDeviceGlobal {
+        #[doc(hidden)]
+        fn declared(&self) -> super::Declaration;
+    }
+}
+
+/// Hides the private type of declarations in public traits.
+#[derive(Debug)]
+pub struct Declaration(pub(crate) Declared);
+
+impl<T: Pod, A: host_access::Property, S: scope::Property> AnyDeviceGlobal for &'static DeviceGlobal<T, A, S> {}
+
+impl<T: Pod, A: host_access::Property, S: scope::Property> sealed::AnyDeviceGlobal for &'static DeviceGlobal<T, A, S> {
+    fn declared(&self) -> Declaration {
+        Declaration(DeviceGlobal::declared(self))
+    }
+}
+
+impl AnyDeviceGlobal for &DynamicGlobal {}
+
+impl sealed::AnyDeviceGlobal for &DynamicGlobal {
+    fn declared(&self) -> Declaration {
+        Declaration(self.0)
+    }
+}
+
+/// Returns the declaration of a device global.
+pub(crate) fn declaration(global: &impl AnyDeviceGlobal) -> Declared {
+    global.declared().0
 }
 
 /// The declaration of a device global, without its type.

@@ -24,6 +24,24 @@ pub enum GlobalError {
         /// The Rust type of the other global.
         second_type: &'static str,
     },
+    /// A device global that is declared at run time has no bytes.
+    #[error("device global `{name}` has 0 bytes: give it at least one")]
+    Empty {
+        /// The global.
+        name: String,
+    },
+    /// The initial value of a device global that is declared at run time has another size than the device global.
+    #[error(
+        "device global `{name}` has {size} bytes, and its initial value {given}: give an initial value of {size} bytes, or none"
+    )]
+    InitialSize {
+        /// The global.
+        name: String,
+        /// Its size in bytes.
+        size: usize,
+        /// The size of the initial value in bytes.
+        given: usize,
+    },
     /// A name is not an identifier of OpenCL C.
     #[error(
         "`{c_name}` cannot be the name of device global `{name}` in OpenCL C: use letters, digits and `_` only, and no \

@@ -14,7 +14,7 @@ use crate::cl::objects::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::objects::image::{Image, ImageLayers};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::sampler::Sampler;
-use crate::device_global::{DeviceGlobal, host_access, scope};
+use crate::device_global::{AnyDeviceGlobal, declaration};
 use crate::error::Result;
 use crate::graph::nodes::launch::{GivenArgument, Launch};
 use crate::graph::{BufferArg, Extent, GraphMemory, LaunchRef, LocalMemory, Parameter, ValueArg};
@@ -225,35 +225,32 @@ impl<'k> ExecuteKernel<'k> {
 
     /// Declares that the kernel only reads a device global: see
     /// [`KernelNode::global_read`](crate::KernelNode::global_read).
-    pub fn set_global_read<T: Pod, A: host_access::Property, S: scope::Property>(
-        &mut self,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> &mut Self {
-        self.launch.uses_global(Some((global.declared(), Mode::Read)));
+    pub fn set_global_read(&mut self, global: impl AnyDeviceGlobal) -> &mut Self {
+        self.launch.uses_global(Some((declaration(&global), Mode::Read)));
         self
     }
 
-    /// Declares that the kernel writes a [`DeviceGlobal`] without reading its old content.
-    pub fn set_global_write<T: Pod, A: host_access::Property, S: scope::Property>(
-        &mut self,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> &mut Self {
-        self.launch.uses_global(Some((global.declared(), Mode::Write)));
+    /// Declares that the kernel writes a [`DeviceGlobal`](crate::DeviceGlobal) without reading its old content.
+    pub fn set_global_write(&mut self, global: impl AnyDeviceGlobal) -> &mut Self {
+        self.launch.uses_global(Some((declaration(&global), Mode::Write)));
         self
     }
 
-    /// Declares that the kernel reads and writes a [`DeviceGlobal`].
-    pub fn set_global_read_write<T: Pod, A: host_access::Property, S: scope::Property>(
-        &mut self,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> &mut Self {
-        self.launch.uses_global(Some((global.declared(), Mode::ReadWrite)));
+    /// Declares that the kernel reads and writes a [`DeviceGlobal`](crate::DeviceGlobal).
+    pub fn set_global_read_write(&mut self, global: impl AnyDeviceGlobal) -> &mut Self {
+        self.launch.uses_global(Some((declaration(&global), Mode::ReadWrite)));
         self
     }
 
     /// Declares that the kernel uses no device global.
     pub fn set_no_globals(&mut self) -> &mut Self {
         self.launch.uses_global(None);
+        self
+    }
+
+    /// Sets the next argument to a value of raw bytes.
+    pub fn set_arg_bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.launch.value(value);
         self
     }
 

@@ -27,9 +27,9 @@ use crate::cl::objects::handle::{ContextKind, Handle, MemKind};
 use crate::cl::objects::program::{Program, WeakProgram};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::cl::objects::retired_queues::RetiredQueues;
-use crate::device_global::host_access::{Property as Access, Readable, Writable};
+use crate::device_global::host_access::{Property as Access, ReadWrite, Readable, Writable};
 use crate::device_global::scope::Property as Scope;
-use crate::device_global::{Declared, DeviceGlobal, DeviceGlobalType};
+use crate::device_global::{Declared, DeviceGlobal, DeviceGlobalType, DynamicGlobal, declaration};
 use crate::error::{GlobalError, MemoryError, Result};
 
 /// What all [`Context`]s that wrap one `cl_context` share: device globals, queues for maps, and memory that is still to
@@ -365,15 +365,30 @@ impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
     }
 
     fn elements<E>(&'static self, on: &impl OnDevice) -> Result<GlobalSlice<E, A>> {
-        let (declared, context, device) = (self.declared(), on.context(), on.device());
-        let mem = if declared.is_image_scope {
-            context.check_device(device)?;
-            context.globals().place_of(&declared)?.memory_of(&declared, device)?
-        } else {
-            shared(context, device, &declared)?
-        };
-        Ok(GlobalSlice { mem, offset: 0, size: declared.size, types: PhantomData })
+        memory_on(&self.declared(), on)
     }
+}
+
+impl DynamicGlobal {
+    /// Returns its memory on a device, as [`DeviceGlobal::on`] does: as bytes, which
+    /// [`cast`](GlobalSlice::cast) makes elements.
+    ///
+    /// # Errors
+    /// As [`DeviceGlobal::on`].
+    pub fn on(&self, on: &impl OnDevice) -> Result<GlobalSlice<u8>> {
+        memory_on(&declaration(&self), on)
+    }
+}
+
+fn memory_on<E, A>(declared: &Declared, on: &impl OnDevice) -> Result<GlobalSlice<E, A>> {
+    let (context, device) = (on.context(), on.device());
+    let mem = if declared.is_image_scope {
+        context.check_device(device)?;
+        context.globals().place_of(declared)?.memory_of(declared, device)?
+    } else {
+        shared(context, device, declared)?
+    };
+    Ok(GlobalSlice { mem, offset: 0, size: declared.size, types: PhantomData })
 }
 
 /// The memory of a [`DeviceGlobal`] on a device, or a part of it, as elements of type `E`.
@@ -383,7 +398,7 @@ impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
 /// [`MemorySlice`](crate::MemorySlice).
 ///
 /// It keeps the memory alive, and for a device global with `device_image_scope` the memory of its program.
-pub struct GlobalSlice<E, A> {
+pub struct GlobalSlice<E, A = ReadWrite> {
     mem: Mem,
     /// In memory without an address; memory with an address starts at this part already.
     offset: usize,

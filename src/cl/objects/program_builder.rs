@@ -15,7 +15,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::handle::{Handle, ProgramKind};
 use crate::cl::objects::program::{Program, c_string, form_not_supported};
 use crate::cl::query::info::{self, ask};
-use crate::device_global::{DeviceGlobal, host_access, scope};
+use crate::device_global::{AnyDeviceGlobal, declaration};
 use crate::error::{ProgramError, Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -66,7 +66,7 @@ impl ProgramBuilder {
         self
     }
 
-    /// Gives the program access to a [`DeviceGlobal`], under a name in OpenCL C.
+    /// Gives the program access to a [`DeviceGlobal`](crate::DeviceGlobal), under a name in OpenCL C.
     ///
     /// | in OpenCL C | meaning |
     /// |---|---|
@@ -109,12 +109,8 @@ impl ProgramBuilder {
     /// assert_eq!(program.kernel("count")?.num_args(), 1);
     /// # Ok(()) }
     /// ```
-    pub fn global<T: Pod, A: host_access::Property, S: scope::Property>(
-        mut self,
-        c_name: &str,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> Self {
-        self.globals.add(c_name, global.declared());
+    pub fn global(mut self, c_name: &str, global: impl AnyDeviceGlobal) -> Self {
+        self.globals.add(c_name, declaration(&global));
         self
     }
 

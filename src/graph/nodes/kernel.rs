@@ -1,10 +1,8 @@
 //! Builders of kernel nodes.
 
-use bytemuck::Pod;
-
 use crate::cl::objects::buffer::{AsRegion, Region};
 use crate::cl::objects::kernel::Kernel;
-use crate::device_global::{Declared, DeviceGlobal, host_access, scope};
+use crate::device_global::{AnyDeviceGlobal, Declared, declaration};
 use crate::error::Result;
 #[allow(unused_imports)] // The documentation names them.
 use crate::error::{BuildCause, GlobalError};
@@ -106,32 +104,23 @@ impl KernelNode<'_> {
         self
     }
 
-    /// Declares that the kernel only reads a [`DeviceGlobal`] of its program.
+    /// Declares that the kernel only reads a [`DeviceGlobal`](crate::DeviceGlobal) of its program.
     ///
     /// After the first such declaration, the kernel counts as not using the globals that it does not declare. Without
     /// any declaration it counts as reading and writing all globals that its program lists.
-    pub fn global_read<T: Pod, A: host_access::Property, S: scope::Property>(
-        self,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> Self {
-        self.global(Some((global.declared(), Mode::Read)))
+    pub fn global_read(self, global: impl AnyDeviceGlobal) -> Self {
+        self.global(Some((declaration(&global), Mode::Read)))
     }
 
     /// Declares that the kernel writes a device global without reading its old content. Otherwise as
     /// [`global_read`](Self::global_read).
-    pub fn global_write<T: Pod, A: host_access::Property, S: scope::Property>(
-        self,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> Self {
-        self.global(Some((global.declared(), Mode::Write)))
+    pub fn global_write(self, global: impl AnyDeviceGlobal) -> Self {
+        self.global(Some((declaration(&global), Mode::Write)))
     }
 
     /// Declares that the kernel reads and writes a device global. Otherwise as [`global_read`](Self::global_read).
-    pub fn global_read_write<T: Pod, A: host_access::Property, S: scope::Property>(
-        self,
-        global: &'static DeviceGlobal<T, A, S>,
-    ) -> Self {
-        self.global(Some((global.declared(), Mode::ReadWrite)))
+    pub fn global_read_write(self, global: impl AnyDeviceGlobal) -> Self {
+        self.global(Some((declaration(&global), Mode::ReadWrite)))
     }
 
     /// Declares that the kernel uses no device global.
