@@ -141,9 +141,9 @@ public:
         detail::check(clg_memory_from_cl(detail::raw(context), detail::raw(buffer), &raw_));
     }
     // Memory for the device of a queue, of a size in bytes.
-    static memory allocate(const queue &on, std::size_t size) {
+    static memory allocate(const queue &on, std::size_t size, clg_memory_kind kind = CLG_MEMORY_BEST) {
         memory made;
-        detail::check(clg_memory_allocate(on.raw(), size, &made.raw_));
+        detail::check(clg_memory_allocate(on.raw(), size, kind, &made.raw_));
         return made;
     }
     // Some of its bytes.
@@ -172,8 +172,12 @@ public:
 // Memory that several kernel nodes can use, and that can change.
 template <> class parameter<memory> : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
 public:
-    explicit parameter(const memory &value) { detail::check(clg_parameter_create_memory(value.raw(), &raw_)); }
-    void set(const memory &value) const { detail::check(clg_parameter_set_memory(raw_, value.raw())); }
+    // Kernels get the whole memory and use the bytes of the range; other memory has them in the same place.
+    explicit parameter(clg_range bytes, bool or_null = false) {
+        detail::check(clg_parameter_create_memory(bytes, or_null, &raw_));
+    }
+    void set(clg_range bytes) const { detail::check(clg_parameter_set_memory(raw_, bytes)); }
+    void set_null() const { detail::check(clg_parameter_set_null(raw_)); }
 };
 
 // An argument of a kernel.
@@ -258,7 +262,9 @@ struct options {
     options() = default;
     options(std::initializer_list<node> after) : after(after) {}
     options(std::string label, std::vector<node> after = {}) : after(std::move(after)), label(std::move(label)) {}
-    clg_node_options c() const { return {after.data(), after.size(), label.empty() ? nullptr : label.c_str()}; }
+    clg_node_options c() const {
+        return {after.data(), after.size(), label.empty() ? nullptr : label.c_str(), nullptr};
+    }
 };
 
 // An event that the program completes.
@@ -415,7 +421,7 @@ public:
     }
     std::string to_svg() const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
-            return clg_executable_to_svg(raw_, nullptr, room, text, size);
+            return clg_executable_to_svg(raw_, CLG_DRAWING_BRIEF, nullptr, room, text, size);
         });
     }
 };
@@ -440,9 +446,9 @@ private:
 };
 
 // Memory that a host task uses.
-inline clg_use reads(clg_range of) { return {of, true, false}; }
-inline clg_use writes(clg_range of) { return {of, false, true}; }
-inline clg_use reads_and_writes(clg_range of) { return {of, true, true}; }
+inline clg_use reads(clg_range of) { return {of, nullptr, true, false}; }
+inline clg_use writes(clg_range of) { return {of, nullptr, false, true}; }
+inline clg_use reads_and_writes(clg_range of) { return {of, nullptr, true, true}; }
 
 // A graph of commands for one device of one context.
 class graph : public detail::handle<clg_graph, clg_graph_retain, clg_graph_release> {
@@ -467,7 +473,8 @@ public:
     // Replaces a launch; executables get it when they are updated.
     void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
         launch(of, over, args, [&](const clg_launch *launch) {
-            detail::check(clg_graph_replace_kernel(raw_, old, launch));
+            clg_node_options with = {nullptr, 0, nullptr, &old};
+            detail::check(clg_graph_kernel(raw_, launch, &with, nullptr));
             return old;
         });
     }
@@ -503,7 +510,7 @@ public:
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_free(raw_, of.raw(), c, to); });
     }
     node sub_graph(const executable &of, const options &with = {}) const {
-        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to); });
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to, nullptr); });
     }
     node wait_event(const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_wait_event(raw_, c, to); });
@@ -537,12 +544,12 @@ public:
     }
     std::string to_dot() const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
-            return clg_graph_to_dot(raw_, room, text, size);
+            return clg_graph_to_dot(raw_, CLG_DRAWING_BRIEF, room, text, size);
         });
     }
     std::string to_svg() const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
-            return clg_graph_to_svg(raw_, room, text, size);
+            return clg_graph_to_svg(raw_, CLG_DRAWING_BRIEF, room, text, size);
         });
     }
 

@@ -1,28 +1,20 @@
-//! Finalizing, submitting, results, updates, reports.
+//! Finalizing, submitting, updates, reports, and executables as sub-graphs.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rust::{
-    DrawingDetail, Event, EventSignal, EventWait, Executable, Finalize, Graph, HostRead, HostWrite, Node, Path, Queue,
-    ResultGuard, Submission, Submit, UserEvent,
+    Event, EventSignal, EventWait, Executable, Finalize, Graph, HostRead, HostWrite, Node, Path, Queue, SubGraph,
+    Submit, UserEvent,
 };
 
-use crate::graph::{clg_graph, clg_node};
+use crate::event::clg_user_event;
+use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle::{self, handled};
-use crate::objects::{clg_queue, clg_user_event};
+use crate::objects::clg_queue;
 use crate::pointers::{self, UserData};
+use crate::query;
 use crate::status::{Failure, Outcome, clg_status, enter};
-
-/// A submission, with the results that the program looks at.
-#[derive(Clone)]
-pub(crate) struct Run(Arc<RunInner>);
-
-struct RunInner {
-    submission: Submission,
-    results: Mutex<Vec<(clg_node, ResultGuard<u8>)>>,
-}
+use crate::submission::{clg_submission, give_submission, run_of};
 
 /// What a `clg_executable` names.
 pub struct clg_executable_object {
@@ -46,28 +38,6 @@ pub extern "C" fn clg_executable_release(object: clg_executable) -> clg_status {
     enter(|| handle::release::<Executable>(object.addr()))
 }
 
-/// What a `clg_submission` names.
-pub struct clg_submission_object {
-    _private: [u8; 0],
-}
-
-/// One run of an executable.
-pub type clg_submission = *mut clg_submission_object;
-
-handled!(Run, 9, "clg_submission");
-
-/// Adds a reference to the object.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_submission_retain(object: clg_submission) -> clg_status {
-    enter(|| handle::retain::<Run>(object.addr()))
-}
-
-/// Removes a reference. The last one ends the object; what runs goes on.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_submission_release(object: clg_submission) -> clg_status {
-    enter(|| handle::release::<Run>(object.addr()))
-}
-
 /// How an executable runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +48,10 @@ pub enum clg_path {
     CLG_PATH_NATIVE = 1,
     /// Commands are enqueued one by one.
     CLG_PATH_REPLAY = 2,
+    /// As CLG_PATH_REPLAY, behind an event that opens when all are enqueued.
+    CLG_PATH_GATED = 3,
+    /// As CLG_PATH_REPLAY, on several queues.
+    CLG_PATH_QUEUES = 4,
 }
 
 /// Options of finalizing. All zeros are the defaults.
@@ -92,6 +66,17 @@ pub struct clg_finalize_options {
     pub profiling: bool,
     /// How many submissions can hold results at a time, or 0 for as many as the program likes.
     pub result_slots: usize,
+    /// Whether nodes may use the same memory without an order between them after updates; the program then keeps the
+    /// order.
+    pub allow_conflicts: bool,
+    /// Whether allocations of the graph share no bytes.
+    pub separate_memory: bool,
+    /// Whether the path is not found by timing submissions: the one that is known to be good on the driver is taken.
+    pub no_autotune: bool,
+    /// How many commands a command buffer holds at most, or 0 for the default.
+    pub commands_per_buffer: usize,
+    /// A file that keeps what the automatic path has found, or null.
+    pub tuning_cache: *const c_char,
 }
 
 /// Data of a write, for one submission.
@@ -150,24 +135,6 @@ pub struct clg_submit_options {
     pub num_events: usize,
 }
 
-/// Copies a result to memory of C, which must have its size.
-///
-/// # Safety
-/// **caller**: `data` is null or has room for `size` bytes.
-pub(crate) unsafe fn copy_out(result: &[u8], data: *mut c_void, size: usize) -> Outcome<()> {
-    if result.len() != size {
-        return Err(Failure::invalid(format!("the result has {} bytes, and there is room for {size}", result.len())));
-    }
-    if data.is_null() && size > 0 {
-        return Err(Failure::null("data"));
-    }
-    if size > 0 {
-        // SAFETY: the caller's promise; there is room.
-        unsafe { std::ptr::copy_nonoverlapping(result.as_ptr(), data.cast::<u8>(), size) };
-    }
-    Ok(())
-}
-
 /// Plans the graph for its device and prepares everything that a submission needs. The graph does not change.
 ///
 /// # Safety
@@ -191,6 +158,8 @@ pub unsafe extern "C" fn clg_graph_finalize(
                 _ if is(clg_path::CLG_PATH_AUTO) => Path::Auto,
                 _ if is(clg_path::CLG_PATH_NATIVE) => Path::Native,
                 _ if is(clg_path::CLG_PATH_REPLAY) => Path::Replay,
+                _ if is(clg_path::CLG_PATH_GATED) => Path::Gated,
+                _ if is(clg_path::CLG_PATH_QUEUES) => Path::Queues,
                 other => return Err(Failure::invalid(format!("{other} is no path (clg_path)"))),
             });
             if options.updatable {
@@ -201,6 +170,22 @@ pub unsafe extern "C" fn clg_graph_finalize(
             }
             if options.result_slots > 0 {
                 finalize = finalize.result_slots(options.result_slots);
+            }
+            if options.allow_conflicts {
+                finalize = finalize.allow_conflicts();
+            }
+            if options.separate_memory {
+                finalize = finalize.separate_memory();
+            }
+            if options.no_autotune {
+                finalize = finalize.autotune(false);
+            }
+            if options.commands_per_buffer > 0 {
+                finalize = finalize.commands_per_buffer(options.commands_per_buffer);
+            }
+            // SAFETY: **caller**.
+            if let Some(file) = unsafe { pointers::text("options->tuning_cache", options.tuning_cache) }? {
+                finalize = finalize.tuning_cache(file);
             }
         }
         place.set(handle::new(graph.finalize(finalize)?)? as clg_executable);
@@ -235,7 +220,7 @@ unsafe fn fill_in<'a>(mut submit: Submit<'a>, options: &clg_submit_options) -> O
     // SAFETY: **caller**.
     let runs = unsafe { pointers::list("options->submissions", options.submissions, options.num_submissions) }?;
     for run in runs {
-        submit = submit.after(&handle::get::<Run>(run.addr())?.0.submission);
+        submit = submit.after(run_of(*run)?.submission());
     }
     // SAFETY: **caller**.
     let events = unsafe { pointers::list("options->events", options.events, options.num_events) }?;
@@ -286,124 +271,17 @@ pub unsafe extern "C" fn clg_executable_submit(
         if event.is_null() && submission.is_null() {
             return Ok(submit.submit_detached()?);
         }
+        if !event.is_aligned() || !submission.is_aligned() {
+            return Err(Failure::invalid("the pointer `event` or `submission` is not aligned"));
+        }
         let run = submit.submit()?;
         if !event.is_null() {
-            // The program takes over a reference.
-            let raw = run.event()?.to_opencl3()?;
-            let place: *mut *mut c_void = event;
+            let raw = crate::event::retained(&run.event()?)?;
             // SAFETY: **caller**.
-            unsafe { pointers::place("event", place) }?.set(raw.get());
-            std::mem::forget(raw);
+            unsafe { pointers::place("event", event) }?.set(raw);
         }
-        if !submission.is_null() {
-            let run = Run(Arc::new(RunInner { submission: run, results: Mutex::default() }));
-            // SAFETY: **caller**.
-            unsafe { pointers::place("submission", submission) }?.set(handle::new(run)? as clg_submission);
-        }
-        Ok(())
-    })
-}
-
-fn run_of(submission: clg_submission) -> Outcome<Run> {
-    handle::get::<Run>(submission.addr())
-}
-
-/// Blocks until the submission has ended. Returns its error if it failed.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_submission_wait(submission: clg_submission) -> clg_status {
-    enter(|| Ok(run_of(submission)?.0.submission.wait()?))
-}
-
-/// Blocks until the submission has ended, but at most for a time, in nanoseconds. Then it returns CLG_NOT_READY.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_submission_wait_for(submission: clg_submission, nanoseconds: u64) -> clg_status {
-    enter(|| Ok(run_of(submission)?.0.submission.wait_for(Duration::from_nanos(nanoseconds))?))
-}
-
-/// Returns whether the submission has ended, well or not.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_submission_is_done(submission: clg_submission, result: *mut bool) -> clg_status {
-    enter(|| {
         // SAFETY: **caller**.
-        let place = unsafe { pointers::place("result", result) }?;
-        place.set(run_of(submission)?.0.submission.is_done()?);
-        Ok(())
-    })
-}
-
-/// Copies the result of a read. `size` is the size of the read.
-///
-/// # Safety
-/// `data` has room for `size` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_submission_get(
-    submission: clg_submission,
-    read: clg_node,
-    data: *mut c_void,
-    size: usize,
-) -> clg_status {
-    enter(|| {
-        let result = run_of(submission)?.0.submission.get(&HostRead::<u8>::from_raw(read.raw()))?;
-        // SAFETY: **caller**.
-        unsafe { copy_out(&result, data, size) }
-    })
-}
-
-/// Returns where the result of a read is. It stays there, and does not change, until the last reference to the
-/// submission is released.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_submission_result(
-    submission: clg_submission,
-    read: clg_node,
-    data: *mut *const c_void,
-    size: *mut usize,
-) -> clg_status {
-    enter(|| {
-        // SAFETY: **caller**.
-        let (data, size) = unsafe { (pointers::place("data", data)?, pointers::place("size", size)?) };
-        let run = run_of(submission)?;
-        let result = run.0.submission.get(&HostRead::<u8>::from_raw(read.raw()))?;
-        data.set(result.as_ptr().cast());
-        size.set(result.len());
-        let mut results = run.0.results.lock().unwrap_or_else(PoisonError::into_inner);
-        if !results.iter().any(|(node, _)| node.raw() == read.raw()) {
-            results.push((read, result));
-        }
-        Ok(())
-    })
-}
-
-/// Calls a function when the submission has ended: with CLG_SUCCESS and null, or with the kind and the text of its
-/// error. The text is valid during the call. The function runs on a thread of clgraph, one such function after the
-/// other; it may call clgraph. `release` is called exactly once when `user` is no longer used.
-///
-/// # Safety
-/// The functions may be called on any thread. No C++ exception may leave them.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_submission_on_complete(
-    submission: clg_submission,
-    function: Option<extern "C" fn(status: clg_status, text: *const c_char, user: *mut c_void)>,
-    user: *mut c_void,
-    release: Option<extern "C" fn(user: *mut c_void)>,
-) -> clg_status {
-    let user = UserData::new(user, release);
-    enter(|| {
-        let function = function.ok_or_else(|| Failure::null("function"))?;
-        run_of(submission)?.0.submission.on_complete(move |outcome| {
-            let user = user;
-            match outcome {
-                Ok(()) => function(clg_status::CLG_SUCCESS, std::ptr::null(), user.pointer),
-                Err(error) => {
-                    let failure = Failure::from(error);
-                    let (status, text) = (failure.status(), failure.into_c_text());
-                    function(status, text.as_ptr(), user.pointer);
-                }
-            }
-        });
-        Ok(())
+        unsafe { give_submission(run, submission) }
     })
 }
 
@@ -458,13 +336,15 @@ pub unsafe extern "C" fn clg_executable_report(
     })
 }
 
-/// Draws the executable as SVG, with the times of a submission that was profiled if one is given.
+/// Draws the executable as SVG, with the times of a submission that was profiled if one is given. `detail` is a
+/// `clg_drawing_detail`.
 ///
 /// # Safety
 /// `text` is null or has room for `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_executable_to_svg(
     executable: clg_executable,
+    detail: c_int,
     submission: clg_submission,
     room: usize,
     text: *mut c_char,
@@ -472,45 +352,169 @@ pub unsafe extern "C" fn clg_executable_to_svg(
 ) -> clg_status {
     enter(|| {
         let executable = handle::get::<Executable>(executable.addr())?;
-        let profile = if submission.is_null() { None } else { Some(run_of(submission)?.0.submission.profile()?) };
-        let svg = executable.to_svg(DrawingDetail::default(), profile.as_ref())?;
+        let profile = if submission.is_null() { None } else { Some(run_of(submission)?.submission().profile()?) };
+        let svg = executable.to_svg(query::detail(detail)?, profile.as_ref())?;
         // SAFETY: **caller**.
         unsafe { pointers::give_text(svg, room, text, size) }
     })
 }
 
-/// Writes the times of a submission and of its nodes as a table. The executable was finalized with `profiling`.
+/// Draws as SVG where the graph's own memory is, and when its bytes are needed.
 ///
 /// # Safety
 /// `text` is null or has room for `room` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_submission_profile(
-    submission: clg_submission,
+pub unsafe extern "C" fn clg_executable_memory_map(
+    executable: clg_executable,
     room: usize,
     text: *mut c_char,
     size: *mut usize,
 ) -> clg_status {
     enter(|| {
-        let profile = run_of(submission)?.0.submission.profile()?.to_string();
+        let svg = handle::get::<Executable>(executable.addr())?.report().memory.to_svg();
         // SAFETY: **caller**.
-        unsafe { pointers::give_text(profile, room, text, size) }
+        unsafe { pointers::give_text(svg, room, text, size) }
     })
 }
 
-/// Returns the name of a status, for example "CLG_INVALID". Never null.
+/// Returns how many bytes the graph's own memory takes.
 #[unsafe(no_mangle)]
-pub extern "C" fn clg_status_name(status: c_int) -> *const c_char {
-    match status {
-        0 => c"CLG_SUCCESS",
-        1 => c"CLG_INVALID",
-        2 => c"CLG_FEATURE_NOT_SUPPORTED",
-        3 => c"CLG_KERNEL_NOT_SUPPORTED",
-        4 => c"CLG_OUT_OF_MEMORY",
-        5 => c"CLG_DRIVER",
-        6 => c"CLG_FAILED",
-        7 => c"CLG_NOT_READY",
-        8 => c"CLG_DEFECT",
-        _ => c"unknown status",
+pub extern "C" fn clg_executable_required_memory(executable: clg_executable, result: *mut usize) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(handle::get::<Executable>(executable.addr())?.required_memory());
+        Ok(())
+    })
+}
+
+/// Lists the command buffers (`cl_command_buffer_khr`) of the executable, for queries: `count` gets how many there are,
+/// and `buffers` all of them if it has room. They stay the executable's.
+///
+/// # Safety
+/// `buffers` is null or has room for `room` handles; `count` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_executable_command_buffers(
+    executable: clg_executable,
+    room: usize,
+    buffers: *mut *mut c_void,
+    count: *mut usize,
+) -> clg_status {
+    enter(|| {
+        let all = handle::get::<Executable>(executable.addr())?.command_buffers();
+        if !count.is_null() {
+            // SAFETY: **caller**.
+            unsafe { pointers::place("count", count) }?.set(all.len());
+        }
+        if !buffers.is_null() {
+            if room < all.len() {
+                return Err(Failure::invalid(format!("there are {} of them, and there is room for {room}", all.len())));
+            }
+            for (index, buffer) in all.into_iter().enumerate() {
+                // SAFETY: **caller**; there is room.
+                unsafe { pointers::place("buffers", buffers.add(index)) }?.set(buffer);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// What a `clg_sub_graph` names.
+pub struct clg_sub_graph_object {
+    _private: [u8; 0],
+}
+
+/// A node with all commands of an executable.
+pub type clg_sub_graph = *mut clg_sub_graph_object;
+
+handled!(SubGraph, 19, "clg_sub_graph");
+
+/// Adds a reference to the object.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_sub_graph_retain(object: clg_sub_graph) -> clg_status {
+    enter(|| handle::retain::<SubGraph>(object.addr()))
+}
+
+/// Removes a reference. The last one ends the object; what runs goes on.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_sub_graph_release(object: clg_sub_graph) -> clg_status {
+    enter(|| handle::release::<SubGraph>(object.addr()))
+}
+
+/// Adds all commands of an executable as one node. `node` and `sub_graph` may be null; `sub_graph` is for the inputs,
+/// results and events of the executable.
+///
+/// # Safety
+/// The pointers are null or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_sub_graph(
+    graph: clg_graph,
+    executable: clg_executable,
+    options: *const clg_node_options,
+    node: *mut clg_node,
+    sub_graph: *mut clg_sub_graph,
+) -> clg_status {
+    enter(|| {
+        let graph = handle::get::<Graph>(graph.addr())?;
+        let executable = handle::get::<Executable>(executable.addr())?;
+        // SAFETY: **caller**.
+        let options = unsafe { self::options(options) }?.only_added("a sub-graph")?;
+        let added = with_options!(graph.sub_graph(&executable), options).add()?;
+        give_node(added.node().to_raw(), node)?;
+        // SAFETY: **caller**.
+        unsafe { give_sub_graph(added, sub_graph) }
+    })
+}
+
+/// Puts a sub-graph where C wants it. Null is nowhere.
+///
+/// # Safety
+/// **caller**.
+pub(crate) unsafe fn give_sub_graph(sub_graph: SubGraph, to: *mut clg_sub_graph) -> Outcome<()> {
+    if !to.is_null() {
+        // SAFETY: **caller**.
+        unsafe { pointers::place("sub_graph", to) }?.set(handle::new(sub_graph)? as clg_sub_graph);
     }
-    .as_ptr()
+    Ok(())
+}
+
+/// What a node of an executable is, which is also an input, a result or an event of the sub-graph.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum clg_port {
+    /// A write: an input.
+    CLG_PORT_WRITE = 0,
+    /// A read: a result.
+    CLG_PORT_READ = 1,
+    /// A node that waits for an event.
+    CLG_PORT_WAIT_EVENT = 2,
+    /// A node that completes a user event.
+    CLG_PORT_SIGNAL_EVENT = 3,
+}
+
+/// Returns a write, a read or an event of the executable as one of the outer graph: for inputs, results and events of
+/// its submissions. `port` is a `clg_port`.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_sub_graph_port(
+    sub_graph: clg_sub_graph,
+    port: i32,
+    inner: clg_node,
+    outer: *mut clg_node,
+) -> clg_status {
+    enter(|| {
+        let sub_graph = handle::get::<SubGraph>(sub_graph.addr())?;
+        let (is, inner) = (|of: clg_port| port == of as i32, inner.raw());
+        let found = if is(clg_port::CLG_PORT_WRITE) {
+            sub_graph.write(&HostWrite::<u8>::from_raw(inner))?.to_raw()
+        } else if is(clg_port::CLG_PORT_READ) {
+            sub_graph.read(&HostRead::<u8>::from_raw(inner))?.to_raw()
+        } else if is(clg_port::CLG_PORT_WAIT_EVENT) {
+            sub_graph.wait_event(&EventWait::from_raw(inner))?.to_raw()
+        } else if is(clg_port::CLG_PORT_SIGNAL_EVENT) {
+            sub_graph.signal_event(&EventSignal::from_raw(inner))?.to_raw()
+        } else {
+            return Err(Failure::invalid(format!("{port} is no input, result or event (clg_port)")));
+        };
+        give_node(found, outer)
+    })
 }

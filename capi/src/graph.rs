@@ -1,12 +1,12 @@
-//! Graphs, and the nodes other than kernels and host tasks.
+//! Graphs: their creation, what every node can have, edges, and nodes that only order others.
 
 use std::ffi::{c_char, c_void};
 
-use rust::{Device, DrawingDetail, Executable, Graph, HostRead, HostWrite, InContext, Node, Queue, RawNode};
+use rust::{Device, Graph, GraphProperties, InContext, Node, Queue, RawNode};
 
 use crate::handle::{self, handled};
-use crate::objects::{AnyMemory, clg_memory, clg_queue, clg_range, with_slice};
-use crate::pointers::{self, Release, UserData};
+use crate::objects::clg_queue;
+use crate::pointers;
 use crate::status::{Failure, Outcome, clg_status, enter};
 
 /// What a `clg_graph` names.
@@ -68,19 +68,34 @@ pub struct clg_node_options {
     pub num_after: usize,
     /// A name for drawings, profiles and errors, or null.
     pub label: *const c_char,
+    /// A node that gets this command in place of its own, or null. Then no node is added: edges and label stay, so the
+    /// other options are empty, and executables get the change when they are updated. Nodes that only order others,
+    /// allocations, sub-graphs and events cannot be replaced.
+    pub replaces: *const clg_node,
 }
 
 /// Options of a node, read from C.
 pub(crate) struct Options<'a> {
     pub(crate) after: Vec<Node>,
     pub(crate) label: Option<&'a str>,
+    pub(crate) replaces: Option<clg_node>,
+}
+
+impl Options<'_> {
+    /// Fails if a node is named for a command that cannot be replaced.
+    pub(crate) fn only_added(self, kind: &str) -> Outcome<Self> {
+        match self.replaces {
+            Some(_) => Err(Failure::invalid(format!("{kind} cannot replace another node: add it"))),
+            None => Ok(self),
+        }
+    }
 }
 
 /// # Safety
 /// **caller**.
 pub(crate) unsafe fn options<'a>(options: *const clg_node_options) -> Outcome<Options<'a>> {
     if options.is_null() {
-        return Ok(Options { after: Vec::new(), label: None });
+        return Ok(Options { after: Vec::new(), label: None, replaces: None });
     }
     // SAFETY: **caller**.
     let options = unsafe { pointers::read("options", options) }?;
@@ -88,13 +103,19 @@ pub(crate) unsafe fn options<'a>(options: *const clg_node_options) -> Outcome<Op
     let after = unsafe { pointers::list("options->after", options.after, options.num_after) }?;
     // SAFETY: **caller**.
     let label = unsafe { pointers::text("options->label", options.label) }?;
-    Ok(Options { after: after.iter().map(|node| node.node()).collect(), label })
+    let replaces = if options.replaces.is_null() {
+        None
+    } else {
+        // SAFETY: **caller**.
+        Some(*unsafe { pointers::read("options->replaces", options.replaces) }?)
+    };
+    Ok(Options { after: after.iter().map(|node| node.node()).collect(), label, replaces })
 }
 
 /// Gives a builder the options of its node.
 macro_rules! with_options {
     ($builder:expr, $options:expr) => {{
-        let $crate::graph::Options { after, label } = $options;
+        let $crate::graph::Options { after, label, .. } = $options;
         let builder = $builder.after(after);
         match label {
             Some(label) => builder.label(label),
@@ -103,6 +124,23 @@ macro_rules! with_options {
     }};
 }
 pub(crate) use with_options;
+
+/// Adds the node of a builder, or gives its command to the node that the options name.
+macro_rules! add_or_replace {
+    ($builder:expr, $options:expr, $to:expr, |$old:ident| $handle:expr) => {{
+        let options = $options;
+        let replaces = options.replaces;
+        let builder = with_options!($builder, options);
+        match replaces {
+            None => give_node(builder.add()?.to_raw(), $to),
+            Some($old) => {
+                builder.replace($handle)?;
+                give_node($old.raw(), $to)
+            }
+        }
+    }};
+}
+pub(crate) use add_or_replace;
 
 /// Puts a new node where C wants it. Null is nowhere.
 pub(crate) fn give_node(node: RawNode, to: *mut clg_node) -> Outcome<()> {
@@ -124,7 +162,17 @@ pub extern "C" fn clg_graph_create(queue: clg_queue, result: *mut clg_graph) -> 
     })
 }
 
-/// Makes a graph for a device of a context.
+/// What a graph is like, for `clg_graph_create_for_device`. All false are the defaults.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct clg_graph_properties {
+    /// Edges are not checked for cycles when they are added. A cycle is then found by finalize.
+    pub no_cycle_check: bool,
+    /// The graph keeps no references to buffers: they live as long as the graph and its executables are used.
+    pub assume_buffer_outlives_graph: bool,
+}
+
+/// Makes a graph for a device of a context. `properties` may be null.
 ///
 /// # Safety
 /// `context` is null or a live context, and `device` is null or a device.
@@ -132,6 +180,7 @@ pub extern "C" fn clg_graph_create(queue: clg_queue, result: *mut clg_graph) -> 
 pub unsafe extern "C" fn clg_graph_create_for_device(
     context: *mut c_void,
     device: *mut c_void,
+    properties: *const clg_graph_properties,
     result: *mut clg_graph,
 ) -> clg_status {
     enter(|| {
@@ -139,7 +188,18 @@ pub unsafe extern "C" fn clg_graph_create_for_device(
         let place = unsafe { pointers::place("result", result) }?;
         // SAFETY: **caller**.
         let (context, device) = unsafe { (crate::objects::context(context)?, Device::from_raw(device)?) };
-        let graph = Graph::with_properties(context.context(), &device, rust::GraphProperties::new())?;
+        let mut given = GraphProperties::new();
+        if !properties.is_null() {
+            // SAFETY: **caller**.
+            let properties = unsafe { pointers::read("properties", properties) }?;
+            if properties.no_cycle_check {
+                given = given.no_cycle_check();
+            }
+            if properties.assume_buffer_outlives_graph {
+                given = given.assume_buffer_outlives_graph();
+            }
+        }
+        let graph = Graph::with_properties(context.context(), &device, given)?;
         place.set(handle::new(graph)? as clg_graph);
         Ok(())
     })
@@ -176,175 +236,8 @@ pub unsafe extern "C" fn clg_graph_empty(
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
+        let options = options.only_added("an empty node")?;
         give_node(with_options!(graph.empty(), options).add()?.to_raw(), node)
-    })
-}
-
-/// Adds a copy of bytes from memory to memory, of ranges of one size.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_copy(
-    graph: clg_graph,
-    from: clg_range,
-    to: clg_range,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        let (from, to) = (from.slice()?, to.slice()?);
-        let copy = with_slice!(from, |from| with_slice!(to, |to| graph.copy(from, to)));
-        give_node(with_options!(copy, options).add()?.to_raw(), node)
-    })
-}
-
-/// Adds a fill of memory with a pattern, of a size that divides the size of the range.
-///
-/// # Safety
-/// `pattern` points to as many bytes as `pattern_size` says; the other pointers are null or point to what their types
-/// say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_fill(
-    graph: clg_graph,
-    to: clg_range,
-    pattern: *const c_void,
-    pattern_size: usize,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        // SAFETY: **caller**.
-        let pattern: &[u8] = unsafe { pointers::list("pattern", pattern.cast::<u8>(), pattern_size) }?;
-        let to = to.slice()?;
-        let fill = with_slice!(to, |to| graph.fill_pattern(to, pattern));
-        give_node(with_options!(fill, options).add()?.to_raw(), node)
-    })
-}
-
-/// Adds a write of host data to memory. Each submission writes this data, or data of its own: the node is also the
-/// name of the input.
-///
-/// Without `release` the data is copied. With `release` it is used where it is, until `release(user)` gives it back: it
-/// is called exactly once, on any thread, also if this call fails.
-///
-/// # Safety
-/// `data` points to as many bytes as the range has; the other pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_write(
-    graph: clg_graph,
-    to: clg_range,
-    data: *const c_void,
-    data_size: usize,
-    release: Option<extern "C" fn(user: *mut c_void)>,
-    user: *mut c_void,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    let user = UserData::new(user, release as Release);
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        // SAFETY: **caller**.
-        let data = unsafe { pointers::data(data, data_size, user) }?;
-        let to = to.slice()?;
-        let write: HostWrite<u8> = with_slice!(to, |to| with_options!(graph.write(to, data), options).add()?);
-        give_node(write.to_raw(), node)
-    })
-}
-
-/// Adds a read of memory into host memory. The node is also the name of the result of each submission.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_read(
-    graph: clg_graph,
-    from: clg_range,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        let from = from.slice()?;
-        let read: HostRead<u8> = with_slice!(from, |from| with_options!(graph.read(from), options).add()?);
-        give_node(read.to_raw(), node)
-    })
-}
-
-/// Adds an allocation of memory that belongs to the graph. Each executable has memory of its own for it.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_allocate(
-    graph: clg_graph,
-    size: usize,
-    zeroed: bool,
-    options: *const clg_node_options,
-    memory: *mut clg_memory,
-) -> clg_status {
-    enter(|| {
-        // SAFETY: **caller**.
-        let place = unsafe { pointers::place("memory", memory) }?;
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        let alloc = with_options!(graph.alloc::<u8>(size), options);
-        let memory = if zeroed { alloc.zero_init() } else { alloc }.add()?;
-        place.set(handle::new(AnyMemory::Graph(memory))? as clg_memory);
-        Ok(())
-    })
-}
-
-/// Adds the end of the life of memory of the graph.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_free(
-    graph: clg_graph,
-    memory: clg_memory,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        let AnyMemory::Graph(memory) = handle::get(memory.addr())? else {
-            return Err(Failure::invalid("only memory of a graph (clg_graph_allocate) can be freed by a node"));
-        };
-        give_node(with_options!(graph.free(&memory), options).add()?.to_raw(), node)
-    })
-}
-
-/// Adds all commands of an executable as one node.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_sub_graph(
-    graph: clg_graph,
-    executable: crate::execute::clg_executable,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        let executable = handle::get::<Executable>(executable.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        give_node(with_options!(graph.sub_graph(&executable), options).add()?.node().to_raw(), node)
     })
 }
 
@@ -362,6 +255,7 @@ pub unsafe extern "C" fn clg_graph_wait_event(
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
+        let options = options.only_added("a node of an event")?;
         give_node(with_options!(graph.wait_event(), options).add()?.to_raw(), node)
     })
 }
@@ -380,42 +274,7 @@ pub unsafe extern "C" fn clg_graph_signal_event(
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
+        let options = options.only_added("a node of an event")?;
         give_node(with_options!(graph.signal_event(), options).add()?.to_raw(), node)
-    })
-}
-
-/// Draws the graph in the DOT language. `size` gets the number of bytes with the zero at the end.
-///
-/// # Safety
-/// `text` is null or has room for `room` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_to_dot(
-    graph: clg_graph,
-    room: usize,
-    text: *mut c_char,
-    size: *mut usize,
-) -> clg_status {
-    enter(|| {
-        let dot = handle::get::<Graph>(graph.addr())?.to_dot(DrawingDetail::default());
-        // SAFETY: **caller**.
-        unsafe { pointers::give_text(dot, room, text, size) }
-    })
-}
-
-/// Draws the graph as SVG. `size` gets the number of bytes with the zero at the end.
-///
-/// # Safety
-/// `text` is null or has room for `room` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_to_svg(
-    graph: clg_graph,
-    room: usize,
-    text: *mut c_char,
-    size: *mut usize,
-) -> clg_status {
-    enter(|| {
-        let svg = handle::get::<Graph>(graph.addr())?.to_svg(DrawingDetail::default())?;
-        // SAFETY: **caller**.
-        unsafe { pointers::give_text(svg, room, text, size) }
     })
 }

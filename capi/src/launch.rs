@@ -1,14 +1,21 @@
-//! Kernel nodes and their arguments.
+//! Launches of kernels: how C describes them, and the nodes and groups of nodes that are made of them.
 
 use std::ffi::c_void;
 
-use rust::{Graph, Kernel, KernelNode};
+use rust::{
+    AnyDeviceGlobal, AsRegion, BufferArg, CommandGroup, DynamicGlobal, ExecuteKernel, Graph, Kernel, KernelArg,
+    KernelNode, NdRange, Sampler, ValueArg,
+};
 
-use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
-use crate::handle;
-use crate::objects::{AnyParameter, clg_kernel, clg_parameter, clg_range, with_slice};
+use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
+use crate::handle::{self, handled};
+use crate::image::{AnyImage, clg_image, clg_sampler};
+use crate::objects::{clg_kernel, clg_range, with_slice};
+use crate::parameter::{AnyParameter, clg_parameter};
 use crate::pointers;
+use crate::program::clg_global;
 use crate::status::{Failure, Outcome, clg_status, enter};
+use crate::task::clg_use;
 
 /// What an argument of a kernel is.
 #[repr(C)]
@@ -26,14 +33,22 @@ pub enum clg_arg_kind {
     CLG_ARG_LOCAL = 4,
     /// A null pointer.
     CLG_ARG_NULL = 5,
-    /// A parameter of a value or of local memory: `parameter`.
+    /// A parameter of a value, of local memory or of a sampler: `parameter`.
     CLG_ARG_PARAMETER = 6,
-    /// A parameter of memory that the kernel only reads: `parameter`.
+    /// A parameter of memory or of an image that the kernel only reads: `parameter`.
     CLG_ARG_PARAMETER_READ = 7,
-    /// A parameter of memory that the kernel only writes: `parameter`.
+    /// A parameter of memory or of an image that the kernel only writes: `parameter`.
     CLG_ARG_PARAMETER_WRITE = 8,
-    /// A parameter of memory that the kernel reads and writes: `parameter`.
+    /// A parameter of memory or of an image that the kernel reads and writes: `parameter`.
     CLG_ARG_PARAMETER_READ_WRITE = 9,
+    /// An image that the kernel only reads: `image`.
+    CLG_ARG_IMAGE_READ = 10,
+    /// An image that the kernel only writes: `image`.
+    CLG_ARG_IMAGE_WRITE = 11,
+    /// An image that the kernel reads and writes: `image`.
+    CLG_ARG_IMAGE_READ_WRITE = 12,
+    /// A sampler: `sampler`.
+    CLG_ARG_SAMPLER = 13,
 }
 
 /// An argument of a kernel. Fields that its kind does not name are not looked at.
@@ -50,6 +65,22 @@ pub struct clg_arg {
     pub range: clg_range,
     /// A parameter.
     pub parameter: clg_parameter,
+    /// An image.
+    pub image: clg_image,
+    /// A sampler.
+    pub sampler: clg_sampler,
+}
+
+/// How a kernel uses a device global of its program.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct clg_global_use {
+    /// The device global.
+    pub global: clg_global,
+    /// Whether the kernel reads it.
+    pub reads: bool,
+    /// Whether the kernel writes it.
+    pub writes: bool,
 }
 
 /// A launch of a kernel.
@@ -71,51 +102,298 @@ pub struct clg_launch {
     pub local: [usize; 3],
     /// The largest number of work-items in each dimension that an update can set, or zeros: the number cannot change.
     pub bound: [usize; 3],
+    /// Memory that the kernel reaches by addresses in other memory, or null.
+    pub indirect: *const clg_use,
+    /// How many.
+    pub num_indirect: usize,
+    /// The device globals of its program that the kernel uses, or null: all of them, for reading and writing.
+    pub globals: *const clg_global_use,
+    /// How many.
+    pub num_globals: usize,
+    /// Whether the kernel uses none of the device globals of its program.
+    pub no_globals: bool,
+    /// Whether the kernel prints.
+    pub prints: bool,
 }
 
-fn add_arg<'g>(launch: KernelNode<'g>, index: usize, arg: &clg_arg) -> Outcome<KernelNode<'g>> {
+/// How a kernel uses memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Access {
+    Read,
+    Write,
+    ReadWrite,
+}
+
+impl Access {
+    pub(crate) fn of(reads: bool, writes: bool) -> Outcome<Self> {
+        match (reads, writes) {
+            (true, true) => Ok(Self::ReadWrite),
+            (true, false) => Ok(Self::Read),
+            (false, true) => Ok(Self::Write),
+            (false, false) => Err(Failure::invalid("a use of memory is neither a read nor a write")),
+        }
+    }
+}
+
+/// What takes a launch as C describes it: a node of a graph, or a launch on a queue.
+pub(crate) trait Launch: Sized {
+    fn memory<T>(self, memory: &impl BufferArg<T>, access: Access) -> Self;
+    fn value(self, value: &[u8]) -> Self;
+    fn object<T: KernelArg>(self, object: &T) -> Self
+    where
+        for<'a> &'a T: ValueArg;
+    fn local(self, bytes: usize) -> Self;
+    fn null(self) -> Self;
+    fn indirect<T>(self, memory: &impl AsRegion<T>, access: Access) -> Self;
+    fn global(self, global: impl AnyDeviceGlobal, access: Access) -> Self;
+    fn no_globals(self) -> Self;
+    fn prints(self) -> Self;
+    /// Global range, bound, offset, and size of work-groups: as many numbers as dimensions, or none.
+    fn ranges(self, ranges: [&[usize]; 4]) -> Self;
+}
+
+impl Launch for KernelNode<'_> {
+    fn memory<T>(self, memory: &impl BufferArg<T>, access: Access) -> Self {
+        match access {
+            Access::Read => self.read(memory),
+            Access::Write => self.write(memory),
+            Access::ReadWrite => self.read_write(memory),
+        }
+    }
+
+    fn value(self, value: &[u8]) -> Self {
+        self.bytes(value)
+    }
+
+    fn object<T: KernelArg>(self, object: &T) -> Self
+    where
+        for<'a> &'a T: ValueArg,
+    {
+        self.arg(object)
+    }
+
+    fn local(self, bytes: usize) -> Self {
+        KernelNode::local::<u8>(self, bytes)
+    }
+
+    fn null(self) -> Self {
+        KernelNode::null(self)
+    }
+
+    fn indirect<T>(self, memory: &impl AsRegion<T>, access: Access) -> Self {
+        match access {
+            Access::Read => self.indirect_read(memory),
+            Access::Write => self.indirect_write(memory),
+            Access::ReadWrite => KernelNode::indirect(self, memory),
+        }
+    }
+
+    fn global(self, global: impl AnyDeviceGlobal, access: Access) -> Self {
+        match access {
+            Access::Read => self.global_read(global),
+            Access::Write => self.global_write(global),
+            Access::ReadWrite => self.global_read_write(global),
+        }
+    }
+
+    fn no_globals(self) -> Self {
+        KernelNode::no_globals(self)
+    }
+
+    fn prints(self) -> Self {
+        KernelNode::prints(self)
+    }
+
+    fn ranges(mut self, [global, bound, offset, local]: [&[usize]; 4]) -> Self {
+        self = self.range(global);
+        if !bound.is_empty() {
+            self = self.range_up_to(bound);
+        }
+        if !offset.is_empty() {
+            self = self.offset(offset);
+        }
+        if !local.is_empty() {
+            self = self.work_group(local);
+        }
+        self
+    }
+}
+
+impl Launch for ExecuteKernel<'_> {
+    fn memory<T>(mut self, memory: &impl BufferArg<T>, access: Access) -> Self {
+        match access {
+            Access::Read => self.set_arg_read(memory),
+            Access::Write => self.set_arg_write(memory),
+            Access::ReadWrite => self.set_arg_read_write(memory),
+        };
+        self
+    }
+
+    fn value(mut self, value: &[u8]) -> Self {
+        self.set_arg_bytes(value);
+        self
+    }
+
+    fn object<T: KernelArg>(mut self, object: &T) -> Self
+    where
+        for<'a> &'a T: ValueArg,
+    {
+        self.set_arg(object);
+        self
+    }
+
+    fn local(mut self, bytes: usize) -> Self {
+        self.set_arg_local_buffer(bytes);
+        self
+    }
+
+    fn null(mut self) -> Self {
+        self.set_arg_null();
+        self
+    }
+
+    fn indirect<T>(mut self, memory: &impl AsRegion<T>, access: Access) -> Self {
+        match access {
+            Access::Read => self.set_indirect_read(memory),
+            Access::Write => self.set_indirect_write(memory),
+            Access::ReadWrite => self.set_indirect(memory),
+        };
+        self
+    }
+
+    fn global(mut self, global: impl AnyDeviceGlobal, access: Access) -> Self {
+        match access {
+            Access::Read => self.set_global_read(global),
+            Access::Write => self.set_global_write(global),
+            Access::ReadWrite => self.set_global_read_write(global),
+        };
+        self
+    }
+
+    fn no_globals(mut self) -> Self {
+        self.set_no_globals();
+        self
+    }
+
+    fn prints(mut self) -> Self {
+        self.set_prints();
+        self
+    }
+
+    fn ranges(mut self, [global, bound, offset, local]: [&[usize]; 4]) -> Self {
+        self.set_global_work_sizes(global);
+        if !bound.is_empty() {
+            self.set_global_work_size_bound(bound);
+        }
+        if !offset.is_empty() {
+            self.set_global_work_offsets(offset);
+        }
+        if !local.is_empty() {
+            self.set_local_work_sizes(local);
+        }
+        self
+    }
+}
+
+fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
     use clg_arg_kind as kind;
-    let in_arg = |failure: Failure| failure.within(format!("argument {index}"));
-    let slice = || arg.range.slice().map_err(in_arg);
-    let parameter = || handle::get::<AnyParameter>(arg.parameter.addr()).map_err(in_arg);
-    let memory = || match parameter()? {
-        AnyParameter::Memory(parameter) => Ok(parameter),
-        _ => Err(in_arg(Failure::invalid("the parameter is not one of memory"))),
-    };
     let is = |of: kind| arg.kind == of as i32;
+    let parameter = || handle::get::<AnyParameter>(arg.parameter.addr());
+    let access = |first: [kind; 3]| {
+        let at = first.into_iter().position(is)?;
+        [Access::Read, Access::Write, Access::ReadWrite].into_iter().nth(at)
+    };
+    if let Some(access) = access([kind::CLG_ARG_READ, kind::CLG_ARG_WRITE, kind::CLG_ARG_READ_WRITE]) {
+        return Ok(with_slice!(arg.range.slice()?, |memory| launch.memory(memory, access)));
+    }
+    if let Some(access) = access([kind::CLG_ARG_IMAGE_READ, kind::CLG_ARG_IMAGE_WRITE, kind::CLG_ARG_IMAGE_READ_WRITE])
+    {
+        return Ok(match handle::get::<AnyImage>(arg.image.addr())? {
+            AnyImage::Whole(image) => launch.memory(&image, access),
+            AnyImage::Layers(layers) => launch.memory(&layers, access),
+        });
+    }
+    if let Some(access) =
+        access([kind::CLG_ARG_PARAMETER_READ, kind::CLG_ARG_PARAMETER_WRITE, kind::CLG_ARG_PARAMETER_READ_WRITE])
+    {
+        return Ok(match parameter()? {
+            AnyParameter::Buffer(parameter) => launch.memory(&*parameter, access),
+            AnyParameter::Memory(parameter) => launch.memory(&*parameter, access),
+            AnyParameter::Image(parameter) => launch.memory(&*parameter, access),
+            AnyParameter::Bytes(_) | AnyParameter::Local(_) | AnyParameter::Sampler(_) => {
+                return Err(Failure::invalid("the parameter is not one of memory or of an image"));
+            }
+        });
+    }
     Ok(if is(kind::CLG_ARG_VALUE) {
         // SAFETY: **caller**.
-        launch.bytes(unsafe { pointers::list("data", arg.data.cast::<u8>(), arg.size) }.map_err(in_arg)?)
-    } else if is(kind::CLG_ARG_READ) {
-        with_slice!(slice()?, |memory| launch.read(memory))
-    } else if is(kind::CLG_ARG_WRITE) {
-        with_slice!(slice()?, |memory| launch.write(memory))
-    } else if is(kind::CLG_ARG_READ_WRITE) {
-        with_slice!(slice()?, |memory| launch.read_write(memory))
+        launch.value(unsafe { pointers::list("data", arg.data.cast::<u8>(), arg.size) }?)
     } else if is(kind::CLG_ARG_LOCAL) {
-        launch.local::<u8>(arg.size)
+        launch.local(arg.size)
     } else if is(kind::CLG_ARG_NULL) {
         launch.null()
+    } else if is(kind::CLG_ARG_SAMPLER) {
+        launch.object(&handle::get::<Sampler>(arg.sampler.addr())?)
     } else if is(kind::CLG_ARG_PARAMETER) {
         match parameter()? {
-            AnyParameter::Bytes(parameter) => launch.arg(&*parameter),
-            AnyParameter::Local(parameter) => launch.arg(&*parameter),
-            AnyParameter::Memory(_) => {
-                return Err(in_arg(Failure::invalid("for a parameter of memory, say how the kernel uses the memory")));
+            AnyParameter::Bytes(parameter) => launch.object(&*parameter),
+            AnyParameter::Local(parameter) => launch.object(&*parameter),
+            AnyParameter::Sampler(parameter) => launch.object(&*parameter),
+            AnyParameter::Buffer(_) | AnyParameter::Memory(_) | AnyParameter::Image(_) => {
+                return Err(Failure::invalid("for a parameter of memory, say how the kernel uses the memory"));
             }
         }
-    } else if is(kind::CLG_ARG_PARAMETER_READ) {
-        launch.read(&*memory()?)
-    } else if is(kind::CLG_ARG_PARAMETER_WRITE) {
-        launch.write(&*memory()?)
-    } else if is(kind::CLG_ARG_PARAMETER_READ_WRITE) {
-        launch.read_write(&*memory()?)
     } else {
-        return Err(in_arg(Failure::invalid(format!("{} is no kind of argument (clg_arg_kind)", arg.kind))));
+        return Err(Failure::invalid(format!("{} is no kind of argument (clg_arg_kind)", arg.kind)));
     })
 }
 
-/// Reads a launch from C.
+/// Returns as many numbers of C as dimensions, or none if all are zero.
+fn numbers(of: &[usize; 3], dims: usize) -> &[usize] {
+    if *of == [0; 3] { &[] } else { &of[..dims] }
+}
+
+fn dimensions(work_dim: u32) -> Outcome<usize> {
+    match work_dim {
+        1..=3 => Ok(work_dim as usize),
+        other => Err(Failure::invalid(format!("work_dim is {other}; it must be 1, 2 or 3"))),
+    }
+}
+
+/// Gives a launch what C says.
+///
+/// # Safety
+/// **caller**.
+pub(crate) unsafe fn fill_in<L: Launch>(mut to: L, launch: &clg_launch) -> Outcome<L> {
+    // SAFETY: **caller**.
+    let args = unsafe { pointers::list("launch->args", launch.args, launch.num_args) }?;
+    for (index, arg) in args.iter().enumerate() {
+        to = add_arg(to, arg).map_err(|failure| failure.within(format!("argument {index}")))?;
+    }
+    // SAFETY: **caller**.
+    let indirect = unsafe { pointers::list("launch->indirect", launch.indirect, launch.num_indirect) }?;
+    for one in indirect {
+        let access = Access::of(one.reads, one.writes)?;
+        to = with_slice!(one.range.slice()?, |memory| to.indirect(memory, access));
+    }
+    // SAFETY: **caller**.
+    let globals = unsafe { pointers::list("launch->globals", launch.globals, launch.num_globals) }?;
+    for one in globals {
+        let global = handle::get::<DynamicGlobal>(one.global.addr())?;
+        to = to.global(&global, Access::of(one.reads, one.writes)?);
+    }
+    if launch.no_globals {
+        to = to.no_globals();
+    }
+    if launch.prints {
+        to = to.prints();
+    }
+    let dims = dimensions(launch.work_dim)?;
+    let ranges = [&launch.bound, &launch.offset, &launch.local].map(|sizes| numbers(sizes, dims));
+    Ok(to.ranges([&launch.global[..dims], ranges[0], ranges[1], ranges[2]]))
+}
+
+/// Reads a launch from C as a node.
 ///
 /// # Safety
 /// **caller**.
@@ -124,41 +402,10 @@ unsafe fn launch<'g>(graph: &'g Graph, launch: *const clg_launch) -> Outcome<Ker
     let launch = unsafe { pointers::read("launch", launch) }?;
     let kernel = handle::get::<Kernel>(launch.kernel.addr())?;
     // SAFETY: **caller**.
-    let args = unsafe { pointers::list("launch->args", launch.args, launch.num_args) }?;
-    let mut node = graph.kernel(&kernel);
-    for (index, arg) in args.iter().enumerate() {
-        node = add_arg(node, index, arg)?;
-    }
-    let has = |sizes: &[usize; 3]| sizes.iter().any(|size| *size != 0);
-    macro_rules! dimensions {
-        ($($dims:literal $sizes:expr;)*) => {
-            match launch.work_dim {
-                $($dims => {
-                    let of = |all: &[usize; 3]| -> [usize; $dims] { $sizes(all) };
-                    node = node.range(of(&launch.global));
-                    if has(&launch.bound) {
-                        node = node.range_up_to(of(&launch.bound));
-                    }
-                    if has(&launch.offset) {
-                        node = node.offset(of(&launch.offset));
-                    }
-                    if has(&launch.local) {
-                        node = node.work_group(of(&launch.local));
-                    }
-                })*
-                other => return Err(Failure::invalid(format!("work_dim is {other}; it must be 1, 2 or 3"))),
-            }
-        };
-    }
-    dimensions! {
-        1 |all: &[usize; 3]| [all[0]];
-        2 |all: &[usize; 3]| [all[0], all[1]];
-        3 |all: &[usize; 3]| *all;
-    }
-    Ok(node)
+    unsafe { fill_in(graph.kernel(&kernel), launch) }
 }
 
-/// Adds a launch of a kernel.
+/// Adds a launch of a kernel, or replaces one: arguments, ranges and, if the driver can, the kernel.
 ///
 /// The program promises what OpenCL leaves to it: the kernel stays inside its memory, uses it as declared, and has no
 /// data races, for all values that its parameters get.
@@ -175,31 +422,129 @@ pub unsafe extern "C" fn clg_graph_kernel(
     enter(|| {
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?;
-        // SAFETY: **caller**.
-        let launch = unsafe { self::launch(&graph, launch) }?;
+        let (options, launch) = unsafe { (self::options(options)?, self::launch(&graph, launch)?) };
         // SAFETY: **caller**: the promise of this function.
-        let added = unsafe { with_options!(launch, options).add() }?;
-        give_node(added.to_raw(), node)
+        unsafe { add_or_replace!(launch, options, node, |old| old.node()) }
     })
 }
 
-/// Replaces the launch of a kernel node: arguments, ranges and, if the node was added so, the kernel. Edges stay.
-/// Executables get the change when they are updated.
+/// Sets the range of a kernel node: up to the bound of its launch. Executables get it when they are updated. `offset`
+/// and `local` are as in `clg_launch`, and may be null.
 ///
 /// # Safety
-/// As of `clg_graph_kernel`.
+/// `global`, `offset` and `local` are null or point to three numbers. The promise of `clg_graph_kernel` holds for the
+/// range.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_replace_kernel(
+pub unsafe extern "C" fn clg_graph_set_range(
     graph: clg_graph,
     node: clg_node,
-    launch: *const clg_launch,
+    work_dim: u32,
+    global: *const usize,
+    offset: *const usize,
+    local: *const usize,
+) -> clg_status {
+    enter(|| {
+        let (graph, dims) = (handle::get::<Graph>(graph.addr())?, dimensions(work_dim)?);
+        // SAFETY: **caller**.
+        let global: &[usize] = unsafe { pointers::list("global", global, dims) }?;
+        let mut range = NdRange::new(global);
+        if !offset.is_null() {
+            // SAFETY: **caller**.
+            range = range.offset(unsafe { pointers::list("offset", offset, dims) }?);
+        }
+        if !local.is_null() {
+            // SAFETY: **caller**.
+            range = range.work_group(unsafe { pointers::list("local", local, dims) }?);
+        }
+        Ok(graph.set_nd_range(node.node(), range)?)
+    })
+}
+
+/// What a `clg_command_group` names.
+pub struct clg_command_group_object {
+    _private: [u8; 0],
+}
+
+/// Several launches, or several host tasks, of which one is active.
+pub type clg_command_group = *mut clg_command_group_object;
+
+handled!(CommandGroup, 16, "clg_command_group");
+
+/// Adds a reference to the object.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_command_group_retain(object: clg_command_group) -> clg_status {
+    enter(|| handle::retain::<CommandGroup>(object.addr()))
+}
+
+/// Removes a reference. The last one ends the object; what runs goes on.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_command_group_release(object: clg_command_group) -> clg_status {
+    enter(|| handle::release::<CommandGroup>(object.addr()))
+}
+
+/// Makes a group of launches, of which the first is active. They use the same memory in the same ways. A node of it is
+/// added by `clg_graph_command_group_node`.
+///
+/// # Safety
+/// The promise of `clg_graph_kernel`, for each launch. `launches` points to as many launches as `num_launches` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_command_group(
+    graph: clg_graph,
+    launches: *const clg_launch,
+    num_launches: usize,
+    result: *mut clg_command_group,
 ) -> clg_status {
     enter(|| {
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
-        let launch = unsafe { self::launch(&graph, launch) }?;
+        let (place, all) =
+            unsafe { (pointers::place("result", result)?, pointers::list("launches", launches, num_launches)?) };
+        let launch = |(index, one): (usize, &clg_launch)| {
+            // SAFETY: **caller**.
+            let launch = unsafe { self::launch(&graph, one) };
+            launch.map_err(|failure| failure.within(format!("launch {index}")))
+        };
+        let launches: Vec<_> = all.iter().enumerate().map(launch).collect::<Outcome<_>>()?;
         // SAFETY: **caller**: the promise of this function.
-        Ok(unsafe { launch.replace(node.node()) }?)
+        let group = unsafe { graph.command_group(launches) }?;
+        place.set(handle::new(group)? as clg_command_group);
+        Ok(())
+    })
+}
+
+/// Adds a node of a group: it does what is active in the group.
+///
+/// # Safety
+/// The pointers are null or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_command_group_node(
+    graph: clg_graph,
+    group: clg_command_group,
+    options: *const clg_node_options,
+    node: *mut clg_node,
+) -> clg_status {
+    enter(|| {
+        let graph = handle::get::<Graph>(graph.addr())?;
+        // SAFETY: **caller**.
+        let options = unsafe { self::options(options) }?.only_added("a node of a group")?;
+        let group = handle::get::<CommandGroup>(group.addr())?;
+        give_node(with_options!(graph.command_group_node(&group), options).add()?.to_raw(), node)
+    })
+}
+
+/// Makes another launch or host task of a group active, by its index from 0. Executables get it when they are updated.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_command_group_set_active(group: clg_command_group, index: usize) -> clg_status {
+    enter(|| Ok(handle::get::<CommandGroup>(group.addr())?.set_active_index(index)?))
+}
+
+/// Returns which launch or host task of a group is active, by its index from 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_command_group_active(group: clg_command_group, result: *mut usize) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(handle::get::<CommandGroup>(group.addr())?.active_index()?);
+        Ok(())
     })
 }

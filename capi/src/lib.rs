@@ -7,11 +7,22 @@
 //! |---|---|
 //! | `status.rs` | what functions return, and the last error of a thread; no panic leaves a function |
 //! | `handle.rs` | handles: retained and released by count, and found wrong where they are wrong |
-//! | `objects.rs` | what the program has already: queues, kernels, memory; parameters and user events |
-//! | `graph.rs` | graphs, and the nodes other than kernels and host tasks |
-//! | `launch.rs` | kernel nodes and their arguments |
+//! | `objects.rs` | what the program has already: queues, kernels, memory |
+//! | `image.rs` | images and samplers, and the nodes of images |
+//! | `parameter.rs` | parameters |
+//! | `event.rs` | events, and events that the program completes |
+//! | `program.rs` | device globals, and the programs that use them |
+//! | `graph.rs` | graphs, edges, and what every node can have |
+//! | `transfer.rs` | nodes that copy, fill, write and read memory, and begin and end its life |
+//! | `launch.rs` | kernels: launches, their arguments, groups of launches |
 //! | `task.rs` | host tasks, and the view that they have of their submission |
-//! | `execute.rs` | finalizing, submitting, results, updates, reports |
+//! | `map.rs` | host tasks that get memory mapped |
+//! | `native.rs` | commands of the program's own |
+//! | `record.rs` | recording |
+//! | `enqueue.rs` | commands of a queue, which execute or are recorded |
+//! | `execute.rs` | finalizing, submitting, updates, reports, sub-graphs |
+//! | `submission.rs` | submissions: waiting, results, times |
+//! | `query.rs` | lists, drawings, and what devices can do |
 //! | `pointers.rs` | reading what C points to |
 //!
 //! # Safety
@@ -20,14 +31,25 @@
 //!   says. OpenCL handles are null or live.
 #![allow(non_camel_case_types)]
 
+mod enqueue;
+mod event;
 mod execute;
 mod graph;
 mod handle;
+mod image;
 mod launch;
+mod map;
+mod native;
 mod objects;
+mod parameter;
 mod pointers;
+mod program;
+mod query;
+mod record;
 mod status;
+mod submission;
 mod task;
+mod transfer;
 
 use std::ffi::c_char;
 

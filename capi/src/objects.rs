@@ -1,48 +1,49 @@
-//! Objects beside graphs: what the program has already, parameters, and user events.
+//! What the program has already: queues, kernels, and memory.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rust::{
-    Buffer, BufferSlice, Context, GraphMemory, Kernel, LocalMemory, Memory, MemorySlice, Parameter, Queue, UserEvent,
+    Buffer, BufferSlice, Context, GlobalSlice, GraphMemory, HostGuard, HostGuardMut, Kernel, Memory, MemoryKind,
+    MemorySlice, Queue,
 };
 
 use crate::handle::{self, handled};
 use crate::pointers;
 use crate::status::{Failure, Outcome, clg_status, enter};
 
-/// Memory that commands use: a buffer of the program, or memory of a graph.
+/// Memory that commands use.
 #[derive(Clone)]
 pub(crate) enum AnyMemory {
+    /// A buffer of the program.
     Buffer(Buffer<u8>),
+    /// Memory that clgraph allocated.
     Memory(Memory<u8>),
+    /// Memory of a graph.
     Graph(GraphMemory<u8>),
+    /// A device global on one device.
+    Global(GlobalSlice<u8>),
 }
 
 /// A range of bytes of memory.
 pub(crate) enum Slice {
     Buffer(BufferSlice<u8>),
     Memory(MemorySlice<u8>),
+    Global(GlobalSlice<u8>),
 }
 
-/// Runs code with a slice of either type.
+/// Runs code with a slice of any type.
 macro_rules! with_slice {
     ($slice:expr, |$name:ident| $code:expr) => {
         match &$slice {
             $crate::objects::Slice::Buffer($name) => $code,
             $crate::objects::Slice::Memory($name) => $code,
+            $crate::objects::Slice::Global($name) => $code,
         }
     };
 }
 pub(crate) use with_slice;
-
-#[derive(Clone)]
-pub(crate) enum AnyParameter {
-    Bytes(Arc<Parameter<[u8]>>),
-    Local(Arc<Parameter<LocalMemory>>),
-    Memory(Arc<Parameter<Buffer<u8>>>),
-}
 
 /// What a `clg_queue` names.
 pub struct clg_queue_object {
@@ -139,6 +140,7 @@ impl clg_range {
             AnyMemory::Buffer(buffer) => Slice::Buffer(buffer.slice(self.bytes(buffer.size())?)?),
             AnyMemory::Memory(memory) => Slice::Memory(memory.slice(self.bytes(memory.size())?)?),
             AnyMemory::Graph(memory) => Slice::Memory(memory.slice(self.bytes(memory.size())?)?),
+            AnyMemory::Global(global) => Slice::Global(global.slice(self.bytes(global.size())?)?),
         })
     }
 }
@@ -210,15 +212,181 @@ pub unsafe extern "C" fn clg_memory_from_cl(
     })
 }
 
-/// Allocates memory for the device of a queue, with undefined content: device memory of
-/// `cl_intel_unified_shared_memory` if the device has it, else coarse-grain SVM, else a buffer.
+/// Kinds of memory that clgraph allocates.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum clg_memory_kind {
+    /// Device memory of `cl_intel_unified_shared_memory` if the device has it, else coarse-grain SVM, else a buffer.
+    CLG_MEMORY_BEST = 0,
+    /// The best memory that the host can use through its address too: see `clg_memory_access_host`.
+    CLG_MEMORY_HOST_ACCESSIBLE = 1,
+    /// A `cl_mem`.
+    CLG_MEMORY_BUFFER = 2,
+    /// Device memory of `cl_intel_unified_shared_memory`.
+    CLG_MEMORY_USM_DEVICE = 3,
+    /// Host memory of `cl_intel_unified_shared_memory`.
+    CLG_MEMORY_USM_HOST = 4,
+    /// Shared memory of `cl_intel_unified_shared_memory`.
+    CLG_MEMORY_USM_SHARED = 5,
+    /// Coarse-grain SVM.
+    CLG_MEMORY_SVM_COARSE = 6,
+    /// Fine-grain SVM.
+    CLG_MEMORY_SVM_FINE = 7,
+}
+
+/// The kind of memory that a number of C names, if it names one kind.
+pub(crate) fn memory_kind(kind: i32) -> Option<MemoryKind> {
+    use clg_memory_kind as of;
+    let kinds = [
+        (of::CLG_MEMORY_BUFFER, MemoryKind::Buffer),
+        (of::CLG_MEMORY_USM_DEVICE, MemoryKind::UsmDevice),
+        (of::CLG_MEMORY_USM_HOST, MemoryKind::UsmHost),
+        (of::CLG_MEMORY_USM_SHARED, MemoryKind::UsmShared),
+        (of::CLG_MEMORY_SVM_COARSE, MemoryKind::SvmCoarse),
+        (of::CLG_MEMORY_SVM_FINE, MemoryKind::SvmFine),
+    ];
+    kinds.into_iter().find(|(number, _)| *number as i32 == kind).map(|(_, kind)| kind)
+}
+
+/// Allocates memory for the device of a queue, with undefined content. `kind` is a `clg_memory_kind`.
 #[unsafe(no_mangle)]
-pub extern "C" fn clg_memory_allocate(queue: clg_queue, size: usize, result: *mut clg_memory) -> clg_status {
+pub extern "C" fn clg_memory_allocate(queue: clg_queue, size: usize, kind: i32, result: *mut clg_memory) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
-        let memory = Memory::<u8>::new(&handle::get::<Queue>(queue.addr())?, size)?;
+        let queue = handle::get::<Queue>(queue.addr())?;
+        let memory = match memory_kind(kind) {
+            Some(kind) => Memory::<u8>::with_kind(&queue, kind, size)?,
+            None if kind == clg_memory_kind::CLG_MEMORY_BEST as i32 => Memory::<u8>::new(&queue, size)?,
+            None if kind == clg_memory_kind::CLG_MEMORY_HOST_ACCESSIBLE as i32 => {
+                Memory::<u8>::host_accessible(&queue, size)?
+            }
+            None => return Err(Failure::invalid(format!("{kind} is no kind of memory (clg_memory_kind)"))),
+        };
         place.set(handle::new(AnyMemory::Memory(memory))? as clg_memory);
+        Ok(())
+    })
+}
+
+/// Wraps memory with an address that the program has allocated: USM or SVM of the context of a queue. `kind` is a
+/// `clg_memory_kind` that names one kind of it.
+///
+/// # Safety
+/// `pointer` points to `size` bytes of that kind, which stay allocated until every object and command that uses the
+/// memory has ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_memory_from_pointer(
+    queue: clg_queue,
+    pointer: *mut c_void,
+    size: usize,
+    kind: i32,
+    result: *mut clg_memory,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        let queue = handle::get::<Queue>(queue.addr())?;
+        let kind = memory_kind(kind)
+            .ok_or_else(|| Failure::invalid(format!("{kind} is not one kind of memory with an address")))?;
+        // SAFETY: **caller**: the promise of this function.
+        let memory = unsafe { Memory::<u8>::from_raw(&queue, kind, pointer.cast(), size) }?;
+        place.set(handle::new(AnyMemory::Memory(memory))? as clg_memory);
+        Ok(())
+    })
+}
+
+/// Returns the size of memory in bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_memory_size(memory: clg_memory, result: *mut usize) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(match handle::get::<AnyMemory>(memory.addr())? {
+            AnyMemory::Buffer(buffer) => buffer.size(),
+            AnyMemory::Memory(memory) => memory.size(),
+            AnyMemory::Graph(memory) => memory.size(),
+            AnyMemory::Global(global) => global.size(),
+        });
+        Ok(())
+    })
+}
+
+/// Returns the address of memory that clgraph allocated, or null for memory without one. Kernels may follow it if they
+/// declare that: `clg_launch.indirect`.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_memory_address(memory: clg_memory, result: *mut *mut c_void) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(match handle::get::<AnyMemory>(memory.addr())? {
+            AnyMemory::Memory(memory) => memory.as_ptr().map_or(std::ptr::null_mut(), |pointer| pointer.cast()),
+            _ => std::ptr::null_mut(),
+        });
+        Ok(())
+    })
+}
+
+/// The host's use of memory. While it exists, no command may use the memory.
+#[derive(Clone)]
+pub(crate) struct HostAccess {
+    _guard: Arc<Guard>,
+}
+
+enum Guard {
+    Reads { _guard: HostGuard<u8> },
+    Writes { _guard: HostGuardMut<u8> },
+}
+
+/// What a `clg_host_access` names.
+pub struct clg_host_access_object {
+    _private: [u8; 0],
+}
+
+/// The host's use of memory through its address, until it is released.
+pub type clg_host_access = *mut clg_host_access_object;
+
+handled!(HostAccess, 18, "clg_host_access");
+
+/// Adds a reference to the object.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_host_access_retain(object: clg_host_access) -> clg_status {
+    enter(|| handle::retain::<HostAccess>(object.addr()))
+}
+
+/// Removes a reference. The last one ends the object; what runs goes on.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_host_access_release(object: clg_host_access) -> clg_status {
+    enter(|| handle::release::<HostAccess>(object.addr()))
+}
+
+/// Gives the host access to memory through its address: `data` gets it. The memory is of a kind that the host can use
+/// (`CLG_MEMORY_HOST_ACCESSIBLE`), and no command uses it: until the access is released, commands that would are
+/// refused. Only with `writes` may the host write, and then there is no other access.
+///
+/// # Safety
+/// `data` is not used after the release.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_memory_access_host(
+    memory: clg_memory,
+    writes: bool,
+    data: *mut *mut c_void,
+    access: *mut clg_host_access,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let (data, access) = unsafe { (pointers::place("data", data)?, pointers::place("access", access)?) };
+        let AnyMemory::Memory(memory) = handle::get(memory.addr())? else {
+            return Err(Failure::invalid("only memory of clg_memory_allocate has an address for the host"));
+        };
+        let (address, guard) = if writes {
+            let mut guard = memory.host_mut()?;
+            (guard.as_mut_ptr(), Guard::Writes { _guard: guard })
+        } else {
+            let guard = memory.host()?;
+            (guard.as_ptr().cast_mut(), Guard::Reads { _guard: guard })
+        };
+        access.set(handle::new(HostAccess { _guard: Arc::new(guard) })? as clg_host_access);
+        data.set(address.cast());
         Ok(())
     })
 }

@@ -168,3 +168,21 @@ pub extern "C" fn clg_last_cl_status() -> c_int {
     let status = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.cl_status));
     status.ok().flatten().unwrap_or(0)
 }
+
+/// Returns the name of a status, for example "CLG_INVALID". Never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_status_name(status: c_int) -> *const c_char {
+    match status {
+        0 => c"CLG_SUCCESS",
+        1 => c"CLG_INVALID",
+        2 => c"CLG_FEATURE_NOT_SUPPORTED",
+        3 => c"CLG_KERNEL_NOT_SUPPORTED",
+        4 => c"CLG_OUT_OF_MEMORY",
+        5 => c"CLG_DRIVER",
+        6 => c"CLG_FAILED",
+        7 => c"CLG_NOT_READY",
+        8 => c"CLG_DEFECT",
+        _ => c"unknown status",
+    }
+    .as_ptr()
+}

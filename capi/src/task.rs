@@ -1,15 +1,19 @@
-//! Host tasks, and the view that they have of their submission.
+//! Host tasks, and the view that tasks have of their submission.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rust::{Graph, HostRead, HostTaskContext, HostWrite};
+use rust::{Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue};
 
-use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
+use crate::event::{clg_event, wait_list};
+use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle::{self, handled};
-use crate::objects::{clg_range, with_slice};
+use crate::image::clg_image;
+use crate::launch::clg_command_group;
+use crate::objects::{clg_queue, clg_range, with_slice};
 use crate::pointers::{self, UserData};
 use crate::status::{Failure, Outcome, clg_status, enter};
+use crate::submission::{clg_submission, give_submission};
 
 /// The view that a task has of its submission, while the task runs.
 #[derive(Clone)]
@@ -51,15 +55,17 @@ pub extern "C" fn clg_task_release(object: clg_task) -> clg_status {
     enter(|| handle::release::<Task>(object.addr()))
 }
 
-/// Memory that a host task uses.
+/// Memory or an image that a command uses.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct clg_use {
-    /// The memory.
+    /// The memory, if there is no image.
     pub range: clg_range,
-    /// Whether the task reads it.
+    /// An image, or null.
+    pub image: clg_image,
+    /// Whether the command reads it.
     pub reads: bool,
-    /// Whether the task writes it.
+    /// Whether the command writes it.
     pub writes: bool,
 }
 
@@ -104,10 +110,18 @@ fn run(
     function: extern "C" fn(clg_task, *mut c_void) -> c_int,
     user: &UserData,
 ) -> Result<(), String> {
+    run_as_task(context, |task| function(task, user.pointer))
+}
+
+/// Gives a function of the program a handle of the task, which ends when the function returns.
+pub(crate) fn run_as_task(
+    context: &HostTaskContext<'_>,
+    function: impl FnOnce(clg_task) -> c_int,
+) -> Result<(), String> {
     let address = std::ptr::from_ref(context).cast::<HostTaskContext<'static>>();
     let task = Task(Arc::new(Mutex::new(State { context: Some(Context(address)), text: None })));
     let handle = handle::new(task.clone()).map_err(|failure| failure.into_text())?;
-    let status = function(handle as clg_task, user.pointer);
+    let status = function(handle as clg_task);
     let text = task.end();
     // The program may have released it; then the handle is dead already.
     let _ = handle::release::<Task>(handle);
@@ -116,6 +130,56 @@ fn run(
         (_, Some(text)) => Err(text),
         (status, None) => Err(format!("the function returned {status}")),
     }
+}
+
+/// Declares the use of memory at a builder of a host task or of a native command.
+macro_rules! with_use {
+    ($builder:expr, $one:expr) => {{
+        let access = $crate::launch::Access::of($one.reads, $one.writes)?;
+        let builder = $builder;
+        macro_rules! declared {
+            ($memory:expr) => {
+                match access {
+                    $crate::launch::Access::Read => builder.reads($memory),
+                    $crate::launch::Access::Write => builder.writes($memory),
+                    $crate::launch::Access::ReadWrite => builder.reads_and_writes($memory),
+                }
+            };
+        }
+        if $one.image.is_null() {
+            with_slice!($one.range.slice()?, |memory| declared!(memory))
+        } else {
+            match $crate::handle::get::<$crate::image::AnyImage>($one.image.addr())? {
+                $crate::image::AnyImage::Whole(image) => declared!(&image),
+                $crate::image::AnyImage::Layers(layers) => declared!(&layers),
+            }
+        }
+    }};
+}
+pub(crate) use with_use;
+
+/// A host task of the program, to be given to a builder.
+type Function = Box<dyn FnMut(&HostTaskContext<'_>) -> Result<(), String> + Send>;
+
+/// The parts of a host task that are read from C: what runs, and what it uses.
+type Given<'a> = (Function, &'a [clg_use]);
+
+/// Reads a host task from C. Its data is given back, whatever is wrong.
+///
+/// # Safety
+/// **caller**.
+unsafe fn given<'a>(task: *const clg_host_task) -> Outcome<Given<'a>> {
+    // SAFETY: **caller**.
+    let task: &'a clg_host_task = unsafe { pointers::read("task", task) }?;
+    let user = UserData::new(task.user, task.release);
+    let function = task.function.ok_or_else(|| Failure::null("task->function"))?;
+    // SAFETY: **caller**.
+    let uses = unsafe { pointers::list("task->uses", task.uses, task.num_uses) }?;
+    Ok((Box::new(move |context| run(context, function, &user)), uses))
+}
+
+fn host_task_of(graph: &Graph, mut function: Function) -> HostTaskNode<'_> {
+    graph.host_task(move |context: &HostTaskContext<'_>| function(context))
 }
 
 /// Adds a host task: a function that runs on the host between the nodes before and after it.
@@ -130,25 +194,80 @@ pub unsafe extern "C" fn clg_graph_host_task(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
-        // SAFETY: **caller**.
-        let task = unsafe { pointers::read("task", task) }?;
-        let user = UserData::new(task.user, task.release);
-        let function = task.function.ok_or_else(|| Failure::null("task->function"))?;
+        // SAFETY: **caller**. The task comes first: its data is given back whatever is wrong.
+        let (function, uses) = unsafe { given(task) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
-        // SAFETY: **caller**.
-        let uses = unsafe { pointers::list("task->uses", task.uses, task.num_uses) }?;
-        let mut builder = graph.host_task(move |context| run(context, function, &user));
+        let mut builder = host_task_of(&graph, function);
         for one in uses {
-            builder = with_slice!(one.range.slice()?, |memory| match (one.reads, one.writes) {
-                (true, true) => builder.reads_and_writes(memory),
-                (true, false) => builder.reads(memory),
-                (false, true) => builder.writes(memory),
-                (false, false) => return Err(Failure::invalid("a use of memory is neither a read nor a write")),
-            });
+            builder = with_use!(builder, one);
         }
-        give_node(with_options!(builder, options).add()?.to_raw(), node)
+        add_or_replace!(builder, options, node, |old| old.node())
+    })
+}
+
+/// Makes a group of host tasks, of which the first is active. They use the same memory in the same ways. A node of it
+/// is added by `clg_graph_command_group_node`.
+///
+/// # Safety
+/// As of `clg_graph_host_task`. `tasks` points to as many tasks as `num_tasks` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_host_task_group(
+    graph: clg_graph,
+    tasks: *const clg_host_task,
+    num_tasks: usize,
+    result: *mut clg_command_group,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**. The tasks come first: their data is given back whatever is wrong.
+        let all = unsafe { pointers::list("tasks", tasks, num_tasks) }?;
+        // SAFETY: **caller**.
+        let given: Vec<Outcome<Given<'_>>> = all.iter().map(|one| unsafe { given(one) }).collect();
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        let graph = handle::get::<Graph>(graph.addr())?;
+        let mut builders = Vec::new();
+        for (index, one) in given.into_iter().enumerate() {
+            let (function, uses) = one.map_err(|failure| failure.within(format!("task {index}")))?;
+            let mut builder = host_task_of(&graph, function);
+            for one in uses {
+                builder = with_use!(builder, one);
+            }
+            builders.push(builder);
+        }
+        place.set(handle::new(graph.host_task_group(builders)?)? as clg_command_group);
+        Ok(())
+    })
+}
+
+/// Enqueues a host task, or records it. `submission` gets a handle of its run, or of what was recorded.
+///
+/// # Safety
+/// As of `clg_graph_host_task`. `event_wait_list` points to as many events as `num_events` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_enqueue_host_task(
+    queue: clg_queue,
+    task: *const clg_host_task,
+    num_events: u32,
+    event_wait_list: *const clg_event,
+    submission: *mut clg_submission,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let (mut function, uses) = unsafe { given(task) }?;
+        if !uses.is_empty() {
+            return Err(Failure::invalid(
+                "a task on a queue waits for all commands before it, and declares no uses of memory",
+            ));
+        }
+        let queue = handle::get::<Queue>(queue.addr())?;
+        // SAFETY: **caller**.
+        let waits = unsafe { wait_list(num_events, event_wait_list) }?;
+        let waits: Vec<_> = waits.iter().collect();
+        let run = queue.enqueue_host_task(move |context: &HostTaskContext<'_>| function(context), &waits)?;
+        // SAFETY: **caller**.
+        unsafe { give_submission(run, submission) }
     })
 }
 
@@ -161,7 +280,7 @@ pub unsafe extern "C" fn clg_task_get(task: clg_task, read: clg_node, data: *mut
     enter(|| {
         let result = Task::of(task)?.with(|context| Ok(context.get(&HostRead::<u8>::from_raw(read.raw()))?))?;
         // SAFETY: **caller**.
-        unsafe { crate::execute::copy_out(&result, data, size) }
+        unsafe { crate::submission::copy_out(&result, data, size) }
     })
 }
 

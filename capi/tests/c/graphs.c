@@ -18,7 +18,7 @@ static void kernels_and_transfers(int path) {
         ones[i] = 1;
     }
     clg_node write, launch, fill, sum, copy, read;
-    clg_node_options named = {NULL, 0, "input"};
+    clg_node_options named = {.label = "input"};
     OK(clg_graph_write(all.graph, CLG_ALL(a), ones, sizeof ones, NULL, NULL, &named, &write));
     clg_parameter by;
     OK(clg_parameter_create(&factor, sizeof factor, &by));
@@ -33,7 +33,7 @@ static void kernels_and_transfers(int path) {
     OK(clg_graph_copy(all.graph, half, other, NULL, &copy));
     OK(clg_graph_read(all.graph, CLG_ALL(c), NULL, &read));
     clg_node end_node;
-    clg_node_options after = {(clg_node[]){copy, read}, 2, NULL};
+    clg_node_options after = {.after = (clg_node[]){copy, read}, .num_after = 2};
     OK(clg_graph_empty(all.graph, &after, &end_node));
     size_t nodes;
     OK(clg_graph_size(all.graph, &nodes));
@@ -91,9 +91,9 @@ static void kernels_and_transfers(int path) {
     CHECK(strlen(text) + 1 == size && strstr(text, "command") != NULL);
     FAILS(CLG_INVALID, "there is room for 3", clg_executable_report(executable, 3, text, NULL));
     free(text);
-    OK(clg_graph_to_dot(all.graph, 0, NULL, &size));
-    OK(clg_graph_to_svg(all.graph, 0, NULL, &size));
-    OK(clg_executable_to_svg(executable, NULL, 0, NULL, &size));
+    OK(clg_graph_to_dot(all.graph, CLG_DRAWING_BRIEF, 0, NULL, &size));
+    OK(clg_graph_to_svg(all.graph, CLG_DRAWING_FULL, 0, NULL, &size));
+    OK(clg_executable_to_svg(executable, CLG_DRAWING_VERBOSE, NULL, 0, NULL, &size));
     /* Everything may go while a submission runs. */
     OK(clg_executable_submit(executable, all.queue, NULL, NULL, NULL));
     OK(clg_executable_release(executable));
@@ -123,8 +123,8 @@ static void memory_of_graphs_and_sub_graphs(void) {
     clg_executable inner, outer;
     OK(clg_graph_finalize(all.graph, NULL, &inner));
     clg_graph around;
-    OK(clg_graph_create_for_device(all.context, all.device, &around));
-    OK(clg_graph_sub_graph(around, inner, NULL, &node));
+    OK(clg_graph_create_for_device(all.context, all.device, NULL, &around));
+    OK(clg_graph_sub_graph(around, inner, NULL, &node, NULL));
     OK(clg_graph_read(around, CLG_ALL(out), NULL, &read));
     OK(clg_graph_finalize(around, NULL, &outer));
     clg_submission run;
@@ -189,16 +189,16 @@ static void host_tasks_and_events(void) {
     uint32_t three = 3, zeros[LEN] = {0}, result[LEN];
     clg_node wait, signal, task, last;
     OK(clg_graph_wait_event(all.graph, NULL, &wait));
-    clg_node_options after_wait = {&wait, 1, NULL};
+    clg_node_options after_wait = {.after = &wait, .num_after = 1};
     OK(clg_graph_fill(all.graph, CLG_ALL(a), &three, sizeof three, &after_wait, NULL));
     OK(clg_graph_read(all.graph, CLG_ALL(a), NULL, &state.read));
     OK(clg_graph_write(all.graph, CLG_ALL(b), zeros, sizeof zeros, NULL, NULL, NULL, &state.write));
     clg_host_task given = {.function = doubles, .user = &state, .release = is_released};
-    clg_node_options after_read = {&state.read, 1, "doubles"};
+    clg_node_options after_read = {.after = &state.read, .num_after = 1, .label = "doubles"};
     OK(clg_graph_host_task(all.graph, &given, &after_read, &task));
     OK(clg_graph_add_edge(all.graph, task, state.write));
     OK(clg_graph_read(all.graph, CLG_ALL(b), NULL, &last));
-    clg_node_options after_last = {&last, 1, NULL};
+    clg_node_options after_last = {.after = &last, .num_after = 1};
     OK(clg_graph_signal_event(all.graph, &after_last, &signal));
     clg_executable executable;
     OK(clg_graph_finalize(all.graph, NULL, &executable));

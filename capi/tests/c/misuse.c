@@ -52,7 +52,7 @@ static void *misuse(void *seed) {
         uint32_t number = (uint32_t)next(&state);
         void *made = NULL;
         clg_range range = {any(&state), next(&state) % 8, next(&state) % 3 ? CLG_WHOLE : next(&state) % 128};
-        clg_node_options options = {nodes, next(&state) % 4, NULL};
+        clg_node_options options = {.after = nodes, .num_after = next(&state) % 4, .replaces = next(&state) % 8 ? NULL : node};
         switch (next(&state) % 34) {
         case 0: clg_graph_create(any(&state), (clg_graph *)&made); break;
         case 1: clg_graph_empty(any(&state), &options, node); break;
@@ -68,7 +68,7 @@ static void *misuse(void *seed) {
         case 11: clg_submission_get(any(&state), *node, &number, 4); break;
         case 12: clg_executable_update(any(&state), nodes, next(&state) % 4); break;
         case 13: clg_executable_update_from(any(&state), any(&state)); break;
-        case 14: clg_graph_sub_graph(any(&state), any(&state), NULL, node); break;
+        case 14: clg_graph_sub_graph(any(&state), any(&state), NULL, node, NULL); break;
         case 15: clg_graph_add_edge(any(&state), nodes[0], nodes[1]); break;
         case 16: clg_graph_release(any(&state)); break;
         case 17: clg_executable_release(any(&state)); break;
@@ -82,7 +82,8 @@ static void *misuse(void *seed) {
         case 25: clg_user_event_release(any(&state)); break;
         case 26: clg_graph_release(any(&state)); break;
         case 27: {
-            clg_arg args[2] = {{(int32_t)(next(&state) % 12), 4, &number, range, any(&state)}, {CLG_ARG_VALUE, 4, &number, range, NULL}};
+            clg_arg args[2] = {
+                {(int32_t)(next(&state) % 16), 4, &number, range, any(&state), any(&state), any(&state)}, {.kind = CLG_ARG_VALUE, .size = 4, .data = &number}};
             clg_launch launch = {.kernel = any(&state), .args = args, .num_args = next(&state) % 3,
                                  .work_dim = (uint32_t)(next(&state) % 5), .global = {1, 1, 1}};
             clg_graph_kernel(any(&state), &launch, &options, node);
@@ -99,7 +100,7 @@ static void *misuse(void *seed) {
         case 32: clg_queue_finish(any(&state)); break;
         default: {
             size_t size;
-            clg_graph_to_dot(any(&state), 0, NULL, &size);
+            clg_graph_to_dot(any(&state), CLG_DRAWING_BRIEF, 0, NULL, &size);
         }
         }
         if (made) {
@@ -144,10 +145,10 @@ static void one_by_one(void) {
     }
     CHECK(given_back == 4);
     clg_kernel scale = kernel(all, "scale");
-    clg_arg args[] = {CLG_READ_WRITE(memory), {CLG_ARG_VALUE, 8, "12345678", {0, 0, 0}, 0}};
+    clg_arg args[] = {CLG_READ_WRITE(memory), {.kind = CLG_ARG_VALUE, .size = 8, .data = "12345678"}};
     clg_launch launch = {.kernel = scale, .args = args, .num_args = 2, .work_dim = 1, .global = {4}};
     FAILS(CLG_INVALID, "8 bytes", clg_graph_kernel(all.graph, &launch, NULL, NULL));
-    args[1] = (clg_arg){77, 0, 0, {0, 0, 0}, 0};
+    args[1] = (clg_arg){.kind = 77};
     FAILS(CLG_INVALID, "argument 1: 77 is no kind", clg_graph_kernel(all.graph, &launch, NULL, NULL));
     launch.num_args = 1;
     FAILS(CLG_INVALID, "", clg_graph_kernel(all.graph, &launch, NULL, NULL));

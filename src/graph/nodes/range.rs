@@ -49,6 +49,13 @@ impl From<usize> for Extent {
     }
 }
 
+/// For languages whose arrays have no length: one to three numbers. Any other length is an error of the command.
+impl From<&[usize]> for Extent {
+    fn from(sizes: &[usize]) -> Self {
+        Self::of(sizes)
+    }
+}
+
 impl From<[usize; 1]> for Extent {
     fn from([x]: [usize; 1]) -> Self {
         x.into()

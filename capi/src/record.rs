@@ -1,0 +1,161 @@
+//! Recording: queues whose commands become nodes of a graph.
+
+use std::ffi::c_void;
+
+use rust::{Graph, Queue, QueueState};
+
+use crate::event::{clg_event, give_event, wait_list};
+use crate::graph::{clg_graph, clg_node, give_node};
+use crate::handle;
+use crate::objects::clg_queue;
+use crate::pointers;
+use crate::status::{Outcome, clg_status, enter};
+
+/// # Safety
+/// **caller**.
+unsafe fn queues(queues: *const clg_queue, num_queues: usize) -> Outcome<Vec<Queue>> {
+    // SAFETY: **caller**.
+    let queues = unsafe { pointers::list("queues", queues, num_queues) }?;
+    let queue = |(index, queue): (usize, &clg_queue)| {
+        handle::get::<Queue>(queue.addr()).map_err(|failure| failure.within(format!("queue {index}")))
+    };
+    queues.iter().enumerate().map(queue).collect()
+}
+
+/// Makes queues record: `clg_enqueue_...` and `clg_executable_submit` on them add nodes to the graph, and nothing runs.
+/// What the program enqueues with OpenCL itself still runs.
+///
+/// # Safety
+/// `queues` points to as many queues as `num_queues` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_begin_recording(
+    graph: clg_graph,
+    queues: *const clg_queue,
+    num_queues: usize,
+) -> clg_status {
+    enter(|| {
+        let graph = handle::get::<Graph>(graph.addr())?;
+        // SAFETY: **caller**.
+        Ok(graph.begin_recording(&unsafe { self::queues(queues, num_queues) }?)?)
+    })
+}
+
+/// Makes queues execute again. `ended`, which may be null, gets how many of them recorded.
+///
+/// # Safety
+/// `queues` points to as many queues as `num_queues` says; `ended` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_end_recording(
+    graph: clg_graph,
+    queues: *const clg_queue,
+    num_queues: usize,
+    ended: *mut usize,
+) -> clg_status {
+    enter(|| {
+        let graph = handle::get::<Graph>(graph.addr())?;
+        // SAFETY: **caller**.
+        let count = graph.end_recording(&unsafe { self::queues(queues, num_queues) }?)?;
+        if !ended.is_null() {
+            // SAFETY: **caller**.
+            unsafe { pointers::place("ended", ended) }?.set(count);
+        }
+        Ok(())
+    })
+}
+
+/// Makes all queues that record into the graph execute again, also those that joined by waiting for an event of a
+/// recorded command. `ended`, which may be null, gets how many there were.
+///
+/// # Safety
+/// `ended` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_end_all_recording(graph: clg_graph, ended: *mut usize) -> clg_status {
+    enter(|| {
+        let count = handle::get::<Graph>(graph.addr())?.end_all_recording();
+        if !ended.is_null() {
+            // SAFETY: **caller**.
+            unsafe { pointers::place("ended", ended) }?.set(count);
+        }
+        Ok(())
+    })
+}
+
+/// Returns whether a queue records.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_queue_is_recording(queue: clg_queue, result: *mut bool) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(handle::get::<Queue>(queue.addr())?.state() == QueueState::Recording);
+        Ok(())
+    })
+}
+
+/// Returns the graph that a queue records into, with a reference for the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_queue_recording_graph(queue: clg_queue, result: *mut clg_graph) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        let graph = handle::get::<Queue>(queue.addr())?.recording_graph()?;
+        place.set(handle::new(graph)? as clg_graph);
+        Ok(())
+    })
+}
+
+/// Returns the `cl_command_queue`, without a reference for the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_queue_to_cl(queue: clg_queue, result: *mut *mut c_void) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(handle::get::<Queue>(queue.addr())?.raw());
+        Ok(())
+    })
+}
+
+/// Records a node that waits for an event, which each submission is given for it. The queue records.
+///
+/// # Safety
+/// `event_wait_list` points to as many events as `num_events` says; `event` and `node` are null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_record_wait_event(
+    queue: clg_queue,
+    num_events: u32,
+    event_wait_list: *const clg_event,
+    event: *mut clg_event,
+    node: *mut clg_node,
+) -> clg_status {
+    enter(|| {
+        let queue = handle::get::<Queue>(queue.addr())?;
+        // SAFETY: **caller**.
+        let waits = unsafe { wait_list(num_events, event_wait_list) }?;
+        let (wait, recorded) = queue.record_event_wait(&waits.iter().collect::<Vec<_>>())?;
+        give_node(wait.to_raw(), node)?;
+        // SAFETY: **caller**.
+        unsafe { give_event(recorded, event) }
+    })
+}
+
+/// Records a node that completes a user event, which each submission is given for it. The queue records.
+///
+/// # Safety
+/// As of `clg_record_wait_event`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_record_signal_event(
+    queue: clg_queue,
+    num_events: u32,
+    event_wait_list: *const clg_event,
+    event: *mut clg_event,
+    node: *mut clg_node,
+) -> clg_status {
+    enter(|| {
+        let queue = handle::get::<Queue>(queue.addr())?;
+        // SAFETY: **caller**.
+        let waits = unsafe { wait_list(num_events, event_wait_list) }?;
+        let (signal, recorded) = queue.record_event_signal(&waits.iter().collect::<Vec<_>>())?;
+        give_node(signal.to_raw(), node)?;
+        // SAFETY: **caller**.
+        unsafe { give_event(recorded, event) }
+    })
+}
