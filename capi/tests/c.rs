@@ -59,6 +59,7 @@ const CPP: [&str; 1] = ["-std=c++17"];
 #[test]
 fn the_programs_compile() {
     compiled("cc", &C, "graphs.c");
+    compiled("cc", &C, "commands.c");
     compiled("cc", &C, "misuse.c");
     compiled("c++", &CPP, "graphs.cpp");
 }
@@ -66,6 +67,11 @@ fn the_programs_compile() {
 #[test]
 fn graphs_from_c() {
     run("cc", &C, "graphs.c");
+}
+
+#[test]
+fn all_commands_from_c() {
+    run("cc", &C, "commands.c");
 }
 
 #[test]

@@ -1,0 +1,529 @@
+/* What graphs.c leaves: images, recording, mapped memory, native commands, device globals, groups, parameters of memory, lists. */
+#include "common.h"
+
+enum { LEN = 64, WIDTH = 16, HEIGHT = 8 };
+
+static clg_submission submitted(bench all, clg_executable executable) {
+    clg_submission run;
+    OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
+    OK(clg_submission_wait(run));
+    return run;
+}
+
+static clg_node filled(bench all, clg_memory memory, uint32_t value) {
+    clg_node node;
+    OK(clg_graph_fill(all.graph, CLG_ALL(memory), &value, sizeof value, NULL, &node));
+    return node;
+}
+
+static bool has_images(bench all) {
+    cl_bool has = CL_FALSE;
+    CHECK(clGetDeviceInfo(all.device, CL_DEVICE_IMAGE_SUPPORT, sizeof has, &has, NULL) == CL_SUCCESS);
+    return has == CL_TRUE;
+}
+
+static const char *IMAGES =
+    "kernel void invert(read_only image2d_t from, write_only image2d_t to, sampler_t with) {\n"
+    "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
+    "    write_imageui(to, at, 255 - read_imageui(from, with, at));\n"
+    "}\n";
+
+static clg_image image(bench all) {
+    cl_int status;
+    cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = WIDTH, .image_height = HEIGHT};
+    cl_mem raw = clCreateImage(all.context, CL_MEM_READ_WRITE, &format, &desc, NULL, &status);
+    CHECK(status == CL_SUCCESS);
+    clg_image made;
+    OK(clg_image_from_cl(all.context, raw, &made));
+    CHECK(clReleaseMemObject(raw) == CL_SUCCESS);
+    return made;
+}
+
+static void images(void) {
+    bench all = start();
+    if (!has_images(all)) {
+        clg_image none;
+        cl_mem buffer = clCreateBuffer(all.context, CL_MEM_READ_WRITE, 16, NULL, NULL);
+        CHECK(clg_image_from_cl(all.context, buffer, &none) != CLG_SUCCESS);
+        CHECK(clReleaseMemObject(buffer) == CL_SUCCESS);
+        end(all);
+        return;
+    }
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(all.context, 1, &IMAGES, NULL, &status);
+    CHECK(clBuildProgram(program, 1, &all.device, "", NULL, NULL) == CL_SUCCESS);
+    cl_kernel raw = clCreateKernel(program, "invert", &status);
+    clg_kernel invert;
+    OK(clg_kernel_from_cl(all.context, raw, &invert));
+    cl_sampler raw_sampler = clCreateSampler(all.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &status);
+    CHECK(status == CL_SUCCESS);
+    clg_sampler sampler;
+    OK(clg_sampler_from_cl(all.context, raw_sampler, &sampler));
+    clg_image from = image(all), to = image(all), other = image(all);
+    clg_memory packed = buffer(all, 4 * WIDTH * HEIGHT);
+    uint8_t pixels[4 * WIDTH * HEIGHT], result[4 * WIDTH * HEIGHT];
+    for (size_t i = 0; i < sizeof pixels; i++) {
+        pixels[i] = (uint8_t)i;
+    }
+    uint32_t grey[4] = {100, 100, 100, 100};
+    clg_node write, read, part;
+    OK(clg_graph_write_image(all.graph, CLG_WHOLE_IMAGE(from), pixels, sizeof pixels, NULL, NULL, NULL, &write));
+    clg_arg args[] = {CLG_IMAGE_READ(from), CLG_IMAGE_WRITE(to), CLG_SAMPLER(sampler)};
+    clg_launch launch = {.kernel = invert, .args = args, .num_args = 3, .work_dim = 2, .global = {WIDTH, HEIGHT}};
+    OK(clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    OK(clg_graph_copy_image(all.graph, CLG_WHOLE_IMAGE(to), CLG_WHOLE_IMAGE(other), NULL, NULL));
+    clg_area corner = {other, {4, 2, 0}, {2, 2, 1}};
+    OK(clg_graph_fill_image(all.graph, corner, CLG_COLOR_UINT, grey, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_fill_image(all.graph, corner, CLG_COLOR_FLOAT, grey, NULL, NULL));
+    FAILS(CLG_INVALID, "no kind of colour", clg_graph_fill_image(all.graph, corner, 7, grey, NULL, NULL));
+    OK(clg_graph_copy_image_to_buffer(all.graph, CLG_WHOLE_IMAGE(other), CLG_ALL(packed), NULL, NULL));
+    OK(clg_graph_copy_buffer_to_image(all.graph, CLG_ALL(packed), CLG_WHOLE_IMAGE(from), NULL, NULL));
+    OK(clg_graph_read(all.graph, CLG_ALL(packed), NULL, &read));
+    OK(clg_graph_read_image(all.graph, (clg_area){from, {4, 2, 0}, {2, 1, 1}}, NULL, &part));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_submission run = submitted(all, executable);
+    OK(clg_submission_get(run, read, result, sizeof result));
+    for (size_t y = 0; y < HEIGHT; y++) {
+        for (size_t x = 0; x < WIDTH; x++) {
+            bool is_grey = x - 4 < 2 && y - 2 < 2;
+            for (size_t i = 4 * (y * WIDTH + x), c = 0; c < 4; c++) {
+                CHECK(result[i + c] == (is_grey ? 100 : 255 - pixels[i + c]));
+            }
+        }
+    }
+    OK(clg_submission_get(run, part, result, 8));
+    CHECK(result[0] == 100 && result[7] == 100);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    /* The same on the queue. */
+    OK(clg_enqueue_write_image(all.queue, CLG_WHOLE_IMAGE(from), pixels, sizeof pixels, NULL, NULL, 0, NULL, NULL));
+    clg_event launched;
+    OK(clg_enqueue_kernel(all.queue, &launch, 0, NULL, &launched));
+    OK(clg_enqueue_copy_image(all.queue, CLG_WHOLE_IMAGE(to), CLG_WHOLE_IMAGE(other), 1, &launched, NULL));
+    corner.image = other;
+    OK(clg_enqueue_fill_image(all.queue, corner, CLG_COLOR_UINT, grey, 0, NULL, NULL));
+    OK(clg_enqueue_copy_image_to_buffer(all.queue, CLG_WHOLE_IMAGE(other), CLG_ALL(packed), 0, NULL, NULL));
+    OK(clg_enqueue_copy_buffer_to_image(all.queue, CLG_ALL(packed), CLG_WHOLE_IMAGE(to), 0, NULL, NULL));
+    clg_pending_read pending;
+    OK(clg_enqueue_read_image(all.queue, CLG_WHOLE_IMAGE(to), 0, NULL, &pending));
+    OK(clg_pending_read_wait(pending, result, sizeof result));
+    CHECK(result[0] == 255 && result[4 * (2 * WIDTH + 5)] == 100);
+    CHECK(result[4 * (4 * WIDTH) + 1] == 255 - pixels[4 * (4 * WIDTH) + 1]);
+    FAILS(CLG_INVALID, "", clg_pending_read_node(pending, &read));
+    OK(clg_pending_read_release(pending));
+    OK(clg_event_release(launched));
+    clg_image layers;
+    FAILS(CLG_INVALID, "", clg_image_layers(from, 0, 1, &layers));
+    OK(clg_image_release(from));
+    OK(clg_image_release(to));
+    OK(clg_image_release(other));
+    OK(clg_sampler_release(sampler));
+    OK(clg_kernel_release(invert));
+    OK(clg_memory_release(packed));
+    CHECK(clReleaseSampler(raw_sampler) == CL_SUCCESS && clReleaseKernel(raw) == CL_SUCCESS);
+    CHECK(clReleaseProgram(program) == CL_SUCCESS);
+    end(all);
+}
+
+/* The same calls, on a queue that executes and on one that records. */
+static clg_pending_read existing(bench all, clg_memory a, clg_memory b, clg_kernel scale) {
+    uint32_t seven = 7, three = 3, ones[4] = {1, 1, 1, 1};
+    clg_event filled, launched, written;
+    OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(a), &seven, sizeof seven, 0, NULL, &filled));
+    clg_arg args[] = {CLG_READ_WRITE(a), CLG_VALUE(three)};
+    clg_launch launch = {.kernel = scale, .args = args, .num_args = 2, .work_dim = 1, .global = {LEN}};
+    OK(clg_enqueue_kernel(all.queue, &launch, 1, &filled, &launched));
+    OK(clg_enqueue_copy_buffer(all.queue, CLG_ALL(a), CLG_ALL(b), 1, &launched, NULL));
+    OK(clg_enqueue_write_buffer(all.queue, (clg_range){b, 0, 16}, ones, sizeof ones, NULL, NULL, 0, NULL, &written));
+    clg_rect rect = {.src_origin = {0, 1, 0}, .dst_origin = {0, 2, 0}, .region = {8, 1, 1}, .src_row_pitch = 16, .dst_row_pitch = 16};
+    OK(clg_enqueue_copy_buffer_rect(all.queue, CLG_ALL(b), CLG_ALL(a), &rect, 1, &written, NULL));
+    OK(clg_enqueue_barrier(all.queue, 0, NULL, NULL));
+    clg_event marker;
+    OK(clg_enqueue_marker(all.queue, 0, NULL, &marker));
+    OK(clg_event_release(marker));
+    clg_pending_read read;
+    OK(clg_enqueue_read_buffer(all.queue, CLG_ALL(b), 0, NULL, &read));
+    OK(clg_event_release(filled));
+    OK(clg_event_release(launched));
+    OK(clg_event_release(written));
+    return read;
+}
+
+static void recording(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN), b = buffer(all, 4 * LEN);
+    clg_kernel scale = kernel(all, "scale");
+    uint32_t now[LEN], later[LEN];
+    clg_pending_read read = existing(all, a, b, scale);
+    clg_event event;
+    OK(clg_pending_read_event(read, &event));
+    OK(clg_event_wait(event));
+    int32_t status = 9;
+    OK(clg_event_status(event, &status));
+    CHECK(status == CL_COMPLETE);
+    void *raw;
+    OK(clg_event_to_cl(event, &raw));
+    clg_event again;
+    OK(clg_event_from_cl(raw, &again));
+    CHECK(clReleaseEvent(raw) == CL_SUCCESS);
+    OK(clg_event_wait(again));
+    OK(clg_event_release(again));
+    OK(clg_event_release(event));
+    OK(clg_pending_read_wait(read, now, sizeof now));
+    CHECK(now[0] == 1 && now[3] == 1 && now[4] == 21 && now[LEN - 1] == 21);
+    OK(clg_pending_read_release(read));
+
+    bool records;
+    OK(clg_queue_is_recording(all.queue, &records));
+    CHECK(!records);
+    clg_graph none;
+    FAILS(CLG_INVALID, "", clg_queue_recording_graph(all.queue, &none));
+    OK(clg_graph_begin_recording(all.graph, &all.queue, 1));
+    FAILS(CLG_INVALID, "", clg_graph_begin_recording(all.graph, &all.queue, 1));
+    OK(clg_queue_is_recording(all.queue, &records));
+    CHECK(records);
+    clg_graph into;
+    OK(clg_queue_recording_graph(all.queue, &into));
+    size_t nodes;
+    OK(clg_graph_size(into, &nodes));
+    CHECK(nodes == 0);
+    OK(clg_graph_release(into));
+    read = existing(all, a, b, scale);
+    FAILS(CLG_INVALID, "", clg_pending_read_wait(read, later, sizeof later));
+    FAILS(CLG_INVALID, "", clg_queue_finish(all.queue));
+    clg_node wait, result, kernel_node;
+    OK(clg_record_wait_event(all.queue, 0, NULL, NULL, &wait));
+    clg_memory scratch;
+    OK(clg_enqueue_allocate(all.queue, 4 * LEN, true, 0, NULL, &scratch));
+    OK(clg_enqueue_copy_buffer(all.queue, CLG_ALL(b), CLG_ALL(scratch), 0, NULL, &event));
+    OK(clg_event_node(event, all.graph, &kernel_node));
+    OK(clg_enqueue_free(all.queue, scratch, 0, NULL, NULL));
+    OK(clg_pending_read_node(read, &result));
+    size_t ended;
+    OK(clg_graph_end_recording(all.graph, &all.queue, 1, &ended));
+    CHECK(ended == 1);
+    OK(clg_graph_end_all_recording(all.graph, &ended));
+    CHECK(ended == 0);
+    OK(clg_event_release(event));
+    OK(clg_pending_read_release(read));
+    FAILS(CLG_INVALID, "", clg_enqueue_allocate(all.queue, 4, false, 0, NULL, &scratch));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_user_event go;
+    OK(clg_user_event_create(all.context, &go));
+    clg_event_input input = {.node = wait, .user_event = go};
+    clg_submit_options options = {.events = &input, .num_events = 1};
+    clg_submission run;
+    OK(clg_executable_submit(executable, all.queue, &options, NULL, &run));
+    bool done;
+    OK(clg_user_event_is_done(go, &done));
+    CHECK(!done);
+    FAILS(CLG_NOT_READY, "", clg_user_event_wait_for(go, 1000));
+    int32_t progress = 9;
+    OK(clg_submission_progress(run, &progress));
+    CHECK(progress == CLG_PROGRESS_WAITING || progress == CLG_PROGRESS_RUNNING);
+    OK(clg_user_event_complete(go));
+    OK(clg_submission_wait(run));
+    OK(clg_submission_progress(run, &progress));
+    CHECK(progress == CLG_PROGRESS_COMPLETE);
+    OK(clg_submission_event(run, &event));
+    OK(clg_event_wait(event));
+    OK(clg_event_release(event));
+    OK(clg_submission_get(run, result, later, sizeof later));
+    CHECK(memcmp(now, later, sizeof now) == 0);
+    OK(clg_submission_release(run));
+    /* An executable is recorded as a sub-graph, whose result belongs to the outer graph. */
+    clg_graph outer;
+    OK(clg_graph_create(all.queue, &outer));
+    OK(clg_graph_begin_recording(outer, &all.queue, 1));
+    clg_submission recorded;
+    OK(clg_executable_submit(executable, all.queue, NULL, NULL, &recorded));
+    clg_sub_graph sub;
+    OK(clg_submission_sub_graph(recorded, &sub));
+    clg_node outer_result, outer_wait;
+    OK(clg_sub_graph_port(sub, CLG_PORT_READ, result, &outer_result));
+    OK(clg_sub_graph_port(sub, CLG_PORT_WAIT_EVENT, wait, &outer_wait));
+    FAILS(CLG_INVALID, "", clg_sub_graph_port(sub, CLG_PORT_WRITE, result, &outer_wait));
+    FAILS(CLG_INVALID, "clg_port", clg_sub_graph_port(sub, 9, result, &outer_wait));
+    OK(clg_graph_end_all_recording(outer, NULL));
+    clg_executable whole;
+    OK(clg_graph_finalize(outer, NULL, &whole));
+    input = (clg_event_input){.node = outer_wait, .user_event = go};
+    OK(clg_executable_submit(whole, all.queue, &options, NULL, &run));
+    OK(clg_submission_wait(run));
+    OK(clg_submission_get(run, outer_result, later, sizeof later));
+    CHECK(memcmp(now, later, sizeof now) == 0);
+    OK(clg_submission_release(run));
+    OK(clg_submission_release(recorded));
+    OK(clg_sub_graph_release(sub));
+    OK(clg_executable_release(whole));
+    OK(clg_graph_release(outer));
+    OK(clg_executable_release(executable));
+    OK(clg_user_event_release(go));
+    OK(clg_memory_release(scratch));
+    OK(clg_memory_release(a));
+    OK(clg_memory_release(b));
+    OK(clg_kernel_release(scale));
+    end(all);
+}
+
+static int counts_up(clg_task task, void *data, size_t size, size_t row, size_t slice, void *user) {
+    (void)row;
+    (void)slice;
+    uint32_t *numbers = data;
+    if (*(int *)user == 1) {
+        OK(clg_task_fail(task, "no room for it"));
+        return 1;
+    }
+    for (size_t i = 0; i < size / 4; i++) {
+        numbers[i] += (uint32_t)i;
+    }
+    return 0;
+}
+
+/* Enqueues by OpenCL itself: a copy from the first memory to the second. */
+static int copies(const clg_native_target *target, void *user) {
+    CHECK(target->num_memory == 2 && target->queue != NULL && target->command_buffer == NULL && user == NULL);
+    const clg_native_memory *from = &target->memory[0], *to = &target->memory[1];
+    CHECK(from->is_object && to->is_object && from->size == to->size);
+    return clEnqueueCopyBuffer(target->queue, from->pointer, to->pointer, from->offset, to->offset, from->size, 0, NULL, NULL);
+}
+
+static void mapped_and_native(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN), b = buffer(all, 4 * LEN);
+    int fails = 0;
+    filled(all, a, 1000);
+    clg_map_task task = {.function = counts_up, .user = &fails};
+    OK(clg_graph_map(all.graph, CLG_ALL(a), CLG_MAP_WRITE, &task, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_map_mode", clg_graph_map(all.graph, CLG_ALL(a), 8, &task, NULL, NULL));
+    clg_use uses[] = {{.range = CLG_ALL(a), .reads = true}, {.range = CLG_ALL(b), .writes = true}};
+    clg_native_command command = {.enqueue = copies, .uses = uses, .num_uses = 2}, nothing = {.uses = uses, .num_uses = 2};
+    clg_node native, read;
+    OK(clg_graph_native_command(all.graph, &command, NULL, &native));
+    FAILS(CLG_INVALID, "neither", clg_graph_native_command(all.graph, &nothing, NULL, NULL));
+    OK(clg_graph_read(all.graph, CLG_ALL(b), NULL, &read));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    uint32_t result[LEN];
+    for (fails = 0; fails < 2; fails++) {
+        clg_submission run;
+        OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
+        if (fails) {
+            FAILS(CLG_FAILED, "no room for it", clg_submission_wait(run));
+        } else {
+            OK(clg_submission_wait(run));
+            OK(clg_submission_get(run, read, result, sizeof result));
+            CHECK(result[0] == 1000 && result[LEN - 1] == 1000 + LEN - 1);
+        }
+        OK(clg_submission_release(run));
+    }
+    OK(clg_executable_release(executable));
+    /* On a queue. */
+    fails = 0;
+    clg_submission run;
+    OK(clg_enqueue_map(all.queue, CLG_ALL(a), CLG_MAP_WRITE, &task, 0, NULL, &run));
+    OK(clg_submission_wait(run));
+    OK(clg_submission_release(run));
+    OK(clg_enqueue_native_command(all.queue, &command, 0, NULL, &run));
+    OK(clg_submission_wait(run));
+    OK(clg_submission_release(run));
+    clg_pending_read pending;
+    OK(clg_enqueue_read_buffer(all.queue, CLG_ALL(b), 0, NULL, &pending));
+    OK(clg_pending_read_wait(pending, result, sizeof result));
+    CHECK(result[0] == 1000 && result[1] == 1001);
+    OK(clg_pending_read_release(pending));
+    OK(clg_memory_release(a));
+    OK(clg_memory_release(b));
+    end(all);
+}
+
+static void device_globals(void) {
+    bench all = start();
+    const char *source = "CLG_DEVICE_GLOBAL(uint, hits);\n"
+                         "kernel void hit(CLG_ONLY_PARAMS) { atomic_inc(&CLG_GLOBAL(hits)); }\n";
+    uint32_t hundred = 100, count = 0;
+    clg_global hits, wrong;
+    OK(clg_global_create("c::hits", sizeof hundred, &hundred, false, &hits));
+    FAILS(CLG_INVALID, "0 bytes", clg_global_create("c::none", 0, NULL, false, &wrong));
+    clg_program_global listed = {"hits", hits};
+    clg_program program;
+    OK(clg_program_build(all.context, source, NULL, &listed, 1, &program));
+    clg_program broken;
+    CHECK(clg_program_build(all.context, "kernel void broken(", NULL, NULL, 0, &broken) != CLG_SUCCESS);
+    clg_kernel hit;
+    OK(clg_program_kernel(program, "hit", &hit));
+    FAILS(CLG_INVALID, "miss", clg_program_kernel(program, "miss", (clg_kernel *)&wrong));
+    clg_global_use use = {hits, true, true};
+    clg_launch launch = {.kernel = hit, .work_dim = 1, .global = {11}, .globals = &use, .num_globals = 1};
+    OK(clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    clg_memory memory;
+    OK(clg_global_memory(hits, all.queue, &memory));
+    size_t size;
+    OK(clg_memory_size(memory, &size));
+    CHECK(size == 4);
+    clg_node read;
+    OK(clg_graph_read(all.graph, CLG_ALL(memory), NULL, &read));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_submission run = submitted(all, executable);
+    OK(clg_submission_get(run, read, &count, sizeof count));
+    CHECK(count == 111);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_memory_release(memory));
+    OK(clg_kernel_release(hit));
+    OK(clg_program_release(program));
+    OK(clg_global_release(hits));
+    end(all);
+}
+
+static void changes(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN), b = buffer(all, 4 * LEN), c = buffer(all, 4 * LEN);
+    clg_kernel scale = kernel(all, "scale"), add = kernel(all, "add");
+    clg_node first = filled(all, a, 2), second = filled(all, b, 3), launched, read;
+    OK(clg_graph_set_node_label(all.graph, first, "twos"));
+    char text[64];
+    OK(clg_graph_node_label(all.graph, first, sizeof text, text, NULL));
+    CHECK(strcmp(text, "twos") == 0);
+    OK(clg_graph_node_label(all.graph, second, sizeof text, text, NULL));
+    CHECK(strcmp(text, "") == 0);
+    OK(clg_graph_node_kind(all.graph, second, sizeof text, text, NULL));
+    CHECK(strcmp(text, "fill") == 0);
+    clg_parameter source;
+    OK(clg_parameter_create_memory(CLG_ALL(a), true, &source));
+    clg_arg args[] = {{.kind = CLG_ARG_PARAMETER_READ, .parameter = source}, CLG_READ(b), CLG_WRITE(c)};
+    clg_launch adding = {.kernel = add, .args = args, .num_args = 3, .work_dim = 1, .global = {LEN}, .bound = {LEN}};
+    OK(clg_graph_kernel(all.graph, &adding, NULL, &launched));
+    /* A group: one of two launches. */
+    uint32_t two = 2, ten = 10;
+    clg_arg by_two[] = {CLG_READ_WRITE(c), CLG_VALUE(two)}, by_ten[] = {CLG_READ_WRITE(c), CLG_VALUE(ten)};
+    clg_launch launches[] = {
+        {.kernel = scale, .args = by_two, .num_args = 2, .work_dim = 1, .global = {LEN}},
+        {.kernel = scale, .args = by_ten, .num_args = 2, .work_dim = 1, .global = {LEN}},
+    };
+    clg_command_group group;
+    OK(clg_graph_command_group(all.graph, launches, 2, &group));
+    clg_node member;
+    OK(clg_graph_command_group_node(all.graph, group, NULL, &member));
+    OK(clg_graph_read(all.graph, CLG_ALL(c), NULL, &read));
+    size_t count;
+    clg_node nodes[8], none = {0, 0, 0};
+    OK(clg_graph_nodes(all.graph, CLG_NODES_ALL, none, 8, nodes, &count));
+    CHECK(count == 5 && nodes[2].index == launched.index);
+    OK(clg_graph_nodes(all.graph, CLG_NODES_ROOTS, none, 8, nodes, &count));
+    CHECK(count == 2);
+    OK(clg_graph_nodes(all.graph, CLG_NODES_BEFORE, launched, 8, nodes, &count));
+    CHECK(count == 2 && nodes[0].index == first.index);
+    OK(clg_graph_nodes(all.graph, CLG_NODES_AFTER, launched, 8, nodes, &count));
+    CHECK(count == 1 && nodes[0].index == member.index);
+    FAILS(CLG_INVALID, "room for 1", clg_graph_nodes(all.graph, CLG_NODES_ROOTS, none, 1, nodes, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_nodes(all.graph, CLG_NODES_AFTER, none, 8, nodes, &count));
+
+    clg_executable executable;
+    clg_finalize_options options = {.updatable = true, .no_autotune = true, .commands_per_buffer = 8};
+    OK(clg_graph_finalize(all.graph, &options, &executable));
+    uint32_t result[LEN];
+    clg_submission run = submitted(all, executable);
+    OK(clg_submission_get(run, read, result, sizeof result));
+    CHECK(result[0] == 10 && result[LEN - 1] == 10);
+    OK(clg_submission_release(run));
+    /* Another launch, another memory, another fill, a shorter range. */
+    OK(clg_command_group_set_active(group, 1));
+    OK(clg_command_group_active(group, &count));
+    CHECK(count == 1);
+    FAILS(CLG_INVALID, "", clg_command_group_set_active(group, 2));
+    OK(clg_parameter_set_memory(source, CLG_ALL(b)));
+    FAILS(CLG_INVALID, "", clg_parameter_set_memory(source, (clg_range){b, 0, 16}));
+    FAILS(CLG_INVALID, "", clg_parameter_set(source, &ten, sizeof ten));
+    FAILS(CLG_INVALID, "", clg_parameter_set_local(source, 8));
+    uint32_t four = 4;
+    clg_node_options replaces = {.replaces = &second};
+    OK(clg_graph_fill(all.graph, CLG_ALL(b), &four, sizeof four, &replaces, NULL));
+    FAILS(CLG_INVALID, "cannot replace", clg_graph_empty(all.graph, &replaces, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_read(all.graph, CLG_ALL(c), &replaces, NULL));
+    size_t half = LEN / 2;
+    OK(clg_graph_set_range(all.graph, launched, 1, &half, NULL, NULL));
+    size_t more = LEN + 1;
+    FAILS(CLG_INVALID, "", clg_graph_set_range(all.graph, launched, 1, &more, NULL, NULL));
+    clg_node changed[] = {second, launched, member};
+    OK(clg_executable_update(executable, changed, 3));
+    run = submitted(all, executable);
+    OK(clg_submission_get(run, read, result, sizeof result));
+    CHECK(result[0] == 80 && result[LEN / 2 - 1] == 80 && result[LEN - 1] == 100);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    /* Times. */
+    options = (clg_finalize_options){.profiling = true};
+    OK(clg_graph_finalize(all.graph, &options, &executable));
+    run = submitted(all, executable);
+    clg_submission_times times;
+    OK(clg_submission_get_times(run, &times));
+    CHECK(times.start <= times.end);
+    clg_node_times each[8];
+    OK(clg_submission_node_times(run, 8, each, &count));
+    CHECK(count == 5 && each[0].start <= each[0].end);
+    OK(clg_submissions_trace(&run, 1, 0, NULL, &count));
+    OK(clg_submission_profile(run, 0, NULL, &count));
+    OK(clg_executable_to_svg(executable, CLG_DRAWING_FULL, run, 0, NULL, &count));
+    OK(clg_executable_memory_map(executable, 0, NULL, &count));
+    OK(clg_executable_required_memory(executable, &count));
+    CHECK(count == 0);
+    OK(clg_executable_command_buffers(executable, 0, NULL, &count));
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_command_group_release(group));
+    OK(clg_parameter_release(source));
+    OK(clg_memory_release(a));
+    OK(clg_memory_release(b));
+    OK(clg_memory_release(c));
+    OK(clg_kernel_release(scale));
+    OK(clg_kernel_release(add));
+    end(all);
+}
+
+static void memory_of_the_host(void) {
+    bench all = start();
+    clg_memory shared;
+    clg_status status = clg_memory_allocate(all.queue, 4 * LEN, CLG_MEMORY_HOST_ACCESSIBLE, &shared);
+    if (status == CLG_SUCCESS) {
+        void *data, *address;
+        clg_host_access access, second;
+        OK(clg_memory_address(shared, &address));
+        OK(clg_memory_access_host(shared, true, &data, &access));
+        CHECK(data == address);
+        memset(data, 1, 4 * LEN);
+        FAILS(CLG_NOT_READY, "", clg_memory_access_host(shared, false, &data, &second));
+        uint32_t seven = 7;
+        FAILS(CLG_NOT_READY, "", clg_enqueue_fill_buffer(all.queue, CLG_ALL(shared), &seven, sizeof seven, 0, NULL, NULL));
+        OK(clg_host_access_release(access));
+        OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(shared), &seven, sizeof seven, 0, NULL, NULL));
+        OK(clg_queue_finish(all.queue));
+        OK(clg_memory_access_host(shared, false, &data, &access));
+        CHECK(((uint32_t *)data)[LEN - 1] == 7);
+        OK(clg_host_access_release(access));
+        OK(clg_memory_release(shared));
+    } else {
+        CHECK(status == CLG_FEATURE_NOT_SUPPORTED);
+    }
+    FAILS(CLG_INVALID, "clg_memory_kind", clg_memory_allocate(all.queue, 4, 99, &shared));
+    size_t size;
+    OK(clg_device_caps(all.device, 0, NULL, &size));
+    CHECK(size > 100);
+    end(all);
+}
+
+int main(void) {
+    images();
+    recording();
+    mapped_and_native();
+    device_globals();
+    changes();
+    memory_of_the_host();
+    CHECK(clg_live_objects() == 0);
+    puts("ok");
+    return 0;
+}
