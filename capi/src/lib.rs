@@ -23,6 +23,7 @@
 //! | `execute.rs` | finalizing, submitting, updates, reports, sub-graphs |
 //! | `submission.rs` | submissions: waiting, results, times |
 //! | `query.rs` | lists, drawings, and what devices can do |
+//! | `texts.rs` | texts of errors, with the names that things have in C |
 //! | `pointers.rs` | reading what C points to |
 //!
 //! # Safety
@@ -49,6 +50,7 @@ mod record;
 mod status;
 mod submission;
 mod task;
+mod texts;
 mod transfer;
 
 use std::ffi::c_char;

@@ -8,6 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rust::{Error, ErrorKind};
 
+use crate::texts;
+
 /// The result of a call: what kind of error it was, or success.
 #[allow(non_camel_case_types)]
 #[repr(C)]
@@ -103,7 +105,7 @@ impl From<Error> for Failure {
             }
             source = cause.source();
         }
-        Self { status, text: error.to_string(), cl_status }
+        Self { status, text: texts::in_c(&error.to_string()), cl_status }
     }
 }
 

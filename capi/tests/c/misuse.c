@@ -53,7 +53,7 @@ static void *misuse(void *seed) {
         void *made = NULL;
         clg_range range = {any(&state), next(&state) % 8, next(&state) % 3 ? CLG_WHOLE : next(&state) % 128};
         clg_node_options options = {.after = nodes, .num_after = next(&state) % 4, .replaces = next(&state) % 8 ? NULL : node};
-        switch (next(&state) % 34) {
+        switch (next(&state) % 48) {
         case 0: clg_graph_create(any(&state), (clg_graph *)&made); break;
         case 1: clg_graph_empty(any(&state), &options, node); break;
         case 2: clg_graph_fill(any(&state), range, &number, 1 + next(&state) % 4, &options, node); break;
@@ -98,6 +98,24 @@ static void *misuse(void *seed) {
         }
         case 31: clg_graph_wait_event(any(&state), NULL, node); break;
         case 32: clg_queue_finish(any(&state)); break;
+        case 33: clg_enqueue_fill_buffer(any(&state), range, &number, 4, next(&state) % 2, (const clg_event *)&made, (clg_event *)&made); break;
+        case 34: clg_enqueue_copy_buffer(any(&state), range, (clg_range){any(&state), 0, CLG_WHOLE}, 0, NULL, NULL); break;
+        case 35: clg_enqueue_read_buffer(any(&state), range, 0, NULL, (clg_pending_read *)&made); break;
+        case 36: clg_pending_read_wait(any(&state), &number, 4); break;
+        case 37: clg_parameter_create_memory(range, next(&state) % 2, (clg_parameter *)&made); break;
+        case 38: clg_parameter_set_memory(any(&state), range); break;
+        case 39: clg_graph_copy_image(any(&state), CLG_WHOLE_IMAGE(any(&state)), CLG_WHOLE_IMAGE(any(&state)), &options, node); break;
+        case 40: clg_image_layers(any(&state), 0, 1, (clg_image *)&made); break;
+        case 41: clg_global_memory(any(&state), any(&state), (clg_memory *)&made); break;
+        case 42: clg_event_wait(any(&state)); break;
+        case 43: clg_submission_event(any(&state), (clg_event *)&made); break;
+        case 44: clg_command_group_set_active(any(&state), number); break;
+        case 45: clg_sub_graph_port(any(&state), (int32_t)(next(&state) % 5), *node, node); break;
+        case 46: {
+            size_t count;
+            clg_graph_nodes(any(&state), (int32_t)(next(&state) % 5), *node, 4, nodes, &count);
+            break;
+        }
         default: {
             size_t size;
             clg_graph_to_dot(any(&state), CLG_DRAWING_BRIEF, 0, NULL, &size);
