@@ -12,15 +12,17 @@ fn built() -> PathBuf {
         .map_or_else(|| panic!("there is no libclgraph.so: run `cargo build -p clgraph-capi` first"), Path::to_path_buf)
 }
 
-fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
+/// Compiles `folder/source`, and returns the program.
+fn compiled(compiler: &str, options: &[&str], folder: &str, source: &str) -> PathBuf {
     let (at, built) = (Path::new(env!("CARGO_MANIFEST_DIR")), built());
     // As ./ci/sanitize asks.
     let sanitized = std::env::var_os("CLGRAPH_C_SANITIZED").is_some();
     let kind = if sanitized { "-sanitized" } else { "" };
     let program = built.join(format!("clgraph-{}{kind}", source.replace('.', "-")));
     let sources = [
-        at.join("tests/c").join(source),
+        at.join(folder).join(source),
         at.join("tests/c/common.h"),
+        at.join("examples/photo.h"),
         at.join("include/clgraph.h"),
         at.join("include/clgraph.hpp"),
     ];
@@ -33,54 +35,82 @@ fn compiled(compiler: &str, options: &[&str], source: &str) -> PathBuf {
         .args(sanitized.then_some("-fsanitize=address"))
         .args(options)
         .args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]);
-    command.arg("-I").arg(at.join("include")).arg(at.join("tests/c").join(source)).arg("-o").arg(&program);
+    command.arg("-I").arg(at.join("include")).arg(at.join(folder).join(source)).arg("-o").arg(&program);
     command
         .arg("-L")
         .arg(&built)
         .args(["-lclgraph", "-l:libOpenCL.so.1"])
+        .args((folder == EXAMPLES).then_some("-ljpeg"))
         .arg(format!("-Wl,-rpath,{}", built.display()));
     let output = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program
 }
 
-fn run(compiler: &str, options: &[&str], source: &str) {
-    let program = compiled(compiler, options, source);
-    let output = Command::new(&program).output().unwrap();
+fn run(program: &Path, arguments: &[&Path]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && out.ends_with("ok\n"), "{source}: {}\n{out}{err}", output.status);
+    print!("{out}");
+    assert!(output.status.success() && out.ends_with("ok\n"), "{}: {}\n{out}{err}", program.display(), output.status);
 }
+
+const TESTS: &str = "tests/c";
+
+const EXAMPLES: &str = "examples";
 
 const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
 
 const CPP: [&str; 1] = ["-std=c++17"];
 
+/// The programs, with their compilers.
+const PROGRAMS: [(&str, &[&str], &str, &str); 6] = [
+    ("cc", &C, TESTS, "graphs.c"),
+    ("cc", &C, TESTS, "commands.c"),
+    ("cc", &C, TESTS, "misuse.c"),
+    ("c++", &CPP, TESTS, "graphs.cpp"),
+    ("cc", &C, EXAMPLES, "edges.c"),
+    ("c++", &CPP, EXAMPLES, "smooth.cpp"),
+];
+
+fn program(name: &str) -> PathBuf {
+    let (compiler, options, folder, source) = PROGRAMS.into_iter().find(|(.., source)| *source == name).unwrap();
+    compiled(compiler, options, folder, source)
+}
+
 /// A driver may be run where no compiler is: there, the programs are used as this test has left them.
 #[test]
 fn the_programs_compile() {
-    compiled("cc", &C, "graphs.c");
-    compiled("cc", &C, "commands.c");
-    compiled("cc", &C, "misuse.c");
-    compiled("c++", &CPP, "graphs.cpp");
+    for (.., source) in PROGRAMS {
+        program(source);
+    }
 }
 
 #[test]
 fn graphs_from_c() {
-    run("cc", &C, "graphs.c");
+    run(&program("graphs.c"), &[]);
 }
 
 #[test]
 fn all_commands_from_c() {
-    run("cc", &C, "commands.c");
+    run(&program("commands.c"), &[]);
 }
 
 #[test]
 fn graphs_from_cpp() {
-    run("c++", &CPP, "graphs.cpp");
+    run(&program("graphs.cpp"), &[]);
 }
 
 /// Handles that are null, dead, of another type or made up; pointers that are null; sizes that are wrong. From many threads.
 #[test]
 fn misuse_from_c_is_an_error() {
-    run("cc", &C, "misuse.c");
+    run(&program("misuse.c"), &[]);
+}
+
+/// The examples say how long the graph and a loop of calls took, and compare the pictures, which must not differ.
+#[test]
+fn examples_make_the_pictures_of_plain_calls() {
+    let photo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/data/rocket.jpg");
+    for (source, picture) in [("edges.c", "edges.jpg"), ("smooth.cpp", "smooth.jpg")] {
+        run(&program(source), &[&photo, &std::env::temp_dir().join(picture)]);
+    }
 }
