@@ -63,10 +63,11 @@ const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
 const CPP: [&str; 1] = ["-std=c++17"];
 
 /// The programs, with their compilers.
-const PROGRAMS: [(&str, &[&str], &str, &str); 6] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 7] = [
     ("cc", &C, TESTS, "graphs.c"),
     ("cc", &C, TESTS, "commands.c"),
     ("cc", &C, TESTS, "misuse.c"),
+    ("cc", &C, TESTS, "lifetimes.c"),
     ("c++", &CPP, TESTS, "graphs.cpp"),
     ("cc", &C, EXAMPLES, "edges.c"),
     ("c++", &CPP, EXAMPLES, "smooth.cpp"),
@@ -93,6 +94,11 @@ fn graphs_from_c() {
 #[test]
 fn all_commands_from_c() {
     run(&program("commands.c"), &[]);
+}
+
+#[test]
+fn handles_are_released_in_every_order_while_submissions_run() {
+    run(&program("lifetimes.c"), &[]);
 }
 
 #[test]
