@@ -5,8 +5,8 @@ mod common;
 use std::process::Command;
 
 use clgraph::{
-    DeviceGlobal, Error, ErrorKind, ExecuteKernel, Finalize, GlobalAccess, GlobalError, Kernel, Path, Program,
-    ProgramBuilder, ProgramError, Queue, device_global, scope,
+    DeviceGlobal, DynamicGlobal, Error, ErrorKind, ExecuteKernel, Finalize, GlobalAccess, GlobalError, Kernel, Path,
+    Program, ProgramBuilder, ProgramError, Queue, device_global, scope,
 };
 use common::{Bench, elsewhere, text};
 
@@ -410,4 +410,40 @@ fn the_scope_is_part_of_the_type() {
     is_own(&OWN);
     is_own(&ALSO);
     let _: &DeviceGlobal<u32> = &COUNT;
+}
+
+/// Rule G17
+#[test]
+fn globals_are_declared_at_run_time() {
+    assert!(
+        matches!(DynamicGlobal::new("none", 0, None), Err(Error::Global(error)) if matches!(error, GlobalError::Empty { .. }))
+    );
+    let short = DynamicGlobal::new("short", 8, Some(&[1; 4]));
+    assert!(
+        matches!(short, Err(Error::Global(error)) if matches!(error, GlobalError::InitialSize { size: 8, given: 4, .. }))
+    );
+    for way in ways(&Bench::new().queue) {
+        let bench = Bench::new();
+        let queue = &bench.queue;
+        let first = DynamicGlobal::new("errors::dynamic", 4, Some(&5_u32.to_ne_bytes())).unwrap();
+        let list = |global: &DynamicGlobal| ProgramBuilder::new(queue).global("count", global).global_access(way);
+        let clone = first;
+        run(queue, &list(&first).source(COUNTS).unwrap().kernel("tick").unwrap());
+        run(queue, &list(&clone).source(COUNTS).unwrap().kernel("tick").unwrap());
+        let mut now = [0_u32];
+        queue.enqueue_read_buffer(&clone.on(queue).unwrap().cast().unwrap(), 0, &mut now, &[]).unwrap();
+        assert_eq!(now, [7]);
+        // The same name again is another variable, which clashes.
+        let second = DynamicGlobal::new("errors::dynamic", 4, None).unwrap();
+        let error = text(list(&second).source(COUNTS));
+        assert!(error.contains("two device globals are named `errors::dynamic`"), "{error}");
+        // One for each program.
+        let own = DynamicGlobal::of_program("errors::own", 4, None).unwrap();
+        assert_eq!(own.on(queue).unwrap_err().kind(), ErrorKind::KernelNotSupported);
+        let program = list(&own).source(COUNTS).unwrap();
+        run(queue, &program.kernel("tick").unwrap());
+        assert!(list(&own).source(COUNTS).is_err());
+        queue.enqueue_read_buffer(&own.on(queue).unwrap().cast().unwrap(), 0, &mut now, &[]).unwrap();
+        assert_eq!(now, [1]);
+    }
 }

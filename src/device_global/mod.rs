@@ -18,8 +18,6 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use crate::error::{GlobalError, Result};
-
 /// A named variable that lives on devices. Each device of each context has one instance, which all programs that list
 /// it share.
 ///
@@ -452,7 +450,7 @@ impl<T: 'static, A, S> fmt::Debug for DeviceGlobal<T, A, S> {
 /// let table = DynamicGlobal::new("filters::table", 3 * size_of::<u32>(), Some(bytemuck::cast_slice(&[7_u32, 8, 9])))?;
 /// let queue = Queue::new(&clgraph::best_device()?)?;
 /// let program = ProgramBuilder::new(&queue).global("table", &table).source(
-///     "CLG_DEVICE_GLOBAL_ARRAY(uint, table, 3);
+///     "CLG_DEVICE_GLOBAL_ARRAY(uint, table, [3]);
 ///      kernel void bump(CLG_ONLY_PARAMS) { CLG_GLOBAL(table)[get_global_id(0)] += 10; }",
 /// )?;
 /// let bump = program.kernel("bump")?;
@@ -467,42 +465,14 @@ impl<T: 'static, A, S> fmt::Debug for DeviceGlobal<T, A, S> {
 pub struct DynamicGlobal(Declared);
 
 impl DynamicGlobal {
-    /// Declares a device global of `size` bytes, which all programs of a context share. Without an initial value it is
-    /// zero. The name is for errors and reports; a second declaration of one name clashes with the first where a
-    /// context sees both.
-    ///
-    /// # Errors
-    /// [`GlobalError::Empty`](crate::GlobalError::Empty) for no bytes;
-    /// [`GlobalError::InitialSize`](crate::GlobalError::InitialSize) for an initial value of another size.
-    pub fn new(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
-        Self::declare(name, size, initial, false)
-    }
-
-    /// Declares a device global that belongs to one program, as
-    /// [`device_global!`](macro@crate::device_global) does with `#[device_image_scope]`.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn of_program(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
-        Self::declare(name, size, initial, true)
-    }
-
-    fn declare(name: &str, size: usize, initial: Option<&[u8]>, is_image_scope: bool) -> Result<Self> {
-        if size == 0 {
-            return Err(GlobalError::Empty { name: name.to_owned() }.into());
-        }
-        if let Some(initial) = initial.filter(|initial| initial.len() != size) {
-            return Err(GlobalError::InitialSize { name: name.to_owned(), size, given: initial.len() }.into());
-        }
+    /// Declares a device global whose size has been checked.
+    pub(crate) fn declare(name: &str, size: usize, initial: Option<&[u8]>, is_image_scope: bool) -> Self {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         let initial: Option<&'static [u8]> = initial.map(|initial| &*Box::leak(initial.to_vec().into_boxed_slice()));
-        let address = match initial {
-            // The name has no address of its own if it is empty.
-            Some(initial) => initial.as_ptr().addr(),
-            None => std::ptr::from_ref::<u8>(Box::leak(Box::new(0))).addr(),
-        };
+        // What is leaked distinguishes the declaration from all others.
+        let address = std::ptr::from_ref::<u8>(Box::leak(Box::new(0))).addr();
         let (location, type_name) = ("a declaration at run time", "bytes");
-        Ok(Self(Declared { name, location, address, type_name, size, initial, is_image_scope }))
+        Self(Declared { name, location, address, type_name, size, initial, is_image_scope })
     }
 
     /// Returns the name.

@@ -370,6 +370,26 @@ impl<T: Pod, A: Access, S: Scope> DeviceGlobal<T, A, S> {
 }
 
 impl DynamicGlobal {
+    /// Declares a device global of `size` bytes, which all programs of a context share. Without an initial value it is
+    /// zero. The name is for errors and reports; a second declaration of one name clashes with the first where a
+    /// context sees both.
+    ///
+    /// # Errors
+    /// [`GlobalError::Empty`](crate::GlobalError::Empty) for no bytes;
+    /// [`GlobalError::InitialSize`](crate::GlobalError::InitialSize) for an initial value of another size.
+    pub fn new(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
+        declared_as(name, size, initial, false)
+    }
+
+    /// Declares a device global that belongs to one program, as
+    /// [`device_global!`](macro@crate::device_global) does with `#[device_image_scope]`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_program(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
+        declared_as(name, size, initial, true)
+    }
+
     /// Returns its memory on a device, as [`DeviceGlobal::on`] does: as bytes, which
     /// [`cast`](GlobalSlice::cast) makes elements.
     ///
@@ -378,6 +398,16 @@ impl DynamicGlobal {
     pub fn on(&self, on: &impl OnDevice) -> Result<GlobalSlice<u8>> {
         memory_on(&declaration(&self), on)
     }
+}
+
+fn declared_as(name: &str, size: usize, initial: Option<&[u8]>, is_image_scope: bool) -> Result<DynamicGlobal> {
+    if size == 0 {
+        return Err(GlobalError::Empty { name: name.to_owned() }.into());
+    }
+    if let Some(initial) = initial.filter(|initial| initial.len() != size) {
+        return Err(GlobalError::InitialSize { name: name.to_owned(), size, given: initial.len() }.into());
+    }
+    Ok(DynamicGlobal::declare(name, size, initial, is_image_scope))
 }
 
 fn memory_on<E, A>(declared: &Declared, on: &impl OnDevice) -> Result<GlobalSlice<E, A>> {
