@@ -365,3 +365,38 @@ fn a_command_that_waits_is_checked_at_once() {
     user.set(0);
     bench.queue.finish().unwrap();
 }
+
+/// Rule D6: on an out-of-order queue, a command that waited on the host, or a marker, ends without the commands before it.
+#[test]
+fn on_an_out_of_order_queue_what_waits_for_an_event_ends_without_earlier_commands() {
+    let bench = Bench::new();
+    if ["rusticl", "NVIDIA CUDA"].contains(&bench.queue.device().caps().platform.as_str()) {
+        return skip(Reason::RunsInOrder);
+    }
+    let queue = bench.another_queue(true);
+    let (buffer, other) = (bench.buffer(&[1; LEN]), bench.buffer(&[1; LEN]));
+    let (held, free) = (UserEvent::new(&bench.queue), UserEvent::new(&bench.queue));
+    let [first, go] = [&held, &free].map(|user| Event::from_opencl3(&user.0).unwrap());
+    let earlier = queue.enqueue_fill_buffer(&buffer, &[3], 0, 16, &[&first]).unwrap();
+    let later = queue.enqueue_fill_buffer(&other, &[3], 0, 16, &[&go]).unwrap();
+    let marker = queue.enqueue_marker_with_wait_list(&[&later]).unwrap();
+    let read = queue.enqueue_read_buffer_owned(&other, 0, 4, &[&marker]).unwrap();
+    free.set(0);
+    assert_eq!(read.wait().unwrap(), [3; 4]);
+    later.wait().unwrap();
+    marker.wait().unwrap();
+    assert!(!is_over(&earlier));
+    held.set(0);
+    earlier.wait().unwrap();
+    // A submission's event, too.
+    let executable = clgraph::Graph::new(&queue).unwrap().finalize(Finalize::new()).unwrap();
+    let held = UserEvent::new(&bench.queue);
+    let first = Event::from_opencl3(&held.0).unwrap();
+    let earlier = queue.enqueue_fill_buffer(&buffer, &[4], 0, 16, &[&first]).unwrap();
+    let run = executable.submit(&queue).unwrap();
+    let after = queue.enqueue_fill_buffer(&other, &[5], 0, 16, &[&run.event().unwrap()]).unwrap();
+    after.wait().unwrap();
+    assert!(!is_over(&earlier));
+    held.set(0);
+    earlier.wait().unwrap();
+}

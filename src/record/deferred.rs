@@ -63,7 +63,7 @@ where
     let place = if is_barrier || !callers.properties().out_of_order {
         enqueue::barrier(callers, &held)?
     } else {
-        enqueue::marker(callers, &held)?
+        enqueue::entry(callers, &held)?
     };
     if let Some(id) = id {
         callers.held_by(id);

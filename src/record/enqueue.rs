@@ -399,7 +399,13 @@ impl Queue {
             List::Later(events) => return defer(self, events, false, Entering::default(), |_| Ok(None)),
         };
         let _order = self.lock_order(&waits, false)?;
-        Ok(enqueue::marker(self.driver(), &waits)?.into())
+        // Without a wait list it waits for all earlier commands, which only a marker does.
+        let mark = if waits.is_empty() {
+            enqueue::marker(self.driver(), &waits)?
+        } else {
+            enqueue::entry(self.driver(), &waits)?
+        };
+        Ok(mark.into())
     }
 
     /// Enqueues a barrier: a marker that all later commands of the queue wait for.

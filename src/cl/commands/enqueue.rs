@@ -458,7 +458,8 @@ pub(crate) fn marker(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, 
 ///
 /// On an out-of-order queue it is the event of a real command, a fill of four bytes, because other commands do not
 /// work: on Intel's CPU runtime (2026.2) a marker with a wait list ignores earlier barriers, and on PoCL 3.1 a barrier
-/// with a wait list does. A marker or barrier without a wait list waits for all earlier commands.
+/// with a wait list does. On PoCL (3.1 to 7.1) a marker with a wait list waits for all earlier commands too, as a marker
+/// or barrier without a wait list does.
 pub(crate) fn entry(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
     if !queue.properties().out_of_order {
         return Ok(marker(queue, waits)?);

@@ -282,6 +282,12 @@ impl DriverEvent {
         check("clWaitForEvents", status)?;
         match self.status()? {
             CommandStatus::Failed(status) => Err(DriverError::new(COMMAND, status)),
+            // While the process ends, gates open although the commands behind them have not run.
+            CommandStatus::Waiting | CommandStatus::Running
+                if matches!(self.owner, Owner::Deferred(_)) && event_reaper::process_ends() =>
+            {
+                Err(DriverError::new(COMMAND, Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)))
+            }
             _ => Ok(()),
         }
     }

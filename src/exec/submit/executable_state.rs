@@ -455,7 +455,7 @@ impl ExecutableState {
                 let mut exit = Waits::NONE;
                 exit.push(last);
                 // Twice, because the driver may lack memory only for a moment.
-                enqueue::marker(queue, &exit).or_else(|_| enqueue::marker(queue, &exit))?;
+                enqueue::entry(queue, &exit).or_else(|_| enqueue::entry(queue, &exit))?;
             }
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
@@ -524,7 +524,7 @@ impl ExecutableState {
         let mut wait = Waits::NONE;
         wait.push(gate.event().clone());
         let left = if queue.properties().out_of_order {
-            enqueue::marker(queue, &wait)?
+            enqueue::entry(queue, &wait)?
         } else {
             enqueue::barrier(queue, &wait)?
         };
