@@ -269,6 +269,12 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
+    /// Sets the next argument to a value of raw bytes.
+    pub fn set_arg_bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.launch.value(value);
+        self
+    }
+
     /// Adds a dimension to the offset of global ids.
     pub fn set_global_work_offset(&mut self, offset: usize) -> &mut Self {
         Extent::add_to(&mut self.launch.offset, offset);
