@@ -152,14 +152,17 @@ fn one<'py>(
     if is_plain_number(object) {
         return Ok(Argument::Value(number(kernel, index, object)?));
     }
-    if let Some(bytes) = Local::bytes(object)? {
-        return Ok(Argument::Local(bytes));
-    }
     match interop::kind(object) {
         Some(Kind::Sampler) => return Ok(Argument::Sampler(interop::sampler(scope.context, object)?)),
         Some(Kind::Buffer | Kind::Array | Kind::Image) => return Err(bare(index, object)),
-        _ if object.cast::<memory::Memory>().is_ok() => return Err(bare(index, object)),
+        Some(Kind::Local) => return Ok(Argument::Local(object.getattr("size")?.extract()?)),
         _ => {}
+    }
+    if let Ok(local) = object.cast_exact::<Local>() {
+        return Ok(Argument::Local(local.get().nbytes));
+    }
+    if object.cast_exact::<memory::Memory>().is_ok() {
+        return Err(bare(index, object));
     }
     let value =
         Value::of(object).map_err(|error| wrong_type(format!("argument {index}: {}", error.value(object.py()))))?;
@@ -191,7 +194,10 @@ fn number(kernel: &Bound<'_, PyAny>, index: usize, number: &Bound<'_, PyAny>) ->
              that clgraph can look the type up"
         )));
     };
-    zero.like(number).map_err(|error| invalid(format!("argument {index}: {}", error.value(number.py()))))
+    zero.like(number).map_err(|error| {
+        let (py, text) = (number.py(), format!("argument {index}: {}", error.value(number.py())));
+        if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) { wrong_type(text) } else { invalid(text) }
+    })
 }
 
 impl Argument<'_> {

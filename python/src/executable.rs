@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rust::{DrawingDetail, Event, EventSignal, EventWait, HostWrite, Path, Submit};
+use rust::{Event, EventSignal, EventWait, HostWrite, Path, Submit};
 
 use crate::device::Device;
 use crate::errors::{invalid, type_of, wrong_type};
@@ -208,17 +208,19 @@ impl Executable {
         Device::new(self.executable.device().clone())
     }
 
-    /// Draws the executable as SVG, with the times of a submission that was profiled if one is given.
-    #[pyo3(signature = (run=None))]
-    fn to_svg(&self, py: Python<'_>, run: Option<&Submission>) -> PyResult<String> {
+    /// Draws the executable as SVG, with the times of a submission that was profiled if one is given. `detail` is
+    /// "brief", "full" (every node) or "verbose" (with arguments).
+    #[pyo3(signature = (run=None, detail="brief"))]
+    fn to_svg(&self, py: Python<'_>, run: Option<&Submission>, detail: &str) -> PyResult<String> {
+        let detail = crate::graph::detail(detail)?;
         call(py, || {
-            let profile = run.map(|run| run.run().profile()).transpose()?;
-            self.executable.to_svg(DrawingDetail::default(), profile.as_ref())
+            let profile = run.map(|run| run.run().wait().and_then(|()| run.run().profile())).transpose()?;
+            self.executable.to_svg(detail, profile.as_ref())
         })
     }
 
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
-        self.to_svg(py, None)
+        self.to_svg(py, None, "brief")
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

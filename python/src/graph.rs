@@ -1,12 +1,12 @@
 //! Graphs and their nodes.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{DrawingDetail, HostRead, HostWrite};
 
-use crate::errors::wrong_type;
+use crate::errors::{invalid, wrong_type};
 use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
 use crate::interop::{self, Kind};
@@ -15,7 +15,7 @@ use crate::memory::{self, Cache, Memory, Place, Scope, fail, is_image, memory, w
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout, numpy};
 use crate::picture::{self, triple};
-use crate::queue::Queue;
+use crate::queue::{Pause, Queue};
 use crate::task::{Function, MapAs, uses};
 
 /// A graph of commands: built once, finalized, and submitted many times.
@@ -25,14 +25,16 @@ use crate::task::{Function, MapAs, uses};
 /// get edges by themselves; `after=` and `add_edge` add others. A call that raises an exception adds nothing.
 ///
 /// As a context manager with a clgraph.Queue, the graph records: what the queue is asked to do inside the block becomes
-/// nodes, and does not run. The recording ends with the block, also by an exception; nodes that were recorded until then
-/// stay. With a pyopencl.CommandQueue the block only groups what belongs to the graph.
+/// nodes, and does not run. Recorded nodes keep the order of the queue; nodes that methods of the graph add inside the
+/// block are ordered by their memory and `after`, as ever. The recording ends with the block, also by an exception; nodes
+/// that were recorded until then stay. With a pyopencl.CommandQueue the block only groups what belongs to the graph.
 #[pyclass(frozen, module = "clgraph", weakref)]
 pub(crate) struct Graph {
     pub(crate) graph: Own<rust::Graph>,
     cache: Own<Mutex<Cache>>,
     queue: Option<Own<rust::Queue>>,
-    records: bool,
+    /// For a queue of clgraph: it records inside a block.
+    pause: Option<Pause>,
 }
 
 /// Gives a builder the options of its node.
@@ -51,8 +53,20 @@ impl Graph {
         Scope { context: rust::InContext::context(&*self.graph), cache: Some(&self.cache) }
     }
 
-    fn end(&self) {
-        self.graph.end_all_recording();
+    /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
+    /// other nodes while a queue records.
+    fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
+        let (Some(queue), Some(pause)) = (&self.queue, &self.pause) else { return call(py, code) };
+        call(py, || {
+            let _no_command_comes = pause.write().unwrap_or_else(PoisonError::into_inner);
+            if queue.recording_graph().is_ok_and(|graph| graph == *self.graph) {
+                self.graph.end_recording(&**queue)?;
+                let added = code();
+                self.graph.begin_recording(&**queue)?;
+                return added;
+            }
+            code()
+        })
     }
 }
 
@@ -109,27 +123,27 @@ impl Graph {
     #[pyo3(signature = (queue, device=None))]
     fn new(py: Python<'_>, queue: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         check()?;
-        let (graph, queue, records) = match device {
+        let (graph, queue, pause) = match device {
             Some(device) => {
                 let (context, device) = (interop::context(queue)?, crate::device::find(device)?);
                 let properties = rust::GraphProperties::new();
-                (call(py, || rust::Graph::with_properties(&context, &device, properties))?, None, false)
+                (call(py, || rust::Graph::with_properties(&context, &device, properties))?, None, None)
             }
             None if interop::kind(queue) == Some(Kind::Context) => {
                 return Err(wrong_type("a graph of a context also takes a device: Graph(context, device)"));
             }
             None => {
-                let records = queue.cast::<Queue>().is_ok();
+                let pause = queue.cast::<Queue>().ok().map(|queue| queue.get().pause());
                 let queue = Queue::find(queue)?;
-                (call(py, || rust::Graph::new(&queue))?, Some(Own::new(queue)), records)
+                (call(py, || rust::Graph::new(&queue))?, Some(Own::new(queue)), pause)
             }
         };
-        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), queue, records })
+        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), queue, pause })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         let graph = slf.get();
-        if let (true, Some(queue)) = (graph.records, &graph.queue) {
+        if let (Some(_), Some(queue)) = (&graph.pause, &graph.queue) {
             call(slf.py(), || graph.graph.begin_recording(&**queue))?;
         } else {
             check()?;
@@ -140,8 +154,8 @@ impl Graph {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         check()?;
-        if self.records {
-            py.detach(|| self.end());
+        if self.pause.is_some() {
+            py.detach(|| self.graph.end_all_recording());
         }
         Ok(false)
     }
@@ -177,7 +191,7 @@ impl Graph {
         let launch = Launch::read(&given, self.scope())?;
         let node = options!(launch.node(&self.graph), label, node::nodes(after)?);
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
-        let node = call(kernel.py(), || unsafe { node.add() })?;
+        let node = self.add(kernel.py(), || unsafe { node.add() })?;
         Ok(Node::of(node.to_raw(), "kernel"))
     }
 
@@ -199,7 +213,7 @@ impl Graph {
         let launch = Launch::read(&given, self.scope())?;
         let (replaces, launch) = (rust::Node::from_raw(node::raw(node)?), launch.node(&self.graph));
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
-        call(node.py(), || unsafe { launch.replace(replaces) })
+        self.add(node.py(), || unsafe { launch.replace(replaces) })
     }
 
     /// Changes the range of a kernel node that was added with `up_to`. Executables get it when they are updated.
@@ -233,7 +247,7 @@ impl Graph {
         let (src, dst) = (memory(src, self.scope(), "the source")?, memory(dst, self.scope(), "the destination")?);
         let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| self.graph.copy(src, dst)));
         let copy = options!(copy, label, after_nodes);
-        Ok(Node::of(call(py, || copy.add())?.to_raw(), "copy"))
+        Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy"))
     }
 
     /// Adds a copy of a rectangle or a box.
@@ -286,7 +300,7 @@ impl Graph {
                 copy = copy.dst_origin(origin);
             }
             let copy = options!(copy, label, nodes);
-            return Ok(Node::of(call(py, || copy.add())?.to_raw(), "copy of pixels"));
+            return Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy of pixels"));
         }
         let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
         let item = element(&src, &dst)?;
@@ -306,7 +320,7 @@ impl Graph {
             copy = copy.region(bytes(region));
         }
         let copy = options!(copy, label, nodes);
-        Ok(Node::of(call(py, || copy.add())?.to_raw(), "copy of a rectangle"))
+        Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy of a rectangle"))
     }
 
     /// Adds a fill of memory with a pattern, or of an image with a colour.
@@ -329,14 +343,14 @@ impl Graph {
             let (origin, region) = picture::area(&image, origin, region)?;
             let fill = self.graph.fill_image(&image, picture::color(&image, pattern)?).area(origin, region);
             let fill = options!(fill, label, nodes);
-            return Ok(Node::of(call(py, || fill.add())?.to_raw(), "fill of an image"));
+            return Ok(Node::of(self.add(py, || fill.add())?.to_raw(), "fill of an image"));
         }
         only_images(origin, region)?;
         let memory = memory(dst, self.scope(), "the destination")?;
         let pattern = self::pattern(pattern, memory.layout.as_ref())?;
         let fill = with_place!(&memory.place, |dst| self.graph.fill_pattern(dst, &pattern));
         let fill = options!(fill, label, nodes);
-        Ok(Node::of(call(py, || fill.add())?.to_raw(), "fill"))
+        Ok(Node::of(self.add(py, || fill.add())?.to_raw(), "fill"))
     }
 
     /// Adds a write of host data to memory or to an image. The node is also the name of the input: each submission
@@ -363,7 +377,7 @@ impl Graph {
             let layout = input_layout(None, data);
             let data = numpy::host_data(data, copy, "the data of a write")?;
             let write = options!(self.graph.write_image(&image, data).area(origin, region), label, nodes);
-            return Write::make(py, call(py, || write.add())?.to_raw(), layout);
+            return Write::make(py, self.add(py, || write.add())?.to_raw(), layout);
         }
         only_images(origin, region)?;
         let memory = memory(dst, self.scope(), "the destination")?;
@@ -374,7 +388,7 @@ impl Graph {
         let data = numpy::host_data(data, copy, "the data of a write")?;
         let write = with_place!(&memory.place, |dst| self.graph.write(dst, data));
         let write = options!(write, label, nodes);
-        let write: HostWrite<u8> = call(py, || write.add())?;
+        let write: HostWrite<u8> = self.add(py, || write.add())?;
         Write::make(py, write.to_raw(), layout)
     }
 
@@ -400,14 +414,14 @@ impl Graph {
             let (origin, region) = picture::area(&image, origin, region)?;
             let layout = picture::layout(py, &image, region, dtype, shape)?;
             let read = options!(self.graph.read_image::<u8>(&image).area(origin, region), label, nodes);
-            return Read::make(py, call(py, || read.add())?.to_raw(), layout);
+            return Read::make(py, self.add(py, || read.add())?.to_raw(), layout);
         }
         only_images(origin, region)?;
         let memory = memory(src, self.scope(), "the source")?;
         let layout = result_layout(py, &memory, dtype, shape)?;
         let read = with_place!(&memory.place, |src| self.graph.read::<u8>(src));
         let read = options!(read, label, nodes);
-        let read: HostRead<u8> = call(py, || read.add())?;
+        let read: HostRead<u8> = self.add(py, || read.add())?;
         Read::make(py, read.to_raw(), layout)
     }
 
@@ -436,7 +450,7 @@ impl Graph {
         };
         let bytes = sizes.iter().fold(item, |all, size| all.saturating_mul(*size));
         let alloc = options!(self.graph.alloc::<u8>(bytes), label, nodes);
-        let memory = call(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
+        let memory = self.add(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
         let node = memory.node();
         Ok(Memory::of(Place::Graph(memory), Layout { dtype: dtype.unbind(), shape: sizes, item }, Some(node)))
     }
@@ -454,7 +468,7 @@ impl Graph {
             return Err(wrong_type("only memory that `Graph.alloc` returned, as a whole, can be freed by a node"));
         };
         let free = options!(self.graph.free(of), label, node::nodes(after)?);
-        Ok(Node::of(call(py, || free.add())?.to_raw(), "free"))
+        Ok(Node::of(self.add(py, || free.add())?.to_raw(), "free"))
     }
 
     /// Adds all commands of an executable as one node.
@@ -467,7 +481,7 @@ impl Graph {
         py: Python<'_>,
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::nodes(after)?);
-        SubGraph::make(py, call(py, || sub.add())?)
+        SubGraph::make(py, self.add(py, || sub.add())?)
     }
 
     /// Adds a host task: a Python function that runs between the nodes before and after it, once in each submission, on
@@ -508,7 +522,7 @@ impl Graph {
             }
         }
         let task = options!(task, label, nodes);
-        Ok(Node::of(call(function.py(), || task.add())?.to_raw(), "host task"))
+        Ok(Node::of(self.add(function.py(), || task.add())?.to_raw(), "host task"))
     }
 
     /// Adds a host task on mapped memory: `function(array)` gets the memory itself as a numpy array.
@@ -539,34 +553,34 @@ impl Graph {
             MapAs::Discard => task.writes(memory),
         });
         let task = options!(task, label, nodes);
-        Ok(Node::of(call(py, || task.add())?.to_raw(), "map"))
+        Ok(Node::of(self.add(py, || task.add())?.to_raw(), "map"))
     }
 
     /// Adds a node that waits for an event, which each submission is given for it: `submit(events={node: event})`.
     #[pyo3(signature = (*, label=None, after=None))]
     fn wait_event(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
         let wait = options!(self.graph.wait_event(), label, node::nodes(after)?);
-        Ok(Node::of(call(py, || wait.add())?.to_raw(), "wait event"))
+        Ok(Node::of(self.add(py, || wait.add())?.to_raw(), "wait event"))
     }
 
     /// Adds a node that completes a UserEvent, which each submission is given for it: `submit(signals={node: event})`.
     #[pyo3(signature = (*, label=None, after=None))]
     fn signal_event(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
         let signal = options!(self.graph.signal_event(), label, node::nodes(after)?);
-        Ok(Node::of(call(py, || signal.add())?.to_raw(), "signal event"))
+        Ok(Node::of(self.add(py, || signal.add())?.to_raw(), "signal event"))
     }
 
     /// Adds a node that does nothing, and only orders others.
     #[pyo3(signature = (*, label=None, after=None))]
     fn empty(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
         let empty = options!(self.graph.empty(), label, node::nodes(after)?);
-        Ok(Node::of(call(py, || empty.add())?.to_raw(), "empty"))
+        Ok(Node::of(self.add(py, || empty.add())?.to_raw(), "empty"))
     }
 
     /// Makes a node wait for another one.
     fn add_edge(&self, py: Python<'_>, before: &Bound<'_, PyAny>, after: &Bound<'_, PyAny>) -> PyResult<()> {
         let [before, after] = [node::raw(before)?, node::raw(after)?].map(rust::Node::from_raw);
-        call(py, || self.graph.add_edge(before, after))
+        self.add(py, || self.graph.add_edge(before, after))
     }
 
     /// Returns the nodes that a node waits for.
@@ -632,18 +646,22 @@ impl Graph {
         Ok(Executable::new(executable, self.queue.as_ref().map(|queue| (**queue).clone())))
     }
 
-    /// Draws the graph in the DOT language.
-    fn to_dot(&self, py: Python<'_>) -> PyResult<String> {
-        call(py, || Ok(self.graph.to_dot(DrawingDetail::default())))
+    /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).
+    #[pyo3(signature = (detail="brief"))]
+    fn to_dot(&self, py: Python<'_>, detail: &str) -> PyResult<String> {
+        let detail = self::detail(detail)?;
+        call(py, || Ok(self.graph.to_dot(detail)))
     }
 
-    /// Draws the graph as SVG.
-    fn to_svg(&self, py: Python<'_>) -> PyResult<String> {
-        call(py, || self.graph.to_svg(DrawingDetail::default()))
+    /// Draws the graph as SVG. `detail` is as for `to_dot`.
+    #[pyo3(signature = (detail="brief"))]
+    fn to_svg(&self, py: Python<'_>, detail: &str) -> PyResult<String> {
+        let detail = self::detail(detail)?;
+        call(py, || self.graph.to_svg(detail))
     }
 
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
-        self.to_svg(py)
+        self.to_svg(py, "brief")
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -659,6 +677,16 @@ impl Graph {
         check()?;
         let (nodes, device) = (self.graph.len(), self.graph.device().name());
         Ok(format!("Graph({nodes} node{} for {device})", if nodes == 1 { "" } else { "s" }))
+    }
+}
+
+/// How much a drawing shows.
+pub(crate) fn detail(name: &str) -> PyResult<DrawingDetail> {
+    match name {
+        "brief" => Ok(DrawingDetail::Brief),
+        "full" => Ok(DrawingDetail::Full),
+        "verbose" => Ok(DrawingDetail::Verbose),
+        other => Err(invalid(format!("{other:?} is no detail of a drawing: \"brief\", \"full\" or \"verbose\""))),
     }
 }
 

@@ -82,7 +82,9 @@ pub(crate) enum Kind {
 pub(crate) fn kind(object: &Bound<'_, PyAny>) -> Option<Kind> {
     let py = object.py();
     let classes = classes(py)?;
-    let is = |class: &Py<PyType>| object.is_instance(class.bind(py)).unwrap_or(false);
+    let of = object.get_type();
+    // SAFETY: both are types that live. `isinstance` would ask their metaclass, which takes long for so many classes.
+    let is = |class: &Py<PyType>| unsafe { pyo3::ffi::PyType_IsSubtype(of.as_type_ptr(), class.as_ptr().cast()) != 0 };
     if is(&classes.buffer) {
         Some(Kind::Buffer)
     } else if array_class(py).is_some_and(is) {

@@ -6,7 +6,6 @@ use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode};
 
 use crate::arguments::{self, Argument};
 use crate::errors::{invalid, type_of, wrong_type};
-use crate::gate::call;
 use crate::interop;
 use crate::memory::{Scope, fail};
 
@@ -109,8 +108,8 @@ impl<'py> Launch<'py> {
         self.arguments.iter().fold(node, |node, argument| argument.give_node(node))
     }
 
-    /// Executes or records the launch.
-    pub(crate) fn enqueue(&self, py: Python<'_>, queue: &rust::Queue, waits: &[rust::Event]) -> PyResult<rust::Event> {
+    /// The launch as a command of a queue.
+    pub(crate) fn enqueue(&self, waits: &[rust::Event]) -> ExecuteKernel<'_> {
         let mut launch = ExecuteKernel::new(&self.kernel);
         launch.set_global_work_sizes(self.global.list());
         if let Some(local) = &self.local {
@@ -129,8 +128,7 @@ impl<'py> Launch<'py> {
         waits.iter().for_each(|event| {
             launch.set_wait_event(event);
         });
-        // SAFETY: **kernel**: the program promises it, as with pyopencl.
-        call(py, || unsafe { launch.enqueue_nd_range(queue) })
+        launch
     }
 }
 

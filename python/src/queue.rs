@@ -1,5 +1,7 @@
 //! Queues that execute, or record into a graph.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{PendingRead, QueueState};
@@ -24,19 +26,42 @@ use crate::task::Function;
 /// become nodes of the graph. `after` is one event or a list of events. What is enqueued on the pyopencl queue itself is
 /// never recorded.
 #[pyclass(frozen, module = "clgraph", weakref)]
-pub(crate) struct Queue(pub(crate) Own<rust::Queue>);
+pub(crate) struct Queue {
+    queue: Own<rust::Queue>,
+    pause: Pause,
+}
+
+/// Keeps commands away from a queue while its recording is interrupted: see `Graph::add`.
+pub(crate) type Pause = Arc<RwLock<()>>;
 
 impl Queue {
+    fn of(queue: rust::Queue) -> Self {
+        Self { queue: Own::new(queue), pause: Pause::default() }
+    }
+
+    /// The lock that a graph takes while it interrupts the recording.
+    pub(crate) fn pause(&self) -> Pause {
+        Arc::clone(&self.pause)
+    }
+
+    /// Enqueues or records a command.
+    fn command<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
+        call(py, || {
+            let _recording_goes_on = self.pause.read().unwrap_or_else(PoisonError::into_inner);
+            code()
+        })
+    }
+
     /// The queue that an object of clgraph or of pyopencl is.
     pub(crate) fn find(object: &Bound<'_, PyAny>) -> PyResult<rust::Queue> {
         match object.cast::<Self>() {
-            Ok(queue) => Ok(queue.get().0.clone()),
+            Ok(queue) => Ok(queue.get().queue.clone()),
             Err(_) => interop::queue(object),
         }
     }
 
     fn scope(&self) -> Scope<'_> {
-        Scope { context: self.0.context(), cache: None }
+        Scope { context: self.queue.context(), cache: None }
     }
 }
 
@@ -48,27 +73,27 @@ impl Queue {
         let py = queue.py();
         if let Ok(device) = queue.cast::<Device>() {
             let device = device.get().get();
-            return Ok(Self(Own::new(call(py, || rust::Queue::new(&device))?)));
+            return Ok(Self::of(call(py, || rust::Queue::new(&device))?));
         }
         if interop::kind(queue) != Some(Kind::Queue) {
             let text =
                 format!("a Queue is made of a pyopencl.CommandQueue or a clgraph.Device, not {}", type_of(queue));
             return Err(wrong_type(text));
         }
-        Ok(Self(Own::new(interop::queue(queue)?)))
+        Ok(Self::of(interop::queue(queue)?))
     }
 
     /// Whether the queue records into a graph.
     #[getter]
     fn recording(&self) -> PyResult<bool> {
         check()?;
-        Ok(self.0.state() == QueueState::Recording)
+        Ok(self.queue.state() == QueueState::Recording)
     }
 
     /// The device.
     #[getter]
     fn device(&self) -> Device {
-        Device::new(self.0.device().clone())
+        Device::new(self.queue.device().clone())
     }
 
     /// The same queue as a pyopencl.CommandQueue.
@@ -76,7 +101,7 @@ impl Queue {
     fn queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         check()?;
         // SAFETY: **live**: `self` owns it.
-        unsafe { interop::wrap(py, "CommandQueue", self.0.raw(), "`Queue.queue`") }
+        unsafe { interop::wrap(py, "CommandQueue", self.queue.raw(), "`Queue.queue`") }
     }
 
     /// Launches a kernel: see `Graph.kernel`. A queue that executes takes no Param.
@@ -94,7 +119,10 @@ impl Queue {
     ) -> PyResult<Event> {
         let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
         let launch = Launch::read(&given, self.scope())?;
-        Ok(Event::of(launch.enqueue(kernel.py(), &self.0, &wait_list(after)?)?))
+        let waits = wait_list(after)?;
+        let mut launch = launch.enqueue(&waits);
+        // SAFETY: **kernel**: the program promises it, as with pyopencl.
+        Ok(Event::of(self.command(kernel.py(), || unsafe { launch.enqueue_nd_range(&self.queue) })?))
     }
 
     /// Copies memory to memory of the same size, or pixels: see `Graph.copy`.
@@ -116,8 +144,8 @@ impl Queue {
             let text = format!("a copy of {} bytes to {} bytes: both have one size", src.size(), dst.size());
             return Err(crate::errors::invalid(text));
         }
-        let queue = &*self.0;
-        let event = call(py, || {
+        let queue = &*self.queue;
+        let event = self.command(py, || {
             with_place!(&src, |from| with_place!(&dst, |to| queue.enqueue_copy_buffer(
                 from,
                 to,
@@ -144,7 +172,7 @@ impl Queue {
         dst_pitch: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Event> {
-        let (py, scope, queue, waits) = (src.py(), self.scope(), &*self.0, wait_list(after)?);
+        let (py, scope, queue, waits) = (src.py(), self.scope(), &*self.queue, wait_list(after)?);
         let waits: Vec<&rust::Event> = waits.iter().collect();
         let from = triple(src_origin, 0, "src_origin")?.unwrap_or([0; 3]);
         let into = triple(dst_origin, 0, "dst_origin")?.unwrap_or([0; 3]);
@@ -160,17 +188,17 @@ impl Queue {
             let event = match (is_image(src), is_image(dst)) {
                 (true, true) => {
                     let (src, dst) = (scope.image(src)?, scope.image(dst)?);
-                    call(py, || queue.enqueue_copy_image(&src, &dst, from, into, region, &waits))?
+                    self.command(py, || queue.enqueue_copy_image(&src, &dst, from, into, region, &waits))?
                 }
                 (true, false) => {
                     let (src, dst) = (scope.image(src)?, memory::memory(dst, scope, "the destination")?.place);
-                    call(py, || {
+                    self.command(py, || {
                         with_place!(&dst, |dst| queue.enqueue_copy_image_to_buffer(&src, dst, from, region, 0, &waits))
                     })?
                 }
                 _ => {
                     let (src, dst) = (memory::memory(src, scope, "the source")?.place, scope.image(dst)?);
-                    call(py, || {
+                    self.command(py, || {
                         with_place!(&src, |src| queue.enqueue_copy_buffer_to_image(src, &dst, 0, into, region, &waits))
                     })?
                 }
@@ -190,7 +218,7 @@ impl Queue {
             return Err(wrong_type("a copy of a rectangle between memory needs a region: (columns, rows, slices)"));
         };
         let (from, into, region) = (bytes(from), bytes(into), bytes(region));
-        let event = call(py, || {
+        let event = self.command(py, || {
             with_place!(&src.place, |src| with_place!(&dst.place, |dst| queue.enqueue_copy_buffer_rect(
                 src,
                 dst,
@@ -217,18 +245,20 @@ impl Queue {
         region: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Event> {
-        let (py, queue, waits) = (dst.py(), &*self.0, wait_list(after)?);
+        let (py, queue, waits) = (dst.py(), &*self.queue, wait_list(after)?);
         let waits: Vec<&rust::Event> = waits.iter().collect();
         if is_image(dst) {
             let image = self.scope().image(dst)?;
             let (origin, region) = picture::area(&image, origin, region)?;
             let color = picture::color(&image, pattern)?;
-            return Ok(Event::of(call(py, || queue.enqueue_fill_image(&image, color, origin, region, &waits))?));
+            return Ok(Event::of(
+                self.command(py, || queue.enqueue_fill_image(&image, color, origin, region, &waits))?,
+            ));
         }
         let memory = memory::memory(dst, self.scope(), "the destination")?;
         let pattern = self::pattern(pattern, memory.layout.as_ref())?;
         let size = memory.place.size();
-        let event = call(py, || {
+        let event = self.command(py, || {
             with_place!(&memory.place, |dst| queue.enqueue_fill_buffer::<u8>(dst, &pattern, 0, size, &waits))
         })?;
         Ok(Event::of(event))
@@ -247,13 +277,14 @@ impl Queue {
         region: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Event> {
-        let (py, queue, waits) = (dst.py(), &*self.0, wait_list(after)?);
+        let (py, queue, waits) = (dst.py(), &*self.queue, wait_list(after)?);
         let waits: Vec<&rust::Event> = waits.iter().collect();
         if is_image(dst) {
             let image = self.scope().image(dst)?;
             let (origin, region) = picture::area(&image, origin, region)?;
             let data = numpy::host_data(data, copy, "the data of a write")?;
-            let event = call(py, || queue.enqueue_write_image_owned::<u8>(&image, origin, region, data, &waits))?;
+            let event =
+                self.command(py, || queue.enqueue_write_image_owned::<u8>(&image, origin, region, data, &waits))?;
             return Ok(Event::of(event));
         }
         let memory = memory::memory(dst, self.scope(), "the destination")?;
@@ -265,7 +296,7 @@ impl Queue {
             let text = format!("the destination has {} bytes, and the data {}", memory.place.size(), data.len());
             return Err(crate::errors::invalid(text));
         }
-        let event = call(py, || {
+        let event = self.command(py, || {
             with_place!(&memory.place, |dst| queue.enqueue_write_buffer_owned::<u8>(dst, 0, data, &waits))
         })?;
         Ok(Event::of(event))
@@ -283,19 +314,20 @@ impl Queue {
         region: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Pending>> {
-        let (py, queue, waits) = (src.py(), &*self.0, wait_list(after)?);
+        let (py, queue, waits) = (src.py(), &*self.queue, wait_list(after)?);
         let waits: Vec<&rust::Event> = waits.iter().collect();
         if is_image(src) {
             let image = self.scope().image(src)?;
             let (origin, region) = picture::area(&image, origin, region)?;
             let layout = picture::layout(py, &image, region, dtype, shape)?;
-            let read = call(py, || queue.enqueue_read_image_owned::<u8>(&image, origin, region, &waits))?;
+            let read = self.command(py, || queue.enqueue_read_image_owned::<u8>(&image, origin, region, &waits))?;
             return Pending::make(py, read, layout);
         }
         let memory = memory::memory(src, self.scope(), "the source")?;
         let (layout, size) = (result_layout(py, &memory, dtype, shape)?, memory.place.size());
-        let read: PendingRead<u8> =
-            call(py, || with_place!(&memory.place, |src| queue.enqueue_read_buffer_owned::<u8>(src, 0, size, &waits)))?;
+        let read: PendingRead<u8> = self.command(py, || {
+            with_place!(&memory.place, |src| queue.enqueue_read_buffer_owned::<u8>(src, 0, size, &waits))
+        })?;
         Pending::make(py, read, layout)
     }
 
@@ -306,8 +338,8 @@ impl Queue {
         let waits = wait_list(after)?;
         let waits: Vec<&rust::Event> = waits.iter().collect();
         let run = Function::new(function)?;
-        let queue = &*self.0;
-        let run = call(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
+        let queue = &*self.queue;
+        let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
         Ok(Submission::new(run))
     }
 
@@ -316,7 +348,7 @@ impl Queue {
     fn marker(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
         let waits = wait_list(after)?;
         let waits: Vec<&rust::Event> = waits.iter().collect();
-        Ok(Event::of(call(py, || self.0.enqueue_marker_with_wait_list(&waits))?))
+        Ok(Event::of(self.command(py, || self.queue.enqueue_marker_with_wait_list(&waits))?))
     }
 
     /// Enqueues a barrier: a marker that all later commands of the queue wait for.
@@ -324,27 +356,27 @@ impl Queue {
     fn barrier(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
         let waits = wait_list(after)?;
         let waits: Vec<&rust::Event> = waits.iter().collect();
-        Ok(Event::of(call(py, || self.0.enqueue_barrier_with_wait_list(&waits))?))
+        Ok(Event::of(self.command(py, || self.queue.enqueue_barrier_with_wait_list(&waits))?))
     }
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Ok(Submission::new(call(py, || executable.executable.submit(&self.0))?))
+        Ok(Submission::new(self.command(py, || executable.executable.submit(&self.queue))?))
     }
 
     /// Submits all enqueued commands to the device, without waiting for them.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || Ok(self.0.flush()?))
+        call(py, || Ok(self.queue.flush()?))
     }
 
     /// Waits until everything enqueued so far is complete. Other Python threads run meanwhile.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || self.0.finish())
+        call(py, || self.queue.finish())
     }
 
     fn __repr__(&self) -> PyResult<String> {
         check()?;
-        let state = if self.0.state() == QueueState::Recording { "recording" } else { "executing" };
-        Ok(format!("Queue({state}, on {})", self.0.device().name()))
+        let state = if self.queue.state() == QueueState::Recording { "recording" } else { "executing" };
+        Ok(format!("Queue({state}, on {})", self.queue.device().name()))
     }
 }

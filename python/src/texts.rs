@@ -25,6 +25,8 @@ const NAMES: &[(&str, &str)] = &[
     ("`enqueue_map_image`", "`Queue.map`"),
     ("`Queue::record_event_wait`", "`Graph.wait_event`"),
     ("`usize`", "an address"),
+    ("`Buffer::slice`", "a slice of a Memory"),
+    ("`Buffer::from_raw_with_owner`", "`hostbuf=`"),
 ];
 
 /// Returns a text of clgraph with the names that things have in Python.
