@@ -67,7 +67,6 @@ modes! {
 /// Local memory of a kernel argument: so many bytes for each work-group.
 #[pyclass(frozen, module = "clgraph")]
 pub(crate) struct Local {
-    #[pyo3(get)]
     nbytes: usize,
 }
 
@@ -76,6 +75,12 @@ impl Local {
     #[new]
     fn new(nbytes: usize) -> Self {
         Self { nbytes }
+    }
+
+    /// The number of bytes for each work-group.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.nbytes
     }
 
     fn __repr__(&self) -> String {

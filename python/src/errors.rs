@@ -41,15 +41,28 @@ pub(crate) fn of(error: Error) -> PyErr {
         // Driver, and kinds to come.
         _ => "DriverError",
     };
-    let mut cl_status = if let Error::Driver(driver) = &error { Some(driver.status.0) } else { None };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(driver) = cause.downcast_ref::<rust::DriverError>() {
-            cl_status = Some(driver.status.0);
-        }
-        source = cause.source();
-    }
+    let cl_status = status_of(&error);
     make(class, in_python(&error.to_string()), cl_status)
+}
+
+/// The status of the OpenCL call that an error is about, if it is about one.
+fn status_of(error: &Error) -> Option<i32> {
+    match error {
+        Error::Driver(driver) | Error::Submit(SubmitError::Failed(driver)) => Some(driver.status.0),
+        Error::Submit(
+            SubmitError::EventFailed { cause, .. }
+            | SubmitError::DependencyFailed { cause, .. }
+            | SubmitError::ExternalEvent { cause, .. },
+        ) => status_of(cause),
+        other => {
+            let (mut status, mut cause) = (None, other.source());
+            while let Some(of) = cause {
+                status = of.downcast_ref::<rust::DriverError>().map(|driver| driver.status.0).or(status);
+                cause = of.source();
+            }
+            status
+        }
+    }
 }
 
 /// An `InvalidError`, which is also a `ValueError`.

