@@ -58,7 +58,7 @@ impl Layout {
         let known = known.ok_or_else(|| wrong(&sizes))?;
         let mut free = sizes.iter_mut().filter(|size| **size < 0);
         if let Some(size) = free.next() {
-            if free.next().is_some() || known == 0 || bytes % known != 0 {
+            if free.next().is_some() || known == 0 || !bytes.is_multiple_of(known) {
                 return Err(wrong(&sizes));
             }
             *size = (bytes / known) as isize;

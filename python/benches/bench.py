@@ -1,4 +1,4 @@
-"""Measures what clgraph costs in Python, beside pyopencl: `python bench.py [--quick]`.
+"""Measures what clgraph costs in Python, beside pyopencl: `python benches/bench.py [--quick]`.
 
 Build the package in release (`pip install ./python` does). Times are medians of rounds that alternate.
 """
@@ -93,15 +93,26 @@ def main():
             some(queue, (1,), (1,), a, b, n, f)
         queue.finish()
 
+    def enqueues_with_arguments():
+        for _ in range(100):
+            some.set_arg(0, a)
+            some.set_arg(1, b)
+            some.set_arg(2, n)
+            some.set_arg(3, f)
+            cl.enqueue_nd_range_kernel(queue, some, (1,), (1,))
+        queue.finish()
+
     def graph_with_arguments():
         with_arguments.submit(bare).wait()
 
     for _ in range(200):
         graph_with_arguments()
-    looped, ran = side_by_side([loop_with_arguments, graph_with_arguments], rounds)
+    ways = [loop_with_arguments, enqueues_with_arguments, graph_with_arguments]
+    looped, enqueued, ran = side_by_side(ways, rounds)
     print("100 kernels with four arguments, with the wait (us)")
     print(f"  pyopencl, kernel(queue, ...)             {looped:8.1f}")
-    print(f"  clgraph, submit and wait                 {ran:8.1f}   {ran / looped:.2f} of it")
+    print(f"  pyopencl, set_arg, enqueue_nd_range_kernel {enqueued:6.1f}")
+    print(f"  clgraph, submit and wait                 {ran:8.1f}   {ran / looped:.2f} and {ran / enqueued:.2f} of them")
 
     # The host's part of a submission, while the device is kept waiting by an event.
     def host_part(enqueue, end):
