@@ -376,6 +376,9 @@ mod documents {
     #[doc = include_str!("../docs/guide/from_opencl3.md")]
     struct FromOpencl3;
 
+    #[doc = include_str!("../docs/guide/from_python.md")]
+    struct FromPython;
+
     #[doc = include_str!("../docs/guide/host_tasks.md")]
     struct HostTasks;
 

@@ -1,0 +1,174 @@
+"""Measures what clgraph costs in Python, beside pyopencl: `python benches/bench.py [--quick]`.
+
+Build the package in release (`pip install ./python` does). Times are medians of rounds that alternate.
+"""
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+import pyopencl as cl
+
+import clgraph
+from clgraph import In, InOut, Out, Param
+
+SOURCE = """
+kernel void nothing(void) {}
+kernel void some(global const float *a, global float *b, int n, float f) {}
+"""
+
+
+def median(function, rounds, inner=1):
+    """The median time of a call, in microseconds."""
+    times = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        for _ in range(inner):
+            function()
+        times.append((time.perf_counter() - begun) / inner)
+    return statistics.median(times) * 1e6
+
+
+def side_by_side(functions, rounds):
+    """The median times of calls, in microseconds, whose rounds alternate."""
+    times = [[] for _ in functions]
+    for _ in range(rounds):
+        for function, of in zip(functions, times):
+            begun = time.perf_counter()
+            function()
+            of.append(time.perf_counter() - begun)
+    return [statistics.median(of) * 1e6 for of in times]
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--quick", action="store_true", help="a tenth of the rounds")
+    rounds = 50 if arguments.parse_args().quick else 500
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
+    program = cl.Program(context, SOURCE).build()
+    nothing, some = cl.Kernel(program, "nothing"), cl.Kernel(program, "some")
+    a, b = (cl.Buffer(context, cl.mem_flags.READ_WRITE, 4096) for _ in range(2))
+    device = context.devices[0]
+    print(f"{device.name}, {device.platform.version}; pyopencl {cl.VERSION_TEXT}, clgraph {clgraph.__version__}\n")
+
+    # 100 empty kernels, submitted and waited for.
+    graph = clgraph.Graph(queue)
+    for _ in range(100):
+        graph.kernel(nothing, 1, local_size=1)
+    executable = graph.finalize()
+    bare = clgraph.Queue(queue)
+
+    def loop():
+        for _ in range(100):
+            nothing(queue, (1,), (1,))
+        queue.finish()
+
+    def enqueues():
+        for _ in range(100):
+            cl.enqueue_nd_range_kernel(queue, nothing, (1,), (1,))
+        queue.finish()
+
+    def graph_runs():
+        executable.submit(bare).wait()
+
+    for _ in range(200):  # clgraph chooses its way meanwhile
+        graph_runs()
+    looped, enqueued, ran = side_by_side([loop, enqueues, graph_runs], rounds)
+    print("100 empty kernels, with the wait (us)")
+    print(f"  pyopencl, kernel(queue, ...)             {looped:8.1f}")
+    print(f"  pyopencl, enqueue_nd_range_kernel        {enqueued:8.1f}")
+    print(f"  clgraph, submit and wait                 {ran:8.1f}   {ran / looped:.2f} and {ran / enqueued:.2f} of them")
+
+    # The same with arguments.
+    n, f = np.int32(7), np.float32(0.5)
+    graph = clgraph.Graph(queue)
+    for _ in range(100):
+        graph.kernel(some, 1, In(a), InOut(b), n, f, local_size=1)
+    with_arguments = graph.finalize()
+
+    def loop_with_arguments():
+        for _ in range(100):
+            some(queue, (1,), (1,), a, b, n, f)
+        queue.finish()
+
+    def enqueues_with_arguments():
+        for _ in range(100):
+            some.set_arg(0, a)
+            some.set_arg(1, b)
+            some.set_arg(2, n)
+            some.set_arg(3, f)
+            cl.enqueue_nd_range_kernel(queue, some, (1,), (1,))
+        queue.finish()
+
+    def graph_with_arguments():
+        with_arguments.submit(bare).wait()
+
+    for _ in range(200):
+        graph_with_arguments()
+    ways = [loop_with_arguments, enqueues_with_arguments, graph_with_arguments]
+    looped, enqueued, ran = side_by_side(ways, rounds)
+    print("100 kernels with four arguments, with the wait (us)")
+    print(f"  pyopencl, kernel(queue, ...)             {looped:8.1f}")
+    print(f"  pyopencl, set_arg, enqueue_nd_range_kernel {enqueued:6.1f}")
+    print(f"  clgraph, submit and wait                 {ran:8.1f}   {ran / looped:.2f} and {ran / enqueued:.2f} of them")
+
+    # The host's part of a submission, while the device is kept waiting by an event.
+    def host_part(enqueue, end):
+        gate = cl.UserEvent(context)
+        cl.enqueue_barrier(queue, wait_for=[gate])
+        begun = time.perf_counter()
+        enqueue()
+        took = time.perf_counter() - begun
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        end()
+        return took * 1e6
+
+    def enqueue_loop():
+        for _ in range(100):
+            nothing(queue, (1,), (1,))
+
+    hosts = [[], []]
+    for _ in range(rounds):
+        hosts[0].append(host_part(enqueue_loop, queue.finish))
+        hosts[1].append(host_part(lambda: executable.submit(bare), queue.finish))
+    looped, submitted = map(statistics.median, hosts)
+    print("100 empty kernels, the host's time to enqueue them (us)")
+    print(f"  pyopencl, kernel(queue, ...)             {looped:8.1f}")
+    print(f"  clgraph, submit                          {submitted:8.1f}   {submitted / looped:.2f} of it")
+
+    # A parameter.
+    radius = Param(np.int32(1))
+    graph = clgraph.Graph(queue)
+    node = graph.kernel(some, 1, In(a), Out(b), radius, f, local_size=1)
+    updatable = graph.finalize(updatable=True)
+    values = [np.int32(value) for value in range(2)]
+    counter = 0
+
+    def set_and_update():
+        nonlocal counter
+        counter += 1
+        radius.set(values[counter & 1])
+        updatable.update(node)
+
+    print("one parameter (us)")
+    print(f"  set and updated                          {median(set_and_update, rounds, 100):8.2f}")
+    print(f"  set                                      {median(lambda: radius.set(n), rounds, 100):8.2f}")
+
+    # Recording.
+    graph = clgraph.Graph(queue)
+    recorded = median(lambda: graph.kernel(some, 1, In(a), Out(b), n, f, local_size=1), rounds, 10)
+    other = clgraph.Queue(queue)
+    with clgraph.Graph(other):
+        by_queue = median(lambda: other.kernel(some, 1, In(a), Out(b), n, f, local_size=1), rounds, 10)
+    executed = median(lambda: other.kernel(some, 1, In(a), Out(b), n, f, local_size=1), rounds, 10)
+    other.finish()
+    print("one kernel with four arguments (us)")
+    print(f"  added to a graph                         {recorded:8.2f}")
+    print(f"  recorded by a clgraph.Queue              {by_queue:8.2f}")
+    print(f"  executed by a clgraph.Queue              {executed:8.2f}")
+
+
+if __name__ == "__main__":
+    main()

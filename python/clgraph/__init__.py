@@ -1,0 +1,109 @@
+"""Command graphs for every OpenCL: build once, finalize, submit many times.
+
+    import clgraph, numpy as np, pyopencl as cl
+    from clgraph import In, Out, Param
+
+    with clgraph.Graph(queue) as g:                      # a pyopencl.CommandQueue, or a clgraph.Queue, which records
+        blur = g.kernel(kernel, (w, h), In(photo), Out(out), radius := Param(np.int32(3)))
+        result = g.read(out)                             # after the kernel: both use the same memory
+    executable = g.finalize(updatable=True)
+    run = executable.submit(queue)
+    picture = run[result]                                # waits, and is a numpy array
+    radius.set(5)
+    executable.update(blur)                              # for later submissions
+
+The guide is docs/guide/from_python.md of the repository.
+"""
+
+from ._clgraph import (
+    Device,
+    Event,
+    Executable,
+    Graph,
+    HostTask,
+    In,
+    InOut,
+    Local,
+    MemoryMap,
+    Memory,
+    Node,
+    NodeProfile,
+    Out,
+    Param,
+    Pending,
+    Profile,
+    Queue,
+    Read,
+    Report,
+    SubGraph,
+    Submission,
+    UserEvent,
+    Write,
+    __version__,
+    devices,
+    trace,
+)
+from ._errors import (
+    DriverError,
+    Error,
+    FailedError,
+    InvalidError,
+    KernelNotSupportedError,
+    NotReadyError,
+    NotSupportedError,
+    OutOfMemoryError,
+    TimedOutError,
+)
+
+__all__ = [
+    "Device",
+    "DriverError",
+    "Error",
+    "Event",
+    "Executable",
+    "FailedError",
+    "Graph",
+    "HostTask",
+    "In",
+    "InOut",
+    "InvalidError",
+    "KernelNotSupportedError",
+    "Local",
+    "Memory",
+    "MemoryMap",
+    "Node",
+    "NodeProfile",
+    "NotReadyError",
+    "NotSupportedError",
+    "Out",
+    "OutOfMemoryError",
+    "Param",
+    "Pending",
+    "Profile",
+    "Queue",
+    "Read",
+    "Report",
+    "SubGraph",
+    "Submission",
+    "TimedOutError",
+    "UserEvent",
+    "Write",
+    "__version__",
+    "devices",
+    "trace",
+]
+
+# Tracebacks and documentation name the classes where programs find them.
+for _class in (
+    Error,
+    InvalidError,
+    NotSupportedError,
+    KernelNotSupportedError,
+    OutOfMemoryError,
+    DriverError,
+    FailedError,
+    NotReadyError,
+    TimedOutError,
+):
+    _class.__module__ = __name__
+del _class

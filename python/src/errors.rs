@@ -1,0 +1,105 @@
+//! Exceptions: the errors of clgraph as the classes of `clgraph/_errors.py`, with texts that name things of Python.
+
+use std::error::Error as _;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use rust::{Error, ErrorKind, SubmitError};
+
+use crate::texts::in_python;
+
+static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// Makes an exception of a class of `_errors.py`.
+fn make(class: &'static str, text: String, cl_status: Option<i32>) -> PyErr {
+    Python::attach(|py| {
+        let make = || -> PyResult<PyErr> {
+            let module = CLASSES.get_or_try_init(py, || PyResult::Ok(py.import("clgraph._errors")?.unbind()))?;
+            let class = module.bind(py).getattr(class)?.cast_into::<PyType>()?;
+            let error = class.call1((text,))?;
+            if let Some(status) = cl_status {
+                error.setattr("cl_status", status)?;
+            }
+            Ok(PyErr::from_value(error))
+        };
+        make().unwrap_or_else(|error| error)
+    })
+}
+
+/// The exception of an error of clgraph.
+pub(crate) fn of(error: Error) -> PyErr {
+    let class = match error.kind() {
+        _ if matches!(&error, Error::Submit(SubmitError::TimedOut(_))) => "TimedOutError",
+        ErrorKind::Invalid => "InvalidError",
+        ErrorKind::FeatureNotSupported => "NotSupportedError",
+        ErrorKind::KernelNotSupported => "KernelNotSupportedError",
+        ErrorKind::OutOfMemory => "OutOfMemoryError",
+        ErrorKind::Failed => "FailedError",
+        ErrorKind::NotReady => "NotReadyError",
+        // Driver, and kinds to come.
+        _ => "DriverError",
+    };
+    let cl_status = status_of(&error);
+    make(class, in_python(&error.to_string()), cl_status)
+}
+
+/// The status of the OpenCL call that an error is about, if it is about one.
+fn status_of(error: &Error) -> Option<i32> {
+    match error {
+        Error::Driver(driver) | Error::Submit(SubmitError::Failed(driver)) => Some(driver.status.0),
+        Error::Submit(
+            SubmitError::EventFailed { cause, .. }
+            | SubmitError::DependencyFailed { cause, .. }
+            | SubmitError::ExternalEvent { cause, .. },
+        ) => status_of(cause),
+        other => {
+            let (mut status, mut cause) = (None, other.source());
+            while let Some(of) = cause {
+                status = of.downcast_ref::<rust::DriverError>().map(|driver| driver.status.0).or(status);
+                cause = of.source();
+            }
+            status
+        }
+    }
+}
+
+/// An `InvalidError`, which is also a `ValueError`.
+pub(crate) fn invalid(text: impl Into<String>) -> PyErr {
+    make("InvalidError", text.into(), None)
+}
+
+/// A `TypeError`.
+pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
+    PyTypeError::new_err(text.into())
+}
+
+/// The name of the type of an object, for texts.
+pub(crate) fn type_of(object: &Bound<'_, PyAny>) -> String {
+    let of = object.get_type();
+    let name = of.fully_qualified_name().map(|name| name.to_string());
+    let name = name.unwrap_or_else(|_| "an object".to_owned());
+    name.replace("pyopencl._cl.", "pyopencl.")
+}
+
+/// What an exception says, for the text of a submission that fails by it: its type, its text, and where it was raised.
+pub(crate) fn describe(py: Python<'_>, error: &PyErr) -> String {
+    let mut text = error.to_string();
+    if let Some(mut trace) = error.traceback(py).map(|trace| trace.into_any()) {
+        while let Ok(next) = trace.getattr("tb_next") {
+            if next.is_none() {
+                break;
+            }
+            trace = next;
+        }
+        let place = || -> PyResult<(String, usize)> {
+            let file = trace.getattr("tb_frame")?.getattr("f_code")?.getattr("co_filename")?.extract()?;
+            Ok((file, trace.getattr("tb_lineno")?.extract()?))
+        };
+        if let Ok((file, line)) = place() {
+            text.push_str(&format!(" (raised in {file}, line {line})"));
+        }
+    }
+    text
+}

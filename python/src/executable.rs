@@ -1,0 +1,229 @@
+//! Executables: submitting and updating.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use rust::{Event, EventSignal, EventWait, HostWrite, Path, Submit};
+
+use crate::device::Device;
+use crate::errors::{invalid, type_of, wrong_type};
+use crate::event;
+use crate::gate::{Own, call, check};
+use crate::graph::Graph;
+use crate::interop::{self, Kind};
+use crate::node::{self, Write};
+use crate::numpy;
+use crate::queue::Queue;
+use crate::report::{MemoryMap, Report};
+use crate::submission::Submission;
+
+/// A finalized graph, which can be submitted as often as the program likes.
+#[pyclass(frozen, module = "clgraph", weakref)]
+pub(crate) struct Executable {
+    pub(crate) executable: Own<rust::Executable>,
+    /// The queue of the graph.
+    queue: Option<Own<rust::Queue>>,
+}
+
+/// The path with a name.
+pub(crate) fn path(name: &str) -> PyResult<Path> {
+    Ok(match name {
+        "auto" => Path::Auto,
+        "native" => Path::Native,
+        "replay" => Path::Replay,
+        "gated" => Path::Gated,
+        "queues" => Path::Queues,
+        other => {
+            let names = "\"auto\", \"native\", \"replay\", \"gated\" or \"queues\"";
+            return Err(invalid(format!("{other:?} is no path: {names}")));
+        }
+    })
+}
+
+/// What a submission waits for.
+enum Before {
+    Event(Event),
+    User(rust::UserEvent),
+    Run(rust::Submission),
+}
+
+impl Before {
+    fn find(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(run) = object.cast::<Submission>() {
+            return Ok(Some(Self::Run(run.get().run().clone())));
+        }
+        if let Ok(event) = object.cast::<event::UserEvent>() {
+            return Ok(Some(Self::User(event.get().0.clone())));
+        }
+        if let Ok(event) = object.cast::<event::Event>() {
+            return Ok(Some(Self::Event(event.get().0.clone())));
+        }
+        match interop::kind(object) {
+            Some(Kind::Event) => Ok(Some(Self::Event(interop::event(object)?))),
+            _ => Ok(None),
+        }
+    }
+
+    fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::find(object)?.ok_or_else(|| {
+            wrong_type(format!(
+                "a submission waits for a pyopencl.Event, a clgraph.Submission, a clgraph.UserEvent or a clgraph.Event, \
+                 not {}",
+                type_of(object)
+            ))
+        })
+    }
+
+    fn list(object: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        if let Some(one) = Self::find(object)? {
+            return Ok(vec![one]);
+        }
+        let Ok(list) = object.try_iter() else { return Self::get(object).map(|one| vec![one]) };
+        list.map(|one| Self::get(&one?)).collect()
+    }
+
+    fn give<'a>(&self, submit: Submit<'a>) -> Submit<'a> {
+        match self {
+            Self::Event(event) => submit.after(event),
+            Self::User(event) => submit.after(event),
+            Self::Run(run) => submit.after(run),
+        }
+    }
+
+    fn give_node<'a>(&self, submit: Submit<'a>, node: &EventWait) -> Submit<'a> {
+        match self {
+            Self::Event(event) => submit.with_event(node, event),
+            Self::User(event) => submit.with_event(node, event),
+            Self::Run(run) => submit.with_event(node, run),
+        }
+    }
+}
+
+impl Executable {
+    pub(crate) fn new(executable: rust::Executable, queue: Option<rust::Queue>) -> Self {
+        Self { executable: Own::new(executable), queue: queue.map(Own::new) }
+    }
+}
+
+#[pymethods]
+impl Executable {
+    /// Submits the executable, and returns its Submission without waiting.
+    ///
+    /// `queue` is a pyopencl.CommandQueue or a clgraph.Queue; None is the queue of the graph. `inputs` gives writes
+    /// other data for this submission: `{write: array}`; the data is copied, or, with `copy=False`, used where it is, and
+    /// then the program promises not to change it until the submission has ended. `wait_for` is what the submission
+    /// waits for: an event of pyopencl, a Submission, a UserEvent, or a list of them. `events` and `signals` give the
+    /// nodes of `wait_event` and `signal_event` their events: `{node: event}`, `{node: user_event}`.
+    ///
+    /// A submission keeps the order of an in-order queue. Submissions of one executable never overlap.
+    #[pyo3(signature = (queue=None, *, inputs=None, wait_for=None, events=None, signals=None, copy=true))]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        queue: Option<&Bound<'_, PyAny>>,
+        inputs: Option<&Bound<'_, PyDict>>,
+        wait_for: Option<&Bound<'_, PyAny>>,
+        events: Option<&Bound<'_, PyDict>>,
+        signals: Option<&Bound<'_, PyDict>>,
+        copy: bool,
+    ) -> PyResult<Submission> {
+        check()?;
+        let given;
+        let queue = match (queue, &self.queue) {
+            (Some(queue), _) => {
+                given = Queue::find(queue)?;
+                &given
+            }
+            (None, Some(queue)) => &**queue,
+            (None, None) => return Err(wrong_type("a graph of a context and a device has no queue: submit(queue)")),
+        };
+        let mut submit = self.executable.submit_to(queue);
+        for (write, data) in inputs.iter().flat_map(|inputs| inputs.iter()) {
+            let raw = node::raw(&write)?;
+            if let Ok(write) = write.cast::<Write>()
+                && let Some(layout) = &write.get().layout
+            {
+                layout.check(&data, "the input")?;
+            }
+            submit = submit.with(&HostWrite::<u8>::from_raw(raw), numpy::host_data(&data, copy, "an input")?);
+        }
+        if let Some(before) = wait_for {
+            submit = Before::list(before)?.iter().fold(submit, |submit, one| one.give(submit));
+        }
+        for (node, event) in events.iter().flat_map(|events| events.iter()) {
+            submit = Before::get(&event)?.give_node(submit, &EventWait::from_raw(node::raw(&node)?));
+        }
+        for (node, event) in signals.iter().flat_map(|signals| signals.iter()) {
+            let Ok(event) = event.cast::<event::UserEvent>() else {
+                return Err(wrong_type(format!("a node signals a clgraph.UserEvent, not {}", type_of(&event))));
+            };
+            submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().0);
+        }
+        Ok(Submission::new(call(py, || submit.submit())?))
+    }
+
+    /// Applies the current values of nodes to later submissions: values of Params, ranges, and launches that replaced
+    /// others. It applies all of them or, if it raises an exception, none. It never waits for submissions.
+    #[pyo3(signature = (*nodes))]
+    fn update(&self, py: Python<'_>, nodes: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if nodes.len() == 1 {
+            let one = nodes.get_item(0)?;
+            if let Ok(node) = one.cast::<node::Node>() {
+                let node = node.get().node();
+                return call(py, || self.executable.update(&node));
+            }
+            let list = node::nodes(Some(&one))?;
+            return call(py, || self.executable.update(&list));
+        }
+        let list =
+            nodes.iter().map(|node| Ok(rust::Node::from_raw(node::raw(&node)?))).collect::<PyResult<Vec<_>>>()?;
+        call(py, || self.executable.update(&list))
+    }
+
+    /// Applies the current values of all nodes of a graph that was built in the same way, or of the graph itself.
+    fn update_from(&self, py: Python<'_>, graph: &Graph) -> PyResult<()> {
+        call(py, || self.executable.update_from(&graph.graph))
+    }
+
+    /// What was decided when the graph was finalized, and why.
+    #[getter]
+    fn report(&self, py: Python<'_>) -> PyResult<Report> {
+        Ok(Report::new(call(py, || Ok(self.executable.report()))?))
+    }
+
+    /// The memory that belongs to the graph, and what shares bytes. In a notebook it shows as a picture.
+    #[getter]
+    fn memory_map(&self, py: Python<'_>) -> PyResult<MemoryMap> {
+        Ok(MemoryMap::new(call(py, || Ok(self.executable.report()))?.memory))
+    }
+
+    /// The number of bytes of the memory that belongs to the graph.
+    #[getter]
+    fn required_memory(&self) -> usize {
+        self.executable.required_memory()
+    }
+
+    /// The device.
+    #[getter]
+    fn device(&self) -> Device {
+        Device::new(self.executable.device().clone())
+    }
+
+    /// Draws the executable as SVG, with the times of a submission that was profiled if one is given. `detail` is
+    /// "brief", "full" (every node) or "verbose" (with arguments).
+    #[pyo3(signature = (run=None, detail="brief"))]
+    fn to_svg(&self, py: Python<'_>, run: Option<&Submission>, detail: &str) -> PyResult<String> {
+        let detail = crate::graph::detail(detail)?;
+        call(py, || {
+            let profile = run.map(|run| run.run().wait().and_then(|()| run.run().profile())).transpose()?;
+            self.executable.to_svg(detail, profile.as_ref())
+        })
+    }
+
+    fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
+        self.to_svg(py, None, "brief")
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Executable\n{}", call(py, || Ok(self.executable.report()))?))
+    }
+}

@@ -1,0 +1,720 @@
+//! Graphs and their nodes.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rust::{DrawingDetail, HostRead, HostWrite};
+
+use crate::errors::{invalid, wrong_type};
+use crate::executable::{self, Executable};
+use crate::gate::{Kept, Own, call, check};
+use crate::interop::{self, Kind};
+use crate::launch::{self, Given, Launch};
+use crate::memory::{self, Cache, Memory, Place, Scope, fail, is_image, memory, with_place};
+use crate::node::{self, Node, Read, SubGraph, Write};
+use crate::numpy::{self, Layout, numpy};
+use crate::picture::{self, triple};
+use crate::queue::{Pause, Queue};
+use crate::task::{Function, MapAs, uses};
+
+/// A graph of commands: built once, finalized, and submitted many times.
+///
+/// `Graph(queue)` is for the context and the device of a pyopencl.CommandQueue or a clgraph.Queue; `Graph(context,
+/// device)` is for a pyopencl.Context and one of its devices. Each method adds a node. Nodes that use the same memory
+/// get edges by themselves; `after=` and `add_edge` add others. A call that raises an exception adds nothing.
+///
+/// As a context manager with a clgraph.Queue, the graph records: what the queue is asked to do inside the block becomes
+/// nodes, and does not run. Recorded nodes keep the order of the queue; nodes that methods of the graph add inside the
+/// block are ordered by their memory and `after`, as ever. The recording ends with the block, also by an exception; nodes
+/// that were recorded until then stay. With a pyopencl.CommandQueue the block only groups what belongs to the graph.
+#[pyclass(frozen, module = "clgraph", weakref)]
+pub(crate) struct Graph {
+    pub(crate) graph: Own<rust::Graph>,
+    cache: Own<Mutex<Cache>>,
+    queue: Option<Own<rust::Queue>>,
+    /// For a queue of clgraph: it records inside a block.
+    pause: Option<Pause>,
+}
+
+/// Gives a builder the options of its node.
+macro_rules! options {
+    ($builder:expr, $label:expr, $after:expr) => {{
+        let builder = $builder.after($after);
+        match $label {
+            Some(label) => builder.label(label),
+            None => builder,
+        }
+    }};
+}
+
+impl Graph {
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        Scope { context: rust::InContext::context(&*self.graph), cache: Some(&self.cache) }
+    }
+
+    /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
+    /// other nodes while a queue records.
+    fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
+        let (Some(queue), Some(pause)) = (&self.queue, &self.pause) else { return call(py, code) };
+        call(py, || {
+            let _no_command_comes = pause.write().unwrap_or_else(PoisonError::into_inner);
+            if queue.recording_graph().is_ok_and(|graph| graph == *self.graph) {
+                self.graph.end_recording(&**queue)?;
+                let added = code();
+                self.graph.begin_recording(&**queue)?;
+                return added;
+            }
+            code()
+        })
+    }
+}
+
+/// The pattern of a fill: a plain number becomes an element of the memory, if its type is known.
+pub(crate) fn pattern(pattern: &Bound<'_, PyAny>, layout: Option<&Layout>) -> PyResult<Vec<u8>> {
+    let py = pattern.py();
+    if crate::value::is_plain_number(pattern) {
+        let Some(layout) = layout else {
+            let text = "the memory has no dtype, so the pattern is a numpy scalar, an array or bytes";
+            return Err(wrong_type(format!("{text}, not {pattern}")));
+        };
+        let element = numpy(py)?.call_method1("array", (pattern, layout.dtype.bind(py)))?;
+        return numpy::bytes_of(&element, "a pattern");
+    }
+    if let Some(layout) = layout {
+        layout.check(pattern, "the memory")?;
+    }
+    numpy::bytes_of(pattern, "a pattern")
+}
+
+/// The layout of an input: that of the memory, or else that of the data.
+pub(crate) fn input_layout(memory: Option<Layout>, data: &Bound<'_, PyAny>) -> Option<Layout> {
+    memory.or_else(|| data.getattr("dtype").is_ok().then(|| Layout::of_array(data).ok()).flatten())
+}
+
+/// The layout of a result: what is asked for, or else that of the memory.
+pub(crate) fn result_layout(
+    py: Python<'_>,
+    memory: &memory::Typed,
+    dtype: Option<&Bound<'_, PyAny>>,
+    shape: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Layout> {
+    match &memory.layout {
+        Some(layout) if dtype.is_none() && shape.is_none() => Ok(layout.clone_ref(py)),
+        Some(layout) => Layout::new(py, Some(dtype.unwrap_or(layout.dtype.bind(py))), shape, memory.place.size()),
+        None => Layout::new(py, dtype, shape, memory.place.size()),
+    }
+}
+
+/// The size of the elements of a copy of a rectangle.
+pub(crate) fn element(src: &memory::Typed, dst: &memory::Typed) -> PyResult<usize> {
+    match (&src.layout, &dst.layout) {
+        (Some(src), Some(dst)) if src.item != dst.item => Err(wrong_type(format!(
+            "the source has elements of {} bytes and the destination of {}: give both views of one dtype",
+            src.item, dst.item
+        ))),
+        _ => Ok(src.item().max(dst.item())),
+    }
+}
+
+#[pymethods]
+impl Graph {
+    #[new]
+    #[pyo3(signature = (queue, device=None))]
+    fn new(py: Python<'_>, queue: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        check()?;
+        let (graph, queue, pause) = match device {
+            Some(device) => {
+                let (context, device) = (interop::context(queue)?, crate::device::find(device)?);
+                let properties = rust::GraphProperties::new();
+                (call(py, || rust::Graph::with_properties(&context, &device, properties))?, None, None)
+            }
+            None if interop::kind(queue) == Some(Kind::Context) => {
+                return Err(wrong_type("a graph of a context also takes a device: Graph(context, device)"));
+            }
+            None => {
+                let pause = queue.cast::<Queue>().ok().map(|queue| queue.get().pause());
+                let queue = Queue::find(queue)?;
+                (call(py, || rust::Graph::new(&queue))?, Some(Own::new(queue)), pause)
+            }
+        };
+        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), queue, pause })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        let graph = slf.get();
+        if let (Some(_), Some(queue)) = (&graph.pause, &graph.queue) {
+            call(slf.py(), || graph.graph.begin_recording(&**queue))?;
+        } else {
+            check()?;
+        }
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        check()?;
+        if self.pause.is_some() {
+            py.detach(|| self.graph.end_all_recording());
+        }
+        Ok(false)
+    }
+
+    /// Adds a launch of a kernel, and returns its node.
+    ///
+    /// `kernel` is a pyopencl.Kernel; arguments that were set on it are not used. `global_size` is the number of
+    /// work-items: a number, or a tuple of one to three, with the first dimension of `get_global_id` first. `local_size`
+    /// is the size of a work-group (None: the driver chooses), and `offset` where global ids start. `up_to` is the
+    /// largest range that `set_range` may set. `prints` says that the kernel calls `printf`.
+    ///
+    /// An argument is `In(x)`, `Out(x)` or `InOut(x)` for memory and images; a numpy scalar, a record or bytes for a
+    /// value; a `Param`; `Local(bytes)` or a pyopencl.LocalMemory; a pyopencl.Sampler; None for a null pointer. A plain
+    /// Python number is converted if the program was built with `-cl-kernel-arg-info`, and refused otherwise.
+    ///
+    /// The program promises what OpenCL leaves to it: the kernel stays inside its memory and uses it as declared. The
+    /// length of `x` is not known to the kernel.
+    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, label=None,
+                        after=None))]
+    fn kernel(
+        &self,
+        kernel: &Bound<'_, PyAny>,
+        global_size: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        local_size: Option<&Bound<'_, PyAny>>,
+        offset: Option<&Bound<'_, PyAny>>,
+        up_to: Option<&Bound<'_, PyAny>>,
+        prints: bool,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
+        let launch = Launch::read(&given, self.scope())?;
+        let node = options!(launch.node(&self.graph), label, node::nodes(after)?);
+        // SAFETY: **kernel**: the program promises it, as with pyopencl.
+        let node = self.add(kernel.py(), || unsafe { node.add() })?;
+        Ok(Node::of(node.to_raw(), "kernel"))
+    }
+
+    /// Replaces the launch of a kernel node: arguments, ranges and parameters, of the same kernel. Edges stay.
+    /// Executables get the change when they are updated (`Executable.update`).
+    #[pyo3(signature = (node, kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false))]
+    fn replace_kernel(
+        &self,
+        node: &Bound<'_, PyAny>,
+        kernel: &Bound<'_, PyAny>,
+        global_size: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        local_size: Option<&Bound<'_, PyAny>>,
+        offset: Option<&Bound<'_, PyAny>>,
+        up_to: Option<&Bound<'_, PyAny>>,
+        prints: bool,
+    ) -> PyResult<()> {
+        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
+        let launch = Launch::read(&given, self.scope())?;
+        let (replaces, launch) = (rust::Node::from_raw(node::raw(node)?), launch.node(&self.graph));
+        // SAFETY: **kernel**: the program promises it, as with pyopencl.
+        self.add(node.py(), || unsafe { launch.replace(replaces) })
+    }
+
+    /// Changes the range of a kernel node that was added with `up_to`. Executables get it when they are updated.
+    #[pyo3(signature = (node, global_size, *, local_size=None, offset=None))]
+    fn set_range(
+        &self,
+        node: &Bound<'_, PyAny>,
+        global_size: &Bound<'_, PyAny>,
+        local_size: Option<&Bound<'_, PyAny>>,
+        offset: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        check()?;
+        let node = rust::Node::from_raw(node::raw(node)?);
+        launch::set_range(&self.graph, node, global_size, local_size, offset)
+    }
+
+    /// Adds a copy of all bytes from memory to memory of the same size, or of all pixels between images, or between an
+    /// image and packed pixels in memory.
+    #[pyo3(signature = (src, dst, *, label=None, after=None))]
+    fn copy(
+        &self,
+        src: &Bound<'_, PyAny>,
+        dst: &Bound<'_, PyAny>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        if is_image(src) || is_image(dst) {
+            return self.copy_rect(src, dst, None, None, None, None, None, label, after);
+        }
+        let (py, after_nodes) = (src.py(), node::nodes(after)?);
+        let (src, dst) = (memory(src, self.scope(), "the source")?, memory(dst, self.scope(), "the destination")?);
+        let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| self.graph.copy(src, dst)));
+        let copy = options!(copy, label, after_nodes);
+        Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy"))
+    }
+
+    /// Adds a copy of a rectangle or a box.
+    ///
+    /// `region` is (columns, rows, slices), in elements of the dtype; `src_origin` and `dst_origin` are (column, row,
+    /// slice). `src_pitch` and `dst_pitch` are the distances from row to row and from slice to slice, in elements: a
+    /// number or a tuple; 0, the default, means that they lie close to each other. With an image on one side or both,
+    /// everything is in pixels, the other side is packed, and without a region all of the image is copied.
+    #[pyo3(signature = (src, dst, region=None, *, src_origin=None, dst_origin=None, src_pitch=None, dst_pitch=None,
+                        label=None, after=None))]
+    fn copy_rect(
+        &self,
+        src: &Bound<'_, PyAny>,
+        dst: &Bound<'_, PyAny>,
+        region: Option<&Bound<'_, PyAny>>,
+        src_origin: Option<&Bound<'_, PyAny>>,
+        dst_origin: Option<&Bound<'_, PyAny>>,
+        src_pitch: Option<&Bound<'_, PyAny>>,
+        dst_pitch: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let (py, scope, nodes) = (src.py(), self.scope(), node::nodes(after)?);
+        let origins = (triple(src_origin, 0, "src_origin")?, triple(dst_origin, 0, "dst_origin")?);
+        let region = triple(region, 1, "region")?;
+        if is_image(src) || is_image(dst) {
+            if src_pitch.is_some() || dst_pitch.is_some() {
+                return Err(wrong_type(
+                    "a copy of pixels has no pitch: an image has its own, and other pixels are packed",
+                ));
+            }
+            let mut copy = match (is_image(src), is_image(dst)) {
+                (true, true) => self.graph.copy_image(&scope.image(src)?, &scope.image(dst)?),
+                (true, false) => {
+                    let memory = memory(dst, scope, "the destination")?.place;
+                    with_place!(&memory, |to| self.graph.copy_image_to_buffer(&scope.image(src)?, to))
+                }
+                _ => {
+                    let memory = memory(src, scope, "the source")?.place;
+                    with_place!(&memory, |from| self.graph.copy_buffer_to_image(from, &scope.image(dst)?))
+                }
+            };
+            if let Some(region) = region {
+                copy = copy.region(region);
+            }
+            if let Some(origin) = origins.0 {
+                copy = copy.src_origin(origin);
+            }
+            if let Some(origin) = origins.1 {
+                copy = copy.dst_origin(origin);
+            }
+            let copy = options!(copy, label, nodes);
+            return Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy of pixels"));
+        }
+        let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
+        let item = element(&src, &dst)?;
+        let bytes = |[x, y, z]: [usize; 3]| [x.saturating_mul(item), y, z];
+        let pitch = |pitch, what| -> PyResult<(usize, usize)> {
+            let [row, slice, _] = triple(pitch, 0, what)?.unwrap_or([0; 3]);
+            Ok((row.saturating_mul(item), slice.saturating_mul(item)))
+        };
+        let (src_pitch, dst_pitch) = (pitch(src_pitch, "src_pitch")?, pitch(dst_pitch, "dst_pitch")?);
+        let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| self.graph.copy_rect::<u8>(src, dst)));
+        let mut copy = copy
+            .src_origin(bytes(origins.0.unwrap_or([0; 3])))
+            .dst_origin(bytes(origins.1.unwrap_or([0; 3])))
+            .src_pitch(src_pitch.0, src_pitch.1)
+            .dst_pitch(dst_pitch.0, dst_pitch.1);
+        if let Some(region) = region {
+            copy = copy.region(bytes(region));
+        }
+        let copy = options!(copy, label, nodes);
+        Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy of a rectangle"))
+    }
+
+    /// Adds a fill of memory with a pattern, or of an image with a colour.
+    ///
+    /// A pattern is a numpy scalar, an array or bytes, whose size divides that of the memory; or a plain number, if the
+    /// memory has a dtype. The colour of an image is four numbers; `origin` and `region` name a part of it, in pixels.
+    #[pyo3(signature = (dst, pattern, *, origin=None, region=None, label=None, after=None))]
+    fn fill(
+        &self,
+        dst: &Bound<'_, PyAny>,
+        pattern: &Bound<'_, PyAny>,
+        origin: Option<&Bound<'_, PyAny>>,
+        region: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let (py, nodes) = (dst.py(), node::nodes(after)?);
+        if is_image(dst) {
+            let image = self.scope().image(dst)?;
+            let (origin, region) = picture::area(&image, origin, region)?;
+            let fill = self.graph.fill_image(&image, picture::color(&image, pattern)?).area(origin, region);
+            let fill = options!(fill, label, nodes);
+            return Ok(Node::of(self.add(py, || fill.add())?.to_raw(), "fill of an image"));
+        }
+        only_images(origin, region)?;
+        let memory = memory(dst, self.scope(), "the destination")?;
+        let pattern = self::pattern(pattern, memory.layout.as_ref())?;
+        let fill = with_place!(&memory.place, |dst| self.graph.fill_pattern(dst, &pattern));
+        let fill = options!(fill, label, nodes);
+        Ok(Node::of(self.add(py, || fill.add())?.to_raw(), "fill"))
+    }
+
+    /// Adds a write of host data to memory or to an image. The node is also the name of the input: each submission
+    /// writes this data, or data of its own, `submit(inputs={write: data})`.
+    ///
+    /// `data` is a contiguous numpy array or another object with the buffer protocol, of as many bytes as the memory. It
+    /// is copied; with `copy=False` it is used where it is: then the program promises not to change it until the graph
+    /// and all submissions of its executables have ended.
+    #[pyo3(signature = (dst, data, *, copy=true, origin=None, region=None, label=None, after=None))]
+    fn write(
+        &self,
+        dst: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        copy: bool,
+        origin: Option<&Bound<'_, PyAny>>,
+        region: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Write>> {
+        let (py, nodes) = (dst.py(), node::nodes(after)?);
+        if is_image(dst) {
+            let image = self.scope().image(dst)?;
+            let (origin, region) = picture::area(&image, origin, region)?;
+            let layout = input_layout(None, data);
+            let data = numpy::host_data(data, copy, "the data of a write")?;
+            let write = options!(self.graph.write_image(&image, data).area(origin, region), label, nodes);
+            return Write::make(py, self.add(py, || write.add())?.to_raw(), layout);
+        }
+        only_images(origin, region)?;
+        let memory = memory(dst, self.scope(), "the destination")?;
+        if let Some(layout) = &memory.layout {
+            layout.check(data, "the destination")?;
+        }
+        let layout = input_layout(memory.layout, data);
+        let data = numpy::host_data(data, copy, "the data of a write")?;
+        let write = with_place!(&memory.place, |dst| self.graph.write(dst, data));
+        let write = options!(write, label, nodes);
+        let write: HostWrite<u8> = self.add(py, || write.add())?;
+        Write::make(py, write.to_raw(), layout)
+    }
+
+    /// Adds a read of memory or of an image into host memory. The node is also the name of the result: `run[read]` is a
+    /// numpy array.
+    ///
+    /// A result has the dtype and the shape of a pyopencl.array.Array or a clgraph.Memory. That of a pyopencl.Buffer is
+    /// bytes, unless `dtype` and `shape` say more; one length of the shape may be -1.
+    #[pyo3(signature = (src, dtype=None, shape=None, *, origin=None, region=None, label=None, after=None))]
+    fn read(
+        &self,
+        src: &Bound<'_, PyAny>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        shape: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+        region: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Read>> {
+        let (py, nodes) = (src.py(), node::nodes(after)?);
+        if is_image(src) {
+            let image = self.scope().image(src)?;
+            let (origin, region) = picture::area(&image, origin, region)?;
+            let layout = picture::layout(py, &image, region, dtype, shape)?;
+            let read = options!(self.graph.read_image::<u8>(&image).area(origin, region), label, nodes);
+            return Read::make(py, self.add(py, || read.add())?.to_raw(), layout);
+        }
+        only_images(origin, region)?;
+        let memory = memory(src, self.scope(), "the source")?;
+        let layout = result_layout(py, &memory, dtype, shape)?;
+        let read = with_place!(&memory.place, |src| self.graph.read::<u8>(src));
+        let read = options!(read, label, nodes);
+        let read: HostRead<u8> = self.add(py, || read.add())?;
+        Read::make(py, read.to_raw(), layout)
+    }
+
+    /// Adds an allocation, and returns its Memory, which belongs to the graph. Nodes that use it come after the
+    /// allocation; allocations that are not needed at the same time share bytes, if they are freed.
+    ///
+    /// `shape` is a number of elements or a tuple; without a `dtype` elements are bytes. With `zeroed` the memory is
+    /// zero at the start of each submission, and otherwise undefined.
+    #[pyo3(signature = (shape, dtype=None, *, zeroed=false, label=None, after=None))]
+    fn alloc(
+        &self,
+        shape: &Bound<'_, PyAny>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        zeroed: bool,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Memory> {
+        let (py, nodes) = (shape.py(), node::nodes(after)?);
+        let dtype = numpy::dtype_of(py, dtype)?;
+        let item: usize = dtype.getattr("itemsize")?.extract()?;
+        let sizes: Vec<usize> = match shape.extract::<usize>() {
+            Ok(one) => vec![one],
+            Err(_) => shape
+                .extract()
+                .map_err(|_| wrong_type(format!("a shape is a number or a tuple of numbers, not {shape}")))?,
+        };
+        let bytes = sizes.iter().fold(item, |all, size| all.saturating_mul(*size));
+        let alloc = options!(self.graph.alloc::<u8>(bytes), label, nodes);
+        let memory = self.add(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
+        let node = memory.node();
+        Ok(Memory::of(Place::Graph(memory), Layout { dtype: dtype.unbind(), shape: sizes, item }, Some(node)))
+    }
+
+    /// Adds the end of the life of memory of the graph.
+    #[pyo3(signature = (memory, *, label=None, after=None))]
+    fn free(
+        &self,
+        memory: &Memory,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<Node> {
+        let Place::Graph(of) = &*memory.place else {
+            return Err(wrong_type("only memory that `Graph.alloc` returned, as a whole, can be freed by a node"));
+        };
+        let free = options!(self.graph.free(of), label, node::nodes(after)?);
+        Ok(Node::of(self.add(py, || free.add())?.to_raw(), "free"))
+    }
+
+    /// Adds all commands of an executable as one node.
+    #[pyo3(signature = (executable, *, label=None, after=None))]
+    fn sub_graph(
+        &self,
+        executable: &Executable,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<Py<SubGraph>> {
+        let sub = options!(self.graph.sub_graph(&executable.executable), label, node::nodes(after)?);
+        SubGraph::make(py, self.add(py, || sub.add())?)
+    }
+
+    /// Adds a host task: a Python function that runs between the nodes before and after it, once in each submission, on
+    /// a thread of clgraph.
+    ///
+    /// The function may take a HostTask: `task[read]` is a result of a read before it, and `task[write] = data` sets
+    /// the input of a write after it. `reads` and `writes` are memory, or lists of memory, that the function uses, so
+    /// that nodes with the same memory wait for each other. If the function raises an exception, the submission fails
+    /// with its text.
+    ///
+    /// The graph and its executables keep the function. A function that holds its own executable keeps it alive for
+    /// ever: give it a `weakref.ref`.
+    #[pyo3(signature = (function, reads=None, writes=None, *, label=None, after=None))]
+    fn host_task(
+        &self,
+        function: &Bound<'_, PyAny>,
+        reads: Option<&Bound<'_, PyAny>>,
+        writes: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let nodes = node::nodes(after)?;
+        let run = Function::new(function)?;
+        let mut task = self.graph.host_task(move |context| run.run(context));
+        for (list, writes) in [(uses(reads)?, false), (uses(writes)?, true)] {
+            for object in list {
+                task = if is_image(&object) {
+                    let image = self.scope().image(&object)?;
+                    if writes { task.reads_and_writes(&image) } else { task.reads(&image) }
+                } else {
+                    let place = memory(&object, self.scope(), "memory that a host task uses")?.place;
+                    with_place!(&place, |memory| if writes {
+                        task.reads_and_writes(memory)
+                    } else {
+                        task.reads(memory)
+                    })
+                };
+            }
+        }
+        let task = options!(task, label, nodes);
+        Ok(Node::of(self.add(function.py(), || task.add())?.to_raw(), "host task"))
+    }
+
+    /// Adds a host task on mapped memory: `function(array)` gets the memory itself as a numpy array.
+    ///
+    /// `mode` is "read", "write" (the function reads and writes) or "discard" (it writes all of it, and its old content
+    /// is lost). The array is valid until the function returns; a function that keeps it makes the submission fail.
+    /// `memory` is a pyopencl.Buffer, a pyopencl.array.Array or a clgraph.Memory, but no memory of a graph. The program
+    /// promises that nothing outside the graph uses the memory meanwhile.
+    #[pyo3(signature = (memory, function, mode="read", *, dtype=None, shape=None, label=None, after=None))]
+    fn map(
+        &self,
+        memory: &Bound<'_, PyAny>,
+        function: &Bound<'_, PyAny>,
+        mode: &str,
+        dtype: Option<&Bound<'_, PyAny>>,
+        shape: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let (py, nodes, mode) = (memory.py(), node::nodes(after)?, MapAs::named(mode)?);
+        let memory = self::memory(memory, self.scope(), "mapped memory")?;
+        let layout = Kept::new(result_layout(py, &memory, dtype, shape)?);
+        let (run, place) = (Function::new(function)?, memory.place.clone());
+        let task = self.graph.host_task(move |context| run.run_mapped(context, &place, &layout, mode));
+        let task = with_place!(&memory.place, |memory| match mode {
+            MapAs::Read => task.reads(memory),
+            MapAs::Write => task.reads_and_writes(memory),
+            MapAs::Discard => task.writes(memory),
+        });
+        let task = options!(task, label, nodes);
+        Ok(Node::of(self.add(py, || task.add())?.to_raw(), "map"))
+    }
+
+    /// Adds a node that waits for an event, which each submission is given for it: `submit(events={node: event})`.
+    #[pyo3(signature = (*, label=None, after=None))]
+    fn wait_event(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
+        let wait = options!(self.graph.wait_event(), label, node::nodes(after)?);
+        Ok(Node::of(self.add(py, || wait.add())?.to_raw(), "wait event"))
+    }
+
+    /// Adds a node that completes a UserEvent, which each submission is given for it: `submit(signals={node: event})`.
+    #[pyo3(signature = (*, label=None, after=None))]
+    fn signal_event(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
+        let signal = options!(self.graph.signal_event(), label, node::nodes(after)?);
+        Ok(Node::of(self.add(py, || signal.add())?.to_raw(), "signal event"))
+    }
+
+    /// Adds a node that does nothing, and only orders others.
+    #[pyo3(signature = (*, label=None, after=None))]
+    fn empty(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
+        let empty = options!(self.graph.empty(), label, node::nodes(after)?);
+        Ok(Node::of(self.add(py, || empty.add())?.to_raw(), "empty"))
+    }
+
+    /// Makes a node wait for another one.
+    fn add_edge(&self, py: Python<'_>, before: &Bound<'_, PyAny>, after: &Bound<'_, PyAny>) -> PyResult<()> {
+        let [before, after] = [node::raw(before)?, node::raw(after)?].map(rust::Node::from_raw);
+        self.add(py, || self.graph.add_edge(before, after))
+    }
+
+    /// Returns the nodes that a node waits for.
+    fn predecessors(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Vec<Node>> {
+        let node = rust::Node::from_raw(node::raw(node)?);
+        let before = call(py, || self.graph.predecessors(node))?;
+        before.into_iter().map(|node| Ok(Node::of(node.to_raw(), kind_of(&self.graph, node)?))).collect()
+    }
+
+    /// Returns the label of a node, or None.
+    fn label(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let node = rust::Node::from_raw(node::raw(node)?);
+        call(py, || self.graph.label(node))
+    }
+
+    /// Plans the graph for its device and prepares everything that a submission needs. The graph does not change, and
+    /// can be finalized again.
+    ///
+    /// `updatable`: values can change between submissions (`Executable.update`). `profiling`: submissions record times
+    /// (`Submission.profile`). `path`: how commands are enqueued, "auto", "native" (command buffers), "replay", "gated"
+    /// or "queues". `result_slots`: how many submissions can hold results at a time; None for as many as the program
+    /// likes. `commands_per_buffer`: the most commands of one command buffer. `tuning_cache`: a file that keeps what
+    /// the automatic path has found. `autotune`: whether the automatic path times submissions. `allow_conflicts`: nodes
+    /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes.
+    #[pyo3(signature = (*, updatable=false, profiling=false, path=None, result_slots=None, commands_per_buffer=None,
+                        tuning_cache=None, autotune=true, allow_conflicts=false, separate_memory=false))]
+    fn finalize(
+        &self,
+        py: Python<'_>,
+        updatable: bool,
+        profiling: bool,
+        path: Option<&str>,
+        result_slots: Option<usize>,
+        commands_per_buffer: Option<usize>,
+        tuning_cache: Option<std::path::PathBuf>,
+        autotune: bool,
+        allow_conflicts: bool,
+        separate_memory: bool,
+    ) -> PyResult<Executable> {
+        let mut options = rust::Finalize::new().path(executable::path(path.unwrap_or("auto"))?).autotune(autotune);
+        if updatable {
+            options = options.updatable();
+        }
+        if profiling {
+            options = options.profiling();
+        }
+        if allow_conflicts {
+            options = options.allow_conflicts();
+        }
+        if separate_memory {
+            options = options.separate_memory();
+        }
+        if let Some(slots) = result_slots {
+            options = options.result_slots(slots);
+        }
+        if let Some(commands) = commands_per_buffer {
+            options = options.commands_per_buffer(commands);
+        }
+        if let Some(file) = tuning_cache {
+            options = options.tuning_cache(file);
+        }
+        let executable = call(py, || self.graph.finalize(options))?;
+        Ok(Executable::new(executable, self.queue.as_ref().map(|queue| (**queue).clone())))
+    }
+
+    /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).
+    #[pyo3(signature = (detail="brief"))]
+    fn to_dot(&self, py: Python<'_>, detail: &str) -> PyResult<String> {
+        let detail = self::detail(detail)?;
+        call(py, || Ok(self.graph.to_dot(detail)))
+    }
+
+    /// Draws the graph as SVG. `detail` is as for `to_dot`.
+    #[pyo3(signature = (detail="brief"))]
+    fn to_svg(&self, py: Python<'_>, detail: &str) -> PyResult<String> {
+        let detail = self::detail(detail)?;
+        call(py, || self.graph.to_svg(detail))
+    }
+
+    fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
+        self.to_svg(py, "brief")
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        check()?;
+        Ok(self.graph.len())
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        check()?;
+        let (nodes, device) = (self.graph.len(), self.graph.device().name());
+        Ok(format!("Graph({nodes} node{} for {device})", if nodes == 1 { "" } else { "s" }))
+    }
+}
+
+/// How much a drawing shows.
+pub(crate) fn detail(name: &str) -> PyResult<DrawingDetail> {
+    match name {
+        "brief" => Ok(DrawingDetail::Brief),
+        "full" => Ok(DrawingDetail::Full),
+        "verbose" => Ok(DrawingDetail::Verbose),
+        other => Err(invalid(format!("{other:?} is no detail of a drawing: \"brief\", \"full\" or \"verbose\""))),
+    }
+}
+
+fn only_images(origin: Option<&Bound<'_, PyAny>>, region: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if origin.is_some() || region.is_some() {
+        return Err(wrong_type("`origin` and `region` name a part of an image; a part of memory is a slice of it"));
+    }
+    Ok(())
+}
+
+fn kind_of(graph: &rust::Graph, node: rust::Node) -> PyResult<&'static str> {
+    use rust::NodeKind as Of;
+    Ok(match fail(graph.kind(node))? {
+        Of::Empty => "empty",
+        Of::Kernel => "kernel",
+        Of::Copy => "copy",
+        Of::CopyRect => "copy of a rectangle",
+        Of::CopyImage => "copy of pixels",
+        Of::FillImage => "fill of an image",
+        Of::Fill => "fill",
+        Of::Write | Of::WriteImage => "write",
+        Of::Read | Of::ReadImage => "read",
+        Of::Alloc => "alloc",
+        Of::Free => "free",
+        Of::HostTask => "host task",
+        Of::EventWait => "wait event",
+        Of::EventSignal => "signal event",
+        Of::SubGraph => "sub-graph",
+        _ => "node",
+    })
+}

@@ -1,0 +1,151 @@
+//! Launches of kernels, for graphs and for queues.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode};
+
+use crate::arguments::{self, Argument};
+use crate::errors::{invalid, type_of, wrong_type};
+use crate::interop;
+use crate::memory::{Scope, fail};
+
+/// A launch as Python gives it.
+pub(crate) struct Launch<'py> {
+    kernel: Kernel,
+    arguments: Vec<Argument<'py>>,
+    global: Sizes,
+    local: Option<Sizes>,
+    offset: Option<Sizes>,
+    up_to: Option<Sizes>,
+    prints: bool,
+}
+
+/// What a launch is read from.
+pub(crate) struct Given<'a, 'py> {
+    pub(crate) kernel: &'a Bound<'py, PyAny>,
+    pub(crate) global: &'a Bound<'py, PyAny>,
+    pub(crate) args: &'a Bound<'py, PyTuple>,
+    pub(crate) local: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) offset: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) up_to: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) prints: bool,
+}
+
+/// One to three sizes.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    sizes: [usize; 3],
+    dims: usize,
+}
+
+impl Sizes {
+    pub(crate) fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
+        if let Ok(one) = object.extract::<usize>() {
+            return Ok(Self { sizes: [one, 1, 1], dims: 1 });
+        }
+        let wrong = || {
+            let text = format!("`{what}` is a number from 0 on, or a tuple of one to three of them, not {object}");
+            if object.extract::<f64>().is_ok() { wrong_type(text) } else { invalid(text) }
+        };
+        if object.try_iter().is_err() {
+            return Err(wrong_type(format!("`{what}` is a number or a tuple of numbers, not {}", type_of(object))));
+        }
+        let (mut sizes, mut dims) = ([1; 3], 0);
+        for size in object.try_iter()? {
+            let size = size?.extract::<usize>().map_err(|_| wrong())?;
+            *sizes.get_mut(dims).ok_or_else(wrong)? = size;
+            dims += 1;
+        }
+        if dims == 0 { Err(wrong()) } else { Ok(Self { sizes, dims }) }
+    }
+
+    fn option(object: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<Self>> {
+        object.filter(|object| !object.is_none()).map(|object| Self::read(object, what)).transpose()
+    }
+
+    pub(crate) fn extent(self) -> Extent {
+        let [x, y, z] = self.sizes;
+        match self.dims {
+            1 => x.into(),
+            2 => [x, y].into(),
+            _ => [x, y, z].into(),
+        }
+    }
+
+    fn list(&self) -> &[usize] {
+        &self.sizes[..self.dims]
+    }
+}
+
+impl<'py> Launch<'py> {
+    pub(crate) fn read(given: &Given<'_, 'py>, scope: Scope<'_>) -> PyResult<Self> {
+        Ok(Self {
+            kernel: interop::kernel(scope.context, given.kernel)?,
+            arguments: arguments::read(given.kernel, given.args, scope)?,
+            global: Sizes::read(given.global, "global_size")?,
+            local: Sizes::option(given.local, "local_size")?,
+            offset: Sizes::option(given.offset, "offset")?,
+            up_to: Sizes::option(given.up_to, "up_to")?,
+            prints: given.prints,
+        })
+    }
+
+    /// The launch as a node to be added to a graph.
+    pub(crate) fn node<'g>(&self, graph: &'g Graph) -> KernelNode<'g> {
+        let mut node = graph.kernel(&self.kernel).range(self.global.extent());
+        if let Some(local) = self.local {
+            node = node.work_group(local.extent());
+        }
+        if let Some(offset) = self.offset {
+            node = node.offset(offset.extent());
+        }
+        if let Some(bound) = self.up_to {
+            node = node.range_up_to(bound.extent());
+        }
+        if self.prints {
+            node = node.prints();
+        }
+        self.arguments.iter().fold(node, |node, argument| argument.give_node(node))
+    }
+
+    /// The launch as a command of a queue.
+    pub(crate) fn enqueue(&self, waits: &[rust::Event]) -> ExecuteKernel<'_> {
+        let mut launch = ExecuteKernel::new(&self.kernel);
+        launch.set_global_work_sizes(self.global.list());
+        if let Some(local) = &self.local {
+            launch.set_local_work_sizes(local.list());
+        }
+        if let Some(offset) = &self.offset {
+            launch.set_global_work_offsets(offset.list());
+        }
+        if let Some(bound) = &self.up_to {
+            launch.set_global_work_size_bound(bound.list());
+        }
+        if self.prints {
+            launch.set_prints();
+        }
+        self.arguments.iter().for_each(|argument| argument.give_launch(&mut launch));
+        waits.iter().for_each(|event| {
+            launch.set_wait_event(event);
+        });
+        launch
+    }
+}
+
+/// Changes the range of a kernel node.
+pub(crate) fn set_range(
+    graph: &Graph,
+    node: rust::Node,
+    global: &Bound<'_, PyAny>,
+    local: Option<&Bound<'_, PyAny>>,
+    offset: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut range = rust::NdRange::new(Sizes::read(global, "global_size")?.extent());
+    if let Some(local) = Sizes::option(local, "local_size")? {
+        range = range.work_group(local.extent());
+    }
+    if let Some(offset) = Sizes::option(offset, "offset")? {
+        range = range.offset(offset.extent());
+    }
+    fail(graph.set_nd_range(node, range))
+}

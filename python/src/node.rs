@@ -1,0 +1,183 @@
+//! Handles of nodes.
+
+use pyo3::prelude::*;
+use rust::RawNode;
+
+use crate::errors::{type_of, wrong_type};
+use crate::event::Event;
+use crate::memory::Memory;
+use crate::numpy::Layout;
+use crate::submission::Submission;
+
+/// A node of a graph. It is a plain value, and keeps neither the graph nor the node alive.
+#[pyclass(frozen, subclass, eq, hash, module = "clgraph", from_py_object)]
+#[derive(Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) raw: RawNode,
+    kind: &'static str,
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl std::hash::Hash for Node {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.raw.hash(state);
+    }
+}
+
+impl Node {
+    pub(crate) fn of(raw: RawNode, kind: &'static str) -> Self {
+        Self { raw, kind }
+    }
+
+    pub(crate) fn node(&self) -> rust::Node {
+        rust::Node::from_raw(self.raw)
+    }
+}
+
+#[pymethods]
+impl Node {
+    /// The position of the node in the order in which nodes were added, from 0.
+    #[getter]
+    fn index(&self) -> u32 {
+        self.raw.index
+    }
+
+    /// What the node does: "kernel", "copy", "fill", ...
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Node({}, {})", self.raw.index, self.kind)
+    }
+}
+
+/// A write of host data. It is also the name of the input: `executable.submit(inputs={write: data})`.
+#[pyclass(frozen, extends = Node, module = "clgraph")]
+pub(crate) struct Write {
+    pub(crate) layout: Option<Layout>,
+}
+
+impl Write {
+    pub(crate) fn make(py: Python<'_>, raw: RawNode, layout: Option<Layout>) -> PyResult<Py<Self>> {
+        Py::new(py, PyClassInitializer::from(Node::of(raw, "write")).add_subclass(Self { layout }))
+    }
+}
+
+#[pymethods]
+impl Write {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let index = slf.as_super().get().raw.index;
+        Ok(match &slf.get().layout {
+            Some(layout) => format!("Write({index}, {})", layout.show(slf.py())),
+            None => format!("Write({index})"),
+        })
+    }
+}
+
+/// A read into host memory. It is also the name of the result: `run[read]` is a numpy array.
+#[pyclass(frozen, extends = Node, module = "clgraph")]
+pub(crate) struct Read {
+    pub(crate) layout: Layout,
+}
+
+impl Read {
+    pub(crate) fn make(py: Python<'_>, raw: RawNode, layout: Layout) -> PyResult<Py<Self>> {
+        Py::new(py, PyClassInitializer::from(Node::of(raw, "read")).add_subclass(Self { layout }))
+    }
+}
+
+#[pymethods]
+impl Read {
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        format!("Read({}, {})", slf.as_super().get().raw.index, slf.get().layout.show(slf.py()))
+    }
+}
+
+/// A sub-graph: all nodes of an executable as one node. `sub.input(write)` and `sub.result(read)` name the executable's
+/// inputs and results in this graph.
+#[pyclass(frozen, extends = Node, module = "clgraph")]
+pub(crate) struct SubGraph {
+    of: crate::gate::Own<rust::SubGraph>,
+}
+
+impl SubGraph {
+    pub(crate) fn make(py: Python<'_>, of: rust::SubGraph) -> PyResult<Py<Self>> {
+        let node = Node::of(of.node().to_raw(), "sub-graph");
+        Py::new(py, PyClassInitializer::from(node).add_subclass(Self { of: crate::gate::Own::new(of) }))
+    }
+}
+
+#[pymethods]
+impl SubGraph {
+    /// Returns the input of a write of the executable's graph, as an input of this graph.
+    fn input(&self, write: &Bound<'_, Write>) -> PyResult<Py<Write>> {
+        let inner = rust::HostWrite::<u8>::from_raw(write.as_super().get().raw);
+        let outer = crate::memory::fail(self.of.write(&inner))?;
+        let py = write.py();
+        Write::make(py, outer.to_raw(), write.get().layout.as_ref().map(|layout| layout.clone_ref(py)))
+    }
+
+    /// Returns the result of a read of the executable's graph, as a result of this graph.
+    fn result(&self, read: &Bound<'_, Read>) -> PyResult<Py<Read>> {
+        let inner = rust::HostRead::<u8>::from_raw(read.as_super().get().raw);
+        let outer = crate::memory::fail(self.of.read(&inner))?;
+        Read::make(read.py(), outer.to_raw(), read.get().layout.clone_ref(read.py()))
+    }
+
+    /// Returns a node of `wait_event` or `signal_event` of the executable's graph, as one of this graph.
+    fn event(&self, node: &Node) -> PyResult<Node> {
+        if node.kind == "signal event" {
+            let inner = rust::EventSignal::from_raw(node.raw);
+            return Ok(Node::of(crate::memory::fail(self.of.signal_event(&inner))?.to_raw(), node.kind));
+        }
+        let inner = rust::EventWait::from_raw(node.raw);
+        Ok(Node::of(crate::memory::fail(self.of.wait_event(&inner))?.to_raw(), node.kind))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        format!("SubGraph({})", slf.as_super().get().raw.index)
+    }
+}
+
+/// The node that an object names: a node, the event of a recorded command, memory of a graph.
+pub(crate) fn raw(object: &Bound<'_, PyAny>) -> PyResult<RawNode> {
+    if let Ok(node) = object.cast::<Node>() {
+        return Ok(node.get().raw);
+    }
+    let recorded = if let Ok(event) = object.cast::<Event>() {
+        Some(event.get().node())
+    } else if let Ok(memory) = object.cast::<Memory>() {
+        Some(memory.get().node)
+    } else if let Ok(run) = object.cast::<Submission>() {
+        Some(run.get().recorded())
+    } else {
+        None
+    };
+    match recorded {
+        Some(Some(node)) => Ok(node.to_raw()),
+        Some(None) => Err(wrong_type(format!("{} stands for no node of a graph", object.repr()?))),
+        None => Err(wrong_type(format!("a node is a clgraph.Node, not {}", type_of(object)))),
+    }
+}
+
+/// The nodes that an object names: one, or an iterable of them.
+pub(crate) fn nodes(object: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<rust::Node>> {
+    let Some(object) = object else { return Ok(Vec::new()) };
+    if object.cast::<pyo3::types::PyTuple>().is_ok_and(|tuple| tuple.is_empty()) {
+        return Ok(Vec::new());
+    }
+    match raw(object) {
+        Ok(raw) => Ok(vec![rust::Node::from_raw(raw)]),
+        Err(error) => {
+            let Ok(list) = object.try_iter() else { return Err(error) };
+            list.map(|node| Ok(rust::Node::from_raw(raw(&node?)?))).collect()
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Submissions: waiting, results, times.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use rust::{HostRead, ResultGuard, SubmitError};
+
+use crate::errors;
+use crate::event;
+use crate::gate::{Kept, Own, attach, call, check};
+use crate::interop;
+use crate::node::SubGraph;
+use crate::numpy;
+use crate::profile::{self, Profile};
+use crate::task::read_of;
+
+/// One run of an executable, or a host task of a Queue.
+///
+/// `run.wait()` waits for it, and `await run` does in asyncio. `run[read]` is a result.
+#[pyclass(frozen, module = "clgraph")]
+pub(crate) struct Submission(Own<rust::Submission>);
+
+impl Submission {
+    pub(crate) fn new(run: rust::Submission) -> Self {
+        Self(Own::new(run))
+    }
+
+    pub(crate) fn run(&self) -> &rust::Submission {
+        &self.0
+    }
+
+    /// The node, if a queue recorded the submission.
+    pub(crate) fn recorded(&self) -> Option<rust::Node> {
+        self.0.event().ok().and_then(|event| event.node())
+    }
+
+    /// Waits for the submission, and returns a result.
+    fn result(&self, py: Python<'_>, read: &HostRead<u8>) -> PyResult<ResultGuard<u8>> {
+        call(py, || match self.0.get(read) {
+            Err(rust::Error::Submit(SubmitError::NotComplete)) => {
+                self.0.wait()?;
+                self.0.get(read)
+            }
+            result => result,
+        })
+    }
+}
+
+#[pymethods]
+impl Submission {
+    /// Waits until the submission has ended, at most for a time in seconds. Other Python threads run meanwhile.
+    ///
+    /// If it failed, its error is raised; if it has not ended in time, TimedOutError, and it goes on. Without a time,
+    /// Ctrl-C is looked at after the wait; with one, during the wait.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        event::wait(py, timeout, || self.0.wait(), |limit| self.0.wait_for(limit))
+    }
+
+    /// Whether the submission has ended, well or not.
+    #[getter]
+    fn done(&self, py: Python<'_>) -> PyResult<bool> {
+        call(py, || self.0.is_done())
+    }
+
+    /// A pyopencl.Event that is complete when the submission has ended, well or not.
+    #[getter]
+    fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let event = call(py, || self.0.event())?;
+        interop::event_of(py, &event, "`Submission.event`")
+    }
+
+    /// Waits for the submission, and returns the result of a read as a numpy array.
+    ///
+    /// The array looks at the result itself, so it cannot be written, and it keeps the result alive: `array.copy()` is
+    /// an array of its own. It may outlive the submission.
+    fn __getitem__<'py>(&self, read: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (raw, layout) = read_of(read)?;
+        let result = self.result(read.py(), &HostRead::from_raw(raw))?;
+        numpy::result_array(read.py(), result, &layout)
+    }
+
+    /// Waits for the submission, and copies the result of a read into a contiguous array of the program.
+    fn read_into(&self, read: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (raw, layout) = read_of(read)?;
+        layout.check(out, "the result")?;
+        let result = self.result(read.py(), &HostRead::from_raw(raw))?;
+        numpy::copy_into(&result, out)
+    }
+
+    /// Calls a function when the submission has ended: with None, or with the exception that `wait` would raise.
+    ///
+    /// The function runs on a thread of clgraph, one such function after the other. An exception that it raises goes to
+    /// `sys.unraisablehook`.
+    fn on_complete(&self, py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !function.is_callable() {
+            let text = format!("`on_complete` takes a function, not {}", errors::type_of(function));
+            return Err(errors::wrong_type(text));
+        }
+        let function = Kept::new(function.clone().unbind());
+        call(py, || {
+            self.0.on_complete(move |outcome| {
+                attach(|py| {
+                    let error = outcome.err().map(|error| errors::of(error).into_value(py));
+                    if let Err(error) = function.call1(py, (error,)) {
+                        error.write_unraisable(py, Some(function.bind(py)));
+                    }
+                });
+            });
+            Ok(())
+        })
+    }
+
+    /// Waits in asyncio: `await run`. It raises what `wait` raises.
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        check()?;
+        let running = py.import("asyncio")?.call_method0("get_running_loop")?;
+        let future = running.call_method0("create_future")?;
+        let finish = py.import("clgraph._clgraph")?.getattr("_finish")?;
+        let parts = Kept::new((running.unbind(), finish.unbind(), future.clone().unbind()));
+        call(py, || {
+            self.0.on_complete(move |outcome| {
+                attach(|py| {
+                    let (running, finish, future) = &*parts;
+                    let error = outcome.err().map(|error| errors::of(error).into_value(py));
+                    let told = running.call_method1(py, "call_soon_threadsafe", (finish, future, error));
+                    if let Err(error) = told
+                        && !error.is_instance_of::<PyRuntimeError>(py)
+                    {
+                        // A RuntimeError says that the loop is closed: then nobody waits.
+                        error.write_unraisable(py, None);
+                    }
+                });
+            });
+            Ok(())
+        })?;
+        future.call_method0("__await__")
+    }
+
+    /// Waits for the submission, and returns the times of its nodes. The executable was finalized with `profiling`.
+    fn profile(&self, py: Python<'_>) -> PyResult<Profile> {
+        let profile = call(py, || {
+            self.0.wait()?;
+            self.0.profile()
+        })?;
+        Ok(Profile::new(profile))
+    }
+
+    /// Returns the times of the submission as a trace, JSON that Perfetto and chrome://tracing show, and writes it to
+    /// the file `path` if one is given. `clgraph.trace` makes one of several submissions.
+    #[pyo3(signature = (path=None))]
+    fn trace(&self, py: Python<'_>, path: Option<std::path::PathBuf>) -> PyResult<String> {
+        profile::trace_of(py, &[self.profile(py)?.profile()], path)
+    }
+
+    /// The sub-graph, if a queue recorded the submission of an executable.
+    #[getter]
+    fn sub_graph(&self, py: Python<'_>) -> PyResult<Option<Py<SubGraph>>> {
+        check()?;
+        self.0.sub_graph().map(|sub| SubGraph::make(py, sub)).transpose()
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        check()?;
+        Ok(format!("{:?}", &*self.0))
+    }
+}
+
+/// Ends a future of asyncio, on the thread of its loop.
+#[pyfunction]
+fn _finish(future: &Bound<'_, PyAny>, error: &Bound<'_, PyAny>) -> PyResult<()> {
+    if future.call_method0("done")?.is_truthy()? {
+        return Ok(());
+    }
+    if error.is_none() {
+        future.call_method1("set_result", (error,))?;
+    } else {
+        future.call_method1("set_exception", (error,))?;
+    }
+    Ok(())
+}
+
+/// Adds what Python calls back.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_finish, module)?)
+}

@@ -1,0 +1,48 @@
+//! Texts of errors, with the names that things have in Python.
+
+/// Names of Rust, between backquotes in the texts of errors, and what Python calls them.
+const NAMES: &[(&str, &str)] = &[
+    ("`range_up_to`", "`up_to`"),
+    ("`work_group`", "`local_size`"),
+    ("`launch`", "`kernel`"),
+    ("`reads`", "`reads=`"),
+    ("`writes`", "`writes=`"),
+    ("`Submit::with_event`", "`submit(events=)`"),
+    ("`Submit::with_signal`", "`submit(signals=)`"),
+    ("`with_event`", "`submit(events=)`"),
+    ("`with_signal`", "`submit(signals=)`"),
+    ("`Finalize::allow_conflicts`", "`finalize(allow_conflicts=True)`"),
+    ("`Finalize::updatable`", "`finalize(updatable=True)`"),
+    ("`Finalize::profiling`", "`finalize(profiling=True)`"),
+    ("`Finalize::result_slots`", "`finalize(result_slots=)`"),
+    ("`Parameter`", "`Param`"),
+    ("`Parameter::set`", "`Param.set`"),
+    ("`buffer_or_null`", "`Param(memory, or_null=True)`"),
+    ("`memory_or_null`", "`Param(memory, or_null=True)`"),
+    ("`enqueue_read_buffer_owned`", "`Queue.read`"),
+    ("`enqueue_read_image_owned`", "`Queue.read`"),
+    ("`enqueue_map`", "`Queue.map`"),
+    ("`enqueue_map_image`", "`Queue.map`"),
+    ("`Queue::record_event_wait`", "`Graph.wait_event`"),
+    ("`usize`", "an address"),
+    ("`Buffer::slice`", "a slice of a Memory"),
+    ("`Buffer::from_raw_with_owner`", "`hostbuf=`"),
+];
+
+/// Returns a text of clgraph with the names that things have in Python.
+pub(crate) fn in_python(text: &str) -> String {
+    // Every other part is between backquotes. What is not in the table keeps its name: `Graph.add_edge`.
+    let mut out = String::with_capacity(text.len());
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 0 {
+            out.push_str(part);
+            continue;
+        }
+        let quoted = format!("`{part}`");
+        match NAMES.iter().find(|(rust, _)| *rust == quoted) {
+            Some((_, python)) => out.push_str(python),
+            None => out.push_str(&quoted.replace("::", ".")),
+        }
+    }
+    out
+}
