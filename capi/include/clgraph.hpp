@@ -96,6 +96,19 @@ template <class Call> std::string text(Call call) {
 
 template <class T> void release(void *user) { delete static_cast<T *>(user); }
 
+// Runs a function of a host task. If it throws, the task fails with the text of the exception.
+template <class Call> int guarded(clg_task task, Call call) noexcept {
+    try {
+        call();
+        return 0;
+    } catch (const std::exception &thrown) {
+        clg_task_fail(task, thrown.what());
+    } catch (...) {
+        clg_task_fail(task, "the function threw something that is no std::exception");
+    }
+    return 1;
+}
+
 } // namespace detail
 
 // Elements that belong to somebody else.
@@ -154,8 +167,108 @@ public:
 // A kernel function.
 class kernel : public detail::handle<clg_kernel, clg_kernel_retain, clg_kernel_release> {
 public:
+    using handle::handle;
     template <class Context, class Kernel> kernel(const Context &context, const Kernel &of) {
         detail::check(clg_kernel_from_cl(detail::raw(context), detail::raw(of), &raw_));
+    }
+};
+
+// The event of a command that was enqueued, or of a command that was recorded.
+class event : public detail::handle<clg_event, clg_event_retain, clg_event_release> {
+public:
+    using handle::handle;
+    // A cl_event, or a cl::Event.
+    template <class Event> static event from(const Event &of) {
+        clg_event made = nullptr;
+        detail::check(clg_event_from_cl(detail::raw(of), &made));
+        return event(made);
+    }
+    // The cl_event, with a reference for the program.
+    void *to_cl() const {
+        void *raw = nullptr;
+        detail::check(clg_event_to_cl(raw_, &raw));
+        return raw;
+    }
+    // Blocks until the command has ended, and throws its error if it failed.
+    void wait() const { detail::check(clg_event_wait(raw_)); }
+    bool is_done() const {
+        std::int32_t status = 0;
+        detail::check(clg_event_status(raw_, &status));
+        return status <= 0;
+    }
+};
+
+// Events that a command waits for.
+using events = std::vector<event>;
+
+// An image of the program, or some layers of one.
+class image : public detail::handle<clg_image, clg_image_retain, clg_image_release> {
+public:
+    using handle::handle;
+    template <class Context, class Image> image(const Context &context, const Image &of) {
+        detail::check(clg_image_from_cl(detail::raw(context), detail::raw(of), &raw_));
+    }
+    // Some layers of an array of images, for kernels.
+    image layers(std::size_t first, std::size_t count) const {
+        clg_image made = nullptr;
+        detail::check(clg_image_layers(raw_, first, count, &made));
+        return image(made);
+    }
+    // A part of it.
+    clg_area area(std::array<std::size_t, 3> origin, std::array<std::size_t, 3> region) const {
+        return {raw_, {origin[0], origin[1], origin[2]}, {region[0], region[1], region[2]}};
+    }
+    operator clg_area() const { return {raw_, {0, 0, 0}, {0, 0, 0}}; }
+};
+
+// A sampler of the program.
+class sampler : public detail::handle<clg_sampler, clg_sampler_retain, clg_sampler_release> {
+public:
+    template <class Context, class Sampler> sampler(const Context &context, const Sampler &of) {
+        detail::check(clg_sampler_from_cl(detail::raw(context), detail::raw(of), &raw_));
+    }
+};
+
+// A variable in device memory, which the kernels of several programs can use.
+class global : public detail::handle<clg_global, clg_global_retain, clg_global_release> {
+public:
+    // Zeros at first.
+    global(const std::string &name, std::size_t size, bool of_program = false) {
+        detail::check(clg_global_create(name.c_str(), size, nullptr, of_program, &raw_));
+    }
+    template <class T> static global with_value(const std::string &name, const T &initial, bool of_program = false) {
+        static_assert(std::is_trivially_copyable_v<T>, "a device global is plain data");
+        global made;
+        detail::check(clg_global_create(name.c_str(), sizeof initial, &initial, of_program, &made.raw_));
+        return made;
+    }
+    // Its memory on the device of a queue.
+    memory on(const queue &of) const {
+        clg_memory made = nullptr;
+        detail::check(clg_global_memory(raw_, of.raw(), &made));
+        return memory(made);
+    }
+
+private:
+    global() = default;
+};
+
+// A program whose kernels use device globals, each under a name in OpenCL C.
+class program : public detail::handle<clg_program, clg_program_retain, clg_program_release> {
+public:
+    template <class Context>
+    program(const Context &context, const std::string &source, const std::vector<std::pair<std::string, global>> &globals,
+            const std::string &options = {}) {
+        std::vector<clg_program_global> listed;
+        for (const auto &one : globals) {
+            listed.push_back({one.first.c_str(), one.second.raw()});
+        }
+        detail::check(clg_program_build(detail::raw(context), source.c_str(), options.c_str(), listed.data(), listed.size(), &raw_));
+    }
+    clg::kernel kernel(const std::string &name) const {
+        clg_kernel made = nullptr;
+        detail::check(clg_program_kernel(raw_, name.c_str(), &made));
+        return clg::kernel(made);
     }
 };
 
@@ -184,7 +297,7 @@ public:
 class arg {
 public:
     // A value: a number, a vector, a struct.
-    template <class T, class = std::enable_if_t<std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>>>
+    template <class T, class = std::enable_if_t<std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_same_v<T, clg_range>>>
     arg(const T &value) : bytes_(sizeof value) {
         const auto *bytes = reinterpret_cast<const unsigned char *>(&value);
         std::copy(bytes, bytes + sizeof value, bytes_.begin());
@@ -201,6 +314,14 @@ public:
         arg_.size = size;
         arg_.parameter = parameter;
     }
+    arg(clg_arg_kind kind, const image &of) : image_(of) {
+        arg_.kind = kind;
+        arg_.image = of.raw();
+    }
+    arg(const sampler &of) : sampler_(of) {
+        arg_.kind = CLG_ARG_SAMPLER;
+        arg_.sampler = of.raw();
+    }
     // The argument for C, which is valid while this object lives.
     clg_arg c() const {
         clg_arg given = arg_;
@@ -214,6 +335,8 @@ public:
 private:
     clg_arg arg_ = {};
     std::vector<unsigned char> bytes_;
+    image image_;
+    detail::handle<clg_sampler, clg_sampler_retain, clg_sampler_release> sampler_;
 };
 
 // Memory that a kernel only reads.
@@ -225,10 +348,14 @@ inline arg in_out(clg_range of) { return arg(CLG_ARG_READ_WRITE, of); }
 inline arg in(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_READ, {}, 0, of.raw()); }
 inline arg out(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_WRITE, {}, 0, of.raw()); }
 inline arg in_out(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_READ_WRITE, {}, 0, of.raw()); }
+// An image that a kernel only reads, only writes, or reads and writes.
+inline arg in(const image &of) { return arg(CLG_ARG_IMAGE_READ, of); }
+inline arg out(const image &of) { return arg(CLG_ARG_IMAGE_WRITE, of); }
+inline arg in_out(const image &of) { return arg(CLG_ARG_IMAGE_READ_WRITE, of); }
 // Local memory of a size in bytes.
-inline arg local(std::size_t size) { return arg(CLG_ARG_LOCAL, {}, size); }
+inline arg local(std::size_t size) { return arg(CLG_ARG_LOCAL, clg_range{}, size); }
 // A null pointer.
-inline arg null() { return arg(CLG_ARG_NULL, {}); }
+inline arg null() { return arg(CLG_ARG_NULL, clg_range{}); }
 
 // One, two or three numbers of work-items.
 class extent {
@@ -255,17 +382,51 @@ struct range {
     range(extent global, extent local) : global(global), local(local) {}
 };
 
+namespace detail {
+
+// Gives a launch, as C describes it, to a call.
+template <class Call>
+auto launch(const clg::kernel &of, const range &over, const std::vector<arg> &args, Call call) {
+    std::vector<clg_arg> given;
+    for (const auto &one : args) {
+        given.push_back(one.c());
+    }
+    clg_launch launch = {};
+    launch.kernel = of.raw();
+    launch.args = given.data();
+    launch.num_args = given.size();
+    launch.work_dim = over.global.dims();
+    for (std::size_t i = 0; i < 3; i++) {
+        launch.global[i] = over.global.sizes()[i];
+        launch.local[i] = over.local.sizes()[i];
+        launch.offset[i] = over.offset.sizes()[i];
+        launch.bound[i] = over.bound.sizes()[i];
+    }
+    return call(&launch);
+}
+
+} // namespace detail
+
 // What a node can have besides its work.
 struct options {
     std::vector<node> after;
     std::string label;
+    // A node that gets this command in place of its own; then no node is added.
+    std::vector<node> replaces;
     options() = default;
     options(std::initializer_list<node> after) : after(after) {}
     options(std::string label, std::vector<node> after = {}) : after(std::move(after)), label(std::move(label)) {}
     clg_node_options c() const {
-        return {after.data(), after.size(), label.empty() ? nullptr : label.c_str(), nullptr};
+        return {after.data(), after.size(), label.empty() ? nullptr : label.c_str(), replaces.empty() ? nullptr : replaces.data()};
     }
 };
+
+// The options that make a command replace that of a node. Executables get it when they are updated.
+inline options replacing(node old) {
+    options with;
+    with.replaces.push_back(old);
+    return with;
+}
 
 // An event that the program completes.
 class user_event : public detail::handle<clg_user_event, clg_user_event_retain, clg_user_event_release> {
@@ -279,6 +440,17 @@ public:
     void complete() const { detail::check(clg_user_event_complete(raw_)); }
     void fail(const std::string &text) const { detail::check(clg_user_event_fail(raw_, text.c_str())); }
     void wait() const { detail::check(clg_user_event_wait(raw_)); }
+    bool is_done() const {
+        bool done = false;
+        detail::check(clg_user_event_is_done(raw_, &done));
+        return done;
+    }
+    // For wait lists of commands.
+    clg::event event() const {
+        clg_event made = nullptr;
+        detail::check(clg_user_event_event(raw_, &made));
+        return clg::event(made);
+    }
 };
 
 // One run of an executable.
@@ -291,6 +463,18 @@ public:
         bool done = false;
         detail::check(clg_submission_is_done(raw_, &done));
         return done;
+    }
+    // Complete when it has ended, well or not.
+    clg::event event() const {
+        clg_event made = nullptr;
+        detail::check(clg_submission_event(raw_, &made));
+        return clg::event(made);
+    }
+    // When it was submitted, started and ended, if the executable was finalized with profiling.
+    clg_submission_times times() const {
+        clg_submission_times times = {};
+        detail::check(clg_submission_get_times(raw_, &times));
+        return times;
     }
     // The result of a read, which stays there as long as this submission has handles.
     template <class T> view<const T> result(node read) const {
@@ -419,12 +603,64 @@ public:
             return clg_executable_report(raw_, room, text, size);
         });
     }
-    std::string to_svg() const {
+    // Applies the current values of all nodes of a graph that was built in the same way.
+    template <class Graph> void update_from(const Graph &graph) const {
+        detail::check(clg_executable_update_from(raw_, graph.raw()));
+    }
+    std::string to_svg(clg_drawing_detail detail = CLG_DRAWING_BRIEF) const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
-            return clg_executable_to_svg(raw_, CLG_DRAWING_BRIEF, nullptr, room, text, size);
+            return clg_executable_to_svg(raw_, detail, nullptr, room, text, size);
         });
     }
+    // With the times of a submission.
+    std::string to_svg(const clg::submission &run, clg_drawing_detail detail = CLG_DRAWING_BRIEF) const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_executable_to_svg(raw_, detail, run.raw(), room, text, size);
+        });
+    }
+    std::string memory_map() const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+            return clg_executable_memory_map(raw_, room, text, size);
+        });
+    }
+    // How many bytes the graph's own memory takes.
+    std::size_t required_memory() const {
+        std::size_t bytes = 0;
+        detail::check(clg_executable_required_memory(raw_, &bytes));
+        return bytes;
+    }
 };
+
+// A node with all commands of an executable. Its inputs, results and events are those of submissions of the outer graph.
+class sub_graph : public detail::handle<clg_sub_graph, clg_sub_graph_retain, clg_sub_graph_release> {
+public:
+    sub_graph(clg_sub_graph raw, clg::node node) : handle(raw), node_(node) {}
+    clg::node node() const noexcept { return node_; }
+    clg::node write(clg::node inner) const { return port(CLG_PORT_WRITE, inner); }
+    clg::node read(clg::node inner) const { return port(CLG_PORT_READ, inner); }
+    clg::node wait_event(clg::node inner) const { return port(CLG_PORT_WAIT_EVENT, inner); }
+    clg::node signal_event(clg::node inner) const { return port(CLG_PORT_SIGNAL_EVENT, inner); }
+    operator clg::node() const noexcept { return node_; }
+
+private:
+    clg::node port(clg_port which, clg::node inner) const {
+        clg::node outer = {};
+        detail::check(clg_sub_graph_port(raw_, which, inner, &outer));
+        return outer;
+    }
+    clg::node node_;
+};
+
+// A trace of submissions that were profiled, which Perfetto and Chrome show.
+inline std::string trace(const std::vector<submission> &runs) {
+    std::vector<clg_submission> raw;
+    for (const auto &run : runs) {
+        raw.push_back(run.raw());
+    }
+    return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+        return clg_submissions_trace(raw.data(), raw.size(), room, text, size);
+    });
+}
 
 // The view that a host task has of its submission.
 class task {
@@ -449,6 +685,9 @@ private:
 inline clg_use reads(clg_range of) { return {of, nullptr, true, false}; }
 inline clg_use writes(clg_range of) { return {of, nullptr, false, true}; }
 inline clg_use reads_and_writes(clg_range of) { return {of, nullptr, true, true}; }
+inline clg_use reads(const image &of) { return {{}, of.raw(), true, false}; }
+inline clg_use writes(const image &of) { return {{}, of.raw(), false, true}; }
+inline clg_use reads_and_writes(const image &of) { return {{}, of.raw(), true, true}; }
 
 // A graph of commands for one device of one context.
 class graph : public detail::handle<clg_graph, clg_graph_retain, clg_graph_release> {
@@ -466,13 +705,13 @@ public:
     }
     // Adds a launch. The program promises that the kernel stays inside its memory, uses it as declared, and has no data races.
     node kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const options &with = {}) const {
-        return launch(of, over, args, [&](const clg_launch *launch) {
+        return detail::launch(of, over, args, [&](const clg_launch *launch) {
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_kernel(raw_, launch, c, to); });
         });
     }
     // Replaces a launch; executables get it when they are updated.
     void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
-        launch(of, over, args, [&](const clg_launch *launch) {
+        detail::launch(of, over, args, [&](const clg_launch *launch) {
             clg_node_options with = {nullptr, 0, nullptr, &old};
             detail::check(clg_graph_kernel(raw_, launch, &with, nullptr));
             return old;
@@ -509,8 +748,106 @@ public:
     node free(const memory &of, const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_free(raw_, of.raw(), c, to); });
     }
-    node sub_graph(const executable &of, const options &with = {}) const {
-        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to, nullptr); });
+    clg::sub_graph sub_graph(const executable &of, const options &with = {}) const {
+        clg_sub_graph made = nullptr;
+        auto node = added(with, [&](const clg_node_options *c, clg::node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to, &made); });
+        return clg::sub_graph(made, node);
+    }
+    // A copy of a rectangle or a box.
+    node copy_rect(clg_range from, clg_range into, const clg_rect &rect, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_copy_rect(raw_, from, into, &rect, c, to); });
+    }
+    node copy(clg_area from, clg_area into, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_copy_image(raw_, from, into, c, to); });
+    }
+    node copy(clg_area from, clg_range into, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_copy_image_to_buffer(raw_, from, into, c, to); });
+    }
+    node copy(clg_range from, clg_area into, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_copy_buffer_to_image(raw_, from, into, c, to); });
+    }
+    // Fills an image with a colour of float, std::int32_t or std::uint32_t.
+    template <class T> node fill(clg_area into, const std::array<T, 4> &color, const options &with = {}) const {
+        static_assert(sizeof(T) == 4 && std::is_arithmetic_v<T>, "a colour has four channels of float, int32_t or uint32_t");
+        const int kind = std::is_floating_point_v<T> ? CLG_COLOR_FLOAT : std::is_signed_v<T> ? CLG_COLOR_INT : CLG_COLOR_UINT;
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_fill_image(raw_, into, kind, color.data(), c, to); });
+    }
+    template <class Container> node write(clg_area into, const Container &data, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) {
+            return clg_graph_write_image(raw_, into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, c, to);
+        });
+    }
+    node read(clg_area from, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_read_image(raw_, from, c, to); });
+    }
+    // Sets the range of a kernel node, up to its bound. Executables get it when they are updated.
+    void set_range(node of, const range &over) const {
+        const bool has_offset = over.offset.sizes()[0] || over.offset.sizes()[1] || over.offset.sizes()[2];
+        const bool has_local = over.local.sizes()[0] != 0;
+        detail::check(clg_graph_set_range(raw_, of, over.global.dims(), over.global.sizes().data(),
+                                          has_offset ? over.offset.sizes().data() : nullptr,
+                                          has_local ? over.local.sizes().data() : nullptr));
+    }
+    // Makes queues record: commands on them become nodes, and nothing runs, until the object that this returns ends.
+    class recording {
+    public:
+        recording(recording &&other) noexcept : graph_(std::exchange(other.graph_, nullptr)), queues_(std::move(other.queues_)) {}
+        recording &operator=(recording &&) = delete;
+        ~recording() {
+            if (graph_) {
+                clg_graph_end_recording(graph_, queues_.data(), queues_.size(), nullptr);
+                clg_graph_release(graph_);
+            }
+        }
+
+    private:
+        friend class graph;
+        recording(clg_graph graph, std::vector<clg_queue> queues) : graph_(graph), queues_(std::move(queues)) {
+            detail::check(clg_graph_begin_recording(graph_, queues_.data(), queues_.size()));
+            detail::check(clg_graph_retain(graph_));
+        }
+        clg_graph graph_;
+        std::vector<clg_queue> queues_;
+    };
+    [[nodiscard]] recording record(const queue &on) const { return recording(raw_, {on.raw()}); }
+    [[nodiscard]] recording record(const std::vector<queue> &on) const {
+        std::vector<clg_queue> raw;
+        for (const auto &one : on) {
+            raw.push_back(one.raw());
+        }
+        return recording(raw_, std::move(raw));
+    }
+    // The node that a recorded command has become.
+    node node_of(const event &of) const {
+        node found = {};
+        detail::check(clg_event_node(of.raw(), raw_, &found));
+        return found;
+    }
+    // Adds a function that gets memory mapped: a pointer to its first byte, and its size. If it throws, the submission
+    // fails with the text of the exception.
+    node map(clg_range memory, clg_map_mode mode, std::function<void(void *, std::size_t)> function, const options &with = {}) const {
+        using held = std::function<void(void *, std::size_t)>;
+        auto call = [](clg_task raw, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
+            return detail::guarded(raw, [&] { (*static_cast<held *>(user))(data, size); });
+        };
+        clg_map_task given = {call, new held(std::move(function)), detail::release<held>};
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map(raw_, memory, mode, &given, c, to); });
+    }
+    // Adds a function that enqueues OpenCL commands of its own on the queue that it is given. If it throws, the submission
+    // fails. The promise of clg_graph_native_command holds for the commands.
+    node native_command(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses,
+                        const options &with = {}) const {
+        using held = std::function<void(const clg_native_target &)>;
+        auto call = [](const clg_native_target *target, void *user) -> int {
+            try {
+                (*static_cast<held *>(user))(*target);
+                return 0;
+            } catch (...) {
+                return 1;
+            }
+        };
+        clg_native_command given = {call, nullptr, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_native_command(raw_, &given, c, to); });
     }
     node wait_event(const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_wait_event(raw_, c, to); });
@@ -523,15 +860,7 @@ public:
                    const options &with = {}) const {
         using held = std::function<void(const task &)>;
         auto call = [](clg_task raw, void *user) -> int {
-            try {
-                (*static_cast<held *>(user))(task(raw));
-                return 0;
-            } catch (const std::exception &thrown) {
-                clg_task_fail(raw, thrown.what());
-            } catch (...) {
-                clg_task_fail(raw, "the function threw something that is no std::exception");
-            }
-            return 1;
+            return detail::guarded(raw, [&] { (*static_cast<held *>(user))(task(raw)); });
         };
         clg_host_task given = {call, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_host_task(raw_, &given, c, to); });
@@ -542,14 +871,14 @@ public:
         detail::check(clg_graph_finalize(raw_, &with, &made));
         return executable(made);
     }
-    std::string to_dot() const {
+    std::string to_dot(clg_drawing_detail detail = CLG_DRAWING_BRIEF) const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
-            return clg_graph_to_dot(raw_, CLG_DRAWING_BRIEF, room, text, size);
+            return clg_graph_to_dot(raw_, detail, room, text, size);
         });
     }
-    std::string to_svg() const {
+    std::string to_svg(clg_drawing_detail detail = CLG_DRAWING_BRIEF) const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
-            return clg_graph_to_svg(raw_, CLG_DRAWING_BRIEF, room, text, size);
+            return clg_graph_to_svg(raw_, detail, room, text, size);
         });
     }
 
@@ -560,25 +889,92 @@ private:
         detail::check(add(&c, &made));
         return made;
     }
-    template <class Call>
-    static node launch(const clg::kernel &of, const range &over, const std::vector<arg> &args, Call call) {
-        std::vector<clg_arg> given;
-        for (const auto &one : args) {
-            given.push_back(one.c());
-        }
-        clg_launch launch = {};
-        launch.kernel = of.raw();
-        launch.args = given.data();
-        launch.num_args = given.size();
-        launch.work_dim = over.global.dims();
-        for (std::size_t i = 0; i < 3; i++) {
-            launch.global[i] = over.global.sizes()[i];
-            launch.local[i] = over.local.sizes()[i];
-            launch.offset[i] = over.offset.sizes()[i];
-            launch.bound[i] = over.bound.sizes()[i];
-        }
-        return call(&launch);
+};
+
+// A read that was enqueued on a queue, or recorded.
+class pending_read : public detail::handle<clg_pending_read, clg_pending_read_retain, clg_pending_read_release> {
+public:
+    pending_read(clg_pending_read raw, std::size_t size) noexcept : handle(raw), size_(size) {}
+    // Blocks until the data is there.
+    template <class T> std::vector<T> wait() const {
+        std::vector<T> data(size_ / sizeof(T));
+        detail::check(clg_pending_read_wait(raw_, data.data(), data.size() * sizeof(T)));
+        return data;
     }
+    // The node of a recorded read: the name of the result of each submission.
+    clg::node node() const {
+        clg::node found = {};
+        detail::check(clg_pending_read_node(raw_, &found));
+        return found;
+    }
+
+private:
+    std::size_t size_;
+};
+
+// The commands of a queue, which execute at once or are recorded: `clg::commands(queue).copy(a, b)`.
+class commands {
+public:
+    explicit commands(const queue &on) : queue_(on) {}
+    // Launches a kernel. The promise of graph::kernel holds.
+    event kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const events &after = {}) const {
+        return detail::launch(of, over, args, [&](const clg_launch *launch) {
+            return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_kernel(queue_.raw(), launch, n, list, made); });
+        });
+    }
+    event copy(clg_range from, clg_range into, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_copy_buffer(queue_.raw(), from, into, n, list, made); });
+    }
+    event copy(clg_area from, clg_area into, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_copy_image(queue_.raw(), from, into, n, list, made); });
+    }
+    template <class T> event fill(clg_range into, const T &pattern, const events &after = {}) const {
+        static_assert(std::is_trivially_copyable_v<T>, "a pattern is plain data");
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_fill_buffer(queue_.raw(), into, &pattern, sizeof pattern, n, list, made);
+        });
+    }
+    // Writes host data, which is copied.
+    template <class Container> event write(clg_range into, const Container &data, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_write_buffer(queue_.raw(), into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, n, list, made);
+        });
+    }
+    pending_read read(clg_range from, const events &after = {}) const {
+        clg_pending_read made = nullptr;
+        auto list = raw(after);
+        detail::check(clg_enqueue_read_buffer(queue_.raw(), from, static_cast<std::uint32_t>(list.size()), list.data(), &made));
+        std::size_t size = from.size;
+        if (size == CLG_WHOLE) {
+            detail::check(clg_memory_size(from.memory, &size));
+            size -= from.offset;
+        }
+        return pending_read(made, size);
+    }
+    event marker(const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_marker(queue_.raw(), n, list, made); });
+    }
+    event barrier(const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_barrier(queue_.raw(), n, list, made); });
+    }
+    // An executable, which is recorded as a sub-graph.
+    submission submit(const executable &of) const { return of.submit(queue_); }
+
+private:
+    static std::vector<clg_event> raw(const events &of) {
+        std::vector<clg_event> list;
+        for (const auto &one : of) {
+            list.push_back(one.raw());
+        }
+        return list;
+    }
+    template <class Call> static event enqueued(const events &after, Call call) {
+        clg_event made = nullptr;
+        auto list = raw(after);
+        detail::check(call(static_cast<std::uint32_t>(list.size()), static_cast<const clg_event *>(list.data()), &made));
+        return event(made);
+    }
+    queue queue_;
 };
 
 } // namespace clg

@@ -109,9 +109,99 @@ static void graphs(const bench &all) {
     queue.finish();
 }
 
+static void commands(const bench &all) {
+    cl_int status;
+    auto make = [&](size_t size) {
+        cl_mem raw = clCreateBuffer(all.context, CL_MEM_READ_WRITE, size, nullptr, &status);
+        clg::memory made(object{all.context}, object{raw});
+        clReleaseMemObject(raw);
+        return made;
+    };
+    const size_t len = 32;
+    auto a = make(4 * len), b = make(4 * len);
+    cl_kernel raw = clCreateKernel(all.program, "scale", &status);
+    clg::kernel scale(all.context, raw);
+    clReleaseKernel(raw);
+    clg::queue queue{object{all.cl_queue}};
+    clg::commands on(queue);
+    // The same code executes, and is recorded.
+    auto existing = [&] {
+        auto filled = on.fill(a, uint32_t{4});
+        auto scaled = on.kernel(scale, len, {clg::in_out(a), uint32_t{5}}, {filled});
+        on.write(b, std::vector<uint32_t>(len, 1));
+        on.barrier();
+        on.copy(a.slice(0, 64), b.slice(64), {scaled});
+        on.marker();
+        return on.read(b);
+    };
+    auto now = existing().wait<uint32_t>();
+    CHECK(now[0] == 1 && now[15] == 1 && now[16] == 20 && now[31] == 20);
+    clg::graph graph(queue);
+    clg::node result = {};
+    {
+        auto recording = graph.record(queue);
+        auto read = existing();
+        result = read.node();
+        throws(CLG_INVALID, "", [&] { read.wait<uint32_t>(); });
+        throws(CLG_INVALID, "", [&] { (void)graph.record(queue); });
+    }
+    CHECK(graph.size() == 7);
+    auto mapped = graph.map(a, CLG_MAP_WRITE, [](void *data, size_t size) {
+        CHECK(size == 4 * len);
+        static_cast<uint32_t *>(data)[0] = 77;
+    });
+    auto native = graph.native_command(
+        [](const clg_native_target &target) {
+            const clg_native_memory &from = target.memory[0], &to = target.memory[1];
+            cl_int status = clEnqueueCopyBuffer(static_cast<cl_command_queue>(target.queue), static_cast<cl_mem>(from.pointer),
+                                                static_cast<cl_mem>(to.pointer), from.offset, to.offset, 4, 0, nullptr, nullptr);
+            if (status != CL_SUCCESS) {
+                throw std::runtime_error("no copy");
+            }
+        },
+        {clg::reads(a.slice(0, 4)), clg::writes(b.slice(0, 4))}, {mapped});
+    auto last = graph.read(b.slice(0, 4), {native});
+    clg_finalize_options updatable = {};
+    updatable.updatable = true;
+    auto executable = graph.finalize(updatable);
+    auto run = executable.submit(queue);
+    run.wait();
+    run.event().wait();
+    CHECK(run.get<uint32_t>(result) == now && run.get<uint32_t>(last)[0] == 77);
+    CHECK(executable.required_memory() == 0 && executable.memory_map().find("svg") != std::string::npos);
+
+    // In another graph, with its own result; a fill that is replaced; a parameter of memory.
+    clg::graph outer(queue);
+    auto sub = outer.sub_graph(executable, {"all of it"});
+    auto fill = outer.fill(a, uint32_t{2}, {sub});
+    clg::parameter<clg::memory> which(a);
+    auto launch = outer.kernel(scale, len, {clg::in_out(which), uint32_t{3}}, {"last", {fill}});
+    auto read = outer.read(a);
+    auto whole = outer.finalize(updatable);
+    run = whole.submit(queue);
+    run.wait();
+    CHECK(run.get<uint32_t>(sub.read(result)) == now && run.get<uint32_t>(read)[5] == 6);
+    throws(CLG_INVALID, "", [&] { sub.write(result); });
+    outer.fill(a, uint32_t{10}, clg::replacing(fill));
+    whole.update({fill, launch});
+    run = whole.submit(queue);
+    run.wait();
+    CHECK(run.get<uint32_t>(read)[5] == 30);
+    throws(CLG_INVALID, "", [&] { which.set(b.slice(0, 4)); });
+    throws(CLG_INVALID, "", [&] { which.set_null(); });
+
+    // A device global.
+    auto hits = clg::global::with_value("cpp::hits", uint32_t{100});
+    clg::program program(all.context, "CLG_DEVICE_GLOBAL(uint, hits); kernel void hit(CLG_ONLY_PARAMS) { atomic_inc(&CLG_GLOBAL(hits)); }",
+                         {{"hits", hits}});
+    on.kernel(program.kernel("hit"), size_t{11}, {}).wait();
+    CHECK(on.read(hits.on(queue)).wait<uint32_t>()[0] == 111);
+}
+
 int main() {
     bench all = start();
     graphs(all);
+    commands(all);
     end(all);
     CHECK(clg_live_objects() == 0);
     puts("ok");

@@ -375,8 +375,8 @@ impl DynamicGlobal {
     /// context sees both.
     ///
     /// # Errors
-    /// [`GlobalError::Empty`](crate::GlobalError::Empty) for no bytes;
-    /// [`GlobalError::InitialSize`](crate::GlobalError::InitialSize) for an initial value of another size.
+    /// [`GlobalError::Empty`] for no bytes;
+    /// [`GlobalError::InitialSize`] for an initial value of another size.
     pub fn new(name: &str, size: usize, initial: Option<&[u8]>) -> Result<Self> {
         declared_as(name, size, initial, false)
     }
