@@ -52,7 +52,8 @@ def test_memory_without_a_buffer_has_none(graph):
 def test_a_program_of_two_contexts_keeps_them_apart(context, kernels, buffer):
     other = cl.Context(context.devices)
     queue = cl.CommandQueue(other)
-    kernel = cl.Kernel(cl.Program(other, "kernel void add(global int *a, int n) { a[get_global_id(0)] += n; }").build(), "add")
+    program = cl.Program(other, "kernel void add(global int *a, int n) { a[get_global_id(0)] += n; }").build()
+    kernel = cl.Kernel(program, "add")
     memory = cl.Buffer(other, cl.mem_flags.READ_WRITE, 16)
     graph = clgraph.Graph(queue)
     graph.fill(memory, np.int32(1))
