@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{DrawingDetail, HostRead, HostWrite};
 
+use crate::device::Device;
 use crate::errors::{invalid, wrong_type};
 use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
@@ -225,9 +226,9 @@ impl Graph {
         local_size: Option<&Bound<'_, PyAny>>,
         offset: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        check()?;
-        let node = rust::Node::from_raw(node::raw(node)?);
-        launch::set_range(&self.graph, node, global_size, local_size, offset)
+        let range = launch::range(global_size, local_size, offset)?;
+        let of = rust::Node::from_raw(node::raw(node)?);
+        self.add(node.py(), || self.graph.set_nd_range(of, range))
     }
 
     /// Adds a copy of all bytes from memory to memory of the same size, or of all pixels between images, or between an
@@ -583,6 +584,20 @@ impl Graph {
         self.add(py, || self.graph.add_edge(before, after))
     }
 
+    /// The context, as a pyopencl.Context.
+    #[getter]
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        check()?;
+        // SAFETY: **live**: `self` keeps it alive.
+        unsafe { interop::wrap(py, "Context", self.scope().context.raw(), "`Graph.context`") }
+    }
+
+    /// The device.
+    #[getter]
+    fn device(&self) -> Device {
+        Device::new(self.graph.device().clone())
+    }
+
     /// Returns the nodes that a node waits for.
     fn predecessors(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Vec<Node>> {
         let node = rust::Node::from_raw(node::raw(node)?);
@@ -664,18 +679,17 @@ impl Graph {
         self.to_svg(py, "brief")
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        check()?;
-        Ok(self.graph.len())
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        call(py, || Ok(self.graph.len()))
     }
 
     fn __bool__(&self) -> bool {
         true
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        check()?;
-        let (nodes, device) = (self.graph.len(), self.graph.device().name());
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let nodes = call(py, || Ok(self.graph.len()))?;
+        let device = self.graph.device().name();
         Ok(format!("Graph({nodes} node{} for {device})", if nodes == 1 { "" } else { "s" }))
     }
 }

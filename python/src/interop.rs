@@ -183,6 +183,8 @@ pub(crate) fn context_of(object: &Bound<'_, PyAny>) -> PyResult<Context> {
 #[pyclass(frozen, module = "clgraph")]
 struct KernelHandle(Own<Kernel>);
 
+const INVALID_PROGRAM: i32 = -44; // CL_INVALID_PROGRAM
+
 pub(crate) fn kernel(context: &Context, object: &Bound<'_, PyAny>) -> PyResult<Kernel> {
     let name = pyo3::intern!(object.py(), "_clgraph_kernel");
     if let Ok(known) = object.getattr(name)
@@ -193,7 +195,14 @@ pub(crate) fn kernel(context: &Context, object: &Bound<'_, PyAny>) -> PyResult<K
     }
     let raw = expect(object, Kind::Kernel, "a kernel", "Kernel")?;
     // SAFETY: `raw` is the live kernel of `object`; a program of pyopencl is not built again.
-    let kernel = unsafe { Kernel::from_raw(context, raw) }.map_err(errors::of)?;
+    let kernel = unsafe { Kernel::from_raw(context, raw) }.map_err(|error| match error {
+        // Intel's CPU runtime (2026.2): the handle of a program is dead when only its kernels keep it.
+        rust::Error::Driver(driver) if driver.status.0 == INVALID_PROGRAM => errors::invalid(
+            "the driver has given up the program of a kernel, because only the kernel is left of it: keep the \
+             pyopencl.Program until a graph or a clgraph.Queue has got the kernel",
+        ),
+        error => errors::of(error),
+    })?;
     // Older versions of pyopencl may take no attributes.
     let _ = object.setattr(name, KernelHandle(Own::new(kernel.clone())));
     Ok(kernel)

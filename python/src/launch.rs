@@ -2,12 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode};
+use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode, NdRange};
 
 use crate::arguments::{self, Argument};
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::interop;
-use crate::memory::{Scope, fail};
+use crate::memory::Scope;
 
 /// A launch as Python gives it.
 pub(crate) struct Launch<'py> {
@@ -132,20 +132,18 @@ impl<'py> Launch<'py> {
     }
 }
 
-/// Changes the range of a kernel node.
-pub(crate) fn set_range(
-    graph: &Graph,
-    node: rust::Node,
+/// Another range for a kernel node.
+pub(crate) fn range(
     global: &Bound<'_, PyAny>,
     local: Option<&Bound<'_, PyAny>>,
     offset: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let mut range = rust::NdRange::new(Sizes::read(global, "global_size")?.extent());
+) -> PyResult<NdRange> {
+    let mut range = NdRange::new(Sizes::read(global, "global_size")?.extent());
     if let Some(local) = Sizes::option(local, "local_size")? {
         range = range.work_group(local.extent());
     }
     if let Some(offset) = Sizes::option(offset, "offset")? {
         range = range.offset(offset.extent());
     }
-    fail(graph.set_nd_range(node, range))
+    Ok(range)
 }

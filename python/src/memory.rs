@@ -9,7 +9,7 @@ use pyo3::types::PySlice;
 use rust::{Buffer, BufferSlice, Context, GraphMemory, Image, MemorySlice};
 
 use crate::errors::{self, invalid, type_of, wrong_type};
-use crate::gate::{Own, call};
+use crate::gate::{Own, call, check};
 use crate::interop::{self, Kind};
 use crate::node::Node;
 use crate::numpy::Layout;
@@ -233,6 +233,16 @@ impl Memory {
     #[getter]
     fn node(&self, py: Python<'_>) -> PyResult<Option<Py<Node>>> {
         self.node.map(|node| Py::new(py, Node::of(node.to_raw(), "alloc"))).transpose()
+    }
+
+    /// The buffer, as a pyopencl.Buffer: the whole one, of which this may be a part. None for memory of a graph, and for
+    /// a part that does not start where the buffer does.
+    #[getter]
+    fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        check()?;
+        let (Place::Buffer(buffer) | Place::Part(_, buffer)) = &*self.place else { return Ok(None) };
+        // SAFETY: **live**: `self` keeps it alive.
+        unsafe { interop::wrap(py, "Buffer", buffer.raw(), "`Memory.buffer`") }.map(Some)
     }
 
     fn __len__(&self) -> usize {

@@ -96,6 +96,14 @@ impl Queue {
         Device::new(self.queue.device().clone())
     }
 
+    /// The context, as a pyopencl.Context.
+    #[getter]
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        check()?;
+        // SAFETY: **live**: `self` keeps it alive.
+        unsafe { interop::wrap(py, "Context", self.queue.context().raw(), "`Queue.context`") }
+    }
+
     /// The same queue as a pyopencl.CommandQueue.
     #[getter]
     fn queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,0 +1,64 @@
+"""Objects that clgraph gives pyopencl."""
+
+import gc
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import clgraph
+
+
+def test_objects_of_pyopencl_have_references_of_their_own(context, queue):
+    recorder = clgraph.Queue(queue)
+    graph = clgraph.Graph(recorder)
+    raw = cl.Buffer(context, cl.mem_flags.READ_WRITE, 16)
+    memory = clgraph.Memory(raw, np.int32)
+    gives = [recorder.queue, recorder.context, graph.context, graph.device.device, recorder.device.device, memory.buffer, memory[:2].buffer]
+    assert gives == [queue, context, context, context.devices[0], context.devices[0], raw, raw]
+    del recorder, graph, memory, raw
+    gc.collect()
+    cl.enqueue_fill_buffer(gives[0], gives[5], np.int32(7), 0, 16)
+    back = np.zeros(4, np.int32)
+    cl.enqueue_copy(gives[0], back, gives[6])
+    assert back.tolist() == [7] * 4
+
+
+def test_references_are_given_back(context):
+    queue, buffer = cl.CommandQueue(context), cl.Buffer(context, cl.mem_flags.READ_WRITE, 16)
+    before = buffer.reference_count
+    for _ in range(3):
+        graph = clgraph.Graph(queue)
+        graph.fill(buffer, np.int32(1))
+        read = graph.read(buffer, np.int32)
+        run = graph.finalize().submit()
+        assert run[read].tolist() == [1] * 4 and buffer.reference_count > before
+        del graph, read, run
+    gc.collect()
+    clgraph.Queue(queue).finish()
+    wait = clgraph.UserEvent(queue)
+    for _ in range(200):  # a thread of clgraph releases what submissions used
+        if buffer.reference_count == before:
+            break
+        with pytest.raises(TimeoutError):
+            wait.wait(0.01)
+    assert buffer.reference_count == before
+
+
+def test_memory_without_a_buffer_has_none(graph):
+    assert graph.alloc(4).buffer is None
+
+
+def test_a_program_of_two_contexts_keeps_them_apart(context, kernels, buffer):
+    other = cl.Context(context.devices)
+    queue = cl.CommandQueue(other)
+    program = cl.Program(other, "kernel void add(global int *a, int n) { a[get_global_id(0)] += n; }").build()
+    kernel = cl.Kernel(program, "add")
+    memory = cl.Buffer(other, cl.mem_flags.READ_WRITE, 16)
+    graph = clgraph.Graph(queue)
+    graph.fill(memory, np.int32(1))
+    graph.kernel(kernel, 4, clgraph.InOut(memory), np.int32(2))
+    read = graph.read(memory, np.int32)
+    assert graph.finalize().submit()[read].tolist() == [3] * 4
+    with pytest.raises(clgraph.InvalidError, match="context"):
+        graph.kernel(kernels.add, 4, clgraph.InOut(memory), np.int32(2))
