@@ -4,7 +4,7 @@
  * Objects are counted as OpenCL's are: functions that make one give one reference away, and *_release takes one back.
  * Handles that are null, released, of another type or made up are errors, and never crash.
  * OpenCL's own handles (cl_context, cl_command_queue, cl_kernel, cl_mem, cl_event, cl_device_id) are passed as they are.
- * All functions may be called from any thread. A process that has forked must not use clgraph in the child.
+ * All functions may be called from any thread. In the child of a process that has used clgraph every call fails.
  */
 
 #ifndef CLGRAPH_H

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::error::Error as _;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rust::{Error, ErrorKind};
 
@@ -125,8 +126,41 @@ thread_local! {
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 }
 
+/// Whether this process is the child of one that has used clgraph: its threads, and the driver's, are not there.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
+#[cfg(unix)]
+fn watch_forks() {
+    use std::sync::Once;
+
+    type Handler = Option<extern "C" fn()>;
+    unsafe extern "C" {
+        fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
+    }
+    extern "C" fn in_child() {
+        IS_FORKED.store(true, Ordering::Relaxed);
+    }
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        // SAFETY: the handler only sets a flag, which is allowed in a child. Without memory for it forks are not seen.
+        unsafe { pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+#[cfg(not(unix))]
+fn watch_forks() {}
+
 /// Runs a call. A panic does not cross the border to C.
 pub(crate) fn enter(call: impl FnOnce() -> Outcome<()>) -> clg_status {
+    watch_forks();
+    let call = || {
+        if IS_FORKED.load(Ordering::Relaxed) {
+            return Err(Failure::invalid(
+                "this process was forked from one that has used clgraph, and OpenCL does not survive that: call exec first",
+            ));
+        }
+        call()
+    };
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => return CLG_SUCCESS,
         Ok(Err(failure)) => failure,

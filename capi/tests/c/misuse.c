@@ -2,6 +2,8 @@
  * by one, and then at random from many threads, beside threads that use the same handles well. */
 #include "common.h"
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 64, CALLS = 2000, LIVE = 24 };
 
@@ -188,8 +190,24 @@ static void one_by_one(void) {
     OK(clg_kernel_release(scale));
 }
 
+/* In the child of a process that has used clgraph every call is an error. */
+static void forked(void) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        clg_graph made;
+        bool refused = clg_graph_create(all.queue, &made) == CLG_INVALID && strstr(clg_last_error(), "forked") != NULL;
+        _exit(refused && clg_queue_release(all.queue) == CLG_INVALID ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    size_t nodes;
+    OK(clg_graph_size(all.graph, &nodes));
+}
+
 int main(void) {
     all = start();
+    forked();
     one_by_one();
     pthread_t threads[THREADS];
     pool[0] = all.graph;
