@@ -11,10 +11,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use clgraph::{
-    Error, Event, Executable, ExecuteKernel, Finalize, HostData, HostTaskContext, HostWrite, NativeCommand, Path,
-    Queue, Submission, SubmitError, UserEvent,
+    Error, Event, Executable, ExecuteKernel, Finalize, Graph, HostData, HostTaskContext, HostWrite, NativeCommand,
+    Path, Queue, Submission, SubmitError, UserEvent,
 };
-use common::{Bench, Reason, skip};
+use common::{Bench, Reason, skip, text};
 
 const LEN: usize = 64;
 const LONG: Duration = Duration::from_secs(300);
@@ -649,4 +649,51 @@ fn a_callback_may_await() {
         let _ = sent.send(matches!(polled, Poll::Ready(Ok(()))));
     });
     assert_eq!(came.recv_timeout(LONG), Ok(true));
+}
+
+/// Rule H1: a task that waits for its own submission by way of another task is refused, whoever of the two waits first.
+#[test]
+fn tasks_that_wait_for_each_other_are_refused() {
+    let bench = Bench::new();
+    // The outer task waits for the inner one, which waits for the outer task: by its submission, its queue or an event.
+    for way in 0..3 {
+        let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+        let outer: Arc<OnceLock<Submission>> = Arc::default();
+        let (slot, queue) = (Arc::clone(&outer), own.clone());
+        let run = own.enqueue_host_task(
+            move |_: &HostTaskContext<'_>| -> clgraph::Result<()> {
+                let (slot, queue) = (Arc::clone(&slot), queue.clone());
+                let inner = move |_: &HostTaskContext<'_>| -> clgraph::Result<()> {
+                    match way {
+                        0 => slot.wait().wait(),
+                        1 => queue.finish(),
+                        _ => queue.enqueue_marker_with_wait_list(&[])?.wait(),
+                    }
+                };
+                other.enqueue_host_task(inner, &[])?.wait()
+            },
+            &[],
+        );
+        let run = run.unwrap();
+        outer.set(run.clone()).unwrap();
+        let error = text(run.wait_for(Duration::from_secs(60)));
+        assert!(error.contains("cannot wait for its own submission"), "{way}: {error}");
+    }
+    // Two tasks wait for what comes after the other.
+    for out_of_order in [false, true] {
+        let queues = [bench.another_queue(out_of_order), bench.another_queue(out_of_order)];
+        let behind: [Arc<OnceLock<Submission>>; 2] = Default::default();
+        let empty = Graph::new(&bench.queue).unwrap().finalize(Finalize::new()).unwrap();
+        let also = Graph::new(&bench.queue).unwrap().finalize(Finalize::new()).unwrap();
+        let runs = [0, 1].map(|at: usize| {
+            let waited = Arc::clone(&behind[1 - at]);
+            queues[at].enqueue_host_task(move |_: &HostTaskContext<'_>| waited.wait().wait(), &[]).unwrap()
+        });
+        for ((queue, run), (executable, slot)) in queues.iter().zip(&runs).zip([&empty, &also].into_iter().zip(&behind))
+        {
+            slot.set(executable.submit_to(queue).after(run).submit().unwrap()).unwrap();
+        }
+        let errors = runs.map(|run| text(run.wait_for(Duration::from_secs(60))));
+        assert!(errors.iter().any(|error| error.contains("cannot wait for its own submission")), "{errors:?}");
+    }
 }

@@ -396,8 +396,8 @@ pub enum SubmitError {
     InsideNativeCommand,
     /// A host task waited for the submission that it is part of.
     #[error(
-        "a host task cannot wait for its own submission, because the submission waits for the task: wait after the \
-         task has returned"
+        "a host task cannot wait for its own submission, also by way of another task that waits for it, because the \
+         submission waits for the task: wait after the task has returned"
     )]
     OwnSubmission,
     /// A host task waited for work on the queue of its own submission, and that work starts only after the submission.

@@ -25,6 +25,9 @@ static CLOSED: Mutex<BTreeMap<GateId, Closed>> = Mutex::new(BTreeMap::new());
 struct Closed {
     /// The gates that have to open before it can.
     after: Gates,
+    /// The gates that host tasks of its submission wait for now: see [`Wait`]. A gate that two of them wait for is there
+    /// twice.
+    waits: SmallVec<[GateId; 2]>,
     /// It stands for all gates that a barrier comes after, and is open when they are.
     stands_for_others: bool,
 }
@@ -82,7 +85,10 @@ impl Gates {
 
     /// Returns whether a gate is one of these, or has to open before one of these can.
     pub(crate) fn come_after(&self, gate: GateId) -> bool {
-        let closed = closed();
+        self.come_after_in(&closed(), gate)
+    }
+
+    fn come_after_in(&self, closed: &BTreeMap<GateId, Closed>, gate: GateId) -> bool {
         let (mut ahead, mut seen) = (self.0.to_vec(), std::collections::BTreeSet::new());
         while let Some(next) = ahead.pop() {
             if next == gate {
@@ -92,9 +98,50 @@ impl Gates {
                 && let Some(before) = closed.get(&next)
             {
                 ahead.extend_from_slice(&before.after.0);
+                ahead.extend_from_slice(&before.waits);
             }
         }
         false
+    }
+}
+
+/// A wait of a host task, until this is dropped: the gate of its submission opens after the gates that it waits for. So
+/// another task that waits for this one's submission, by whatever way, and is waited for by it, is found.
+#[derive(Debug)]
+pub(in crate::cl) struct Wait {
+    /// The gates of the submissions whose tasks wait on this thread.
+    own: SmallVec<[GateId; 2]>,
+    of: Gates,
+}
+
+impl Wait {
+    /// Begins a wait. Returns None if the gates would open only after one of the task's own.
+    pub(in crate::cl) fn begin(own: SmallVec<[GateId; 2]>, of: &Gates) -> Option<Self> {
+        // Checked and registered under one lock: of two tasks that begin to wait for each other, one is refused.
+        let mut closed = closed();
+        if own.iter().any(|gate| of.come_after_in(&closed, *gate)) {
+            return None;
+        }
+        for gate in &own {
+            if let Some(entry) = closed.get_mut(gate) {
+                entry.waits.extend_from_slice(&of.0);
+            }
+        }
+        Some(Self { own, of: of.clone() })
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut closed = closed();
+        for gate in &self.own {
+            let Some(entry) = closed.get_mut(gate) else { continue };
+            for of in &self.of.0 {
+                if let Some(at) = entry.waits.iter().position(|waited| waited == of) {
+                    entry.waits.swap_remove(at);
+                }
+            }
+        }
     }
 }
 
@@ -115,7 +162,7 @@ fn one_for(all: Gates) -> Gates {
         return all;
     }
     let one = number();
-    closed().insert(one, Closed { after: all, stands_for_others: true });
+    closed().insert(one, Closed { after: all, stands_for_others: true, ..Closed::default() });
     Gates::of(one)
 }
 

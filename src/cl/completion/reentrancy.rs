@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use crate::cl::completion::gates::{GateId, Gates};
+use crate::cl::completion::gates::{GateId, Gates, Wait};
 use crate::error::SubmitError;
 
 /// A function of the user that clgraph calls.
@@ -89,6 +89,17 @@ pub(crate) fn check_gates(gates: &Gates) -> Result<(), SubmitError> {
         _ => false,
     };
     if !gates.is_empty() && any(is_own) { Err(SubmitError::OwnSubmission) } else { Ok(()) }
+}
+
+/// Begins a wait of the tasks of this thread for gates, until the result is dropped. Returns an error if these gates
+/// open only after the submission of such a task.
+pub(in crate::cl) fn begin_wait(gates: &Gates) -> Result<Wait, SubmitError> {
+    let gate = |within: &UserFunction| match within {
+        UserFunction::Task { gate, .. } => *gate,
+        UserFunction::Native => None,
+    };
+    let own = RUNNING.try_with(|all| all.borrow().iter().filter_map(gate).collect());
+    Wait::begin(own.unwrap_or_default(), gates).ok_or(SubmitError::OwnSubmission)
 }
 
 /// Returns whether a task runs on this thread whose submission holds a queue.

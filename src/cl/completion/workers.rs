@@ -11,7 +11,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::gates::Gates;
+use crate::cl::completion::gates::{Gates, Wait};
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
@@ -84,13 +84,18 @@ pub(crate) fn start(job: Job) -> Result<(), Job> {
 
 /// The thread waits for something that other host tasks may have to run for, until this is dropped. It counts if a
 /// host task waits.
-pub(crate) struct Waiting(Option<&'static Workers>);
+pub(crate) struct Waiting(Option<Counted>);
+
+struct Counted {
+    workers: &'static Workers,
+    _wait: Wait,
+}
 
 impl Waiting {
-    /// Begins a wait for a submission that needs threads of its own. Returns an error if no thread were left for the
-    /// tasks that are waited for.
-    pub(crate) fn for_tasks() -> Result<Self, SubmitError> {
-        if reentrancy::in_task() { Self::within(&WORKERS) } else { Ok(Self(None)) }
+    /// Begins a wait for a submission that needs threads of its own, and comes after closed gates. Returns an error if
+    /// no thread were left for the tasks that are waited for, and as [`for_gates`](Self::for_gates).
+    pub(crate) fn for_tasks(gates: &Gates) -> Result<Self, SubmitError> {
+        if reentrancy::in_task() { Self::within(&WORKERS, gates) } else { Ok(Self(None)) }
     }
 
     /// Begins a wait for commands that come after closed gates. Returns an error too if these gates open only after the
@@ -99,25 +104,25 @@ impl Waiting {
         if gates.is_empty() || !reentrancy::in_task() {
             return Ok(Self(None));
         }
-        reentrancy::check_gates(gates)?;
-        Self::within(&WORKERS)
+        Self::within(&WORKERS, gates)
     }
 
-    fn within(workers: &'static Workers) -> Result<Self, SubmitError> {
+    fn within(workers: &'static Workers, gates: &Gates) -> Result<Self, SubmitError> {
+        let wait = reentrancy::begin_wait(gates)?;
         let mut pool = workers.lock();
         pool.waiting += 1;
         if pool.is_stuck() && !pool.jobs.is_empty() {
             pool.waiting -= 1;
             return Err(SubmitError::NoThread { threads: pool.threads });
         }
-        Ok(Self(Some(workers)))
+        Ok(Self(Some(Counted { workers, _wait: wait })))
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(workers) = self.0 {
-            workers.lock().waiting -= 1;
+        if let Some(counted) = &self.0 {
+            counted.workers.lock().waiting -= 1;
         }
     }
 }
@@ -198,7 +203,7 @@ mod tests {
         for _ in 0..2 {
             let (told, gone) = (told.clone(), std::sync::Arc::clone(&gone));
             let task = move || {
-                let waiting = Waiting::within(workers);
+                let waiting = Waiting::within(workers, &Gates::default());
                 told.send(waiting.as_ref().err().cloned()).unwrap();
                 gone.lock().unwrap().recv().unwrap();
                 drop(waiting);
@@ -219,7 +224,7 @@ mod tests {
             let (told, begun, gone) = (told.clone(), std::sync::Arc::clone(&begun), std::sync::Arc::clone(&gone));
             let task = move || {
                 begun.lock().unwrap().recv().unwrap();
-                let waiting = Waiting::within(workers);
+                let waiting = Waiting::within(workers, &Gates::default());
                 told.send(waiting.as_ref().err().cloned()).unwrap();
                 if waiting.is_ok() {
                     gone.lock().unwrap().recv().unwrap();

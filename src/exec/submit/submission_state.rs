@@ -152,7 +152,7 @@ impl SubmissionState {
         }
         self.check_wait()?;
         match self.known_stage() {
-            Stage::Deferred | Stage::Staged(_) => Waiting::for_tasks().map(Some),
+            Stage::Deferred | Stage::Staged(_) => Waiting::for_tasks(&self.gates()).map(Some),
             // What is enqueued needs no thread for host tasks, unless it is behind a gate.
             Stage::Enqueued { last, .. } => Waiting::for_gates(&last.gates()).map(Some),
             Stage::Done(_) => Ok(None),
