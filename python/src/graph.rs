@@ -1,6 +1,6 @@
 //! Graphs and their nodes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -12,7 +12,7 @@ use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{self, Cache, Memory, Place, Scope, fail, is_image, memory, with_place};
+use crate::memory::{self, Cache, Held, Memory, Place, Scope, fail, is_image, memory, with_place};
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout, numpy};
 use crate::picture::{self, triple};
@@ -33,6 +33,7 @@ use crate::task::{Function, MapAs, uses};
 pub(crate) struct Graph {
     pub(crate) graph: Own<rust::Graph>,
     cache: Own<Mutex<Cache>>,
+    held: Arc<Held>,
     queue: Option<Own<rust::Queue>>,
     /// For a queue of clgraph: it records inside a block.
     pause: Option<Pause>,
@@ -51,7 +52,7 @@ macro_rules! options {
 
 impl Graph {
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { context: rust::InContext::context(&*self.graph), cache: Some(&self.cache) }
+        Scope { context: rust::InContext::context(&*self.graph), graph: Some((&*self.cache, &*self.held)) }
     }
 
     /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
@@ -139,7 +140,7 @@ impl Graph {
                 (call(py, || rust::Graph::new(&queue))?, Some(Own::new(queue)), pause)
             }
         };
-        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), queue, pause })
+        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), held: Arc::default(), queue, pause })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -482,7 +483,9 @@ impl Graph {
         py: Python<'_>,
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::nodes(after)?);
-        SubGraph::make(py, self.add(py, || sub.add())?)
+        let sub = self.add(py, || sub.add())?;
+        self.held.keep_all(executable.held());
+        SubGraph::make(py, sub)
     }
 
     /// Adds a host task: a Python function that runs between the nodes before and after it, once in each submission, on
@@ -658,7 +661,8 @@ impl Graph {
             options = options.tuning_cache(file);
         }
         let executable = call(py, || self.graph.finalize(options))?;
-        Ok(Executable::new(executable, self.queue.as_ref().map(|queue| (**queue).clone())))
+        let queue = self.queue.as_ref().map(|queue| (**queue).clone());
+        Ok(Executable::new(executable, queue, Arc::clone(&self.held)))
     }
 
     /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).

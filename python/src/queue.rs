@@ -61,7 +61,7 @@ impl Queue {
     }
 
     fn scope(&self) -> Scope<'_> {
-        Scope { context: self.queue.context(), cache: None }
+        Scope { context: self.queue.context(), graph: None }
     }
 }
 
@@ -348,7 +348,7 @@ impl Queue {
         let run = Function::new(function)?;
         let queue = &*self.queue;
         let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
-        Ok(Submission::new(run))
+        Ok(Submission::new(run, None))
     }
 
     /// Enqueues a marker: it is complete when what it waits for is, or, without `after`, when all commands before are.
@@ -369,7 +369,8 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Ok(Submission::new(self.command(py, || executable.executable.submit(&self.queue))?))
+        let run = self.command(py, || executable.executable.submit(&self.queue))?;
+        Ok(Submission::new(run, Some(Arc::clone(executable.held()))))
     }
 
     /// Submits all enqueued commands to the device, without waiting for them.
