@@ -1,5 +1,7 @@
 //! Executables: submitting and updating.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rust::{Event, EventSignal, EventWait, HostWrite, Path, Submit};
@@ -10,6 +12,7 @@ use crate::event;
 use crate::gate::{Own, call, check};
 use crate::graph::Graph;
 use crate::interop::{self, Kind};
+use crate::memory::Held;
 use crate::node::{self, Write};
 use crate::numpy;
 use crate::queue::Queue;
@@ -22,6 +25,7 @@ pub(crate) struct Executable {
     pub(crate) executable: Own<rust::Executable>,
     /// The queue of the graph.
     queue: Option<Own<rust::Queue>>,
+    held: Arc<Held>,
 }
 
 /// The path with a name.
@@ -99,8 +103,12 @@ impl Before {
 }
 
 impl Executable {
-    pub(crate) fn new(executable: rust::Executable, queue: Option<rust::Queue>) -> Self {
-        Self { executable: Own::new(executable), queue: queue.map(Own::new) }
+    pub(crate) fn new(executable: rust::Executable, queue: Option<rust::Queue>, held: Arc<Held>) -> Self {
+        Self { executable: Own::new(executable), queue: queue.map(Own::new), held }
+    }
+
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
     }
 }
 
@@ -158,7 +166,7 @@ impl Executable {
             };
             submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().0);
         }
-        Ok(Submission::new(call(py, || submit.submit())?))
+        Ok(Submission::new(call(py, || submit.submit())?, Some(Arc::clone(&self.held))))
     }
 
     /// Applies the current values of nodes to later submissions: values of Params, ranges, and launches that replaced

@@ -1,10 +1,10 @@
 //! Graphs and their nodes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rust::{DrawingDetail, HostRead, HostWrite};
+use rust::DrawingDetail;
 
 use crate::device::Device;
 use crate::errors::{invalid, wrong_type};
@@ -12,12 +12,12 @@ use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{self, Cache, Memory, Place, Scope, fail, is_image, memory, with_place};
+use crate::memory::{Cache, Held, Memory, Place, Scope, fail, is_image, memory, with_place};
 use crate::node::{self, Node, Read, SubGraph, Write};
-use crate::numpy::{self, Layout, numpy};
-use crate::picture::{self, triple};
+use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
 use crate::task::{Function, MapAs, uses};
+use crate::transfer::{self, result_layout};
 
 /// A graph of commands: built once, finalized, and submitted many times.
 ///
@@ -33,6 +33,7 @@ use crate::task::{Function, MapAs, uses};
 pub(crate) struct Graph {
     pub(crate) graph: Own<rust::Graph>,
     cache: Own<Mutex<Cache>>,
+    held: Arc<Held>,
     queue: Option<Own<rust::Queue>>,
     /// For a queue of clgraph: it records inside a block.
     pause: Option<Pause>,
@@ -48,15 +49,16 @@ macro_rules! options {
         }
     }};
 }
+pub(crate) use options;
 
 impl Graph {
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { context: rust::InContext::context(&*self.graph), cache: Some(&self.cache) }
+        Scope { context: rust::InContext::context(&*self.graph), graph: Some((&*self.cache, &*self.held)) }
     }
 
     /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
     /// other nodes while a queue records.
-    fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
+    pub(crate) fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
         let (Some(queue), Some(pause)) = (&self.queue, &self.pause) else { return call(py, code) };
         call(py, || {
             let _no_command_comes = pause.write().unwrap_or_else(PoisonError::into_inner);
@@ -68,53 +70,6 @@ impl Graph {
             }
             code()
         })
-    }
-}
-
-/// The pattern of a fill: a plain number becomes an element of the memory, if its type is known.
-pub(crate) fn pattern(pattern: &Bound<'_, PyAny>, layout: Option<&Layout>) -> PyResult<Vec<u8>> {
-    let py = pattern.py();
-    if crate::value::is_plain_number(pattern) {
-        let Some(layout) = layout else {
-            let text = "the memory has no dtype, so the pattern is a numpy scalar, an array or bytes";
-            return Err(wrong_type(format!("{text}, not {pattern}")));
-        };
-        let element = numpy(py)?.call_method1("array", (pattern, layout.dtype.bind(py)))?;
-        return numpy::bytes_of(&element, "a pattern");
-    }
-    if let Some(layout) = layout {
-        layout.check(pattern, "the memory")?;
-    }
-    numpy::bytes_of(pattern, "a pattern")
-}
-
-/// The layout of an input: that of the memory, or else that of the data.
-pub(crate) fn input_layout(memory: Option<Layout>, data: &Bound<'_, PyAny>) -> Option<Layout> {
-    memory.or_else(|| data.getattr("dtype").is_ok().then(|| Layout::of_array(data).ok()).flatten())
-}
-
-/// The layout of a result: what is asked for, or else that of the memory.
-pub(crate) fn result_layout(
-    py: Python<'_>,
-    memory: &memory::Typed,
-    dtype: Option<&Bound<'_, PyAny>>,
-    shape: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Layout> {
-    match &memory.layout {
-        Some(layout) if dtype.is_none() && shape.is_none() => Ok(layout.clone_ref(py)),
-        Some(layout) => Layout::new(py, Some(dtype.unwrap_or(layout.dtype.bind(py))), shape, memory.place.size()),
-        None => Layout::new(py, dtype, shape, memory.place.size()),
-    }
-}
-
-/// The size of the elements of a copy of a rectangle.
-pub(crate) fn element(src: &memory::Typed, dst: &memory::Typed) -> PyResult<usize> {
-    match (&src.layout, &dst.layout) {
-        (Some(src), Some(dst)) if src.item != dst.item => Err(wrong_type(format!(
-            "the source has elements of {} bytes and the destination of {}: give both views of one dtype",
-            src.item, dst.item
-        ))),
-        _ => Ok(src.item().max(dst.item())),
     }
 }
 
@@ -139,7 +94,7 @@ impl Graph {
                 (call(py, || rust::Graph::new(&queue))?, Some(Own::new(queue)), pause)
             }
         };
-        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), queue, pause })
+        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), held: Arc::default(), queue, pause })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -271,57 +226,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let (py, scope, nodes) = (src.py(), self.scope(), node::nodes(after)?);
-        let origins = (triple(src_origin, 0, "src_origin")?, triple(dst_origin, 0, "dst_origin")?);
-        let region = triple(region, 1, "region")?;
-        if is_image(src) || is_image(dst) {
-            if src_pitch.is_some() || dst_pitch.is_some() {
-                return Err(wrong_type(
-                    "a copy of pixels has no pitch: an image has its own, and other pixels are packed",
-                ));
-            }
-            let mut copy = match (is_image(src), is_image(dst)) {
-                (true, true) => self.graph.copy_image(&scope.image(src)?, &scope.image(dst)?),
-                (true, false) => {
-                    let memory = memory(dst, scope, "the destination")?.place;
-                    with_place!(&memory, |to| self.graph.copy_image_to_buffer(&scope.image(src)?, to))
-                }
-                _ => {
-                    let memory = memory(src, scope, "the source")?.place;
-                    with_place!(&memory, |from| self.graph.copy_buffer_to_image(from, &scope.image(dst)?))
-                }
-            };
-            if let Some(region) = region {
-                copy = copy.region(region);
-            }
-            if let Some(origin) = origins.0 {
-                copy = copy.src_origin(origin);
-            }
-            if let Some(origin) = origins.1 {
-                copy = copy.dst_origin(origin);
-            }
-            let copy = options!(copy, label, nodes);
-            return Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy of pixels"));
-        }
-        let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
-        let item = element(&src, &dst)?;
-        let bytes = |[x, y, z]: [usize; 3]| [x.saturating_mul(item), y, z];
-        let pitch = |pitch, what| -> PyResult<(usize, usize)> {
-            let [row, slice, _] = triple(pitch, 0, what)?.unwrap_or([0; 3]);
-            Ok((row.saturating_mul(item), slice.saturating_mul(item)))
-        };
-        let (src_pitch, dst_pitch) = (pitch(src_pitch, "src_pitch")?, pitch(dst_pitch, "dst_pitch")?);
-        let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| self.graph.copy_rect::<u8>(src, dst)));
-        let mut copy = copy
-            .src_origin(bytes(origins.0.unwrap_or([0; 3])))
-            .dst_origin(bytes(origins.1.unwrap_or([0; 3])))
-            .src_pitch(src_pitch.0, src_pitch.1)
-            .dst_pitch(dst_pitch.0, dst_pitch.1);
-        if let Some(region) = region {
-            copy = copy.region(bytes(region));
-        }
-        let copy = options!(copy, label, nodes);
-        Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy of a rectangle"))
+        transfer::rect(self, src, dst, region, (src_origin, dst_origin), (src_pitch, dst_pitch), label, after)
     }
 
     /// Adds a fill of memory with a pattern, or of an image with a colour.
@@ -338,20 +243,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let (py, nodes) = (dst.py(), node::nodes(after)?);
-        if is_image(dst) {
-            let image = self.scope().image(dst)?;
-            let (origin, region) = picture::area(&image, origin, region)?;
-            let fill = self.graph.fill_image(&image, picture::color(&image, pattern)?).area(origin, region);
-            let fill = options!(fill, label, nodes);
-            return Ok(Node::of(self.add(py, || fill.add())?.to_raw(), "fill of an image"));
-        }
-        only_images(origin, region)?;
-        let memory = memory(dst, self.scope(), "the destination")?;
-        let pattern = self::pattern(pattern, memory.layout.as_ref())?;
-        let fill = with_place!(&memory.place, |dst| self.graph.fill_pattern(dst, &pattern));
-        let fill = options!(fill, label, nodes);
-        Ok(Node::of(self.add(py, || fill.add())?.to_raw(), "fill"))
+        transfer::fill(self, dst, pattern, (origin, region), label, after)
     }
 
     /// Adds a write of host data to memory or to an image. The node is also the name of the input: each submission
@@ -371,26 +263,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Write>> {
-        let (py, nodes) = (dst.py(), node::nodes(after)?);
-        if is_image(dst) {
-            let image = self.scope().image(dst)?;
-            let (origin, region) = picture::area(&image, origin, region)?;
-            let layout = input_layout(None, data);
-            let data = numpy::host_data(data, copy, "the data of a write")?;
-            let write = options!(self.graph.write_image(&image, data).area(origin, region), label, nodes);
-            return Write::make(py, self.add(py, || write.add())?.to_raw(), layout);
-        }
-        only_images(origin, region)?;
-        let memory = memory(dst, self.scope(), "the destination")?;
-        if let Some(layout) = &memory.layout {
-            layout.check(data, "the destination")?;
-        }
-        let layout = input_layout(memory.layout, data);
-        let data = numpy::host_data(data, copy, "the data of a write")?;
-        let write = with_place!(&memory.place, |dst| self.graph.write(dst, data));
-        let write = options!(write, label, nodes);
-        let write: HostWrite<u8> = self.add(py, || write.add())?;
-        Write::make(py, write.to_raw(), layout)
+        transfer::write(self, dst, data, copy, (origin, region), label, after)
     }
 
     /// Adds a read of memory or of an image into host memory. The node is also the name of the result: `run[read]` is a
@@ -409,21 +282,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Read>> {
-        let (py, nodes) = (src.py(), node::nodes(after)?);
-        if is_image(src) {
-            let image = self.scope().image(src)?;
-            let (origin, region) = picture::area(&image, origin, region)?;
-            let layout = picture::layout(py, &image, region, dtype, shape)?;
-            let read = options!(self.graph.read_image::<u8>(&image).area(origin, region), label, nodes);
-            return Read::make(py, self.add(py, || read.add())?.to_raw(), layout);
-        }
-        only_images(origin, region)?;
-        let memory = memory(src, self.scope(), "the source")?;
-        let layout = result_layout(py, &memory, dtype, shape)?;
-        let read = with_place!(&memory.place, |src| self.graph.read::<u8>(src));
-        let read = options!(read, label, nodes);
-        let read: HostRead<u8> = self.add(py, || read.add())?;
-        Read::make(py, read.to_raw(), layout)
+        transfer::read(self, src, (dtype, shape), (origin, region), label, after)
     }
 
     /// Adds an allocation, and returns its Memory, which belongs to the graph. Nodes that use it come after the
@@ -482,7 +341,9 @@ impl Graph {
         py: Python<'_>,
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::nodes(after)?);
-        SubGraph::make(py, self.add(py, || sub.add())?)
+        let sub = self.add(py, || sub.add())?;
+        self.held.keep_all(executable.held());
+        SubGraph::make(py, sub)
     }
 
     /// Adds a host task: a Python function that runs between the nodes before and after it, once in each submission, on
@@ -658,7 +519,8 @@ impl Graph {
             options = options.tuning_cache(file);
         }
         let executable = call(py, || self.graph.finalize(options))?;
-        Ok(Executable::new(executable, self.queue.as_ref().map(|queue| (**queue).clone())))
+        let queue = self.queue.as_ref().map(|queue| (**queue).clone());
+        Ok(Executable::new(executable, queue, Arc::clone(&self.held)))
     }
 
     /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).
@@ -702,13 +564,6 @@ pub(crate) fn detail(name: &str) -> PyResult<DrawingDetail> {
         "verbose" => Ok(DrawingDetail::Verbose),
         other => Err(invalid(format!("{other:?} is no detail of a drawing: \"brief\", \"full\" or \"verbose\""))),
     }
-}
-
-fn only_images(origin: Option<&Bound<'_, PyAny>>, region: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    if origin.is_some() || region.is_some() {
-        return Err(wrong_type("`origin` and `region` name a part of an image; a part of memory is a slice of it"));
-    }
-    Ok(())
 }
 
 fn kind_of(graph: &rust::Graph, node: rust::Node) -> PyResult<&'static str> {

@@ -24,6 +24,8 @@ pub(crate) struct Classes {
     event: Py<PyType>,
     sampler: Py<PyType>,
     local: Py<PyType>,
+    /// A buffer that returns to its pool when it is dropped.
+    pooled: Option<Py<PyType>>,
 }
 
 static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
@@ -51,6 +53,12 @@ fn classes(py: Python<'_>) -> Option<&Classes> {
         event: class("Event")?,
         sampler: class("Sampler")?,
         local: class("LocalMemory")?,
+        pooled: module
+            .getattr("_cl")
+            .and_then(|inner| inner.getattr("PooledBuffer"))
+            .ok()
+            .and_then(|class| class.cast_into().ok())
+            .map(Bound::unbind),
     };
     Some(CLASSES.get_or_init(py, || classes))
 }
@@ -85,7 +93,7 @@ pub(crate) fn kind(object: &Bound<'_, PyAny>) -> Option<Kind> {
     let of = object.get_type();
     // SAFETY: both are types that live. `isinstance` would ask their metaclass, which takes long for so many classes.
     let is = |class: &Py<PyType>| unsafe { pyo3::ffi::PyType_IsSubtype(of.as_type_ptr(), class.as_ptr().cast()) != 0 };
-    if is(&classes.buffer) {
+    if is(&classes.buffer) || classes.pooled.as_ref().is_some_and(is) {
         Some(Kind::Buffer)
     } else if array_class(py).is_some_and(is) {
         Some(Kind::Array)
@@ -108,6 +116,12 @@ pub(crate) fn kind(object: &Bound<'_, PyAny>) -> Option<Kind> {
     } else {
         None
     }
+}
+
+/// Whether a buffer goes back to a pool, for others to use, when the program drops it. clgraph keeps the object then.
+pub(crate) fn is_pooled(object: &Bound<'_, PyAny>) -> bool {
+    let pooled = classes(object.py()).and_then(|classes| classes.pooled.as_ref());
+    pooled.is_some_and(|pooled| object.is_instance(pooled.bind(object.py())).unwrap_or(false))
 }
 
 /// The handle of an object of pyopencl, which is live as long as the object is.

@@ -15,7 +15,7 @@
 //! | `launch.rs` | launches of kernels |
 //! | `picture.rs` | parts of images, and colours |
 //! | `node.rs` | handles of nodes |
-//! | `graph.rs` | graphs, and the nodes that they get |
+//! | `graph.rs`, `transfer.rs` | graphs, and the nodes that they get |
 //! | `queue.rs` | queues that execute or record |
 //! | `task.rs` | host tasks, and mapped memory |
 //! | `event.rs` | events of queues, and user events |
@@ -56,6 +56,7 @@ mod report;
 mod submission;
 mod task;
 mod texts;
+mod transfer;
 mod value;
 
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! Memory: buffers and arrays of pyopencl, memory of graphs, and slices of all of them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use pyo3::types::PySlice;
 use rust::{Buffer, BufferSlice, Context, GraphMemory, Image, MemorySlice};
 
 use crate::errors::{self, invalid, type_of, wrong_type};
-use crate::gate::{Own, call, check};
+use crate::gate::{Kept, Own, call, check};
 use crate::interop::{self, Kind};
 use crate::node::Node;
 use crate::numpy::Layout;
@@ -65,27 +65,49 @@ pub(crate) struct Cache {
     images: HashMap<usize, Image>,
 }
 
-/// Where memory is used: a context, and what is known of its objects.
+/// Buffers of pools that a graph and its executables use: their memory may not go back to its pool.
+#[derive(Default)]
+pub(crate) struct Held {
+    objects: Mutex<Vec<Kept<Py<PyAny>>>>,
+    inner: Mutex<Vec<Arc<Held>>>,
+}
+
+impl Held {
+    fn keep(&self, object: Py<PyAny>) {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).push(Kept::new(object));
+    }
+
+    /// Keeps what a sub-graph keeps.
+    pub(crate) fn keep_all(&self, of: &Arc<Self>) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(of));
+    }
+}
+
+/// Where memory is used: a context, and what is known and kept of its objects.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) context: &'a Context,
-    pub(crate) cache: Option<&'a Mutex<Cache>>,
+    /// None where commands run at once.
+    pub(crate) graph: Option<(&'a Mutex<Cache>, &'a Held)>,
 }
 
 impl Scope<'_> {
     fn buffer(&self, object: &Bound<'_, PyAny>) -> PyResult<Buffer<u8>> {
-        let Some(cache) = self.cache else { return interop::buffer(self.context, object) };
+        let Some((cache, held)) = self.graph else { return interop::buffer(self.context, object) };
         let raw = interop::handle(object)?.addr();
         if let Some(known) = cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.get(&raw) {
             return Ok(known.clone());
         }
         let buffer = interop::buffer(self.context, object)?;
+        if interop::is_pooled(object) {
+            held.keep(object.clone().unbind());
+        }
         cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.insert(raw, buffer.clone());
         Ok(buffer)
     }
 
     pub(crate) fn image(&self, object: &Bound<'_, PyAny>) -> PyResult<Image> {
-        let Some(cache) = self.cache else { return interop::image(self.context, object) };
+        let Some((cache, _)) = self.graph else { return interop::image(self.context, object) };
         let raw = interop::handle(object)?.addr();
         if let Some(known) = cache.lock().unwrap_or_else(PoisonError::into_inner).images.get(&raw) {
             return Ok(known.clone());
@@ -113,6 +135,9 @@ impl Typed {
 pub(crate) fn find(object: &Bound<'_, PyAny>, scope: Scope<'_>) -> PyResult<Option<Typed>> {
     if let Ok(memory) = object.cast::<Memory>() {
         let memory = memory.get();
+        if let (Some((_, held)), Some(pooled)) = (scope.graph, &memory.pooled) {
+            held.keep(pooled.clone_ref(object.py()));
+        }
         return Ok(Some(Typed { place: memory.place.clone(), layout: Some(memory.layout.clone_ref(object.py())) }));
     }
     match interop::kind(object) {
@@ -175,11 +200,19 @@ pub(crate) struct Memory {
     pub(crate) layout: Layout,
     /// The node that allocates it, for memory of a graph.
     pub(crate) node: Option<rust::Node>,
+    /// The buffer, if it is one of a pool.
+    pub(crate) pooled: Option<Py<PyAny>>,
 }
 
 impl Memory {
     pub(crate) fn of(place: Place, layout: Layout, node: Option<rust::Node>) -> Self {
-        Self { place: Own::new(place), layout, node }
+        Self { place: Own::new(place), layout, node, pooled: None }
+    }
+
+    /// The same memory, or a part of it, with another layout.
+    fn again(&self, py: Python<'_>, place: Place, layout: Layout) -> Self {
+        let pooled = self.pooled.as_ref().map(|pooled| pooled.clone_ref(py));
+        Self { place: Own::new(place), layout, node: self.node, pooled }
     }
 }
 
@@ -202,13 +235,14 @@ impl Memory {
             return Err(wrong_type(text));
         }
         let context = interop::context_of(&of)?;
-        let Typed { place, layout } = memory(buffer, Scope { context: &context, cache: None }, "a Memory")?;
+        let Typed { place, layout } = memory(buffer, Scope { context: &context, graph: None }, "a Memory")?;
         let layout = match layout {
             Some(layout) if dtype.is_none() && shape.is_none() => layout,
             Some(layout) => Layout::new(py, Some(dtype.unwrap_or(layout.dtype.bind(py))), shape, place.size())?,
             None => Layout::new(py, dtype, shape, place.size())?,
         };
-        Ok(Self::of(place, layout, None))
+        let pooled = interop::is_pooled(&of).then(|| of.unbind());
+        Ok(Self { pooled, ..Self::of(place, layout, None) })
     }
 
     /// The number of bytes.
@@ -271,10 +305,10 @@ impl Memory {
         layout.shape[0] = len;
         let (place, whole) = (&*self.place, (0, *first));
         if (start, len) == whole {
-            return Ok(Self::of(place.clone(), layout, self.node));
+            return Ok(self.again(py, place.clone(), layout));
         }
         let place = call(py, || place.slice(start * row, (start + len) * row))?;
-        Ok(Self::of(place, layout, self.node))
+        Ok(self.again(py, place, layout))
     }
 
     /// Returns the same memory with elements of another type or in another shape. One length may be -1.
@@ -287,7 +321,7 @@ impl Memory {
     ) -> PyResult<Self> {
         let dtype = dtype.unwrap_or(self.layout.dtype.bind(py));
         let layout = Layout::new(py, Some(dtype), shape, self.place.size())?;
-        Ok(Self::of(self.place.clone(), layout, self.node))
+        Ok(self.again(py, self.place.clone(), layout))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

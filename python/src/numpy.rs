@@ -54,6 +54,9 @@ impl Layout {
             return Err(PyValueError::new_err(format!("elements of dtype {dtype} have no bytes")));
         }
         let mut sizes: Vec<isize> = shape.map_or(Ok(vec![-1]), sizes)?;
+        if sizes.iter().any(|size| *size < -1) {
+            return Err(wrong(&sizes));
+        }
         let known = sizes.iter().filter(|size| **size >= 0).try_fold(item, |all, size| all.checked_mul(*size as usize));
         let known = known.ok_or_else(|| wrong(&sizes))?;
         let mut free = sizes.iter_mut().filter(|size| **size < 0);
@@ -96,7 +99,12 @@ impl Layout {
 /// Whether a type is plain bytes, which go with every other type.
 fn is_bytes(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
     let kind: String = dtype.getattr("char")?.extract()?;
-    Ok(matches!(kind.as_str(), "B" | "V" | "S"))
+    Ok(match kind.as_str() {
+        "B" | "S" => true,
+        // Records have names.
+        "V" => dtype.getattr("names")?.is_none(),
+        _ => false,
+    })
 }
 
 /// A shape: a number, or several.
@@ -110,10 +118,14 @@ fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<isize>> {
 /// The dtype of what `numpy.dtype` takes.
 pub(crate) fn dtype_of<'py>(py: Python<'py>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let numpy = numpy(py)?;
-    match dtype {
-        Some(dtype) => numpy.getattr("dtype")?.call1((dtype,)),
-        None => numpy.getattr("dtype")?.call1(("uint8",)),
+    let dtype = match dtype {
+        Some(dtype) => numpy.getattr("dtype")?.call1((dtype,))?,
+        None => numpy.getattr("dtype")?.call1(("uint8",))?,
+    };
+    if dtype.getattr("hasobject")?.is_truthy()? {
+        return Err(wrong_type(format!("memory holds plain data, and no Python objects (dtype {dtype})")));
     }
+    Ok(dtype)
 }
 
 /// Bytes of Python that are used where they are.

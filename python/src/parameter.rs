@@ -70,13 +70,26 @@ fn memory_of(object: &Bound<'_, PyAny>) -> PyResult<Option<memory::Typed>> {
         // Memory of clgraph knows its context.
         _ if object.cast::<memory::Memory>().is_ok() => {
             let memory = object.cast::<memory::Memory>()?.get();
+            if memory.pooled.is_some() {
+                return Err(pooled());
+            }
             let layout = Some(memory.layout.clone_ref(object.py()));
             return Ok(Some(memory::Typed { place: memory.place.clone(), layout }));
         }
         _ => return Ok(None),
     };
+    if interop::is_pooled(&of) {
+        return Err(pooled());
+    }
     let context = interop::context_of(&of)?;
-    memory::find(object, Scope { context: &context, cache: None })
+    memory::find(object, Scope { context: &context, graph: None })
+}
+
+fn pooled() -> PyErr {
+    crate::errors::invalid(
+        "memory of a pool of pyopencl cannot be a parameter, because it goes back to the pool when its array is dropped: \
+         make the array without an allocator",
+    )
 }
 
 fn image_of(object: &Bound<'_, PyAny>) -> PyResult<Image> {

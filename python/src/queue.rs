@@ -11,7 +11,6 @@ use crate::errors::{type_of, wrong_type};
 use crate::event::{Event, Pending, wait_list};
 use crate::executable::Executable;
 use crate::gate::{Own, call, check};
-use crate::graph::{element, pattern, result_layout};
 use crate::interop::{self, Kind};
 use crate::launch::{Given, Launch};
 use crate::memory::{self, Scope, is_image, with_place};
@@ -19,6 +18,7 @@ use crate::numpy;
 use crate::picture::{self, triple};
 use crate::submission::Submission;
 use crate::task::Function;
+use crate::transfer::{element, only_images, pattern, result_layout};
 
 /// A queue around a pyopencl.CommandQueue: `Queue(queue)`. `Queue(device)` makes a queue for a clgraph.Device.
 ///
@@ -61,7 +61,7 @@ impl Queue {
     }
 
     fn scope(&self) -> Scope<'_> {
-        Scope { context: self.queue.context(), cache: None }
+        Scope { context: self.queue.context(), graph: None }
     }
 }
 
@@ -263,6 +263,7 @@ impl Queue {
                 self.command(py, || queue.enqueue_fill_image(&image, color, origin, region, &waits))?,
             ));
         }
+        only_images(origin, region)?;
         let memory = memory::memory(dst, self.scope(), "the destination")?;
         let pattern = self::pattern(pattern, memory.layout.as_ref())?;
         let size = memory.place.size();
@@ -295,6 +296,7 @@ impl Queue {
                 self.command(py, || queue.enqueue_write_image_owned::<u8>(&image, origin, region, data, &waits))?;
             return Ok(Event::of(event));
         }
+        only_images(origin, region)?;
         let memory = memory::memory(dst, self.scope(), "the destination")?;
         if let Some(layout) = &memory.layout {
             layout.check(data, "the destination")?;
@@ -331,6 +333,7 @@ impl Queue {
             let read = self.command(py, || queue.enqueue_read_image_owned::<u8>(&image, origin, region, &waits))?;
             return Pending::make(py, read, layout);
         }
+        only_images(origin, region)?;
         let memory = memory::memory(src, self.scope(), "the source")?;
         let (layout, size) = (result_layout(py, &memory, dtype, shape)?, memory.place.size());
         let read: PendingRead<u8> = self.command(py, || {
@@ -348,7 +351,7 @@ impl Queue {
         let run = Function::new(function)?;
         let queue = &*self.queue;
         let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
-        Ok(Submission::new(run))
+        Ok(Submission::new(run, None))
     }
 
     /// Enqueues a marker: it is complete when what it waits for is, or, without `after`, when all commands before are.
@@ -369,7 +372,8 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Ok(Submission::new(self.command(py, || executable.executable.submit(&self.queue))?))
+        let run = self.command(py, || executable.executable.submit(&self.queue))?;
+        Ok(Submission::new(run, Some(Arc::clone(executable.held()))))
     }
 
     /// Submits all enqueued commands to the device, without waiting for them.

@@ -1,5 +1,7 @@
 //! Submissions: waiting, results, times.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rust::{HostRead, ResultGuard, SubmitError};
@@ -8,6 +10,7 @@ use crate::errors;
 use crate::event;
 use crate::gate::{Kept, Own, attach, call, check};
 use crate::interop;
+use crate::memory::Held;
 use crate::node::SubGraph;
 use crate::numpy;
 use crate::profile::{self, Profile};
@@ -17,28 +20,32 @@ use crate::task::read_of;
 ///
 /// `run.wait()` waits for it, and `await run` does in asyncio. `run[read]` is a result.
 #[pyclass(frozen, module = "clgraph")]
-pub(crate) struct Submission(Own<rust::Submission>);
+pub(crate) struct Submission {
+    run: Own<rust::Submission>,
+    /// Dropped with the submission.
+    _held: Option<Arc<Held>>,
+}
 
 impl Submission {
-    pub(crate) fn new(run: rust::Submission) -> Self {
-        Self(Own::new(run))
+    pub(crate) fn new(run: rust::Submission, held: Option<Arc<Held>>) -> Self {
+        Self { run: Own::new(run), _held: held }
     }
 
     pub(crate) fn run(&self) -> &rust::Submission {
-        &self.0
+        &self.run
     }
 
     /// The node, if a queue recorded the submission.
     pub(crate) fn recorded(&self) -> Option<rust::Node> {
-        self.0.event().ok().and_then(|event| event.node())
+        self.run.event().ok().and_then(|event| event.node())
     }
 
     /// Waits for the submission, and returns a result.
     fn result(&self, py: Python<'_>, read: &HostRead<u8>) -> PyResult<ResultGuard<u8>> {
-        call(py, || match self.0.get(read) {
+        call(py, || match self.run.get(read) {
             Err(rust::Error::Submit(SubmitError::NotComplete)) => {
-                self.0.wait()?;
-                self.0.get(read)
+                self.run.wait()?;
+                self.run.get(read)
             }
             result => result,
         })
@@ -53,19 +60,19 @@ impl Submission {
     /// Ctrl-C is looked at after the wait; with one, during the wait.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        event::wait(py, timeout, || self.0.wait(), |limit| self.0.wait_for(limit))
+        event::wait(py, timeout, || self.run.wait(), |limit| self.run.wait_for(limit))
     }
 
     /// Whether the submission has ended, well or not.
     #[getter]
     fn done(&self, py: Python<'_>) -> PyResult<bool> {
-        call(py, || self.0.is_done())
+        call(py, || self.run.is_done())
     }
 
     /// A pyopencl.Event that is complete when the submission has ended, well or not.
     #[getter]
     fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let event = call(py, || self.0.event())?;
+        let event = call(py, || self.run.event())?;
         interop::event_of(py, &event, "`Submission.event`")
     }
 
@@ -98,7 +105,7 @@ impl Submission {
         }
         let function = Kept::new(function.clone().unbind());
         call(py, || {
-            self.0.on_complete(move |outcome| {
+            self.run.on_complete(move |outcome| {
                 attach(|py| {
                     let error = outcome.err().map(|error| errors::of(error).into_value(py));
                     if let Err(error) = function.call1(py, (error,)) {
@@ -118,7 +125,7 @@ impl Submission {
         let finish = py.import("clgraph._clgraph")?.getattr("_finish")?;
         let parts = Kept::new((running.unbind(), finish.unbind(), future.clone().unbind()));
         call(py, || {
-            self.0.on_complete(move |outcome| {
+            self.run.on_complete(move |outcome| {
                 attach(|py| {
                     let (running, finish, future) = &*parts;
                     let error = outcome.err().map(|error| errors::of(error).into_value(py));
@@ -139,8 +146,8 @@ impl Submission {
     /// Waits for the submission, and returns the times of its nodes. The executable was finalized with `profiling`.
     fn profile(&self, py: Python<'_>) -> PyResult<Profile> {
         let profile = call(py, || {
-            self.0.wait()?;
-            self.0.profile()
+            self.run.wait()?;
+            self.run.profile()
         })?;
         Ok(Profile::new(profile))
     }
@@ -156,12 +163,12 @@ impl Submission {
     #[getter]
     fn sub_graph(&self, py: Python<'_>) -> PyResult<Option<Py<SubGraph>>> {
         check()?;
-        self.0.sub_graph().map(|sub| SubGraph::make(py, sub)).transpose()
+        self.run.sub_graph().map(|sub| SubGraph::make(py, sub)).transpose()
     }
 
     fn __repr__(&self) -> PyResult<String> {
         check()?;
-        Ok(format!("{:?}", &*self.0))
+        Ok(format!("{:?}", &*self.run))
     }
 }
 

@@ -39,6 +39,8 @@ def test_numpy_arrays_of_other_types(graph, queue):
         executable.submit(inputs={write: np.zeros(4, np.int32)})
     with pytest.raises(TypeError, match="Python objects"):
         graph.write(array.base_data, np.array([None] * 2))
+    with pytest.raises(TypeError, match="astype"):
+        graph.write(array, np.zeros(2, [("a", "i4"), ("b", "f4")]))
     for wrong in ([1, 2, 3, 4], "text", 7):
         with pytest.raises(TypeError, match="buffer protocol"):
             graph.write(array, wrong)
@@ -63,8 +65,14 @@ def test_wrong_sizes(graph, buffer):
         executable.submit(inputs={write: np.zeros(4, np.int32)})
     with pytest.raises(ValueError, match=r"16 bytes.*\[3\]"):
         graph.read(large, np.int32, 3)
-    with pytest.raises(ValueError, match="16 bytes"):
-        graph.read(large, np.int32, (-1, 3))
+    for wrong in ((-1, 3), (-1, -1), (-4,), (2, -2), (2**62, 4)):
+        with pytest.raises(ValueError, match="16 bytes"):
+            graph.read(large, np.int32, wrong)
+    for makes in (graph.read, clgraph.Memory):
+        with pytest.raises(TypeError, match="no Python objects"):
+            makes(large, object)
+    with pytest.raises(TypeError, match="no Python objects"):
+        graph.alloc(4, [("a", "i4"), ("b", "O")])
     with pytest.raises(clgraph.InvalidError, match="`out` has 4"):
         executable.submit().read_into(read, np.zeros(1, np.int32))
     fixed = np.zeros(4, np.int32)

@@ -4,6 +4,8 @@ import gc
 
 import numpy as np
 import pyopencl as cl
+import pyopencl.array as cl_array
+import pyopencl.tools as cl_tools
 import pytest
 
 import clgraph
@@ -62,3 +64,35 @@ def test_a_program_of_two_contexts_keeps_them_apart(context, kernels, buffer):
     assert graph.finalize().submit()[read].tolist() == [3] * 4
     with pytest.raises(clgraph.InvalidError, match="context"):
         graph.kernel(kernels.add, 4, clgraph.InOut(memory), np.int32(2))
+
+
+def test_memory_of_a_pool_does_not_go_back_while_a_graph_uses_it(context, queue, kernels):
+    pool = cl_tools.MemoryPool(cl_tools.ImmediateAllocator(queue))
+    array = cl_array.zeros(queue, 8, np.int32, allocator=pool)
+    pooled = array.base_data.int_ptr
+
+    def taken():
+        """Whether the pool has not got the memory back."""
+        others = [cl_array.zeros(queue, 8, np.int32, allocator=pool) for _ in range(4)]
+        return all(other.base_data.int_ptr != pooled for other in others)
+
+    graph = clgraph.Graph(queue)
+    graph.kernel(kernels.add, 8, clgraph.InOut(array), np.int32(3))
+    graph.kernel(kernels.add, 8, clgraph.InOut(clgraph.Memory(array)), np.int32(4))
+    read = graph.read(array)
+    with pytest.raises(clgraph.InvalidError, match="pool"):
+        clgraph.Param(array)
+    inner = graph.finalize()
+    outer = clgraph.Graph(queue)
+    sub = outer.sub_graph(inner)
+    executable = outer.finalize()
+    result = sub.result(read)
+    del array, graph, outer, inner, sub
+    gc.collect()
+    assert taken()
+    run = executable.submit()
+    del executable
+    assert run[result].tolist() == [7] * 8 and taken()
+    del run
+    gc.collect()
+    assert not taken()

@@ -126,5 +126,12 @@ def test_wrong_sizes_on_a_queue(queue, buffer):
         recorder.write(large, np.zeros(1, np.int32))
     with pytest.raises(TypeError, match="region"):
         recorder.copy_rect(small, large)
+    for wrong in (
+        lambda: recorder.fill(large, np.int32(1), origin=1),
+        lambda: recorder.write(large, np.zeros(4, np.int32), region=1),
+        lambda: recorder.read(large, origin=1),
+    ):
+        with pytest.raises(TypeError, match="part of an image"):
+            wrong()
     with pytest.raises(TypeError, match="waits for"):
         recorder.fill(large, np.int32(1), after=[7])

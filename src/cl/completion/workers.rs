@@ -83,8 +83,8 @@ pub(crate) fn start(job: Job) -> Result<(), Job> {
 }
 
 /// The thread waits for something that other host tasks may have to run for, until this is dropped. It counts if a
-/// host task waits.
-pub(crate) struct Waiting(Option<Counted>);
+/// host task waits. It is boxed because nearly all waits are of other threads, which then carry a null pointer around.
+pub(crate) struct Waiting(Option<Box<Counted>>);
 
 struct Counted {
     workers: &'static Workers,
@@ -115,7 +115,7 @@ impl Waiting {
             pool.waiting -= 1;
             return Err(SubmitError::NoThread { threads: pool.threads });
         }
-        Ok(Self(Some(Counted { workers, _wait: wait })))
+        Ok(Self(Some(Box::new(Counted { workers, _wait: wait }))))
     }
 }
 

@@ -1,0 +1,211 @@
+//! Nodes that move bytes or pixels: copies of rectangles, fills, writes and reads; and what graphs and queues share of them.
+
+use pyo3::prelude::*;
+use rust::{HostRead, HostWrite};
+
+use crate::errors::wrong_type;
+use crate::graph::{Graph, options};
+use crate::memory::{self, is_image, memory, with_place};
+use crate::node::{self, Node, Read, Write};
+use crate::numpy::{self, Layout, numpy};
+use crate::picture::{self, triple};
+
+/// The pattern of a fill: a plain number becomes an element of the memory, if its type is known.
+pub(crate) fn pattern(pattern: &Bound<'_, PyAny>, layout: Option<&Layout>) -> PyResult<Vec<u8>> {
+    let py = pattern.py();
+    if crate::value::is_plain_number(pattern) {
+        let Some(layout) = layout else {
+            let text = "the memory has no dtype, so the pattern is a numpy scalar, an array or bytes";
+            return Err(wrong_type(format!("{text}, not {pattern}")));
+        };
+        let element = numpy(py)?.call_method1("array", (pattern, layout.dtype.bind(py)))?;
+        return numpy::bytes_of(&element, "a pattern");
+    }
+    if let Some(layout) = layout {
+        layout.check(pattern, "the memory")?;
+    }
+    numpy::bytes_of(pattern, "a pattern")
+}
+
+/// The layout of an input: that of the memory, or else that of the data.
+pub(crate) fn input_layout(memory: Option<Layout>, data: &Bound<'_, PyAny>) -> Option<Layout> {
+    memory.or_else(|| data.getattr("dtype").is_ok().then(|| Layout::of_array(data).ok()).flatten())
+}
+
+/// The layout of a result: what is asked for, or else that of the memory.
+pub(crate) fn result_layout(
+    py: Python<'_>,
+    memory: &memory::Typed,
+    dtype: Option<&Bound<'_, PyAny>>,
+    shape: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Layout> {
+    match &memory.layout {
+        Some(layout) if dtype.is_none() && shape.is_none() => Ok(layout.clone_ref(py)),
+        Some(layout) => Layout::new(py, Some(dtype.unwrap_or(layout.dtype.bind(py))), shape, memory.place.size()),
+        None => Layout::new(py, dtype, shape, memory.place.size()),
+    }
+}
+
+/// The size of the elements of a copy of a rectangle.
+pub(crate) fn element(src: &memory::Typed, dst: &memory::Typed) -> PyResult<usize> {
+    match (&src.layout, &dst.layout) {
+        (Some(src), Some(dst)) if src.item != dst.item => Err(wrong_type(format!(
+            "the source has elements of {} bytes and the destination of {}: give both views of one dtype",
+            src.item, dst.item
+        ))),
+        _ => Ok(src.item().max(dst.item())),
+    }
+}
+
+/// Adds a copy of a rectangle or a box of memory, or of pixels.
+pub(crate) fn rect(
+    graph: &Graph,
+    src: &Bound<'_, PyAny>,
+    dst: &Bound<'_, PyAny>,
+    region: Option<&Bound<'_, PyAny>>,
+    (src_origin, dst_origin): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    (src_pitch, dst_pitch): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Node> {
+    let (py, scope, nodes) = (src.py(), graph.scope(), node::nodes(after)?);
+    let origins = (triple(src_origin, 0, "src_origin")?, triple(dst_origin, 0, "dst_origin")?);
+    let region = triple(region, 1, "region")?;
+    if is_image(src) || is_image(dst) {
+        if src_pitch.is_some() || dst_pitch.is_some() {
+            return Err(wrong_type("a copy of pixels has no pitch: an image has its own, and other pixels are packed"));
+        }
+        let mut copy = match (is_image(src), is_image(dst)) {
+            (true, true) => graph.graph.copy_image(&scope.image(src)?, &scope.image(dst)?),
+            (true, false) => {
+                let memory = memory(dst, scope, "the destination")?.place;
+                with_place!(&memory, |to| graph.graph.copy_image_to_buffer(&scope.image(src)?, to))
+            }
+            _ => {
+                let memory = memory(src, scope, "the source")?.place;
+                with_place!(&memory, |from| graph.graph.copy_buffer_to_image(from, &scope.image(dst)?))
+            }
+        };
+        if let Some(region) = region {
+            copy = copy.region(region);
+        }
+        if let Some(origin) = origins.0 {
+            copy = copy.src_origin(origin);
+        }
+        if let Some(origin) = origins.1 {
+            copy = copy.dst_origin(origin);
+        }
+        let copy = options!(copy, label, nodes);
+        return Ok(Node::of(graph.add(py, || copy.add())?.to_raw(), "copy of pixels"));
+    }
+    let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
+    let item = element(&src, &dst)?;
+    let bytes = |[x, y, z]: [usize; 3]| [x.saturating_mul(item), y, z];
+    let pitch = |pitch, what| -> PyResult<(usize, usize)> {
+        let [row, slice, _] = triple(pitch, 0, what)?.unwrap_or([0; 3]);
+        Ok((row.saturating_mul(item), slice.saturating_mul(item)))
+    };
+    let (src_pitch, dst_pitch) = (pitch(src_pitch, "src_pitch")?, pitch(dst_pitch, "dst_pitch")?);
+    let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| graph.graph.copy_rect::<u8>(src, dst)));
+    let mut copy = copy
+        .src_origin(bytes(origins.0.unwrap_or([0; 3])))
+        .dst_origin(bytes(origins.1.unwrap_or([0; 3])))
+        .src_pitch(src_pitch.0, src_pitch.1)
+        .dst_pitch(dst_pitch.0, dst_pitch.1);
+    if let Some(region) = region {
+        copy = copy.region(bytes(region));
+    }
+    let copy = options!(copy, label, nodes);
+    Ok(Node::of(graph.add(py, || copy.add())?.to_raw(), "copy of a rectangle"))
+}
+
+/// Adds a fill of memory or of an image.
+pub(crate) fn fill(
+    graph: &Graph,
+    dst: &Bound<'_, PyAny>,
+    pattern: &Bound<'_, PyAny>,
+    (origin, region): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Node> {
+    let (py, nodes) = (dst.py(), node::nodes(after)?);
+    if is_image(dst) {
+        let image = graph.scope().image(dst)?;
+        let (origin, region) = picture::area(&image, origin, region)?;
+        let fill = graph.graph.fill_image(&image, picture::color(&image, pattern)?).area(origin, region);
+        let fill = options!(fill, label, nodes);
+        return Ok(Node::of(graph.add(py, || fill.add())?.to_raw(), "fill of an image"));
+    }
+    only_images(origin, region)?;
+    let memory = memory(dst, graph.scope(), "the destination")?;
+    let pattern = self::pattern(pattern, memory.layout.as_ref())?;
+    let fill = with_place!(&memory.place, |dst| graph.graph.fill_pattern(dst, &pattern));
+    let fill = options!(fill, label, nodes);
+    Ok(Node::of(graph.add(py, || fill.add())?.to_raw(), "fill"))
+}
+
+/// Adds a write to memory or to an image.
+pub(crate) fn write(
+    graph: &Graph,
+    dst: &Bound<'_, PyAny>,
+    data: &Bound<'_, PyAny>,
+    copy: bool,
+    (origin, region): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<Write>> {
+    let (py, nodes) = (dst.py(), node::nodes(after)?);
+    if is_image(dst) {
+        let image = graph.scope().image(dst)?;
+        let (origin, region) = picture::area(&image, origin, region)?;
+        let layout = input_layout(None, data);
+        let data = numpy::host_data(data, copy, "the data of a write")?;
+        let write = options!(graph.graph.write_image(&image, data).area(origin, region), label, nodes);
+        return Write::make(py, graph.add(py, || write.add())?.to_raw(), layout);
+    }
+    only_images(origin, region)?;
+    let memory = memory(dst, graph.scope(), "the destination")?;
+    if let Some(layout) = &memory.layout {
+        layout.check(data, "the destination")?;
+    }
+    let layout = input_layout(memory.layout, data);
+    let data = numpy::host_data(data, copy, "the data of a write")?;
+    let write = with_place!(&memory.place, |dst| graph.graph.write(dst, data));
+    let write = options!(write, label, nodes);
+    let write: HostWrite<u8> = graph.add(py, || write.add())?;
+    Write::make(py, write.to_raw(), layout)
+}
+
+/// Adds a read of memory or of an image.
+pub(crate) fn read(
+    graph: &Graph,
+    src: &Bound<'_, PyAny>,
+    (dtype, shape): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    (origin, region): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<Read>> {
+    let (py, nodes) = (src.py(), node::nodes(after)?);
+    if is_image(src) {
+        let image = graph.scope().image(src)?;
+        let (origin, region) = picture::area(&image, origin, region)?;
+        let layout = picture::layout(py, &image, region, dtype, shape)?;
+        let read = options!(graph.graph.read_image::<u8>(&image).area(origin, region), label, nodes);
+        return Read::make(py, graph.add(py, || read.add())?.to_raw(), layout);
+    }
+    only_images(origin, region)?;
+    let memory = memory(src, graph.scope(), "the source")?;
+    let layout = result_layout(py, &memory, dtype, shape)?;
+    let read = with_place!(&memory.place, |src| graph.graph.read::<u8>(src));
+    let read = options!(read, label, nodes);
+    let read: HostRead<u8> = graph.add(py, || read.add())?;
+    Read::make(py, read.to_raw(), layout)
+}
+
+/// Returns an error if a part of an image is named where there is none.
+pub(crate) fn only_images(origin: Option<&Bound<'_, PyAny>>, region: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if origin.is_some() || region.is_some() {
+        return Err(wrong_type("`origin` and `region` name a part of an image; a part of memory is a slice of it"));
+    }
+    Ok(())
+}
