@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::error::Error as _;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,17 +94,7 @@ impl From<Error> for Failure {
             // Driver, and kinds to come.
             _ => CLG_DRIVER,
         };
-        let mut cl_status = 0;
-        if let Error::Driver(driver) = &error {
-            cl_status = driver.status.0;
-        }
-        let mut source = error.source();
-        while let Some(cause) = source {
-            if let Some(driver) = cause.downcast_ref::<rust::DriverError>() {
-                cl_status = driver.status.0;
-            }
-            source = cause.source();
-        }
+        let cl_status = error.driver_error().map_or(0, |driver| driver.status.0);
         Self { status, text: texts::in_c(&error.to_string()), cl_status }
     }
 }

@@ -1,7 +1,5 @@
 //! Exceptions: the errors of clgraph as the classes of `clgraph/_errors.py`, with texts that name things of Python.
 
-use std::error::Error as _;
-
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -41,28 +39,8 @@ pub(crate) fn of(error: Error) -> PyErr {
         // Driver, and kinds to come.
         _ => "DriverError",
     };
-    let cl_status = status_of(&error);
+    let cl_status = error.driver_error().map(|driver| driver.status.0);
     make(class, in_python(&error.to_string()), cl_status)
-}
-
-/// The status of the OpenCL call that an error is about, if it is about one.
-fn status_of(error: &Error) -> Option<i32> {
-    match error {
-        Error::Driver(driver) | Error::Submit(SubmitError::Failed(driver)) => Some(driver.status.0),
-        Error::Submit(
-            SubmitError::EventFailed { cause, .. }
-            | SubmitError::DependencyFailed { cause, .. }
-            | SubmitError::ExternalEvent { cause, .. },
-        ) => status_of(cause),
-        other => {
-            let (mut status, mut cause) = (None, other.source());
-            while let Some(of) = cause {
-                status = of.downcast_ref::<rust::DriverError>().map(|driver| driver.status.0).or(status);
-                cause = of.source();
-            }
-            status
-        }
-    }
 }
 
 /// An `InvalidError`, which is also a `ValueError`.

@@ -112,6 +112,37 @@ impl Error {
         }
     }
 
+    /// Returns the failure of the OpenCL call, or of the command, that this error is about, if it is about one: also
+    /// where a submission, or something that it waited for, failed because of it.
+    ///
+    /// ```
+    /// # use clgraph::{Error, DriverError, Status};
+    /// let error = Error::from(DriverError::new("clEnqueueFillBuffer", Status(-5)));
+    /// assert_eq!(error.driver_error().map(|driver| driver.status.0), Some(-5));
+    /// ```
+    #[must_use]
+    pub fn driver_error(&self) -> Option<DriverError> {
+        let mut error = self;
+        loop {
+            match error {
+                Self::Driver(driver) | Self::Submit(SubmitError::Failed(driver)) => return Some(*driver),
+                Self::Submit(
+                    SubmitError::DependencyFailed { cause }
+                    | SubmitError::ExternalEvent { cause, .. }
+                    | SubmitError::EventFailed { cause, .. },
+                ) => error = cause,
+                other => {
+                    let (mut found, mut cause) = (None, std::error::Error::source(other));
+                    while let Some(of) = cause {
+                        found = of.downcast_ref::<DriverError>().copied().or(found);
+                        cause = of.source();
+                    }
+                    return found;
+                }
+            }
+        }
+    }
+
     /// Returns the sort of this error, for programs that choose what to do next.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

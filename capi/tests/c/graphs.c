@@ -255,6 +255,29 @@ static void host_tasks_and_events(void) {
     end(other);
 }
 
+/* An event of the program fails: the status is that of the event. */
+static void failing_events(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN);
+    uint32_t one = 1;
+    OK(clg_graph_fill(all.graph, CLG_ALL(a), &one, sizeof one, NULL, NULL));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    cl_int status;
+    cl_event go = clCreateUserEvent(all.context, &status);
+    clg_submit_options with = {.wait_list = (void *const *)&go, .num_waits = 1};
+    clg_submission run;
+    OK(clg_executable_submit(executable, all.queue, &with, NULL, &run));
+    CHECK(clSetUserEventStatus(go, -5) == CL_SUCCESS);
+    CHECK(clg_submission_wait(run) != CLG_SUCCESS);
+    CHECK(clg_last_cl_status() == -5 && strstr(clg_last_error(), "event") != NULL);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    CHECK(clReleaseEvent(go) == CL_SUCCESS);
+    OK(clg_memory_release(a));
+    end(all);
+}
+
 int main(void) {
     CHECK(strcmp(clg_version(), "0.1.0") == 0);
     CHECK(strcmp(clg_last_error(), "") == 0 && clg_last_status() == CLG_SUCCESS);
@@ -263,6 +286,7 @@ int main(void) {
     kernels_and_transfers(CLG_PATH_NATIVE);
     memory_of_graphs_and_sub_graphs();
     host_tasks_and_events();
+    failing_events();
     CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;
