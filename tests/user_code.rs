@@ -697,3 +697,27 @@ fn tasks_that_wait_for_each_other_are_refused() {
         assert!(errors.iter().any(|error| error.contains("cannot wait for its own submission")), "{errors:?}");
     }
 }
+
+/// Rule H1: a task waits for its executable's earlier use on a queue that, since then, comes after the task itself.
+#[test]
+fn a_use_before_a_gate_does_not_come_after_it() {
+    let bench = Bench::new();
+    let (own, other, third) = (bench.another_queue(false), bench.another_queue(false), bench.another_queue(false));
+    let (buffer, spin) = (bench.buffer(&[1; LEN]), bench.kernel("spin"));
+    let graph = Graph::new(&bench.queue).unwrap();
+    // SAFETY: the work-item touches the first element.
+    unsafe { graph.kernel(&spin).read_write(&buffer).arg(1_u32 << 26).range(1).add().unwrap() };
+    let executable = graph.finalize(Finalize::new().path(Path::Replay)).unwrap();
+    let queue = own.clone();
+    let task = move |_: &HostTaskContext<'_>| -> clgraph::Result<()> {
+        executable.submit_to(&other).submit_detached()?;
+        other.flush()?;
+        let after_task = queue.enqueue_marker_with_wait_list(&[])?;
+        other.enqueue_barrier_with_wait_list(&[&after_task])?;
+        let go = UserEvent::new(&third)?;
+        let deferred = executable.submit_to(&third).after(&go).submit()?;
+        go.complete()?;
+        deferred.wait()
+    };
+    own.enqueue_host_task(task, &[]).unwrap().wait().unwrap();
+}

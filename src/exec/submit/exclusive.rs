@@ -51,7 +51,15 @@ impl Running {
 
     /// Returns the closed gates that these commands come after.
     pub(in crate::exec) fn gates(&self) -> Gates {
-        self.event.as_ref().map_or_else(|| self.queue.gates(), DriverEvent::gates)
+        match &self.event {
+            Some(event) => event.gates(),
+            None if self.epoch == self.queue.epoch() => self.queue.gates(),
+            // Later epochs may come after more gates.
+            None => match self.queue.end_of(self.epoch) {
+                Ok(end) => end.map(|event| event.gates()).unwrap_or_default(),
+                Err(_) => self.queue.gates(),
+            },
+        }
     }
 
     /// Whether the queue's order puts commands that are enqueued there now after these.
