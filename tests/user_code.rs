@@ -582,17 +582,47 @@ fn a_blocking_transfer_on_an_out_of_order_queue_waits_for_no_other_command() {
     assert_eq!(bench.content(&other), [1; LEN]);
 }
 
+/// How many threads for host tasks there are.
+#[cfg(target_os = "linux")]
+fn task_threads() -> usize {
+    let all = std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
+    all.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok())
+        .filter(|name| name.trim() == "clgraph-task")
+        .count()
+}
+
+/// Host tasks behind commands that wait for the program take few threads: a task that lets them go on may need one.
+#[test]
+#[cfg(target_os = "linux")]
+fn host_tasks_behind_the_device_take_few_threads() {
+    let bench = Bench::new();
+    let held = common::UserEvent::new(&bench.queue);
+    let event = Event::from_opencl3(&held.0).unwrap();
+    let before = task_threads();
+    let runs = [(); 120].map(|()| {
+        let queue = bench.another_queue(false);
+        queue.enqueue_barrier_with_wait_list(&[&event]).unwrap();
+        queue.enqueue_host_task(|_| (), &[]).unwrap()
+    });
+    // Threads that have nothing to do end after five seconds, and other tests of this process start some.
+    let mut now = task_threads();
+    for _ in 0..60 {
+        if now < before + 96 {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        now = task_threads();
+    }
+    assert!(now < before + 96, "{before} threads, and {now} with 120 tasks behind the device");
+    held.set(0);
+    runs.iter().for_each(|run| run.wait_for(LONG).unwrap());
+}
+
 /// Host tasks that wait behind others have no thread yet: a thread that waits could be missed by those that it waits
 /// for.
 #[test]
 #[cfg(target_os = "linux")]
 fn host_tasks_behind_others_take_no_threads() {
-    let threads = || {
-        let all = std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
-        all.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok())
-            .filter(|name| name.trim() == "clgraph-task")
-            .count()
-    };
     let bench = Bench::new();
     // Other tests of this process start threads too, so it is tried until they leave it alone.
     for attempt in 0.. {
@@ -604,12 +634,12 @@ fn host_tasks_behind_others_take_no_threads() {
             stopped.wait();
         };
         let first = bench.queue.enqueue_host_task(task, &[&go.event()]).unwrap();
-        let before = threads();
+        let before = task_threads();
         let behind: Vec<Submission> = (0..64).map(|_| bench.queue.enqueue_host_task(|_| (), &[]).unwrap()).collect();
-        let queued = threads();
+        let queued = task_threads();
         go.complete().unwrap();
         began.wait();
-        let held = threads();
+        let held = task_threads();
         stop.set();
         first.wait_for(LONG).unwrap();
         behind.iter().for_each(|run| run.wait_for(LONG).unwrap());

@@ -6,6 +6,7 @@
 //! ever be free, the newest wait or the newest task is refused with an error.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -124,6 +125,30 @@ impl Drop for Waiting {
         if let Some(counted) = &self.0 {
             counted.workers.lock().waiting -= 1;
         }
+    }
+}
+
+/// How many threads for host tasks wait for the device.
+static FOR_DEVICE: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread for host tasks waits for the device, until this is dropped.
+pub(crate) struct DeviceWait(());
+
+impl DeviceWait {
+    /// How many threads wait for the device, before others leave that to the event reaper. What they wait for may come
+    /// after events of the program, which a task without a thread completes: so they must not use up the threads.
+    const MOST: usize = 64;
+
+    /// Begins a wait, or returns None if there are enough.
+    pub(crate) fn begin() -> Option<Self> {
+        let one_more = |waits: usize| (waits < Self::MOST).then_some(waits + 1);
+        FOR_DEVICE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok().then_some(Self(()))
+    }
+}
+
+impl Drop for DeviceWait {
+    fn drop(&mut self) {
+        FOR_DEVICE.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

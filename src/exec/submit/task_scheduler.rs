@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::workers;
+use crate::cl::completion::workers::{self, DeviceWait};
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::map::Lost;
 use crate::cl::objects::buffer::Region;
@@ -391,7 +391,14 @@ impl TaskScheduler {
     /// by itself.
     fn call(self: &Arc<Self>, task: usize, event: Option<DriverEvent>) -> Option<Result<()>> {
         if let Some(event) = &event {
+            let waits = DeviceWait::begin();
+            if waits.is_none() && event.may_run() {
+                let (scheduler, again) = (Arc::clone(self), event.clone());
+                event_reaper::when_done(event.clone(), move |_| scheduler.start_task((task, Some(again))));
+                return None;
+            }
             let outcome = event.wait_surely();
+            drop(waits);
             let is_over = event_reaper::is_over(&outcome);
             let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
             if let Err(error) = outcome {
