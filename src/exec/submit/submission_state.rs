@@ -385,9 +385,12 @@ impl SubmissionState {
         self.check_wait()?;
         let until = Instant::now().checked_add(limit);
         let Some(until) = until else { return self.wait() };
-        if let Stage::Done(outcome) = self.stage().map_err(SubmitError::from)? {
-            return outcome;
-        }
+        // Nothing of this wait is in the way of the submission's own gate for ever, but it takes a thread meanwhile.
+        let _waiting = match self.stage().map_err(SubmitError::from)? {
+            Stage::Done(outcome) => return outcome,
+            Stage::Deferred | Stage::Staged(_) => Some(Waiting::for_tasks(&Gates::default())?),
+            Stage::Enqueued { .. } => None,
+        };
         // Something has to wake this thread. A deferred submission wakes it without the event reaper.
         self.watch();
         let mut phase = self.lock();
