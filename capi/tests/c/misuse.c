@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 64, CALLS = 2000, LIVE = 24 };
+enum { THREADS = 1000, CALLS = 128, LIVE = 24 };
 
 static bench all;
 static void *pool[LIVE];
