@@ -791,32 +791,37 @@ public:
     // Makes queues record: commands on them become nodes, and nothing runs, until the object that this returns ends.
     class recording {
     public:
-        recording(recording &&other) noexcept : graph_(std::exchange(other.graph_, nullptr)), queues_(std::move(other.queues_)) {}
+        recording(recording &&other) noexcept
+            : graph_(std::exchange(other.graph_, nullptr)), queues_(std::move(other.queues_)), raw_(std::move(other.raw_)) {}
         recording &operator=(recording &&) = delete;
         ~recording() {
             if (graph_) {
-                clg_graph_end_recording(graph_, queues_.data(), queues_.size(), nullptr);
+                clg_graph_end_recording(graph_, raw_.data(), raw_.size(), nullptr);
                 clg_graph_release(graph_);
             }
         }
 
     private:
         friend class graph;
-        recording(clg_graph graph, std::vector<clg_queue> queues) : graph_(graph), queues_(std::move(queues)) {
-            detail::check(clg_graph_begin_recording(graph_, queues_.data(), queues_.size()));
-            detail::check(clg_graph_retain(graph_));
+        recording(const graph &of, std::vector<queue> queues) : queues_(std::move(queues)) {
+            for (const auto &one : queues_) {
+                raw_.push_back(one.raw());
+            }
+            detail::check(clg_graph_retain(of.raw()));
+            const clg_status status = clg_graph_begin_recording(of.raw(), raw_.data(), raw_.size());
+            if (status != CLG_SUCCESS) {
+                const error failed(status, clg_last_cl_status(), clg_last_error());
+                clg_graph_release(of.raw());
+                throw failed;
+            }
+            graph_ = of.raw();
         }
-        clg_graph graph_;
-        std::vector<clg_queue> queues_;
+        clg_graph graph_ = nullptr;
+        std::vector<queue> queues_; // which live as long as they record
+        std::vector<clg_queue> raw_;
     };
-    [[nodiscard]] recording record(const queue &on) const { return recording(raw_, {on.raw()}); }
-    [[nodiscard]] recording record(const std::vector<queue> &on) const {
-        std::vector<clg_queue> raw;
-        for (const auto &one : on) {
-            raw.push_back(one.raw());
-        }
-        return recording(raw_, std::move(raw));
-    }
+    [[nodiscard]] recording record(const queue &on) const { return recording(*this, {on}); }
+    [[nodiscard]] recording record(const std::vector<queue> &on) const { return recording(*this, on); }
     // The node that a recorded command has become.
     node node_of(const event &of) const {
         node found = {};

@@ -193,14 +193,29 @@ pub unsafe extern "C" fn clg_graph_finalize(
     })
 }
 
+/// Reads what a submission is given from C, and takes over the data of its inputs.
+///
+/// # Safety
+/// **caller**.
+unsafe fn given<'a>(options: *const clg_submit_options) -> Outcome<(&'a clg_submit_options, Vec<UserData>)> {
+    // SAFETY: **caller**.
+    let options: &'a clg_submit_options = unsafe { pointers::read("options", options) }?;
+    // SAFETY: **caller**.
+    let inputs = unsafe { pointers::list("options->inputs", options.inputs, options.num_inputs) }?;
+    Ok((options, inputs.iter().map(|input| UserData::new(input.user, input.release)).collect()))
+}
+
 /// Gives a submission what C says.
 ///
 /// # Safety
 /// **caller**.
-unsafe fn fill_in<'a>(mut submit: Submit<'a>, options: &clg_submit_options) -> Outcome<Submit<'a>> {
-    // SAFETY: **caller**. Inputs come first: their data is given back whatever is wrong with the rest.
+unsafe fn fill_in<'a>(
+    mut submit: Submit<'a>,
+    options: &clg_submit_options,
+    users: Vec<UserData>,
+) -> Outcome<Submit<'a>> {
+    // SAFETY: **caller**.
     let inputs = unsafe { pointers::list("options->inputs", options.inputs, options.num_inputs) }?;
-    let users: Vec<UserData> = inputs.iter().map(|input| UserData::new(input.user, input.release)).collect();
     for (input, user) in inputs.iter().zip(users) {
         // SAFETY: **caller**.
         let data = unsafe { pointers::data(input.data, input.size, user) }?;
@@ -261,18 +276,20 @@ pub unsafe extern "C" fn clg_executable_submit(
     submission: *mut clg_submission,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**. Inputs come first: their data is given back whatever is wrong.
+        let given = if options.is_null() { None } else { Some(unsafe { given(options) }?) };
+        if !event.is_aligned() || !submission.is_aligned() {
+            return Err(Failure::invalid("the pointer `event` or `submission` is not aligned"));
+        }
         let executable = handle::get::<Executable>(executable.addr())?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let mut submit = executable.submit_to(&queue);
-        if !options.is_null() {
+        if let Some((options, users)) = given {
             // SAFETY: **caller**.
-            submit = unsafe { fill_in(submit, pointers::read("options", options)?) }?;
+            submit = unsafe { fill_in(submit, options, users) }?;
         }
         if event.is_null() && submission.is_null() {
             return Ok(submit.submit_detached()?);
-        }
-        if !event.is_aligned() || !submission.is_aligned() {
-            return Err(Failure::invalid("the pointer `event` or `submission` is not aligned"));
         }
         let run = submit.submit()?;
         if !event.is_null() {

@@ -81,6 +81,39 @@ macro_rules! with_mode {
     }};
 }
 
+/// Where mapped memory begins: an address through which it may be written if the mode says so.
+trait Start: MapMode {
+    fn of_bytes(mapped: &mut Mapped<u8, Self>) -> *mut u8;
+    fn of_image(mapped: &mut MappedImage<u8, Self>) -> *mut u8;
+}
+
+impl Start for MapRead {
+    fn of_bytes(mapped: &mut Mapped<u8, Self>) -> *mut u8 {
+        mapped.as_ptr().cast_mut()
+    }
+
+    fn of_image(mapped: &mut MappedImage<u8, Self>) -> *mut u8 {
+        mapped.row(0, 0).map_or(std::ptr::null_mut(), |row| row.as_ptr().cast_mut())
+    }
+}
+
+macro_rules! writable {
+    ($($mode:ty)*) => {
+        $(
+            impl Start for $mode {
+                fn of_bytes(mapped: &mut Mapped<u8, Self>) -> *mut u8 {
+                    mapped.as_mut_ptr()
+                }
+
+                fn of_image(mapped: &mut MappedImage<u8, Self>) -> *mut u8 {
+                    mapped.row_mut(0, 0).map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr)
+                }
+            }
+        )*
+    };
+}
+writable!(MapWrite MapWriteInvalidate);
+
 /// Where mapped memory is.
 struct Place {
     data: *mut u8,
@@ -90,19 +123,19 @@ struct Place {
 }
 
 impl Place {
-    fn of_bytes<M: MapMode>(mapped: &Mapped<u8, M>) -> Self {
-        let bytes: &[u8] = mapped;
-        Self { data: bytes.as_ptr().cast_mut(), size: bytes.len(), row_pitch: bytes.len(), slice_pitch: bytes.len() }
+    fn of_bytes<M: Start>(mapped: &mut Mapped<u8, M>) -> Self {
+        let size = mapped.len();
+        Self { data: M::of_bytes(mapped), size, row_pitch: size, slice_pitch: size }
     }
 
-    fn of_image<M: MapMode>(mapped: &MappedImage<u8, M>, row_bytes: usize) -> Self {
+    fn of_image<M: Start>(mapped: &mut MappedImage<u8, M>, row_bytes: usize) -> Self {
         let [_, rows, slices] = mapped.region();
         let at = |y, z| mapped.row(y, z).map_or(std::ptr::null(), <[u8]>::as_ptr);
-        let start = at(0, 0);
+        let start: *const u8 = at(0, 0);
         let row_pitch = if rows > 1 { at(1, 0).addr() - start.addr() } else { row_bytes };
         let slice_pitch = if slices > 1 { at(0, 1).addr() - start.addr() } else { row_pitch * rows };
         let size = slice_pitch * (slices - 1) + row_pitch * (rows - 1) + row_bytes;
-        Self { data: start.cast_mut(), size, row_pitch, slice_pitch }
+        Self { data: M::of_image(mapped), size, row_pitch, slice_pitch }
     }
 }
 

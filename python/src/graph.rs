@@ -289,7 +289,7 @@ impl Graph {
     /// allocation; allocations that are not needed at the same time share bytes, if they are freed.
     ///
     /// `shape` is a number of elements or a tuple; without a `dtype` elements are bytes. With `zeroed` the memory is
-    /// zero at the start of each submission, and otherwise undefined.
+    /// zero when the graph is finalized, and otherwise undefined. Submissions do not make it zero again: `fill` does.
     #[pyo3(signature = (shape, dtype=None, *, zeroed=false, label=None, after=None))]
     fn alloc(
         &self,

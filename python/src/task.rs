@@ -76,10 +76,25 @@ impl Function {
     }
 }
 
-/// Whether a function can be called with so many arguments. One without a signature can.
+/// Whether a function takes so many arguments: it has parameters for them without a default, or takes any number. (A
+/// parameter with a default is often a value of the loop in which the function is made.) One without a signature takes
+/// them.
 fn takes(function: &Bound<'_, PyAny>, count: usize) -> bool {
     let bind = || -> PyResult<bool> {
-        let signature = function.py().import("inspect")?.call_method1("signature", (function,))?;
+        let inspect = function.py().import("inspect")?;
+        let signature = inspect.call_method1("signature", (function,))?;
+        let (class, mut wanted, mut any) = (inspect.getattr("Parameter")?, 0, false);
+        let (only, or_keyword) = (class.getattr("POSITIONAL_ONLY")?, class.getattr("POSITIONAL_OR_KEYWORD")?);
+        for parameter in signature.getattr("parameters")?.call_method0("values")?.try_iter()? {
+            let parameter = parameter?;
+            let kind = parameter.getattr("kind")?;
+            any |= kind.eq(class.getattr("VAR_POSITIONAL")?)?;
+            let is_positional = kind.eq(&only)? || kind.eq(&or_keyword)?;
+            wanted += usize::from(is_positional && parameter.getattr("default")?.is(&class.getattr("empty")?));
+        }
+        if wanted < count && !any {
+            return Ok(false);
+        }
         let args = pyo3::types::PyTuple::new(
             function.py(),
             std::iter::repeat_n((), count).map(|()| function.py().None()).collect::<Vec<_>>(),

@@ -15,6 +15,7 @@ pub(crate) mod text;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
 
@@ -464,13 +465,18 @@ impl<T: 'static, A, S> fmt::Debug for DeviceGlobal<T, A, S> {
 #[derive(Clone, Copy, Debug)]
 pub struct DynamicGlobal(Declared);
 
+/// What declarations at run time keep for ever, so that tools that look for leaks find it.
+static DECLARED: Mutex<Vec<(&'static str, Option<&'static [u8]>, &'static u8)>> = Mutex::new(Vec::new());
+
 impl DynamicGlobal {
     /// Declares a device global whose size has been checked.
     pub(crate) fn declare(name: &str, size: usize, initial: Option<&[u8]>, is_image_scope: bool) -> Self {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         let initial: Option<&'static [u8]> = initial.map(|initial| &*Box::leak(initial.to_vec().into_boxed_slice()));
-        // What is leaked distinguishes the declaration from all others.
-        let address = std::ptr::from_ref::<u8>(Box::leak(Box::new(0))).addr();
+        // What is never freed distinguishes the declaration from all others.
+        let itself: &'static u8 = Box::leak(Box::new(0));
+        let address = std::ptr::from_ref(itself).addr();
+        DECLARED.lock().unwrap_or_else(PoisonError::into_inner).push((name, initial, itself));
         let (location, type_name) = ("a declaration at run time", "bytes");
         Self(Declared { name, location, address, type_name, size, initial, is_image_scope })
     }

@@ -35,13 +35,13 @@ impl Graph {
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
-    /// # use clgraph::{Buffer, Detail, Graph, Queue};
+    /// # use clgraph::{Buffer, DrawingDetail, Graph, Queue};
     /// # let queue = Queue::new(&clgraph::best_device()?)?;
     /// let graph = Graph::new(&queue)?;
     /// let zeros = Buffer::<u32>::new(&queue, 16)?;
     /// graph.fill(&zeros, 0).add()?;
     /// graph.read(&zeros).add()?;
-    /// assert!(graph.to_dot(Detail::Brief).contains("0 -> 1"));
+    /// assert!(graph.to_dot(DrawingDetail::Brief).contains("0 -> 1"));
     /// # Ok(()) }
     /// ```
     #[must_use]

@@ -268,7 +268,7 @@ impl Caps {
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
-    /// use clgraph::{Command, Why};
+    /// use clgraph::{Command, PathReason};
     /// let device = clgraph::best_device()?;
     /// for command in Command::ALL {
     ///     match device.caps().can_record(command) {

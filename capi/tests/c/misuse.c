@@ -158,12 +158,15 @@ static void one_by_one(void) {
     FAILS(CLG_INVALID, "", clg_graph_write(all.graph, CLG_ALL(memory), &number, 4, give_back, &given_back, NULL, NULL));
     FAILS(CLG_INVALID, "", clg_graph_write(NULL, CLG_ALL(memory), &number, 4, give_back, &given_back, NULL, NULL));
     FAILS(CLG_INVALID, "", clg_graph_write(all.graph, CLG_ALL(memory), NULL, 4, give_back, &given_back, NULL, NULL));
+    clg_input input = {.data = &number, .size = 4, .release = give_back, .user = &given_back};
+    clg_submit_options with_input = {.inputs = &input, .num_inputs = 1};
+    FAILS(CLG_INVALID, "", clg_executable_submit(NULL, all.queue, &with_input, NULL, NULL));
     clg_host_task task = {.function = NULL, .user = &given_back, .release = give_back};
     FAILS(CLG_INVALID, "`task->function` is null", clg_graph_host_task(all.graph, &task, NULL, NULL));
-    for (int i = 0; i < 10000 && *(volatile int *)&given_back < 4; i++) {
+    for (int i = 0; i < 10000 && *(volatile int *)&given_back < 5; i++) {
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
-    CHECK(given_back == 4);
+    CHECK(given_back == 5);
     clg_kernel scale = kernel(all, "scale");
     clg_arg args[] = {CLG_READ_WRITE(memory), {.kind = CLG_ARG_VALUE, .size = 8, .data = "12345678"}};
     clg_launch launch = {.kernel = scale, .args = args, .num_args = 2, .work_dim = 1, .global = {4}};

@@ -24,7 +24,7 @@ impl Executable {
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
-    /// # use clgraph::{Buffer, Detail, Finalize, Graph, Queue};
+    /// # use clgraph::{Buffer, DrawingDetail, Finalize, Graph, Queue};
     /// # let queue = Queue::new(&clgraph::best_device()?)?;
     /// let graph = Graph::new(&queue)?;
     /// let buffer = Buffer::<u32>::new(&queue, 1 << 16)?;
@@ -33,7 +33,7 @@ impl Executable {
     /// let executable = graph.finalize(Finalize::new().profiling())?;
     /// let run = executable.submit(&queue)?;
     /// run.wait()?;
-    /// let svg = executable.to_svg(Detail::Brief, Some(&run.profile()?))?;
+    /// let svg = executable.to_svg(DrawingDetail::Brief, Some(&run.profile()?))?;
     /// assert!(svg.contains("clear") && svg.contains("share of the whole time"));
     /// # Ok(()) }
     /// ```
