@@ -172,7 +172,7 @@ pub extern "C" fn clg_user_event_complete(event: clg_user_event) -> clg_status {
 pub unsafe extern "C" fn clg_user_event_fail(event: clg_user_event, text: *const c_char) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let text = unsafe { pointers::text("text", text) }?.unwrap_or("a user event failed");
+        let text = unsafe { pointers::reason(text) }.unwrap_or_else(|| "a user event failed".to_owned());
         Ok(handle::get::<UserEvent>(event.addr())?.fail(text)?)
     })
 }

@@ -50,6 +50,19 @@ pub(crate) unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Outcome<Opt
     text.map(Some).map_err(|_| Failure::invalid(format!("the text `{what}` is not UTF-8")))
 }
 
+/// Returns a text that says why something failed: what is not UTF-8 in it is replaced, as such texts come from anywhere.
+/// Null is none.
+///
+/// # Safety
+/// **caller**: null, or a text that ends with a zero byte.
+pub(crate) unsafe fn reason(pointer: *const c_char) -> Option<String> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    Some(unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+}
+
 /// Returns where a result goes.
 ///
 /// # Safety

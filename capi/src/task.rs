@@ -305,7 +305,7 @@ pub unsafe extern "C" fn clg_task_put(task: clg_task, write: clg_node, data: *co
 pub unsafe extern "C" fn clg_task_fail(task: clg_task, text: *const c_char) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let text = unsafe { pointers::text("text", text) }?.unwrap_or("the host task failed").to_owned();
+        let text = unsafe { pointers::reason(text) }.unwrap_or_else(|| "the host task failed".to_owned());
         let task = Task::of(task)?;
         let mut state = task.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.context.is_none() {

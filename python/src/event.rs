@@ -122,7 +122,9 @@ impl UserEvent {
 
     /// Fails the event: what waits for it in clgraph does not run, and fails with this text or exception.
     fn fail(&self, py: Python<'_>, reason: &Bound<'_, PyAny>) -> PyResult<()> {
-        let text = reason.str()?.to_string();
+        // What has no text of its own fails the event all the same: somebody may wait for it.
+        let text =
+            reason.str().map_or_else(|_| format!("{}, which has no text", type_of(reason)), |text| text.to_string());
         call(py, || self.0.fail(text))
     }
 

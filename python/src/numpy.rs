@@ -32,7 +32,8 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout of an array that has one already.
     pub(crate) fn of_array(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let dtype = array.getattr("dtype")?;
+        let py = array.py();
+        let dtype = dtype_of(py, Some(&array.getattr("dtype")?))?;
         let item = dtype.getattr("itemsize")?.extract()?;
         Ok(Self { item, shape: array.getattr("shape")?.extract()?, dtype: dtype.unbind() })
     }

@@ -60,6 +60,11 @@ impl Value {
         }
         let bytes = buffer.bytes(object.py()).unwrap_or_default();
         let format = buffer.format();
+        // `!` is big-endian too. A host that is big-endian has its own order as `>`.
+        let foreign: &[u8] = if cfg!(target_endian = "little") { b">!" } else { b"<" };
+        if bytes.len() > 1 && foreign.iter().any(|order| format.contains(order)) {
+            return Err(wrong_type("the value has another byte order than this machine: convert it by `.astype`"));
+        }
         let format = format.strip_prefix(b"<").or(format.strip_prefix(b"=")).unwrap_or(format);
         macro_rules! number {
             ($($kinds:literal $ty:ident $variant:ident)*) => {
@@ -96,7 +101,7 @@ impl Value {
         }
         let is_int = number.is_exact_instance_of::<PyInt>();
         if !is_int && !matches!(self, Self::F32(_) | Self::F64(_)) {
-            return Err(wrong_type(format!("{number} is a Python float, and the value is an integer")));
+            return Err(wrong_type(format!("{number} is of type {}, and the value is an integer", type_of(number))));
         }
         Ok(convert! {
             I8 i8 "int8" U8 u8 "uint8" I16 i16 "int16" U16 u16 "uint16" I32 i32 "int32" U32 u32 "uint32"

@@ -235,3 +235,26 @@ def test_texts_name_things_of_python(graph, buffer, kernels):
     with pytest.raises(clgraph.InvalidError) as raised:
         graph.finalize().submit()
     assert "`submit(events=)`" in str(raised.value)
+
+
+def test_objects_and_foreign_byte_orders_are_no_values(queue):
+    """Pointers of Python inside memory, and numbers whose bytes are the other way round."""
+    with_object = cl_array.empty(queue, 8, np.dtype([("x", "O")]))
+    with pytest.raises(TypeError):
+        clgraph.Graph(queue).read(with_object)
+    with pytest.raises(TypeError, match="byte order"):
+        clgraph.Param(np.array(3, ">i4"))
+    with pytest.raises(TypeError, match="type bool"):
+        clgraph.Param(np.int32(1)).set(True)
+
+
+def test_an_event_fails_by_what_has_no_text(queue):
+    class Silent(Exception):
+        def __str__(self):
+            raise ValueError("no")
+
+    event = clgraph.UserEvent(queue)
+    event.fail(Silent())
+    assert event.done
+    with pytest.raises(clgraph.FailedError, match="no text"):
+        event.wait()

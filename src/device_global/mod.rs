@@ -465,8 +465,15 @@ impl<T: 'static, A, S> fmt::Debug for DeviceGlobal<T, A, S> {
 #[derive(Clone, Copy, Debug)]
 pub struct DynamicGlobal(Declared);
 
-/// What declarations at run time keep for ever, so that tools that look for leaks find it.
-static DECLARED: Mutex<Vec<(&'static str, Option<&'static [u8]>, &'static u8)>> = Mutex::new(Vec::new());
+/// What a declaration at run time keeps for ever.
+struct KeptForEver {
+    _name: &'static str,
+    _initial: Option<&'static [u8]>,
+    _itself: &'static u8,
+}
+
+/// All of it, so that tools that look for leaks find it.
+static DECLARED: Mutex<Vec<KeptForEver>> = Mutex::new(Vec::new());
 
 impl DynamicGlobal {
     /// Declares a device global whose size has been checked.
@@ -476,7 +483,8 @@ impl DynamicGlobal {
         // What is never freed distinguishes the declaration from all others.
         let itself: &'static u8 = Box::leak(Box::new(0));
         let address = std::ptr::from_ref(itself).addr();
-        DECLARED.lock().unwrap_or_else(PoisonError::into_inner).push((name, initial, itself));
+        let kept = KeptForEver { _name: name, _initial: initial, _itself: itself };
+        DECLARED.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
         let (location, type_name) = ("a declaration at run time", "bytes");
         Self(Declared { name, location, address, type_name, size, initial, is_image_scope })
     }

@@ -53,7 +53,7 @@ static void graphs(const bench &all) {
             auto data = task.get<uint32_t>(read, len);
             seen = data[1];
             if (data[1] == 70) {
-                throw std::runtime_error("seventy");
+                throw std::runtime_error("seventy\xfc");
             }
         },
         {clg::reads(a)}, {read});
