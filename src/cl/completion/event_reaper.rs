@@ -179,6 +179,9 @@ pub(crate) fn process_ends() -> bool {
 /// How long the end of the process waits for what still runs on out-of-order queues of such a driver, in two parts.
 const AT_THE_END: Duration = Duration::from_millis(400);
 
+/// What is not released any more.
+static KEPT: OnceLock<(Vec<Arc<Registry>>, Vec<DriverQueue>)> = OnceLock::new();
+
 /// Stops the thread for ever, because the process ends. The libraries of drivers are torn down next, and Intel's CPU
 /// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if an out-of-order queue is not empty
 /// then, so what was enqueued on the queues that were dropped ends first, and gates that are still closed open.
@@ -197,8 +200,8 @@ extern "C" fn stop() {
         contexts.iter().for_each(|context| context.retired_queues.end_until(later));
         retired_queues::wait_for_endings(later);
     }
-    // The end of contexts and queues is not for this moment.
-    std::mem::forget((contexts, queues));
+    // The end of contexts and queues is not for this moment. They are kept where tools that look for leaks find them.
+    std::mem::forget(KEPT.set((contexts, queues)));
     for _ in 0..200 {
         if let Ok(guard) = AT_WORK.try_lock() {
             return std::mem::forget(guard);
