@@ -330,8 +330,7 @@ impl TaskScheduler {
         // On another thread, as this one may be the event reaper's.
         let scheduler = Arc::clone(self);
         event_reaper::call(move || {
-            let text =
-                "no thread could be started for it, and all threads for host tasks wait for submissions".to_owned();
+            let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (scheduler.node(task), scheduler.describe(task));
             let next = scheduler.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
             next.into_iter().for_each(|armed| scheduler.start_task(armed));
@@ -399,10 +398,9 @@ impl TaskScheduler {
             }
             let outcome = event.wait_surely();
             drop(waits);
-            let is_over = event_reaper::is_over(&outcome);
-            let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+            let wrong = if event_reaper::is_over(&outcome) { SubmitError::Failed } else { SubmitError::Driver };
             if let Err(error) = outcome {
-                return Some(Err(error.into()));
+                return Some(Err(wrong(error).into()));
             }
         }
         match self.what(task) {
