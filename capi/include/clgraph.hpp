@@ -520,8 +520,9 @@ public:
 class submit {
 public:
     // An event that it waits for.
-    template <class Event> submit &after(const Event &event) {
-        waits_.push_back(detail::raw(event));
+    template <class Event> submit &after(const Event &of) {
+        kept_.push_back(event::from(of)); // a temporary may be released before the submission
+        waits_.push_back(detail::raw(of));
         return *this;
     }
     submit &after(const user_event &event) {
@@ -567,6 +568,7 @@ public:
 
 private:
     std::vector<void *> waits_;
+    events kept_;
     std::vector<user_event> user_events_, user_events_kept_;
     std::vector<submission> runs_;
     std::vector<clg_input> inputs_;
