@@ -112,6 +112,11 @@ impl Executable {
     }
 }
 
+/// What is in a dictionary now: code of the program that runs meanwhile may change it.
+fn pairs<'py>(of: Option<&Bound<'py, PyDict>>) -> Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    of.iter().flat_map(|of| of.iter()).collect()
+}
+
 #[pymethods]
 impl Executable {
     /// Submits the executable, and returns its Submission without waiting.
@@ -144,8 +149,9 @@ impl Executable {
             (None, Some(queue)) => &**queue,
             (None, None) => return Err(wrong_type("a graph of a context and a device has no queue: submit(queue)")),
         };
+        Held::of_recordings(queue).iter().for_each(|held| held.keep_all(&self.held));
         let mut submit = self.executable.submit_to(queue);
-        for (write, data) in inputs.iter().flat_map(|inputs| inputs.iter()) {
+        for (write, data) in pairs(inputs) {
             let raw = node::raw(&write)?;
             if let Ok(write) = write.cast::<Write>()
                 && let Some(layout) = &write.get().layout
@@ -157,10 +163,10 @@ impl Executable {
         if let Some(before) = wait_for {
             submit = Before::list(before)?.iter().fold(submit, |submit, one| one.give(submit));
         }
-        for (node, event) in events.iter().flat_map(|events| events.iter()) {
+        for (node, event) in pairs(events) {
             submit = Before::get(&event)?.give_node(submit, &EventWait::from_raw(node::raw(&node)?));
         }
-        for (node, event) in signals.iter().flat_map(|signals| signals.iter()) {
+        for (node, event) in pairs(signals) {
             let Ok(event) = event.cast::<event::UserEvent>() else {
                 return Err(wrong_type(format!("a node signals a clgraph.UserEvent, not {}", type_of(&event))));
             };

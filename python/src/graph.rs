@@ -12,7 +12,7 @@ use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{Cache, Held, Memory, Place, Scope, fail, is_image, memory, with_place};
+use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope, fail, is_image, memory, with_place};
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
@@ -53,7 +53,7 @@ pub(crate) use options;
 
 impl Graph {
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { context: rust::InContext::context(&*self.graph), graph: Some((&*self.cache, &*self.held)) }
+        Scope { context: rust::InContext::context(&*self.graph), user: MemoryUser::Graph(&self.cache, &self.held) }
     }
 
     /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
@@ -101,6 +101,7 @@ impl Graph {
         let graph = slf.get();
         if let (Some(_), Some(queue)) = (&graph.pause, &graph.queue) {
             call(slf.py(), || graph.graph.begin_recording(&**queue))?;
+            graph.held.recording_begins(queue);
         } else {
             check()?;
         }
@@ -112,6 +113,7 @@ impl Graph {
         check()?;
         if self.pause.is_some() {
             py.detach(|| self.graph.end_all_recording());
+            self.held.recording_ends();
         }
         Ok(false)
     }

@@ -1,7 +1,7 @@
 //! Memory: buffers and arrays of pyopencl, memory of graphs, and slices of all of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -68,13 +68,45 @@ pub(crate) struct Cache {
 /// Buffers of pools that a graph and its executables use: their memory may not go back to its pool.
 #[derive(Default)]
 pub(crate) struct Held {
-    objects: Mutex<Vec<Kept<Py<PyAny>>>>,
+    /// By their addresses: each object once, however often it is used.
+    objects: Mutex<HashMap<usize, Kept<Py<PyAny>>>>,
     inner: Mutex<Vec<Arc<Held>>>,
 }
 
+/// The recordings under way: the C handle of the queue, and what the graph holds.
+static RECORDINGS: Mutex<Vec<(usize, Weak<Held>)>> = Mutex::new(Vec::new());
+
+fn recordings() -> MutexGuard<'static, Vec<(usize, Weak<Held>)>> {
+    RECORDINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Held {
-    fn keep(&self, object: Py<PyAny>) {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).push(Kept::new(object));
+    fn keep(&self, object: &Bound<'_, PyAny>) {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.entry(object.as_ptr().addr()).or_insert_with(|| Kept::new(object.clone().unbind()));
+    }
+
+    /// A queue begins to record into the graph that this is of.
+    pub(crate) fn recording_begins(self: &Arc<Self>, queue: &rust::Queue) {
+        recordings().push((queue.raw().addr(), Arc::downgrade(self)));
+    }
+
+    /// No queue records into the graph any more.
+    pub(crate) fn recording_ends(self: &Arc<Self>) {
+        let own = Arc::downgrade(self);
+        recordings().retain(|(_, held)| held.strong_count() > 0 && !held.ptr_eq(&own));
+    }
+
+    /// What commands of a queue may become nodes of: the graph that it records into. A queue that does not record may
+    /// join any recording, by an event that it waits for.
+    pub(crate) fn of_recordings(queue: &rust::Queue) -> Vec<Arc<Self>> {
+        let all = recordings();
+        let alive = |only: Option<usize>| {
+            let these = all.iter().filter(move |(of, _)| only.is_none_or(|queue| *of == queue));
+            these.filter_map(|(_, held)| held.upgrade()).collect::<Vec<_>>()
+        };
+        let own = alive(Some(queue.raw().addr()));
+        if own.is_empty() { alive(None) } else { own }
     }
 
     /// Keeps what a sub-graph keeps.
@@ -87,27 +119,52 @@ impl Held {
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) context: &'a Context,
-    /// None where commands run at once.
-    pub(crate) graph: Option<(&'a Mutex<Cache>, &'a Held)>,
+    pub(crate) user: MemoryUser<'a>,
+}
+
+/// What uses memory.
+#[derive(Clone, Copy)]
+pub(crate) enum MemoryUser<'a> {
+    /// Nodes of a graph.
+    Graph(&'a Mutex<Cache>, &'a Held),
+    /// Commands of a queue, which run at once or are recorded.
+    Queue(&'a rust::Queue),
+    /// Nobody yet.
+    Nobody,
 }
 
 impl Scope<'_> {
+    /// Holds a buffer of a pool as long as a graph uses it.
+    fn keep(&self, object: &Bound<'_, PyAny>) {
+        match self.user {
+            MemoryUser::Graph(_, held) => held.keep(object),
+            MemoryUser::Queue(queue) => Held::of_recordings(queue).iter().for_each(|held| held.keep(object)),
+            MemoryUser::Nobody => {}
+        }
+    }
+
     fn buffer(&self, object: &Bound<'_, PyAny>) -> PyResult<Buffer<u8>> {
-        let Some((cache, held)) = self.graph else { return interop::buffer(self.context, object) };
+        let MemoryUser::Graph(cache, _) = self.user else {
+            let buffer = interop::buffer(self.context, object)?;
+            if interop::is_pooled(object) {
+                self.keep(object);
+            }
+            return Ok(buffer);
+        };
         let raw = interop::handle(object)?.addr();
         if let Some(known) = cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.get(&raw) {
             return Ok(known.clone());
         }
         let buffer = interop::buffer(self.context, object)?;
         if interop::is_pooled(object) {
-            held.keep(object.clone().unbind());
+            self.keep(object);
         }
         cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.insert(raw, buffer.clone());
         Ok(buffer)
     }
 
     pub(crate) fn image(&self, object: &Bound<'_, PyAny>) -> PyResult<Image> {
-        let Some((cache, _)) = self.graph else { return interop::image(self.context, object) };
+        let MemoryUser::Graph(cache, _) = self.user else { return interop::image(self.context, object) };
         let raw = interop::handle(object)?.addr();
         if let Some(known) = cache.lock().unwrap_or_else(PoisonError::into_inner).images.get(&raw) {
             return Ok(known.clone());
@@ -135,8 +192,8 @@ impl Typed {
 pub(crate) fn find(object: &Bound<'_, PyAny>, scope: Scope<'_>) -> PyResult<Option<Typed>> {
     if let Ok(memory) = object.cast::<Memory>() {
         let memory = memory.get();
-        if let (Some((_, held)), Some(pooled)) = (scope.graph, &memory.pooled) {
-            held.keep(pooled.clone_ref(object.py()));
+        if let Some(pooled) = &memory.pooled {
+            scope.keep(pooled.bind(object.py()));
         }
         return Ok(Some(Typed { place: memory.place.clone(), layout: Some(memory.layout.clone_ref(object.py())) }));
     }
@@ -235,7 +292,8 @@ impl Memory {
             return Err(wrong_type(text));
         }
         let context = interop::context_of(&of)?;
-        let Typed { place, layout } = memory(buffer, Scope { context: &context, graph: None }, "a Memory")?;
+        let Typed { place, layout } =
+            memory(buffer, Scope { context: &context, user: MemoryUser::Nobody }, "a Memory")?;
         let layout = match layout {
             Some(layout) if dtype.is_none() && shape.is_none() => layout,
             Some(layout) => Layout::new(py, Some(dtype.unwrap_or(layout.dtype.bind(py))), shape, place.size())?,

@@ -7,7 +7,7 @@ use crate::arguments::Local;
 use crate::errors::{type_of, wrong_type};
 use crate::gate::{Own, check};
 use crate::interop::{self, Kind};
-use crate::memory::{self, Scope, fail, with_place};
+use crate::memory::{self, MemoryUser, Scope, fail, with_place};
 use crate::value::{Value, is_plain_number};
 
 /// A parameter by the type of its value.
@@ -82,7 +82,7 @@ fn memory_of(object: &Bound<'_, PyAny>) -> PyResult<Option<memory::Typed>> {
         return Err(pooled());
     }
     let context = interop::context_of(&of)?;
-    memory::find(object, Scope { context: &context, graph: None })
+    memory::find(object, Scope { context: &context, user: MemoryUser::Nobody })
 }
 
 fn pooled() -> PyErr {

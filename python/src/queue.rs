@@ -13,7 +13,7 @@ use crate::executable::Executable;
 use crate::gate::{Own, call, check};
 use crate::interop::{self, Kind};
 use crate::launch::{Given, Launch};
-use crate::memory::{self, Scope, is_image, with_place};
+use crate::memory::{self, Held, MemoryUser, Scope, is_image, with_place};
 use crate::numpy;
 use crate::picture::{self, triple};
 use crate::submission::Submission;
@@ -61,7 +61,7 @@ impl Queue {
     }
 
     fn scope(&self) -> Scope<'_> {
-        Scope { context: self.queue.context(), graph: None }
+        Scope { context: self.queue.context(), user: MemoryUser::Queue(&self.queue) }
     }
 }
 
@@ -372,6 +372,7 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
+        Held::of_recordings(&self.queue).iter().for_each(|held| held.keep_all(executable.held()));
         let run = self.command(py, || executable.executable.submit(&self.queue))?;
         Ok(Submission::new(run, Some(Arc::clone(executable.held()))))
     }

@@ -96,3 +96,31 @@ def test_memory_of_a_pool_does_not_go_back_while_a_graph_uses_it(context, queue,
     del run
     gc.collect()
     assert not taken()
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_memory_of_a_pool_does_not_go_back_while_a_recorded_graph_uses_it(queue, kernels, joins):
+    pool = cl_tools.MemoryPool(cl_tools.ImmediateAllocator(queue))
+    array = cl_array.zeros(queue, 8, np.int32, allocator=pool)
+    pooled = array.base_data.int_ptr
+
+    def taken():
+        others = [cl_array.zeros(queue, 8, np.int32, allocator=pool) for _ in range(4)]
+        return all(other.base_data.int_ptr != pooled for other in others)
+
+    own = clgraph.Queue(queue)
+    other = clgraph.Queue(cl.CommandQueue(queue.context))
+    with clgraph.Graph(own) as graph:
+        first = own.marker()
+        used = other if joins else own
+        event = used.kernel(kernels.add, 8, clgraph.InOut(array), np.int32(5), after=first)
+        read = used.read(array, after=event)
+    executable = graph.finalize()
+    del array, graph, first, event
+    gc.collect()
+    assert taken()
+    run = executable.submit()
+    assert run[read].tolist() == [5] * 8
+    del executable, run
+    gc.collect()
+    assert not taken()
