@@ -101,6 +101,9 @@ fn every_method_has_a_counterpart_or_a_reason() {
         }
     }
     for line in &lines {
+        if line.method == "*" && !(line.c.starts_with('-') && line.python.starts_with('-')) {
+            wrong.push(format!("{}::* has a counterpart: name its methods", line.r#type));
+        }
         let there = methods.get(line.r#type).is_some_and(|all| line.method == "*" || all.contains(line.method));
         if !there {
             wrong.push(format!("{}::{} is not in the crate", line.r#type, line.method));
