@@ -632,6 +632,10 @@ extern "C" {
 // Returns how many objects of the process have handles: 0 when a program has released all that it made.
 size_t clg_live_objects(void);
 
+// Fails if the library that was loaded is not for this header: pass CLG_VERSION_MAJOR and CLG_VERSION_MINOR, before any
+// other call. `clgraph.hpp` does so itself.
+enum clg_status clg_check_version(uint32_t major, uint32_t minor);
+
 // Returns the version of the library that was loaded, for example "0.1.0".
 const char *clg_version(void);
 
@@ -913,7 +917,7 @@ enum clg_status clg_user_event_wait_for(clg_user_event event, uint64_t nanosecon
 // Returns whether the event has ended, well or not.
 enum clg_status clg_user_event_is_done(clg_user_event event, bool *result);
 
-// Returns the event for wait lists of commands.
+// Returns the event for wait lists of commands. It shows that the user event has ended, not that it succeeded.
 enum clg_status clg_user_event_event(clg_user_event event, clg_event *result);
 
 // Adds a reference to the object.
@@ -1355,7 +1359,8 @@ enum clg_status clg_parameter_release(clg_parameter object);
 // `value` points to `size` bytes.
 enum clg_status clg_parameter_create(const void *value, size_t size, clg_parameter *result);
 
-// Makes a parameter of local memory, of a size in bytes.
+// Makes a parameter of local memory, of a size in bytes. The program promises that every size which it sets is fine for
+// the kernels that use it.
 enum clg_status clg_parameter_create_local(size_t size, clg_parameter *result);
 
 // Makes a parameter of memory. Kernels get the whole of it and use the bytes of the range, and so it must be with all
@@ -1956,7 +1961,8 @@ enum clg_status clg_parameter_release(clg_parameter object);
 // `value` points to `size` bytes.
 enum clg_status clg_parameter_create(const void *value, size_t size, clg_parameter *result);
 
-// Makes a parameter of local memory, of a size in bytes.
+// Makes a parameter of local memory, of a size in bytes. The program promises that every size which it sets is fine for
+// the kernels that use it.
 enum clg_status clg_parameter_create_local(size_t size, clg_parameter *result);
 
 // Makes a parameter of memory. Kernels get the whole of it and use the bytes of the range, and so it must be with all
@@ -2046,7 +2052,7 @@ enum clg_status clg_user_event_wait_for(clg_user_event event, uint64_t nanosecon
 // Returns whether the event has ended, well or not.
 enum clg_status clg_user_event_is_done(clg_user_event event, bool *result);
 
-// Returns the event for wait lists of commands.
+// Returns the event for wait lists of commands. It shows that the user event has ended, not that it succeeded.
 enum clg_status clg_user_event_event(clg_user_event event, clg_event *result);
 
 // Adds a reference to the object.

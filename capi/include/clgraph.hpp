@@ -136,6 +136,7 @@ using node = clg_node;
 class queue : public detail::handle<clg_queue, clg_queue_retain, clg_queue_release> {
 public:
     template <class Queue> explicit queue(const Queue &of) {
+        detail::check(clg_check_version(CLG_VERSION_MAJOR, CLG_VERSION_MINOR));
         detail::check(clg_queue_from_cl(detail::raw(of), &raw_));
     }
     queue(const queue &) = default;
@@ -445,7 +446,7 @@ public:
         detail::check(clg_user_event_is_done(raw_, &done));
         return done;
     }
-    // For wait lists of commands.
+    // For wait lists of commands: it shows that the user event has ended, not that it succeeded.
     clg::event event() const {
         clg_event made = nullptr;
         detail::check(clg_user_event_event(raw_, &made));

@@ -200,7 +200,7 @@ pub extern "C" fn clg_user_event_is_done(event: clg_user_event, result: *mut boo
     })
 }
 
-/// Returns the event for wait lists of commands.
+/// Returns the event for wait lists of commands. It shows that the user event has ended, not that it succeeded.
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_user_event_event(event: clg_user_event, result: *mut clg_event) -> clg_status {
     enter(|| {

@@ -70,6 +70,22 @@ pub extern "C" fn clg_live_objects() -> usize {
     handle::LIVE.load(std::sync::atomic::Ordering::Relaxed)
 }
 
+/// Fails if the library that was loaded is not for this header: pass CLG_VERSION_MAJOR and CLG_VERSION_MINOR, before any
+/// other call. `clgraph.hpp` does so itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_check_version(major: u32, minor: u32) -> clg_status {
+    status::enter(|| {
+        if (major, minor) == (CLG_VERSION_MAJOR, CLG_VERSION_MINOR) {
+            return Ok(());
+        }
+        let library = env!("CARGO_PKG_VERSION");
+        Err(status::Failure::invalid(format!(
+            "the program was compiled with the header of clgraph {major}.{minor}, and the library is {library}: compile it \
+             again, or load the library of its version"
+        )))
+    })
+}
+
 /// Returns the version of the library that was loaded, for example "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_version() -> *const c_char {

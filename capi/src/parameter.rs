@@ -71,10 +71,11 @@ pub unsafe extern "C" fn clg_parameter_create(
     })
 }
 
-/// Makes a parameter of local memory, of a size in bytes.
+/// Makes a parameter of local memory, of a size in bytes. The program promises that every size which it sets is fine for
+/// the kernels that use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_parameter_create_local(size: usize, result: *mut clg_parameter) -> clg_status {
-    new_parameter(result, || Ok(AnyParameter::Local(Arc::new(Parameter::local(size)))))
+    new_parameter(result, || Ok(AnyParameter::Local(Arc::new(Parameter::local_within(size, 1..)?))))
 }
 
 /// Makes a parameter of memory. Kernels get the whole of it and use the bytes of the range, and so it must be with all

@@ -485,6 +485,106 @@ static void changes(void) {
     end(all);
 }
 
+static int adds_one(clg_task task, void *user) {
+    (void)task;
+    ++*(volatile int *)user;
+    return 0;
+}
+
+static int adds_ten(clg_task task, void *user) {
+    (void)task;
+    *(volatile int *)user += 10;
+    return 0;
+}
+
+/* A group of host tasks; a task on a queue; a copied rectangle; hints; parameters of local memory and of null. */
+static void tasks_and_small_things(void) {
+    bench all = start();
+    static int sum;
+    sum = 0;
+    clg_memory a = buffer(all, 4 * LEN), b = buffer(all, 4 * LEN);
+    uint32_t zero = 0, counted[LEN], result[LEN];
+    for (uint32_t i = 0; i < LEN; i++) {
+        counted[i] = i;
+    }
+    clg_host_task tasks[] = {{.function = adds_one, .user = &sum}, {.function = adds_ten, .user = &sum}};
+    clg_command_group group;
+    OK(clg_graph_host_task_group(all.graph, tasks, 2, &group));
+    FAILS(CLG_INVALID, "", clg_graph_host_task_group(all.graph, tasks, 0, (clg_command_group *)&zero));
+    clg_node member, read;
+    OK(clg_graph_command_group_node(all.graph, group, NULL, &member));
+    OK(clg_graph_write(all.graph, CLG_ALL(a), counted, sizeof counted, NULL, NULL, NULL, NULL));
+    OK(clg_graph_fill(all.graph, CLG_ALL(b), &zero, sizeof zero, NULL, NULL));
+    /* Two elements of each of three rows of eight, from the second column and row to the first. */
+    clg_rect rect = {.src_origin = {4, 1, 0}, .region = {8, 3, 1}, .src_row_pitch = 32, .dst_row_pitch = 32};
+    OK(clg_graph_copy_rect(all.graph, CLG_ALL(a), CLG_ALL(b), &rect, NULL, NULL));
+    FAILS(CLG_INVALID, "`rect` is null", clg_graph_copy_rect(all.graph, CLG_ALL(a), CLG_ALL(b), NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_hint", clg_graph_hint(all.graph, CLG_ALL(a), 9, 0, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_hint", clg_enqueue_hint(all.queue, CLG_ALL(a), 9, 0, 0, NULL, NULL));
+    OK(clg_graph_read(all.graph, CLG_ALL(b), NULL, &read));
+    clg_executable executable;
+    clg_finalize_options updatable = {.updatable = true};
+    OK(clg_graph_finalize(all.graph, &updatable, &executable));
+    clg_submission run = submitted(all, executable);
+    OK(clg_submission_get(run, read, result, sizeof result));
+    CHECK(result[0] == 9 && result[1] == 10 && result[2] == 0 && result[8] == 17 && result[17] == 26 && sum == 1);
+    OK(clg_submission_release(run));
+    OK(clg_command_group_set_active(group, 1));
+    OK(clg_executable_update(executable, &member, 1));
+    OK(clg_submission_release(submitted(all, executable)));
+    CHECK(sum == 11);
+    OK(clg_enqueue_host_task(all.queue, &tasks[0], 0, NULL, &run));
+    OK(clg_submission_wait(run));
+    CHECK(sum == 12);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_command_group_release(group));
+    /* A kernel with local memory by a parameter. */
+    clg_graph other;
+    OK(clg_graph_create(all.queue, &other));
+    clg_kernel total = kernel(all, "total");
+    clg_parameter room, source;
+    OK(clg_parameter_create_local(4 * LEN, &room));
+    OK(clg_parameter_create_memory(CLG_ALL(a), false, &source));
+    FAILS(CLG_INVALID, "", clg_parameter_set_null(source));
+    FAILS(CLG_INVALID, "not one of memory", clg_parameter_set_null(room));
+    FAILS(CLG_INVALID, "not one of an image", clg_parameter_set_image(room, NULL));
+    FAILS(CLG_INVALID, "not one of a sampler", clg_parameter_set_sampler(room, NULL));
+    clg_arg args[] = {{.kind = CLG_ARG_PARAMETER_READ, .parameter = source}, CLG_WRITE(b), CLG_PARAMETER(room)};
+    clg_launch launch = {.kernel = total, .args = args, .num_args = 3, .work_dim = 1, .global = {LEN}, .local = {LEN}};
+    OK(clg_graph_kernel(other, &launch, NULL, &member));
+    OK(clg_graph_read(other, (clg_range){b, 0, 4}, NULL, &read));
+    OK(clg_graph_finalize(other, &updatable, &executable));
+    OK(clg_parameter_set_local(room, 8 * LEN));
+    OK(clg_executable_update(executable, &member, 1));
+    run = submitted(all, executable);
+    OK(clg_submission_get(run, read, result, 4));
+    CHECK(result[0] == LEN * (LEN - 1) / 2);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_parameter_release(room));
+    OK(clg_parameter_release(source));
+    OK(clg_kernel_release(total));
+    OK(clg_graph_release(other));
+    void *raw;
+    OK(clg_queue_to_cl(all.queue, &raw));
+    CHECK(raw == all.cl_queue);
+    /* A user event in the wait list of a command, which sees its end only. */
+    clg_user_event user;
+    clg_event event, filled_event;
+    OK(clg_user_event_create(all.context, &user));
+    OK(clg_user_event_event(user, &event));
+    OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(a), &zero, sizeof zero, 1, &event, &filled_event));
+    OK(clg_user_event_fail(user, "not today"));
+    OK(clg_event_wait(filled_event));
+    OK(clg_event_release(filled_event));
+    OK(clg_event_release(event));
+    OK(clg_user_event_release(user));
+    OK(clg_memory_release(a));
+    OK(clg_memory_release(b));
+    end(all);
+}
+
 static void memory_of_the_host(void) {
     bench all = start();
     clg_memory shared;
@@ -522,6 +622,7 @@ int main(void) {
     mapped_and_native();
     device_globals();
     changes();
+    tasks_and_small_things();
     memory_of_the_host();
     CHECK(clg_live_objects() == 0);
     puts("ok");

@@ -281,6 +281,8 @@ static void failing_events(void) {
 int main(void) {
     CHECK(strcmp(clg_version(), "0.1.0") == 0);
     CHECK(strcmp(clg_last_error(), "") == 0 && clg_last_status() == CLG_SUCCESS);
+    OK(clg_check_version(CLG_VERSION_MAJOR, CLG_VERSION_MINOR));
+    FAILS(CLG_INVALID, "header of clgraph 0.7", clg_check_version(0, 7));
     kernels_and_transfers(CLG_PATH_AUTO);
     kernels_and_transfers(CLG_PATH_REPLAY);
     kernels_and_transfers(CLG_PATH_NATIVE);
