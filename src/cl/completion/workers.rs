@@ -132,7 +132,7 @@ impl Drop for Waiting {
 static FOR_DEVICE: AtomicUsize = AtomicUsize::new(0);
 
 /// A thread for host tasks waits for the device, until this is dropped.
-pub(crate) struct DeviceWait(());
+pub(crate) struct DeviceWait(&'static AtomicUsize);
 
 impl DeviceWait {
     /// How many threads wait for the device, before others leave that to the event reaper. What they wait for may come
@@ -141,14 +141,19 @@ impl DeviceWait {
 
     /// Begins a wait, or returns None if there are enough.
     pub(crate) fn begin() -> Option<Self> {
-        let one_more = |waits: usize| (waits < Self::MOST).then_some(waits + 1);
-        FOR_DEVICE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok().then_some(Self(()))
+        Self::counted_by(&FOR_DEVICE)
+    }
+
+    fn counted_by(count: &'static AtomicUsize) -> Option<Self> {
+        let one_more = |waits: usize| (waits < Self::MOST).then(|| waits + 1);
+        // A wait is made only if it is counted: its drop takes it off again.
+        count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(count))
     }
 }
 
 impl Drop for DeviceWait {
     fn drop(&mut self) {
-        FOR_DEVICE.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -217,6 +222,24 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    /// A wait that is refused counts for nothing, and one that ends makes room for one other.
+    #[test]
+    fn waits_for_the_device_are_counted() {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        for _ in 0..2 {
+            let mut waits: Vec<DeviceWait> = std::iter::from_fn(|| DeviceWait::counted_by(&COUNT)).collect();
+            assert_eq!(waits.len(), DeviceWait::MOST);
+            for _ in 0..3 {
+                assert!(DeviceWait::counted_by(&COUNT).is_none());
+            }
+            waits.pop();
+            waits.extend(DeviceWait::counted_by(&COUNT));
+            assert_eq!(waits.len(), DeviceWait::MOST);
+            assert!(DeviceWait::counted_by(&COUNT).is_none());
+        }
+        assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+    }
 
     /// With two threads: two tasks of which each waits for a third one stand still for ever. The second wait is
     /// refused.

@@ -411,12 +411,8 @@ impl TaskScheduler {
                 let (node, begin) = (self.node(task), Instant::now());
                 let calling = Calling { scheduler: self, node: self.exec.plan.tasks[task].node, lost: OnceCell::new() };
                 let outcome = function.call(&calling);
-                let unmapped = calling.unmapped().map_err(|error| {
-                    format!(
-                        "memory that the task mapped could not be unmapped: \
-                                                                {error}"
-                    )
-                });
+                let kept = |error| format!("memory that the task mapped could not be unmapped: {error}");
+                let unmapped = calling.unmapped().map_err(kept);
                 self.log(task, event, begin);
                 let failed = |text| SubmitError::HostTask { node, what: self.describe(task), text }.into();
                 Some(outcome.and(unmapped).map_err(failed))
