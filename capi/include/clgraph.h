@@ -3,8 +3,10 @@
  * Every function returns a clg_status. After anything but CLG_SUCCESS, clg_last_error() says what was wrong and what to do.
  * Objects are counted as OpenCL's are: functions that make one give one reference away, and *_release takes one back.
  * Handles that are null, released, of another type or made up are errors, and never crash.
- * OpenCL's own handles (cl_context, cl_command_queue, cl_kernel, cl_mem, cl_event, cl_device_id) are passed as they are.
- * All functions may be called from any thread. In the child of a process that has used clgraph every call fails.
+ * OpenCL's own handles (cl_context, cl_command_queue, cl_kernel, cl_mem, cl_event, cl_device_id) are passed as they are. They
+ * are declared here as CL/cl.h declares them, so this header needs none of OpenCL's.
+ * All functions may be called from any thread. In the child of a process that has used clgraph every call fails, and gives no
+ * data back.
  */
 
 #ifndef CLGRAPH_H
@@ -249,8 +251,72 @@ typedef struct clg_user_event_object clg_user_event_object;
 // A command queue of the program.
 typedef struct clg_queue_object *clg_queue;
 
+// A kernel function. Arguments that were set on the program's `cl_kernel` are not used.
+typedef struct clg_kernel_object *clg_kernel;
+
 // Memory: a buffer of the program, memory that clgraph allocated, or memory of a graph.
 typedef struct clg_memory_object *clg_memory;
+
+// A command queue of OpenCL.
+typedef struct _cl_command_queue *cl_command_queue;
+
+// A context of OpenCL.
+typedef struct _cl_context *cl_context;
+
+// A kernel of OpenCL.
+typedef struct _cl_kernel *cl_kernel;
+
+// A buffer or an image of OpenCL.
+typedef struct _cl_mem *cl_mem;
+
+// The host's use of memory through its address, until it is released.
+typedef struct clg_host_access_object *clg_host_access;
+
+// An image of the program, or some layers of one.
+typedef struct clg_image_object *clg_image;
+
+// A sampler of the program.
+typedef struct clg_sampler_object *clg_sampler;
+
+// A sampler of OpenCL.
+typedef struct _cl_sampler *cl_sampler;
+
+// A graph of commands for one device of one context.
+typedef struct clg_graph_object *clg_graph;
+
+// A part of an image, in pixels, rows and slices or layers.
+typedef struct clg_area {
+    // The image.
+    clg_image image;
+    // The first pixel, row and slice.
+    size_t origin[3];
+    // The numbers of pixels, rows and slices. Zeros: the whole image, whatever the origin.
+    size_t region[3];
+} clg_area;
+
+// A node of a graph, or a write, read or event inside a sub-graph. It is a plain value and keeps nothing alive.
+typedef struct clg_node {
+    // The number of the graph.
+    uint64_t graph;
+    // The position of the node in the order in which nodes were added, from 0.
+    uint32_t index;
+    // Which write, read or event inside a sub-graph node; 0 for all other nodes.
+    uint32_t part;
+} clg_node;
+
+// What every node can have. Null in its place is nothing of it.
+typedef struct clg_node_options {
+    // Nodes that the node waits for, beside those that used the same memory before.
+    const struct clg_node *after;
+    // How many.
+    size_t num_after;
+    // A name for drawings, profiles and errors, or null.
+    const char *label;
+    // A node that gets this command in place of its own, or null. Then no node is added: edges and label stay, so the
+    // other options are empty, and executables get the change when they are updated. Nodes that only order others,
+    // allocations, sub-graphs and events cannot be replaced.
+    const struct clg_node *replaces;
+} clg_node_options;
 
 // Some bytes of memory.
 typedef struct clg_range {
@@ -262,8 +328,42 @@ typedef struct clg_range {
     size_t size;
 } clg_range;
 
+// A value, a size of local memory, or memory, which several kernel nodes can use and which can change.
+typedef struct clg_parameter_object *clg_parameter;
+
 // The event of a command that was enqueued, or of a command that was recorded.
 typedef struct clg_event_object *clg_event;
+
+// An event of OpenCL.
+typedef struct _cl_event *cl_event;
+
+// An event that the program completes.
+typedef struct clg_user_event_object *clg_user_event;
+
+// A variable in device memory, which the kernels of several programs can use.
+typedef struct clg_global_object *clg_global;
+
+// A program whose kernels use device globals.
+typedef struct clg_program_object *clg_program;
+
+// A device global under the name that it has in a program.
+typedef struct clg_program_global {
+    // The name in OpenCL C, for `CLG_DEVICE_GLOBAL` and `CLG_GLOBAL`.
+    const char *name;
+    // The device global.
+    clg_global global;
+} clg_program_global;
+
+// A device of OpenCL.
+typedef struct _cl_device_id *cl_device_id;
+
+// What a graph is like, for `clg_graph_create_for_device`. All false are the defaults.
+typedef struct clg_graph_properties {
+    // Edges are not checked for cycles when they are added. A cycle is then found by finalize.
+    bool no_cycle_check;
+    // The graph keeps no references to buffers: they live as long as the graph and its executables are used.
+    bool assume_buffer_outlives_graph;
+} clg_graph_properties;
 
 // Two sides of a copy of a rectangle or a box. Origins and region: bytes, rows, slices.
 typedef struct clg_rect {
@@ -282,28 +382,6 @@ typedef struct clg_rect {
     // The bytes from one slice of the destination to the next, or 0.
     size_t dst_slice_pitch;
 } clg_rect;
-
-// An image of the program, or some layers of one.
-typedef struct clg_image_object *clg_image;
-
-// A part of an image, in pixels, rows and slices or layers.
-typedef struct clg_area {
-    // The image.
-    clg_image image;
-    // The first pixel, row and slice.
-    size_t origin[3];
-    // The numbers of pixels, rows and slices. Zeros: the whole image, whatever the origin.
-    size_t region[3];
-} clg_area;
-
-// A kernel function. Arguments that were set on the program's `cl_kernel` are not used.
-typedef struct clg_kernel_object *clg_kernel;
-
-// A value, a size of local memory, or memory, which several kernel nodes can use and which can change.
-typedef struct clg_parameter_object *clg_parameter;
-
-// A sampler of the program.
-typedef struct clg_sampler_object *clg_sampler;
 
 // An argument of a kernel. Fields that its kind does not name are not looked at.
 typedef struct clg_arg {
@@ -334,9 +412,6 @@ typedef struct clg_use {
     // Whether the command writes it.
     bool writes;
 } clg_use;
-
-// A variable in device memory, which the kernels of several programs can use.
-typedef struct clg_global_object *clg_global;
 
 // How a kernel uses a device global of its program.
 typedef struct clg_global_use {
@@ -383,24 +458,96 @@ typedef struct clg_launch {
 // Several launches, or several host tasks, of which one is active.
 typedef struct clg_command_group_object *clg_command_group;
 
+// A host task that runs: the handle is valid until its function returns.
+typedef struct clg_task_object *clg_task;
+
+// A host task.
+typedef struct clg_host_task {
+    // The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. If it
+    // returns anything but 0, the submission fails, with the text of `clg_fail`. No C++ exception may leave it.
+    int (*function)(clg_task task, void *user);
+    // What the function gets.
+    void *user;
+    // Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
+    void (*release)(void *user);
+    // The memory that the function uses, so that nodes with the same memory wait for each other.
+    const struct clg_use *uses;
+    // How many.
+    size_t num_uses;
+} clg_host_task;
+
+// One run of an executable.
+typedef struct clg_submission_object *clg_submission;
+
+// A function of the program that gets mapped memory.
+typedef struct clg_map_task {
+    // The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. `data`
+    // is valid until it returns: `size` bytes, or for an image its rows, `row_pitch` bytes from one to the next, and
+    // `slice_pitch` bytes from one slice to the next. If it returns anything but 0, the submission fails, with the
+    // text of `clg_fail`. No C++ exception may leave it.
+    int (*function)(clg_task task, void *data, size_t size, size_t row_pitch, size_t slice_pitch, void *user);
+    // What the function gets.
+    void *user;
+    // Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
+    void (*release)(void *user);
+} clg_map_task;
+
+// A command buffer of OpenCL.
+typedef struct _cl_command_buffer_khr *cl_command_buffer_khr;
+
+// Memory that a native command declares, as its functions get it.
+typedef struct clg_native_memory {
+    // A `cl_mem` if `is_object`, else an address.
+    void *pointer;
+    // The first byte in the `cl_mem`; 0 for an address, which names the first byte itself.
+    size_t offset;
+    // The number of bytes.
+    size_t size;
+    // Whether it is a `cl_mem`.
+    bool is_object;
+} clg_native_memory;
+
+// What the function of a native command gets: where its commands go.
+typedef struct clg_native_target {
+    // The in-order `cl_command_queue` to enqueue on; null for a function that records.
+    cl_command_queue queue;
+    // The `cl_command_buffer_khr` to record into; null for a function that enqueues.
+    cl_command_buffer_khr command_buffer;
+    // Whether functions that record have a `cl_command_properties_khr` argument: since version 0.9.5 of
+    // `cl_khr_command_buffer`.
+    bool with_properties;
+    // The context.
+    cl_context context;
+    // The device.
+    cl_device_id device;
+    // The memory that the command declares, in the order of the declarations.
+    const struct clg_native_memory *memory;
+    // How many.
+    size_t num_memory;
+} clg_native_target;
+
+// A function of a native command. If it returns anything but 0, the submission or finalize fails, with the text of
+// `clg_fail`. No C++ exception may leave it.
+typedef int (*clg_native_function)(const struct clg_native_target *target, void *user);
+
+// A native command: at least one of the functions is not null.
+typedef struct clg_native_command {
+    // Enqueues the commands in each submission, or null: the command is recorded once.
+    clg_native_function enqueue;
+    // Records the commands once into a command buffer, where the device has them, or null.
+    clg_native_function record;
+    // What the functions get.
+    void *user;
+    // Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
+    void (*release)(void *user);
+    // The memory that the commands use.
+    const struct clg_use *uses;
+    // How many.
+    size_t num_uses;
+} clg_native_command;
+
 // A read that was enqueued, whose data is not there yet; or one that was recorded.
 typedef struct clg_pending_read_object *clg_pending_read;
-
-// A node of a graph, or a write, read or event inside a sub-graph. It is a plain value and keeps nothing alive.
-typedef struct clg_node {
-    // The number of the graph.
-    uint64_t graph;
-    // The position of the node in the order in which nodes were added, from 0.
-    uint32_t index;
-    // Which write, read or event inside a sub-graph node; 0 for all other nodes.
-    uint32_t part;
-} clg_node;
-
-// A graph of commands for one device of one context.
-typedef struct clg_graph_object *clg_graph;
-
-// An event that the program completes.
-typedef struct clg_user_event_object *clg_user_event;
 
 // A finalized graph, which can be submitted.
 typedef struct clg_executable_object *clg_executable;
@@ -428,9 +575,6 @@ typedef struct clg_finalize_options {
     const char *tuning_cache;
 } clg_finalize_options;
 
-// One run of an executable.
-typedef struct clg_submission_object *clg_submission;
-
 // Data of a write, for one submission.
 typedef struct clg_input {
     // The write.
@@ -451,7 +595,7 @@ typedef struct clg_event_input {
     // The node.
     struct clg_node node;
     // For a node of `clg_graph_wait_event`: a `cl_event` to wait for.
-    void *wait;
+    cl_event wait;
     // A user event: what a node of `clg_graph_wait_event` waits for, or a node of `clg_graph_signal_event` completes.
     clg_user_event user_event;
     // Whether the node is one of `clg_graph_signal_event`.
@@ -460,10 +604,14 @@ typedef struct clg_event_input {
 
 // What a submission is given. Null in its place is nothing of it.
 typedef struct clg_submit_options {
-    // Events (`cl_event`) that the submission waits for, beside what its queue says.
-    void *const *wait_list;
+    // Events of OpenCL that the submission waits for, beside what its queue says.
+    const cl_event *wait_list;
     // How many.
     size_t num_waits;
+    // Events of commands of `clg_enqueue_...` that it waits for.
+    const clg_event *events;
+    // How many.
+    size_t num_events;
     // User events that it waits for.
     const clg_user_event *user_events;
     // How many.
@@ -477,116 +625,13 @@ typedef struct clg_submit_options {
     // How many.
     size_t num_inputs;
     // Events of nodes.
-    const struct clg_event_input *events;
+    const struct clg_event_input *node_events;
     // How many.
-    size_t num_events;
+    size_t num_node_events;
 } clg_submit_options;
 
 // A node with all commands of an executable.
 typedef struct clg_sub_graph_object *clg_sub_graph;
-
-// What every node can have. Null in its place is nothing of it.
-typedef struct clg_node_options {
-    // Nodes that the node waits for, beside those that used the same memory before.
-    const struct clg_node *after;
-    // How many.
-    size_t num_after;
-    // A name for drawings, profiles and errors, or null.
-    const char *label;
-    // A node that gets this command in place of its own, or null. Then no node is added: edges and label stay, so the
-    // other options are empty, and executables get the change when they are updated. Nodes that only order others,
-    // allocations, sub-graphs and events cannot be replaced.
-    const struct clg_node *replaces;
-} clg_node_options;
-
-// What a graph is like, for `clg_graph_create_for_device`. All false are the defaults.
-typedef struct clg_graph_properties {
-    // Edges are not checked for cycles when they are added. A cycle is then found by finalize.
-    bool no_cycle_check;
-    // The graph keeps no references to buffers: they live as long as the graph and its executables are used.
-    bool assume_buffer_outlives_graph;
-} clg_graph_properties;
-
-// A host task that runs: the handle is valid until its function returns.
-typedef struct clg_task_object *clg_task;
-
-// A function of the program that gets mapped memory.
-typedef struct clg_map_task {
-    // The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. `data`
-    // is valid until it returns: `size` bytes, or for an image its rows, `row_pitch` bytes from one to the next, and
-    // `slice_pitch` bytes from one slice to the next. If it returns anything but 0, the submission fails, with the
-    // text of `clg_task_fail`. No C++ exception may leave it.
-    int (*function)(clg_task task, void *data, size_t size, size_t row_pitch, size_t slice_pitch, void *user);
-    // What the function gets.
-    void *user;
-    // Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
-    void (*release)(void *user);
-} clg_map_task;
-
-// Memory that a native command declares, as its functions get it.
-typedef struct clg_native_memory {
-    // A `cl_mem` if `is_object`, else an address.
-    void *pointer;
-    // The first byte in the `cl_mem`; 0 for an address, which names the first byte itself.
-    size_t offset;
-    // The number of bytes.
-    size_t size;
-    // Whether it is a `cl_mem`.
-    bool is_object;
-} clg_native_memory;
-
-// What the function of a native command gets: where its commands go.
-typedef struct clg_native_target {
-    // The in-order `cl_command_queue` to enqueue on; null for a function that records.
-    void *queue;
-    // The `cl_command_buffer_khr` to record into; null for a function that enqueues.
-    void *command_buffer;
-    // Whether functions that record have a `cl_command_properties_khr` argument: since version 0.9.5 of
-    // `cl_khr_command_buffer`.
-    bool with_properties;
-    // The context.
-    void *context;
-    // The device.
-    void *device;
-    // The memory that the command declares, in the order of the declarations.
-    const struct clg_native_memory *memory;
-    // How many.
-    size_t num_memory;
-} clg_native_target;
-
-// A function of a native command. If it returns anything but 0, the submission or finalize fails. No C++ exception may
-// leave it.
-typedef int (*clg_native_function)(const struct clg_native_target *target, void *user);
-
-// A native command: at least one of the functions is not null.
-typedef struct clg_native_command {
-    // Enqueues the commands in each submission, or null: the command is recorded once.
-    clg_native_function enqueue;
-    // Records the commands once into a command buffer, where the device has them, or null.
-    clg_native_function record;
-    // What the functions get.
-    void *user;
-    // Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
-    void (*release)(void *user);
-    // The memory that the commands use.
-    const struct clg_use *uses;
-    // How many.
-    size_t num_uses;
-} clg_native_command;
-
-// The host's use of memory through its address, until it is released.
-typedef struct clg_host_access_object *clg_host_access;
-
-// A program whose kernels use device globals.
-typedef struct clg_program_object *clg_program;
-
-// A device global under the name that it has in a program.
-typedef struct clg_program_global {
-    // The name in OpenCL C, for `CLG_DEVICE_GLOBAL` and `CLG_GLOBAL`.
-    const char *name;
-    // The device global.
-    clg_global global;
-} clg_program_global;
 
 // The times of a submission, in nanoseconds.
 typedef struct clg_submission_times {
@@ -610,21 +655,6 @@ typedef struct clg_node_times {
     uint64_t end;
 } clg_node_times;
 
-// A host task.
-typedef struct clg_host_task {
-    // The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. If it
-    // returns anything but 0, the submission fails, with the text of `clg_task_fail`. No C++ exception may leave it.
-    int (*function)(clg_task task, void *user);
-    // What the function gets.
-    void *user;
-    // Called exactly once when `user` is no longer used, on any thread, also if the node is not added. May be null.
-    void (*release)(void *user);
-    // The memory that the function uses, so that nodes with the same memory wait for each other.
-    const struct clg_use *uses;
-    // How many.
-    size_t num_uses;
-} clg_host_task;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -639,1138 +669,12 @@ enum clg_status clg_check_version(uint32_t major, uint32_t minor);
 // Returns the version of the library that was loaded, for example "0.1.0".
 const char *clg_version(void);
 
-// Copies bytes from memory to memory, of ranges of one size.
+// Says why the function of the program that runs on this thread fails: the function of a host task, of mapped memory,
+// or of a native command. Its submission fails with this text when the function returns, whatever it returns.
 //
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_copy_buffer(clg_queue queue,
-                                        struct clg_range from,
-                                        struct clg_range to,
-                                        uint32_t num_events,
-                                        const clg_event *event_wait_list,
-                                        clg_event *event);
-
-// Copies a rectangle or a box from memory to memory.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_copy_buffer_rect(clg_queue queue,
-                                             struct clg_range from,
-                                             struct clg_range to,
-                                             const struct clg_rect *rect,
-                                             uint32_t num_events,
-                                             const clg_event *event_wait_list,
-                                             clg_event *event);
-
-// Fills memory with a pattern, of a size that divides the size of the range.
-//
-// # Safety
-// `pattern` points to as many bytes as `pattern_size` says; the other pointers are null or point to what their types say.
-enum clg_status clg_enqueue_fill_buffer(clg_queue queue,
-                                        struct clg_range to,
-                                        const void *pattern,
-                                        size_t pattern_size,
-                                        uint32_t num_events,
-                                        const clg_event *event_wait_list,
-                                        clg_event *event);
-
-// Writes host data to memory, and does not block. Without `release` the data is copied. With `release` it is used where
-// it is, until `release(user)` gives it back: it is called exactly once, on any thread, also if this call fails.
-//
-// # Safety
-// `data` points to `data_size` bytes; the other pointers are null or point to what their types say.
-enum clg_status clg_enqueue_write_buffer(clg_queue queue,
-                                         struct clg_range to,
-                                         const void *data,
-                                         size_t data_size,
-                                         void (*release)(void *user),
-                                         void *user,
-                                         uint32_t num_events,
-                                         const clg_event *event_wait_list,
-                                         clg_event *event);
-
-// Copies pixels between images of one format. The area of `to` counts only by its image and origin.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_copy_image(clg_queue queue,
-                                       struct clg_area from,
-                                       struct clg_area to,
-                                       uint32_t num_events,
-                                       const clg_event *event_wait_list,
-                                       clg_event *event);
-
-// Copies pixels of an image to memory, where they are packed.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_copy_image_to_buffer(clg_queue queue,
-                                                 struct clg_area from,
-                                                 struct clg_range to,
-                                                 uint32_t num_events,
-                                                 const clg_event *event_wait_list,
-                                                 clg_event *event);
-
-// Copies packed pixels in memory to an image.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_copy_buffer_to_image(clg_queue queue,
-                                                 struct clg_range from,
-                                                 struct clg_area to,
-                                                 uint32_t num_events,
-                                                 const clg_event *event_wait_list,
-                                                 clg_event *event);
-
-// Fills an image with one colour: four channels of the kind `color_kind`, a `clg_color_kind`.
-//
-// # Safety
-// `color` points to 16 bytes; the other pointers are null or point to what their types say.
-enum clg_status clg_enqueue_fill_image(clg_queue queue,
-                                       struct clg_area to,
-                                       int32_t color_kind,
-                                       const void *color,
-                                       uint32_t num_events,
-                                       const clg_event *event_wait_list,
-                                       clg_event *event);
-
-// Writes packed pixels of the host to an image, and does not block. As `clg_enqueue_write_buffer` otherwise.
-//
-// # Safety
-// `data` points to `data_size` bytes; the other pointers are null or point to what their types say.
-enum clg_status clg_enqueue_write_image(clg_queue queue,
-                                        struct clg_area to,
-                                        const void *data,
-                                        size_t data_size,
-                                        void (*release)(void *user),
-                                        void *user,
-                                        uint32_t num_events,
-                                        const clg_event *event_wait_list,
-                                        clg_event *event);
-
-// Launches a kernel, or records the launch. The kernel uses its memory as declared, so that recorded nodes wait for
-// each other.
-//
-// # Safety
-// The promise of `clg_graph_kernel`. The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_kernel(clg_queue queue,
-                                   const struct clg_launch *launch,
-                                   uint32_t num_events,
-                                   const clg_event *event_wait_list,
-                                   clg_event *event);
-
-// Enqueues or records a marker: its event is complete when the wait list is, or everything before it if that is empty.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_marker(clg_queue queue,
-                                   uint32_t num_events,
-                                   const clg_event *event_wait_list,
-                                   clg_event *event);
-
-// Enqueues or records a barrier: everything after it waits for it.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_barrier(clg_queue queue,
-                                    uint32_t num_events,
-                                    const clg_event *event_wait_list,
-                                    clg_event *event);
-
-// Gives or records a hint about memory: a `clg_hint`, and for CLG_HINT_ADVICE a number of the vendor's extension.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_hint(clg_queue queue,
-                                 struct clg_range range,
-                                 int32_t hint,
-                                 uint32_t advice,
-                                 uint32_t num_events,
-                                 const clg_event *event_wait_list,
-                                 clg_event *event);
-
-// Records a node of a group. The queue records into the graph of the group.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_command_group(clg_queue queue,
-                                          clg_command_group group,
-                                          uint32_t num_events,
-                                          const clg_event *event_wait_list,
-                                          clg_event *event);
-
-// Records the end of the life of memory of the graph. The queue records into that graph.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_free(clg_queue queue,
-                                 clg_memory memory,
-                                 uint32_t num_events,
-                                 const clg_event *event_wait_list,
-                                 clg_event *event);
-
-// Records an allocation of memory of the graph that the queue records into.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_allocate(clg_queue queue,
-                                     size_t size,
-                                     bool zero_init,
-                                     uint32_t num_events,
-                                     const clg_event *event_wait_list,
-                                     clg_memory *memory);
-
-// Adds a reference to the object.
-enum clg_status clg_pending_read_retain(clg_pending_read object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_pending_read_release(clg_pending_read object);
-
-// Enqueues or records a read of memory, and does not block.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_read_buffer(clg_queue queue,
-                                        struct clg_range from,
-                                        uint32_t num_events,
-                                        const clg_event *event_wait_list,
-                                        clg_pending_read *result);
-
-// Enqueues or records a read of an image, and does not block. The pixels are packed.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_enqueue_read_image(clg_queue queue,
-                                       struct clg_area from,
-                                       uint32_t num_events,
-                                       const clg_event *event_wait_list,
-                                       clg_pending_read *result);
-
-// Blocks until a read is complete, and copies its data. `size` is the size of the read.
-//
-// # Safety
-// `data` has room for `size` bytes.
-enum clg_status clg_pending_read_wait(clg_pending_read read, void *data, size_t size);
-
-// Returns the event of a read.
-//
-// # Safety
-// `event` is null or valid for a write.
-enum clg_status clg_pending_read_event(clg_pending_read read, clg_event *event);
-
-// Returns the node of a read that was recorded: the name of the result of each submission.
-enum clg_status clg_pending_read_node(clg_pending_read read, struct clg_node *node);
-
-// Adds a reference to the object.
-enum clg_status clg_event_retain(clg_event object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_event_release(clg_event object);
-
-// Wraps and retains a `cl_event`.
-//
-// # Safety
-// `event` is null or a live event.
-enum clg_status clg_event_from_cl(void *event, clg_event *result);
-
-// Returns the `cl_event` of a command that was enqueued, with a reference for the program, which it releases with
-// clReleaseEvent. A recorded command has none.
-enum clg_status clg_event_to_cl(clg_event event, void **result);
-
-// Blocks until the command has ended. Returns its error if it failed.
-enum clg_status clg_event_wait(clg_event event);
-
-// Returns the execution status of a command as OpenCL has it: CL_COMPLETE (0), CL_RUNNING (1), CL_SUBMITTED (2) for
-// everything before, or the negative status of a command that failed.
-enum clg_status clg_event_status(clg_event event, int32_t *result);
-
-// Returns the node that a recorded command has become.
-enum clg_status clg_event_node(clg_event event, clg_graph graph, struct clg_node *result);
-
-// Adds a reference to the object.
-enum clg_status clg_user_event_retain(clg_user_event object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_user_event_release(clg_user_event object);
-
-// Makes an event that the program completes.
-//
-// # Safety
-// `context` is null or a live context.
-enum clg_status clg_user_event_create(void *context, clg_user_event *result);
-
-// Completes the event: what waits for it runs.
-enum clg_status clg_user_event_complete(clg_user_event event);
-
-// Fails the event: what waits for it does not run, and fails with this text.
-//
-// # Safety
+// The caller's promise:
 // `text` is null or a text.
-enum clg_status clg_user_event_fail(clg_user_event event, const char *text);
-
-// Blocks until the event has ended.
-enum clg_status clg_user_event_wait(clg_user_event event);
-
-// Blocks until the event has ended, but at most for a time, in nanoseconds. Then it returns CLG_NOT_READY.
-enum clg_status clg_user_event_wait_for(clg_user_event event, uint64_t nanoseconds);
-
-// Returns whether the event has ended, well or not.
-enum clg_status clg_user_event_is_done(clg_user_event event, bool *result);
-
-// Returns the event for wait lists of commands. It shows that the user event has ended, not that it succeeded.
-enum clg_status clg_user_event_event(clg_user_event event, clg_event *result);
-
-// Adds a reference to the object.
-enum clg_status clg_executable_retain(clg_executable object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_executable_release(clg_executable object);
-
-// Plans the graph for its device and prepares everything that a submission needs. The graph does not change.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_finalize(clg_graph graph, const struct clg_finalize_options *options, clg_executable *result);
-
-// Submits the executable to a queue. It runs after earlier commands of an in-order queue, and after what it is given to
-// wait for.
-//
-// `event` gets a `cl_event` of the submission, which the program releases with clReleaseEvent: it is complete when the
-// submission has ended, well or not. `submission` gets a handle. Either may be null; if both are, the submission is
-// detached: only the log knows whether it failed.
-//
-// # Safety
-// The pointers are null or point to what their types say, and events are live.
-enum clg_status clg_executable_submit(clg_executable executable,
-                                      clg_queue queue,
-                                      const struct clg_submit_options *options,
-                                      void **event,
-                                      clg_submission *submission);
-
-// Applies the current values of nodes to the executable, for later submissions: values of parameters, ranges, and
-// launches that replaced others. It applies all of them or, if it fails, none.
-//
-// # Safety
-// `nodes` points to as many nodes as `num_nodes` says.
-enum clg_status clg_executable_update(clg_executable executable, const struct clg_node *nodes, size_t num_nodes);
-
-// Applies the current values of all nodes of a graph that was built in the same way.
-enum clg_status clg_executable_update_from(clg_executable executable, clg_graph graph);
-
-// Writes what was decided for the executable, and why. `size` gets the number of bytes with the zero at the end.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_executable_report(clg_executable executable, size_t room, char *text, size_t *size);
-
-// Draws the executable as SVG, with the times of a submission that was profiled if one is given. `detail` is a
-// `clg_drawing_detail`.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_executable_to_svg(clg_executable executable,
-                                      int detail,
-                                      clg_submission submission,
-                                      size_t room,
-                                      char *text,
-                                      size_t *size);
-
-// Draws as SVG where the graph's own memory is, and when its bytes are needed.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_executable_memory_map(clg_executable executable, size_t room, char *text, size_t *size);
-
-// Returns how many bytes the graph's own memory takes.
-enum clg_status clg_executable_required_memory(clg_executable executable, size_t *result);
-
-// Lists the command buffers (`cl_command_buffer_khr`) of the executable, for queries: `count` gets how many there are,
-// and `buffers` all of them if it has room. They stay the executable's.
-//
-// # Safety
-// `buffers` is null or has room for `room` handles; `count` is null or valid for a write.
-enum clg_status clg_executable_command_buffers(clg_executable executable, size_t room, void **buffers, size_t *count);
-
-// Adds a reference to the object.
-enum clg_status clg_sub_graph_retain(clg_sub_graph object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_sub_graph_release(clg_sub_graph object);
-
-// Adds all commands of an executable as one node. `node` and `sub_graph` may be null; `sub_graph` is for the inputs,
-// results and events of the executable.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_sub_graph(clg_graph graph,
-                                    clg_executable executable,
-                                    const struct clg_node_options *options,
-                                    struct clg_node *node,
-                                    clg_sub_graph *sub_graph);
-
-// Returns a write, a read or an event of the executable as one of the outer graph: for inputs, results and events of
-// its submissions. `port` is a `clg_port`.
-enum clg_status clg_sub_graph_port(clg_sub_graph sub_graph,
-                                   int32_t port,
-                                   struct clg_node inner,
-                                   struct clg_node *outer);
-
-// Adds a reference to the object.
-enum clg_status clg_graph_retain(clg_graph object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_graph_release(clg_graph object);
-
-// Makes a graph for the context and device of a queue.
-enum clg_status clg_graph_create(clg_queue queue, clg_graph *result);
-
-// Makes a graph for a device of a context. `properties` may be null.
-//
-// # Safety
-// `context` is null or a live context, and `device` is null or a device.
-enum clg_status clg_graph_create_for_device(void *context,
-                                            void *device,
-                                            const struct clg_graph_properties *properties,
-                                            clg_graph *result);
-
-// Returns the number of nodes.
-enum clg_status clg_graph_size(clg_graph graph, size_t *result);
-
-// Makes a node wait for another one.
-enum clg_status clg_graph_add_edge(clg_graph graph, struct clg_node before, struct clg_node after);
-
-// Adds a node that does nothing, and only orders others.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_empty(clg_graph graph, const struct clg_node_options *options, struct clg_node *node);
-
-// Adds a node that waits for an event, which each submission is given for it.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_wait_event(clg_graph graph, const struct clg_node_options *options, struct clg_node *node);
-
-// Adds a node that completes a user event, which each submission is given for it.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_signal_event(clg_graph graph, const struct clg_node_options *options, struct clg_node *node);
-
-// Adds a reference to the object.
-enum clg_status clg_image_retain(clg_image object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_image_release(clg_image object);
-
-// Adds a reference to the object.
-enum clg_status clg_sampler_retain(clg_sampler object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_sampler_release(clg_sampler object);
-
-// Wraps and retains an image (`cl_mem`) of a context.
-//
-// # Safety
-// `context` is null or a live context; `image` is null or a live memory object.
-enum clg_status clg_image_from_cl(void *context, void *image, clg_image *result);
-
-// Returns some layers of an array of images, as arguments of kernels: so that kernels that use different layers need
-// not wait for each other. A kernel gets the whole array.
-enum clg_status clg_image_layers(clg_image image, size_t first, size_t count, clg_image *result);
-
-// Wraps and retains a `cl_sampler` of a context.
-//
-// # Safety
-// `context` is null or a live context; `sampler` is null or a live sampler.
-enum clg_status clg_sampler_from_cl(void *context, void *sampler, clg_sampler *result);
-
-// Adds a copy of pixels between images of one format. The area of `to` counts only by its image and origin.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_copy_image(clg_graph graph,
-                                     struct clg_area from,
-                                     struct clg_area to,
-                                     const struct clg_node_options *options,
-                                     struct clg_node *node);
-
-// Adds a copy of pixels of an image to memory, where they are packed.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_copy_image_to_buffer(clg_graph graph,
-                                               struct clg_area from,
-                                               struct clg_range to,
-                                               const struct clg_node_options *options,
-                                               struct clg_node *node);
-
-// Adds a copy of packed pixels in memory to an image.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_copy_buffer_to_image(clg_graph graph,
-                                               struct clg_range from,
-                                               struct clg_area to,
-                                               const struct clg_node_options *options,
-                                               struct clg_node *node);
-
-// Adds a fill of an image with one colour: four channels of the kind `color_kind`, a `clg_color_kind`.
-//
-// # Safety
-// `color` points to 16 bytes; the other pointers are null or point to what their types say.
-enum clg_status clg_graph_fill_image(clg_graph graph,
-                                     struct clg_area to,
-                                     int32_t color_kind,
-                                     const void *color,
-                                     const struct clg_node_options *options,
-                                     struct clg_node *node);
-
-// Adds a write of packed pixels of the host to an image. As `clg_graph_write` otherwise.
-//
-// # Safety
-// `data` points to `data_size` bytes; the other pointers are null or point to what their types say.
-enum clg_status clg_graph_write_image(clg_graph graph,
-                                      struct clg_area to,
-                                      const void *data,
-                                      size_t data_size,
-                                      void (*release)(void *user),
-                                      void *user,
-                                      const struct clg_node_options *options,
-                                      struct clg_node *node);
-
-// Adds a read of an image into host memory, where the pixels are packed. As `clg_graph_read` otherwise.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_read_image(clg_graph graph,
-                                     struct clg_area from,
-                                     const struct clg_node_options *options,
-                                     struct clg_node *node);
-
-// Adds a launch of a kernel, or replaces one: arguments, ranges and, if the driver can, the kernel.
-//
-// The program promises what OpenCL leaves to it: the kernel stays inside its memory, uses it as declared, and has no
-// data races, for all values that its parameters get.
-//
-// # Safety
-// The promise above. The pointers are null or point to what their types say.
-enum clg_status clg_graph_kernel(clg_graph graph,
-                                 const struct clg_launch *launch,
-                                 const struct clg_node_options *options,
-                                 struct clg_node *node);
-
-// Sets the range of a kernel node: up to the bound of its launch. Executables get it when they are updated. `offset`
-// and `local` are as in `clg_launch`, and may be null.
-//
-// # Safety
-// `global`, `offset` and `local` are null or point to three numbers. The promise of `clg_graph_kernel` holds for the
-// range.
-enum clg_status clg_graph_set_range(clg_graph graph,
-                                    struct clg_node node,
-                                    uint32_t work_dim,
-                                    const size_t *global,
-                                    const size_t *offset,
-                                    const size_t *local);
-
-// Adds a reference to the object.
-enum clg_status clg_command_group_retain(clg_command_group object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_command_group_release(clg_command_group object);
-
-// Makes a group of launches, of which the first is active. They use the same memory in the same ways. A node of it is
-// added by `clg_graph_command_group_node`.
-//
-// # Safety
-// The promise of `clg_graph_kernel`, for each launch. `launches` points to as many launches as `num_launches` says.
-enum clg_status clg_graph_command_group(clg_graph graph,
-                                        const struct clg_launch *launches,
-                                        size_t num_launches,
-                                        clg_command_group *result);
-
-// Adds a node of a group: it does what is active in the group.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_command_group_node(clg_graph graph,
-                                             clg_command_group group,
-                                             const struct clg_node_options *options,
-                                             struct clg_node *node);
-
-// Makes another launch or host task of a group active, by its index from 0. Executables get it when they are updated.
-enum clg_status clg_command_group_set_active(clg_command_group group, size_t index);
-
-// Returns which launch or host task of a group is active, by its index from 0.
-enum clg_status clg_command_group_active(clg_command_group group, size_t *result);
-
-// Adds a function that gets memory mapped, between the nodes before and after it. `mode` is a `clg_map_mode`.
-//
-// # Safety
-// The function may be called on any thread, writes only if the mode says so, and stays inside the memory. Nothing else
-// uses the memory meanwhile that the graph does not know. The pointers are null or point to what their types say.
-enum clg_status clg_graph_map(clg_graph graph,
-                              struct clg_range range,
-                              int32_t mode,
-                              const struct clg_map_task *task,
-                              const struct clg_node_options *options,
-                              struct clg_node *node);
-
-// Adds a function that gets a part of an image mapped. As `clg_graph_map` otherwise.
-//
-// # Safety
-// As of `clg_graph_map`.
-enum clg_status clg_graph_map_image(clg_graph graph,
-                                    struct clg_area area,
-                                    int32_t mode,
-                                    const struct clg_map_task *task,
-                                    const struct clg_node_options *options,
-                                    struct clg_node *node);
-
-// Enqueues a function that gets memory mapped, or records it. `submission` gets a handle of its run, or of what was
-// recorded.
-//
-// # Safety
-// As of `clg_graph_map`. `event_wait_list` points to as many events as `num_events` says.
-enum clg_status clg_enqueue_map(clg_queue queue,
-                                struct clg_range range,
-                                int32_t mode,
-                                const struct clg_map_task *task,
-                                uint32_t num_events,
-                                const clg_event *event_wait_list,
-                                clg_submission *submission);
-
-// Enqueues a function that gets a part of an image mapped, or records it. As `clg_enqueue_map` otherwise.
-//
-// # Safety
-// As of `clg_enqueue_map`.
-enum clg_status clg_enqueue_map_image(clg_queue queue,
-                                      struct clg_area area,
-                                      int32_t mode,
-                                      const struct clg_map_task *task,
-                                      uint32_t num_events,
-                                      const clg_event *event_wait_list,
-                                      clg_submission *submission);
-
-// Adds a native command.
-//
-// # Safety
-// The commands go to the given queue or command buffer, or are complete before anything begins that is enqueued there
-// next. The functions leave both as they found them, and use no handle that they were given after they return. The
-// commands touch only the memory that is declared, as declared, and memory of their own that several of them may use
-// at a time; what they use lives until `release` is called. The pointers are null or point to what their types say.
-enum clg_status clg_graph_native_command(clg_graph graph,
-                                         const struct clg_native_command *command,
-                                         const struct clg_node_options *options,
-                                         struct clg_node *node);
-
-// Enqueues a native command, or records it. `submission` gets a handle of its run, or of what was recorded.
-//
-// # Safety
-// As of `clg_graph_native_command`. `event_wait_list` points to as many events as `num_events` says.
-enum clg_status clg_enqueue_native_command(clg_queue queue,
-                                           const struct clg_native_command *command,
-                                           uint32_t num_events,
-                                           const clg_event *event_wait_list,
-                                           clg_submission *submission);
-
-// Adds a reference to the object.
-enum clg_status clg_queue_retain(clg_queue object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_queue_release(clg_queue object);
-
-// Adds a reference to the object.
-enum clg_status clg_kernel_retain(clg_kernel object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_kernel_release(clg_kernel object);
-
-// Adds a reference to the object.
-enum clg_status clg_memory_retain(clg_memory object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_memory_release(clg_memory object);
-
-// Wraps and retains a `cl_command_queue`.
-//
-// # Safety
-// `queue` is null or a live command queue.
-enum clg_status clg_queue_from_cl(void *queue, clg_queue *result);
-
-// Waits until everything that was enqueued so far is complete.
-enum clg_status clg_queue_finish(clg_queue queue);
-
-// Wraps the function of a `cl_kernel` of a context. Arguments that were set on it are not used.
-//
-// # Safety
-// `context` is null or a live context; `kernel` is null or a live kernel, whose program is not built again meanwhile.
-enum clg_status clg_kernel_from_cl(void *context, void *kernel, clg_kernel *result);
-
-// Wraps and retains a buffer (`cl_mem`) of a context.
-//
-// # Safety
-// `context` is null or a live context; `buffer` is null or a live memory object.
-enum clg_status clg_memory_from_cl(void *context, void *buffer, clg_memory *result);
-
-// Allocates memory for the device of a queue, with undefined content. `kind` is a `clg_memory_kind`.
-enum clg_status clg_memory_allocate(clg_queue queue, size_t size, int32_t kind, clg_memory *result);
-
-// Wraps memory with an address that the program has allocated: USM or SVM of the context of a queue. `kind` is a
-// `clg_memory_kind` that names one kind of it.
-//
-// # Safety
-// `pointer` points to `size` bytes of that kind, which stay allocated until every object and command that uses the
-// memory has ended.
-enum clg_status clg_memory_from_pointer(clg_queue queue, void *pointer, size_t size, int32_t kind, clg_memory *result);
-
-// Returns the size of memory in bytes.
-enum clg_status clg_memory_size(clg_memory memory, size_t *result);
-
-// Returns the address of memory that clgraph allocated, or null for memory without one. Kernels may follow it if they
-// declare that: `clg_launch.indirect`.
-enum clg_status clg_memory_address(clg_memory memory, void **result);
-
-// Adds a reference to the object.
-enum clg_status clg_host_access_retain(clg_host_access object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_host_access_release(clg_host_access object);
-
-// Gives the host access to memory through its address: `data` gets it. The memory is of a kind that the host can use
-// (`CLG_MEMORY_HOST_ACCESSIBLE`), and no command uses it: until the access is released, commands that would are
-// refused. Only with `writes` may the host write, and then there is no other access.
-//
-// # Safety
-// `data` is not used after the release.
-enum clg_status clg_memory_access_host(clg_memory memory, bool writes, void **data, clg_host_access *access);
-
-// Adds a reference to the object.
-enum clg_status clg_parameter_retain(clg_parameter object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_parameter_release(clg_parameter object);
-
-// Makes a parameter of a value: a number, a vector or a struct, as many bytes as the kernel's parameter has.
-//
-// The program promises that every value which it gives the parameter is fine for the kernels that use it.
-//
-// # Safety
-// `value` points to `size` bytes.
-enum clg_status clg_parameter_create(const void *value, size_t size, clg_parameter *result);
-
-// Makes a parameter of local memory, of a size in bytes. The program promises that every size which it sets is fine for
-// the kernels that use it.
-enum clg_status clg_parameter_create_local(size_t size, clg_parameter *result);
-
-// Makes a parameter of memory. Kernels get the whole of it and use the bytes of the range, and so it must be with all
-// memory that is set later. With `or_null` it can also become a null pointer.
-enum clg_status clg_parameter_create_memory(struct clg_range range, bool or_null, clg_parameter *result);
-
-// Makes a parameter of an image. Images that are set later have its shape and format.
-enum clg_status clg_parameter_create_image(clg_image image, clg_parameter *result);
-
-// Makes a parameter of a sampler.
-enum clg_status clg_parameter_create_sampler(clg_sampler sampler, clg_parameter *result);
-
-// Sets the value of a parameter, of as many bytes as before. Executables get it when they are updated.
-//
-// # Safety
-// `value` points to `size` bytes.
-enum clg_status clg_parameter_set(clg_parameter parameter, const void *value, size_t size);
-
-// Sets the size of a parameter of local memory, in bytes.
-enum clg_status clg_parameter_set_local(clg_parameter parameter, size_t size);
-
-// Sets the memory of a parameter of memory. It holds the bytes that kernels use, in the same place.
-enum clg_status clg_parameter_set_memory(clg_parameter parameter, struct clg_range range);
-
-// Makes a parameter of memory that was created with `or_null` a null pointer.
-enum clg_status clg_parameter_set_null(clg_parameter parameter);
-
-// Sets the image of a parameter of an image.
-enum clg_status clg_parameter_set_image(clg_parameter parameter, clg_image image);
-
-// Sets the sampler of a parameter of a sampler.
-enum clg_status clg_parameter_set_sampler(clg_parameter parameter, clg_sampler sampler);
-
-// Adds a reference to the object.
-enum clg_status clg_global_retain(clg_global object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_global_release(clg_global object);
-
-// Adds a reference to the object.
-enum clg_status clg_program_retain(clg_program object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_program_release(clg_program object);
-
-// Declares a device global of `size` bytes. Each device of each context has one instance of it, with the value
-// `initial`, or zero if that is null. With `of_program` it belongs to one program: see `docs/guide/device_globals.md`.
-// A declaration is never freed: declare each global once.
-//
-// # Safety
-// `name` is null or a text; `initial` is null or points to `size` bytes.
-enum clg_status clg_global_create(const char *name,
-                                  size_t size,
-                                  const void *initial,
-                                  bool of_program,
-                                  clg_global *result);
-
-// Returns the memory of a device global on the device of a queue, for all commands.
-enum clg_status clg_global_memory(clg_global global, clg_queue queue, clg_memory *result);
-
-// Builds OpenCL C source whose kernels use device globals. `options` are those of clBuildProgram, and may be null. For
-// programs without device globals use clCreateProgramWithSource, and `clg_kernel_from_cl`.
-//
-// # Safety
-// `context` is null or a live context; `source` and `options` are null or texts; `globals` points to as many globals
-// as `num_globals` says.
-enum clg_status clg_program_build(void *context,
-                                  const char *source,
-                                  const char *options,
-                                  const struct clg_program_global *globals,
-                                  size_t num_globals,
-                                  clg_program *result);
-
-// Returns a kernel of a program.
-//
-// # Safety
-// `name` is null or a text.
-enum clg_status clg_program_kernel(clg_program program, const char *name, clg_kernel *result);
-
-// Lists nodes of a graph: `which` is a `clg_nodes`, and `of` the node for CLG_NODES_BEFORE and CLG_NODES_AFTER.
-//
-// # Safety
-// `nodes` is null or has room for `room` nodes; `count` is null or valid for a write.
-enum clg_status clg_graph_nodes(clg_graph graph,
-                                int32_t which,
-                                struct clg_node of,
-                                size_t room,
-                                struct clg_node *nodes,
-                                size_t *count);
-
-// Writes what kind of node a node is, for example "kernel".
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_graph_node_kind(clg_graph graph, struct clg_node node, size_t room, char *text, size_t *size);
-
-// Writes the label of a node, which is empty if it has none.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_graph_node_label(clg_graph graph, struct clg_node node, size_t room, char *text, size_t *size);
-
-// Gives a node a label.
-//
-// # Safety
-// `label` is null or a text.
-enum clg_status clg_graph_set_node_label(clg_graph graph, struct clg_node node, const char *label);
-
-// Draws the graph in the DOT language. `detail` is a `clg_drawing_detail`. `size` gets the number of bytes with the
-// zero at the end.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_graph_to_dot(clg_graph graph, int detail, size_t room, char *text, size_t *size);
-
-// Draws the graph as SVG. `detail` is a `clg_drawing_detail`. `size` gets the number of bytes with the zero at the
-// end.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_graph_to_svg(clg_graph graph, int detail, size_t room, char *text, size_t *size);
-
-// Writes what clgraph has found out about a device, as JSON: the same as `clgraph devices --json`.
-//
-// # Safety
-// `device` is null or a device; `text` is null or has room for `room` bytes.
-enum clg_status clg_device_caps(void *device, size_t room, char *text, size_t *size);
-
-// Makes queues record: `clg_enqueue_...` and `clg_executable_submit` on them add nodes to the graph, and nothing runs.
-// What the program enqueues with OpenCL itself still runs.
-//
-// # Safety
-// `queues` points to as many queues as `num_queues` says.
-enum clg_status clg_graph_begin_recording(clg_graph graph, const clg_queue *queues, size_t num_queues);
-
-// Makes queues execute again. `ended`, which may be null, gets how many of them recorded.
-//
-// # Safety
-// `queues` points to as many queues as `num_queues` says; `ended` is null or valid for a write.
-enum clg_status clg_graph_end_recording(clg_graph graph, const clg_queue *queues, size_t num_queues, size_t *ended);
-
-// Makes all queues that record into the graph execute again, also those that joined by waiting for an event of a
-// recorded command. `ended`, which may be null, gets how many there were.
-//
-// # Safety
-// `ended` is null or valid for a write.
-enum clg_status clg_graph_end_all_recording(clg_graph graph, size_t *ended);
-
-// Returns whether a queue records.
-enum clg_status clg_queue_is_recording(clg_queue queue, bool *result);
-
-// Returns the graph that a queue records into, with a reference for the program.
-enum clg_status clg_queue_recording_graph(clg_queue queue, clg_graph *result);
-
-// Returns the `cl_command_queue`, without a reference for the program.
-enum clg_status clg_queue_to_cl(clg_queue queue, void **result);
-
-// Records a node that waits for an event, which each submission is given for it. The queue records.
-//
-// # Safety
-// `event_wait_list` points to as many events as `num_events` says; `event` and `node` are null or valid for a write.
-enum clg_status clg_record_wait_event(clg_queue queue,
-                                      uint32_t num_events,
-                                      const clg_event *event_wait_list,
-                                      clg_event *event,
-                                      struct clg_node *node);
-
-// Records a node that completes a user event, which each submission is given for it. The queue records.
-//
-// # Safety
-// As of `clg_record_wait_event`.
-enum clg_status clg_record_signal_event(clg_queue queue,
-                                        uint32_t num_events,
-                                        const clg_event *event_wait_list,
-                                        clg_event *event,
-                                        struct clg_node *node);
-
-// Returns what was wrong with the last call of this thread that failed, and what to do, as UTF-8. Never null: the text
-// is empty if no call has failed. The text is valid until the next call of this thread fails.
-const char *clg_last_error(void);
-
-// Returns the status of the last call of this thread that failed, or CLG_SUCCESS if none has.
-enum clg_status clg_last_status(void);
-
-// Returns the status of the OpenCL call that made the last call of this thread fail, or 0 if none did.
-int clg_last_cl_status(void);
-
-// Returns the name of a status, for example "CLG_INVALID". Never null.
-const char *clg_status_name(int status);
-
-// Adds a reference to the object.
-enum clg_status clg_submission_retain(clg_submission object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_submission_release(clg_submission object);
-
-// Blocks until the submission has ended. Returns its error if it failed.
-enum clg_status clg_submission_wait(clg_submission submission);
-
-// Blocks until the submission has ended, but at most for a time, in nanoseconds. Then it returns CLG_NOT_READY.
-enum clg_status clg_submission_wait_for(clg_submission submission, uint64_t nanoseconds);
-
-// Returns whether the submission has ended, well or not.
-enum clg_status clg_submission_is_done(clg_submission submission, bool *result);
-
-// Copies the result of a read. `size` is the size of the read.
-//
-// # Safety
-// `data` has room for `size` bytes.
-enum clg_status clg_submission_get(clg_submission submission, struct clg_node read, void *data, size_t size);
-
-// Returns where the result of a read is. It stays there, and does not change, until the last reference to the
-// submission is released.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_submission_result(clg_submission submission, struct clg_node read, const void **data, size_t *size);
-
-// Calls a function when the submission has ended: with CLG_SUCCESS and null, or with the kind and the text of its
-// error. The text is valid during the call. The function runs on a thread of clgraph, one such function after the
-// other; it may call clgraph. `release` is called exactly once when `user` is no longer used.
-//
-// # Safety
-// The functions may be called on any thread. No C++ exception may leave them.
-enum clg_status clg_submission_on_complete(clg_submission submission,
-                                           void (*function)(enum clg_status status, const char *text, void *user),
-                                           void *user,
-                                           void (*release)(void *user));
-
-// Writes the times of a submission and of its nodes as a table. The executable was finalized with `profiling`.
-//
-// # Safety
-// `text` is null or has room for `room` bytes.
-enum clg_status clg_submission_profile(clg_submission submission, size_t room, char *text, size_t *size);
-
-// Writes the times of submissions as a trace, which Perfetto and Chrome show.
-//
-// # Safety
-// `submissions` points to as many submissions as `num_submissions` says; `text` is null or has room for `room` bytes.
-enum clg_status clg_submissions_trace(const clg_submission *submissions,
-                                      size_t num_submissions,
-                                      size_t room,
-                                      char *text,
-                                      size_t *size);
-
-// Returns the times of a submission. The executable was finalized with `profiling`.
-enum clg_status clg_submission_get_times(clg_submission submission, struct clg_submission_times *result);
-
-// Lists the times of the nodes that ran, in the order of their starts: `count` gets how many there are, and `times`
-// all of them if it has room.
-//
-// # Safety
-// `times` is null or has room for `room` of them; `count` is null or valid for a write.
-enum clg_status clg_submission_node_times(clg_submission submission,
-                                          size_t room,
-                                          struct clg_node_times *times,
-                                          size_t *count);
-
-// Returns how far a submission is, without waiting: a `clg_progress`.
-enum clg_status clg_submission_progress(clg_submission submission, int32_t *result);
-
-// Returns an event that is complete when the submission has ended, well or not; or the event of a recorded command if
-// the queue recorded.
-enum clg_status clg_submission_event(clg_submission submission, clg_event *result);
-
-// Returns the sub-graph that the submission stands for, if the queue recorded.
-enum clg_status clg_submission_sub_graph(clg_submission submission, clg_sub_graph *result);
-
-// Adds a reference to the object.
-enum clg_status clg_task_retain(clg_task object);
-
-// Removes a reference. The last one ends the object; what runs goes on.
-enum clg_status clg_task_release(clg_task object);
-
-// Adds a host task: a function that runs on the host between the nodes before and after it.
-//
-// # Safety
-// The function may be called on any thread. The pointers are null or point to what their types say.
-enum clg_status clg_graph_host_task(clg_graph graph,
-                                    const struct clg_host_task *task,
-                                    const struct clg_node_options *options,
-                                    struct clg_node *node);
-
-// Makes a group of host tasks, of which the first is active. They use the same memory in the same ways. A node of it
-// is added by `clg_graph_command_group_node`.
-//
-// # Safety
-// As of `clg_graph_host_task`. `tasks` points to as many tasks as `num_tasks` says.
-enum clg_status clg_graph_host_task_group(clg_graph graph,
-                                          const struct clg_host_task *tasks,
-                                          size_t num_tasks,
-                                          clg_command_group *result);
-
-// Enqueues a host task, or records it. `submission` gets a handle of its run, or of what was recorded.
-//
-// # Safety
-// As of `clg_graph_host_task`. `event_wait_list` points to as many events as `num_events` says.
-enum clg_status clg_enqueue_host_task(clg_queue queue,
-                                      const struct clg_host_task *task,
-                                      uint32_t num_events,
-                                      const clg_event *event_wait_list,
-                                      clg_submission *submission);
-
-// Copies the result of a read that comes before the task. `size` is the size of the read.
-//
-// # Safety
-// `data` has room for `size` bytes.
-enum clg_status clg_task_get(clg_task task, struct clg_node read, void *data, size_t size);
-
-// Sets the data of a write that comes after the task, for this submission. The data is copied.
-//
-// # Safety
-// `data` points to `size` bytes.
-enum clg_status clg_task_put(clg_task task, struct clg_node write, const void *data, size_t size);
-
-// Says why the task fails. The submission fails with this text when the function returns, whatever it returns.
-//
-// # Safety
-// `text` is null or a text.
-enum clg_status clg_task_fail(clg_task task, const char *text);
-
-// Adds a copy of bytes from memory to memory, of ranges of one size.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_copy(clg_graph graph,
-                               struct clg_range from,
-                               struct clg_range to,
-                               const struct clg_node_options *options,
-                               struct clg_node *node);
-
-// Adds a fill of memory with a pattern, of a size that divides the size of the range.
-//
-// # Safety
-// `pattern` points to as many bytes as `pattern_size` says; the other pointers are null or point to what their types
-// say.
-enum clg_status clg_graph_fill(clg_graph graph,
-                               struct clg_range to,
-                               const void *pattern,
-                               size_t pattern_size,
-                               const struct clg_node_options *options,
-                               struct clg_node *node);
-
-// Adds a write of host data to memory. Each submission writes this data, or data of its own: the node is also the
-// name of the input.
-//
-// Without `release` the data is copied. With `release` it is used where it is, until `release(user)` gives it back: it
-// is called exactly once, on any thread, also if this call fails.
-//
-// # Safety
-// `data` points to as many bytes as the range has; the other pointers are null or point to what their types say.
-enum clg_status clg_graph_write(clg_graph graph,
-                                struct clg_range to,
-                                const void *data,
-                                size_t data_size,
-                                void (*release)(void *user),
-                                void *user,
-                                const struct clg_node_options *options,
-                                struct clg_node *node);
-
-// Adds a read of memory into host memory. The node is also the name of the result of each submission.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_read(clg_graph graph,
-                               struct clg_range from,
-                               const struct clg_node_options *options,
-                               struct clg_node *node);
-
-// Adds an allocation of `size` bytes of memory that belongs to the graph. Each executable has memory of its own for it.
-// With `zero_init` it is zero when the graph is finalized; submissions do not make it zero again.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_allocate(clg_graph graph,
-                                   size_t size,
-                                   bool zero_init,
-                                   const struct clg_node_options *options,
-                                   clg_memory *memory);
-
-// Adds the end of the life of memory of the graph.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_free(clg_graph graph,
-                               clg_memory memory,
-                               const struct clg_node_options *options,
-                               struct clg_node *node);
-
-// Adds a copy of a rectangle or a box from memory to memory.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_copy_rect(clg_graph graph,
-                                    struct clg_range from,
-                                    struct clg_range to,
-                                    const struct clg_rect *rect,
-                                    const struct clg_node_options *options,
-                                    struct clg_node *node);
-
-// Adds a hint about memory: a `clg_hint`, and for CLG_HINT_ADVICE a number of the vendor's extension.
-//
-// # Safety
-// The pointers are null or point to what their types say.
-enum clg_status clg_graph_hint(clg_graph graph,
-                               struct clg_range range,
-                               int32_t hint,
-                               uint32_t advice,
-                               const struct clg_node_options *options,
-                               struct clg_node *node);
+enum clg_status clg_fail(const char *text);
 
 // Returns what was wrong with the last call of this thread that failed, and what to do, as UTF-8. Never null: the text
 // is empty if no call has failed. The text is valid until the next call of this thread fails.
@@ -1805,24 +709,24 @@ enum clg_status clg_memory_release(clg_memory object);
 
 // Wraps and retains a `cl_command_queue`.
 //
-// # Safety
+// The caller's promise:
 // `queue` is null or a live command queue.
-enum clg_status clg_queue_from_cl(void *queue, clg_queue *result);
+enum clg_status clg_queue_from_cl(cl_command_queue queue, clg_queue *result);
 
 // Waits until everything that was enqueued so far is complete.
 enum clg_status clg_queue_finish(clg_queue queue);
 
 // Wraps the function of a `cl_kernel` of a context. Arguments that were set on it are not used.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context; `kernel` is null or a live kernel, whose program is not built again meanwhile.
-enum clg_status clg_kernel_from_cl(void *context, void *kernel, clg_kernel *result);
+enum clg_status clg_kernel_from_cl(cl_context context, cl_kernel kernel, clg_kernel *result);
 
 // Wraps and retains a buffer (`cl_mem`) of a context.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context; `buffer` is null or a live memory object.
-enum clg_status clg_memory_from_cl(void *context, void *buffer, clg_memory *result);
+enum clg_status clg_memory_from_cl(cl_context context, cl_mem buffer, clg_memory *result);
 
 // Allocates memory for the device of a queue, with undefined content. `kind` is a `clg_memory_kind`.
 enum clg_status clg_memory_allocate(clg_queue queue, size_t size, int32_t kind, clg_memory *result);
@@ -1830,7 +734,7 @@ enum clg_status clg_memory_allocate(clg_queue queue, size_t size, int32_t kind, 
 // Wraps memory with an address that the program has allocated: USM or SVM of the context of a queue. `kind` is a
 // `clg_memory_kind` that names one kind of it.
 //
-// # Safety
+// The caller's promise:
 // `pointer` points to `size` bytes of that kind, which stay allocated until every object and command that uses the
 // memory has ended.
 enum clg_status clg_memory_from_pointer(clg_queue queue, void *pointer, size_t size, int32_t kind, clg_memory *result);
@@ -1852,7 +756,7 @@ enum clg_status clg_host_access_release(clg_host_access object);
 // (`CLG_MEMORY_HOST_ACCESSIBLE`), and no command uses it: until the access is released, commands that would are
 // refused. Only with `writes` may the host write, and then there is no other access.
 //
-// # Safety
+// The caller's promise:
 // `data` is not used after the release.
 enum clg_status clg_memory_access_host(clg_memory memory, bool writes, void **data, clg_host_access *access);
 
@@ -1870,9 +774,9 @@ enum clg_status clg_sampler_release(clg_sampler object);
 
 // Wraps and retains an image (`cl_mem`) of a context.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context; `image` is null or a live memory object.
-enum clg_status clg_image_from_cl(void *context, void *image, clg_image *result);
+enum clg_status clg_image_from_cl(cl_context context, cl_mem image, clg_image *result);
 
 // Returns some layers of an array of images, as arguments of kernels: so that kernels that use different layers need
 // not wait for each other. A kernel gets the whole array.
@@ -1880,13 +784,13 @@ enum clg_status clg_image_layers(clg_image image, size_t first, size_t count, cl
 
 // Wraps and retains a `cl_sampler` of a context.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context; `sampler` is null or a live sampler.
-enum clg_status clg_sampler_from_cl(void *context, void *sampler, clg_sampler *result);
+enum clg_status clg_sampler_from_cl(cl_context context, cl_sampler sampler, clg_sampler *result);
 
 // Adds a copy of pixels between images of one format. The area of `to` counts only by its image and origin.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_copy_image(clg_graph graph,
                                      struct clg_area from,
@@ -1896,7 +800,7 @@ enum clg_status clg_graph_copy_image(clg_graph graph,
 
 // Adds a copy of pixels of an image to memory, where they are packed.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_copy_image_to_buffer(clg_graph graph,
                                                struct clg_area from,
@@ -1906,7 +810,7 @@ enum clg_status clg_graph_copy_image_to_buffer(clg_graph graph,
 
 // Adds a copy of packed pixels in memory to an image.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_copy_buffer_to_image(clg_graph graph,
                                                struct clg_range from,
@@ -1916,7 +820,7 @@ enum clg_status clg_graph_copy_buffer_to_image(clg_graph graph,
 
 // Adds a fill of an image with one colour: four channels of the kind `color_kind`, a `clg_color_kind`.
 //
-// # Safety
+// The caller's promise:
 // `color` points to 16 bytes; the other pointers are null or point to what their types say.
 enum clg_status clg_graph_fill_image(clg_graph graph,
                                      struct clg_area to,
@@ -1927,7 +831,7 @@ enum clg_status clg_graph_fill_image(clg_graph graph,
 
 // Adds a write of packed pixels of the host to an image. As `clg_graph_write` otherwise.
 //
-// # Safety
+// The caller's promise:
 // `data` points to `data_size` bytes; the other pointers are null or point to what their types say.
 enum clg_status clg_graph_write_image(clg_graph graph,
                                       struct clg_area to,
@@ -1940,7 +844,7 @@ enum clg_status clg_graph_write_image(clg_graph graph,
 
 // Adds a read of an image into host memory, where the pixels are packed. As `clg_graph_read` otherwise.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_read_image(clg_graph graph,
                                      struct clg_area from,
@@ -1957,7 +861,7 @@ enum clg_status clg_parameter_release(clg_parameter object);
 //
 // The program promises that every value which it gives the parameter is fine for the kernels that use it.
 //
-// # Safety
+// The caller's promise:
 // `value` points to `size` bytes.
 enum clg_status clg_parameter_create(const void *value, size_t size, clg_parameter *result);
 
@@ -1977,7 +881,7 @@ enum clg_status clg_parameter_create_sampler(clg_sampler sampler, clg_parameter 
 
 // Sets the value of a parameter, of as many bytes as before. Executables get it when they are updated.
 //
-// # Safety
+// The caller's promise:
 // `value` points to `size` bytes.
 enum clg_status clg_parameter_set(clg_parameter parameter, const void *value, size_t size);
 
@@ -2004,13 +908,13 @@ enum clg_status clg_event_release(clg_event object);
 
 // Wraps and retains a `cl_event`.
 //
-// # Safety
+// The caller's promise:
 // `event` is null or a live event.
-enum clg_status clg_event_from_cl(void *event, clg_event *result);
+enum clg_status clg_event_from_cl(cl_event event, clg_event *result);
 
 // Returns the `cl_event` of a command that was enqueued, with a reference for the program, which it releases with
 // clReleaseEvent. A recorded command has none.
-enum clg_status clg_event_to_cl(clg_event event, void **result);
+enum clg_status clg_event_to_cl(clg_event event, cl_event *result);
 
 // Blocks until the command has ended. Returns its error if it failed.
 enum clg_status clg_event_wait(clg_event event);
@@ -2030,16 +934,16 @@ enum clg_status clg_user_event_release(clg_user_event object);
 
 // Makes an event that the program completes.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context.
-enum clg_status clg_user_event_create(void *context, clg_user_event *result);
+enum clg_status clg_user_event_create(cl_context context, clg_user_event *result);
 
 // Completes the event: what waits for it runs.
 enum clg_status clg_user_event_complete(clg_user_event event);
 
 // Fails the event: what waits for it does not run, and fails with this text.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or a text.
 enum clg_status clg_user_event_fail(clg_user_event event, const char *text);
 
@@ -2071,7 +975,7 @@ enum clg_status clg_program_release(clg_program object);
 // `initial`, or zero if that is null. With `of_program` it belongs to one program: see `docs/guide/device_globals.md`.
 // A declaration is never freed: declare each global once.
 //
-// # Safety
+// The caller's promise:
 // `name` is null or a text; `initial` is null or points to `size` bytes.
 enum clg_status clg_global_create(const char *name,
                                   size_t size,
@@ -2085,10 +989,10 @@ enum clg_status clg_global_memory(clg_global global, clg_queue queue, clg_memory
 // Builds OpenCL C source whose kernels use device globals. `options` are those of clBuildProgram, and may be null. For
 // programs without device globals use clCreateProgramWithSource, and `clg_kernel_from_cl`.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context; `source` and `options` are null or texts; `globals` points to as many globals
 // as `num_globals` says.
-enum clg_status clg_program_build(void *context,
+enum clg_status clg_program_build(cl_context context,
                                   const char *source,
                                   const char *options,
                                   const struct clg_program_global *globals,
@@ -2097,7 +1001,7 @@ enum clg_status clg_program_build(void *context,
 
 // Returns a kernel of a program.
 //
-// # Safety
+// The caller's promise:
 // `name` is null or a text.
 enum clg_status clg_program_kernel(clg_program program, const char *name, clg_kernel *result);
 
@@ -2112,10 +1016,10 @@ enum clg_status clg_graph_create(clg_queue queue, clg_graph *result);
 
 // Makes a graph for a device of a context. `properties` may be null.
 //
-// # Safety
+// The caller's promise:
 // `context` is null or a live context, and `device` is null or a device.
-enum clg_status clg_graph_create_for_device(void *context,
-                                            void *device,
+enum clg_status clg_graph_create_for_device(cl_context context,
+                                            cl_device_id device,
                                             const struct clg_graph_properties *properties,
                                             clg_graph *result);
 
@@ -2127,25 +1031,25 @@ enum clg_status clg_graph_add_edge(clg_graph graph, struct clg_node before, stru
 
 // Adds a node that does nothing, and only orders others.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_empty(clg_graph graph, const struct clg_node_options *options, struct clg_node *node);
 
 // Adds a node that waits for an event, which each submission is given for it.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_wait_event(clg_graph graph, const struct clg_node_options *options, struct clg_node *node);
 
 // Adds a node that completes a user event, which each submission is given for it.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_signal_event(clg_graph graph, const struct clg_node_options *options, struct clg_node *node);
 
 // Adds a copy of bytes from memory to memory, of ranges of one size.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_copy(clg_graph graph,
                                struct clg_range from,
@@ -2155,7 +1059,7 @@ enum clg_status clg_graph_copy(clg_graph graph,
 
 // Adds a fill of memory with a pattern, of a size that divides the size of the range.
 //
-// # Safety
+// The caller's promise:
 // `pattern` points to as many bytes as `pattern_size` says; the other pointers are null or point to what their types
 // say.
 enum clg_status clg_graph_fill(clg_graph graph,
@@ -2171,7 +1075,7 @@ enum clg_status clg_graph_fill(clg_graph graph,
 // Without `release` the data is copied. With `release` it is used where it is, until `release(user)` gives it back: it
 // is called exactly once, on any thread, also if this call fails.
 //
-// # Safety
+// The caller's promise:
 // `data` points to as many bytes as the range has; the other pointers are null or point to what their types say.
 enum clg_status clg_graph_write(clg_graph graph,
                                 struct clg_range to,
@@ -2184,7 +1088,7 @@ enum clg_status clg_graph_write(clg_graph graph,
 
 // Adds a read of memory into host memory. The node is also the name of the result of each submission.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_read(clg_graph graph,
                                struct clg_range from,
@@ -2194,7 +1098,7 @@ enum clg_status clg_graph_read(clg_graph graph,
 // Adds an allocation of `size` bytes of memory that belongs to the graph. Each executable has memory of its own for it.
 // With `zero_init` it is zero when the graph is finalized; submissions do not make it zero again.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_allocate(clg_graph graph,
                                    size_t size,
@@ -2204,7 +1108,7 @@ enum clg_status clg_graph_allocate(clg_graph graph,
 
 // Adds the end of the life of memory of the graph.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_free(clg_graph graph,
                                clg_memory memory,
@@ -2213,7 +1117,7 @@ enum clg_status clg_graph_free(clg_graph graph,
 
 // Adds a copy of a rectangle or a box from memory to memory.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_copy_rect(clg_graph graph,
                                     struct clg_range from,
@@ -2224,7 +1128,7 @@ enum clg_status clg_graph_copy_rect(clg_graph graph,
 
 // Adds a hint about memory: a `clg_hint`, and for CLG_HINT_ADVICE a number of the vendor's extension.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_hint(clg_graph graph,
                                struct clg_range range,
@@ -2238,7 +1142,7 @@ enum clg_status clg_graph_hint(clg_graph graph,
 // The program promises what OpenCL leaves to it: the kernel stays inside its memory, uses it as declared, and has no
 // data races, for all values that its parameters get.
 //
-// # Safety
+// The caller's promise:
 // The promise above. The pointers are null or point to what their types say.
 enum clg_status clg_graph_kernel(clg_graph graph,
                                  const struct clg_launch *launch,
@@ -2248,7 +1152,7 @@ enum clg_status clg_graph_kernel(clg_graph graph,
 // Sets the range of a kernel node: up to the bound of its launch. Executables get it when they are updated. `offset`
 // and `local` are as in `clg_launch`, and may be null.
 //
-// # Safety
+// The caller's promise:
 // `global`, `offset` and `local` are null or point to three numbers. The promise of `clg_graph_kernel` holds for the
 // range.
 enum clg_status clg_graph_set_range(clg_graph graph,
@@ -2267,7 +1171,7 @@ enum clg_status clg_command_group_release(clg_command_group object);
 // Makes a group of launches, of which the first is active. They use the same memory in the same ways. A node of it is
 // added by `clg_graph_command_group_node`.
 //
-// # Safety
+// The caller's promise:
 // The promise of `clg_graph_kernel`, for each launch. `launches` points to as many launches as `num_launches` says.
 enum clg_status clg_graph_command_group(clg_graph graph,
                                         const struct clg_launch *launches,
@@ -2276,7 +1180,7 @@ enum clg_status clg_graph_command_group(clg_graph graph,
 
 // Adds a node of a group: it does what is active in the group.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_command_group_node(clg_graph graph,
                                              clg_command_group group,
@@ -2297,7 +1201,7 @@ enum clg_status clg_task_release(clg_task object);
 
 // Adds a host task: a function that runs on the host between the nodes before and after it.
 //
-// # Safety
+// The caller's promise:
 // The function may be called on any thread. The pointers are null or point to what their types say.
 enum clg_status clg_graph_host_task(clg_graph graph,
                                     const struct clg_host_task *task,
@@ -2307,7 +1211,7 @@ enum clg_status clg_graph_host_task(clg_graph graph,
 // Makes a group of host tasks, of which the first is active. They use the same memory in the same ways. A node of it
 // is added by `clg_graph_command_group_node`.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_graph_host_task`. `tasks` points to as many tasks as `num_tasks` says.
 enum clg_status clg_graph_host_task_group(clg_graph graph,
                                           const struct clg_host_task *tasks,
@@ -2316,7 +1220,7 @@ enum clg_status clg_graph_host_task_group(clg_graph graph,
 
 // Enqueues a host task, or records it. `submission` gets a handle of its run, or of what was recorded.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_graph_host_task`. `event_wait_list` points to as many events as `num_events` says.
 enum clg_status clg_enqueue_host_task(clg_queue queue,
                                       const struct clg_host_task *task,
@@ -2326,25 +1230,19 @@ enum clg_status clg_enqueue_host_task(clg_queue queue,
 
 // Copies the result of a read that comes before the task. `size` is the size of the read.
 //
-// # Safety
+// The caller's promise:
 // `data` has room for `size` bytes.
 enum clg_status clg_task_get(clg_task task, struct clg_node read, void *data, size_t size);
 
 // Sets the data of a write that comes after the task, for this submission. The data is copied.
 //
-// # Safety
+// The caller's promise:
 // `data` points to `size` bytes.
 enum clg_status clg_task_put(clg_task task, struct clg_node write, const void *data, size_t size);
 
-// Says why the task fails. The submission fails with this text when the function returns, whatever it returns.
-//
-// # Safety
-// `text` is null or a text.
-enum clg_status clg_task_fail(clg_task task, const char *text);
-
 // Adds a function that gets memory mapped, between the nodes before and after it. `mode` is a `clg_map_mode`.
 //
-// # Safety
+// The caller's promise:
 // The function may be called on any thread, writes only if the mode says so, and stays inside the memory. Nothing else
 // uses the memory meanwhile that the graph does not know. The pointers are null or point to what their types say.
 enum clg_status clg_graph_map(clg_graph graph,
@@ -2356,7 +1254,7 @@ enum clg_status clg_graph_map(clg_graph graph,
 
 // Adds a function that gets a part of an image mapped. As `clg_graph_map` otherwise.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_graph_map`.
 enum clg_status clg_graph_map_image(clg_graph graph,
                                     struct clg_area area,
@@ -2368,7 +1266,7 @@ enum clg_status clg_graph_map_image(clg_graph graph,
 // Enqueues a function that gets memory mapped, or records it. `submission` gets a handle of its run, or of what was
 // recorded.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_graph_map`. `event_wait_list` points to as many events as `num_events` says.
 enum clg_status clg_enqueue_map(clg_queue queue,
                                 struct clg_range range,
@@ -2380,7 +1278,7 @@ enum clg_status clg_enqueue_map(clg_queue queue,
 
 // Enqueues a function that gets a part of an image mapped, or records it. As `clg_enqueue_map` otherwise.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_enqueue_map`.
 enum clg_status clg_enqueue_map_image(clg_queue queue,
                                       struct clg_area area,
@@ -2392,7 +1290,7 @@ enum clg_status clg_enqueue_map_image(clg_queue queue,
 
 // Adds a native command.
 //
-// # Safety
+// The caller's promise:
 // The commands go to the given queue or command buffer, or are complete before anything begins that is enqueued there
 // next. The functions leave both as they found them, and use no handle that they were given after they return. The
 // commands touch only the memory that is declared, as declared, and memory of their own that several of them may use
@@ -2404,7 +1302,7 @@ enum clg_status clg_graph_native_command(clg_graph graph,
 
 // Enqueues a native command, or records it. `submission` gets a handle of its run, or of what was recorded.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_graph_native_command`. `event_wait_list` points to as many events as `num_events` says.
 enum clg_status clg_enqueue_native_command(clg_queue queue,
                                            const struct clg_native_command *command,
@@ -2415,20 +1313,20 @@ enum clg_status clg_enqueue_native_command(clg_queue queue,
 // Makes queues record: `clg_enqueue_...` and `clg_executable_submit` on them add nodes to the graph, and nothing runs.
 // What the program enqueues with OpenCL itself still runs.
 //
-// # Safety
+// The caller's promise:
 // `queues` points to as many queues as `num_queues` says.
 enum clg_status clg_graph_begin_recording(clg_graph graph, const clg_queue *queues, size_t num_queues);
 
 // Makes queues execute again. `ended`, which may be null, gets how many of them recorded.
 //
-// # Safety
+// The caller's promise:
 // `queues` points to as many queues as `num_queues` says; `ended` is null or valid for a write.
 enum clg_status clg_graph_end_recording(clg_graph graph, const clg_queue *queues, size_t num_queues, size_t *ended);
 
 // Makes all queues that record into the graph execute again, also those that joined by waiting for an event of a
 // recorded command. `ended`, which may be null, gets how many there were.
 //
-// # Safety
+// The caller's promise:
 // `ended` is null or valid for a write.
 enum clg_status clg_graph_end_all_recording(clg_graph graph, size_t *ended);
 
@@ -2439,11 +1337,11 @@ enum clg_status clg_queue_is_recording(clg_queue queue, bool *result);
 enum clg_status clg_queue_recording_graph(clg_queue queue, clg_graph *result);
 
 // Returns the `cl_command_queue`, without a reference for the program.
-enum clg_status clg_queue_to_cl(clg_queue queue, void **result);
+enum clg_status clg_queue_to_cl(clg_queue queue, cl_command_queue *result);
 
 // Records a node that waits for an event, which each submission is given for it. The queue records.
 //
-// # Safety
+// The caller's promise:
 // `event_wait_list` points to as many events as `num_events` says; `event` and `node` are null or valid for a write.
 enum clg_status clg_record_wait_event(clg_queue queue,
                                       uint32_t num_events,
@@ -2453,7 +1351,7 @@ enum clg_status clg_record_wait_event(clg_queue queue,
 
 // Records a node that completes a user event, which each submission is given for it. The queue records.
 //
-// # Safety
+// The caller's promise:
 // As of `clg_record_wait_event`.
 enum clg_status clg_record_signal_event(clg_queue queue,
                                         uint32_t num_events,
@@ -2463,7 +1361,7 @@ enum clg_status clg_record_signal_event(clg_queue queue,
 
 // Copies bytes from memory to memory, of ranges of one size.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_copy_buffer(clg_queue queue,
                                         struct clg_range from,
@@ -2474,7 +1372,7 @@ enum clg_status clg_enqueue_copy_buffer(clg_queue queue,
 
 // Copies a rectangle or a box from memory to memory.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_copy_buffer_rect(clg_queue queue,
                                              struct clg_range from,
@@ -2486,7 +1384,7 @@ enum clg_status clg_enqueue_copy_buffer_rect(clg_queue queue,
 
 // Fills memory with a pattern, of a size that divides the size of the range.
 //
-// # Safety
+// The caller's promise:
 // `pattern` points to as many bytes as `pattern_size` says; the other pointers are null or point to what their types say.
 enum clg_status clg_enqueue_fill_buffer(clg_queue queue,
                                         struct clg_range to,
@@ -2499,7 +1397,7 @@ enum clg_status clg_enqueue_fill_buffer(clg_queue queue,
 // Writes host data to memory, and does not block. Without `release` the data is copied. With `release` it is used where
 // it is, until `release(user)` gives it back: it is called exactly once, on any thread, also if this call fails.
 //
-// # Safety
+// The caller's promise:
 // `data` points to `data_size` bytes; the other pointers are null or point to what their types say.
 enum clg_status clg_enqueue_write_buffer(clg_queue queue,
                                          struct clg_range to,
@@ -2513,7 +1411,7 @@ enum clg_status clg_enqueue_write_buffer(clg_queue queue,
 
 // Copies pixels between images of one format. The area of `to` counts only by its image and origin.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_copy_image(clg_queue queue,
                                        struct clg_area from,
@@ -2524,7 +1422,7 @@ enum clg_status clg_enqueue_copy_image(clg_queue queue,
 
 // Copies pixels of an image to memory, where they are packed.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_copy_image_to_buffer(clg_queue queue,
                                                  struct clg_area from,
@@ -2535,7 +1433,7 @@ enum clg_status clg_enqueue_copy_image_to_buffer(clg_queue queue,
 
 // Copies packed pixels in memory to an image.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_copy_buffer_to_image(clg_queue queue,
                                                  struct clg_range from,
@@ -2546,7 +1444,7 @@ enum clg_status clg_enqueue_copy_buffer_to_image(clg_queue queue,
 
 // Fills an image with one colour: four channels of the kind `color_kind`, a `clg_color_kind`.
 //
-// # Safety
+// The caller's promise:
 // `color` points to 16 bytes; the other pointers are null or point to what their types say.
 enum clg_status clg_enqueue_fill_image(clg_queue queue,
                                        struct clg_area to,
@@ -2558,7 +1456,7 @@ enum clg_status clg_enqueue_fill_image(clg_queue queue,
 
 // Writes packed pixels of the host to an image, and does not block. As `clg_enqueue_write_buffer` otherwise.
 //
-// # Safety
+// The caller's promise:
 // `data` points to `data_size` bytes; the other pointers are null or point to what their types say.
 enum clg_status clg_enqueue_write_image(clg_queue queue,
                                         struct clg_area to,
@@ -2573,7 +1471,7 @@ enum clg_status clg_enqueue_write_image(clg_queue queue,
 // Launches a kernel, or records the launch. The kernel uses its memory as declared, so that recorded nodes wait for
 // each other.
 //
-// # Safety
+// The caller's promise:
 // The promise of `clg_graph_kernel`. The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_kernel(clg_queue queue,
                                    const struct clg_launch *launch,
@@ -2583,7 +1481,7 @@ enum clg_status clg_enqueue_kernel(clg_queue queue,
 
 // Enqueues or records a marker: its event is complete when the wait list is, or everything before it if that is empty.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_marker(clg_queue queue,
                                    uint32_t num_events,
@@ -2592,7 +1490,7 @@ enum clg_status clg_enqueue_marker(clg_queue queue,
 
 // Enqueues or records a barrier: everything after it waits for it.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_barrier(clg_queue queue,
                                     uint32_t num_events,
@@ -2601,7 +1499,7 @@ enum clg_status clg_enqueue_barrier(clg_queue queue,
 
 // Gives or records a hint about memory: a `clg_hint`, and for CLG_HINT_ADVICE a number of the vendor's extension.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_hint(clg_queue queue,
                                  struct clg_range range,
@@ -2613,7 +1511,7 @@ enum clg_status clg_enqueue_hint(clg_queue queue,
 
 // Records a node of a group. The queue records into the graph of the group.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_command_group(clg_queue queue,
                                           clg_command_group group,
@@ -2623,7 +1521,7 @@ enum clg_status clg_enqueue_command_group(clg_queue queue,
 
 // Records the end of the life of memory of the graph. The queue records into that graph.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_free(clg_queue queue,
                                  clg_memory memory,
@@ -2633,7 +1531,7 @@ enum clg_status clg_enqueue_free(clg_queue queue,
 
 // Records an allocation of memory of the graph that the queue records into.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_allocate(clg_queue queue,
                                      size_t size,
@@ -2650,7 +1548,7 @@ enum clg_status clg_pending_read_release(clg_pending_read object);
 
 // Enqueues or records a read of memory, and does not block.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_read_buffer(clg_queue queue,
                                         struct clg_range from,
@@ -2660,7 +1558,7 @@ enum clg_status clg_enqueue_read_buffer(clg_queue queue,
 
 // Enqueues or records a read of an image, and does not block. The pixels are packed.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_enqueue_read_image(clg_queue queue,
                                        struct clg_area from,
@@ -2670,13 +1568,13 @@ enum clg_status clg_enqueue_read_image(clg_queue queue,
 
 // Blocks until a read is complete, and copies its data. `size` is the size of the read.
 //
-// # Safety
+// The caller's promise:
 // `data` has room for `size` bytes.
 enum clg_status clg_pending_read_wait(clg_pending_read read, void *data, size_t size);
 
 // Returns the event of a read.
 //
-// # Safety
+// The caller's promise:
 // `event` is null or valid for a write.
 enum clg_status clg_pending_read_event(clg_pending_read read, clg_event *event);
 
@@ -2691,7 +1589,7 @@ enum clg_status clg_executable_release(clg_executable object);
 
 // Plans the graph for its device and prepares everything that a submission needs. The graph does not change.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_finalize(clg_graph graph, const struct clg_finalize_options *options, clg_executable *result);
 
@@ -2702,18 +1600,18 @@ enum clg_status clg_graph_finalize(clg_graph graph, const struct clg_finalize_op
 // submission has ended, well or not. `submission` gets a handle. Either may be null; if both are, the submission is
 // detached: only the log knows whether it failed.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say, and events are live.
 enum clg_status clg_executable_submit(clg_executable executable,
                                       clg_queue queue,
                                       const struct clg_submit_options *options,
-                                      void **event,
+                                      cl_event *event,
                                       clg_submission *submission);
 
 // Applies the current values of nodes to the executable, for later submissions: values of parameters, ranges, and
 // launches that replaced others. It applies all of them or, if it fails, none.
 //
-// # Safety
+// The caller's promise:
 // `nodes` points to as many nodes as `num_nodes` says.
 enum clg_status clg_executable_update(clg_executable executable, const struct clg_node *nodes, size_t num_nodes);
 
@@ -2722,14 +1620,14 @@ enum clg_status clg_executable_update_from(clg_executable executable, clg_graph 
 
 // Writes what was decided for the executable, and why. `size` gets the number of bytes with the zero at the end.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_executable_report(clg_executable executable, size_t room, char *text, size_t *size);
 
 // Draws the executable as SVG, with the times of a submission that was profiled if one is given. `detail` is a
 // `clg_drawing_detail`.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_executable_to_svg(clg_executable executable,
                                       int detail,
@@ -2740,7 +1638,7 @@ enum clg_status clg_executable_to_svg(clg_executable executable,
 
 // Draws as SVG where the graph's own memory is, and when its bytes are needed.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_executable_memory_map(clg_executable executable, size_t room, char *text, size_t *size);
 
@@ -2750,9 +1648,12 @@ enum clg_status clg_executable_required_memory(clg_executable executable, size_t
 // Lists the command buffers (`cl_command_buffer_khr`) of the executable, for queries: `count` gets how many there are,
 // and `buffers` all of them if it has room. They stay the executable's.
 //
-// # Safety
+// The caller's promise:
 // `buffers` is null or has room for `room` handles; `count` is null or valid for a write.
-enum clg_status clg_executable_command_buffers(clg_executable executable, size_t room, void **buffers, size_t *count);
+enum clg_status clg_executable_command_buffers(clg_executable executable,
+                                               size_t room,
+                                               cl_command_buffer_khr *buffers,
+                                               size_t *count);
 
 // Adds a reference to the object.
 enum clg_status clg_sub_graph_retain(clg_sub_graph object);
@@ -2763,7 +1664,7 @@ enum clg_status clg_sub_graph_release(clg_sub_graph object);
 // Adds all commands of an executable as one node. `node` and `sub_graph` may be null; `sub_graph` is for the inputs,
 // results and events of the executable.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_graph_sub_graph(clg_graph graph,
                                     clg_executable executable,
@@ -2795,14 +1696,14 @@ enum clg_status clg_submission_is_done(clg_submission submission, bool *result);
 
 // Copies the result of a read. `size` is the size of the read.
 //
-// # Safety
+// The caller's promise:
 // `data` has room for `size` bytes.
 enum clg_status clg_submission_get(clg_submission submission, struct clg_node read, void *data, size_t size);
 
 // Returns where the result of a read is. It stays there, and does not change, until the last reference to the
 // submission is released.
 //
-// # Safety
+// The caller's promise:
 // The pointers are null or point to what their types say.
 enum clg_status clg_submission_result(clg_submission submission, struct clg_node read, const void **data, size_t *size);
 
@@ -2810,7 +1711,7 @@ enum clg_status clg_submission_result(clg_submission submission, struct clg_node
 // error. The text is valid during the call. The function runs on a thread of clgraph, one such function after the
 // other; it may call clgraph. `release` is called exactly once when `user` is no longer used.
 //
-// # Safety
+// The caller's promise:
 // The functions may be called on any thread. No C++ exception may leave them.
 enum clg_status clg_submission_on_complete(clg_submission submission,
                                            void (*function)(enum clg_status status, const char *text, void *user),
@@ -2819,13 +1720,13 @@ enum clg_status clg_submission_on_complete(clg_submission submission,
 
 // Writes the times of a submission and of its nodes as a table. The executable was finalized with `profiling`.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_submission_profile(clg_submission submission, size_t room, char *text, size_t *size);
 
 // Writes the times of submissions as a trace, which Perfetto and Chrome show.
 //
-// # Safety
+// The caller's promise:
 // `submissions` points to as many submissions as `num_submissions` says; `text` is null or has room for `room` bytes.
 enum clg_status clg_submissions_trace(const clg_submission *submissions,
                                       size_t num_submissions,
@@ -2839,7 +1740,7 @@ enum clg_status clg_submission_get_times(clg_submission submission, struct clg_s
 // Lists the times of the nodes that ran, in the order of their starts: `count` gets how many there are, and `times`
 // all of them if it has room.
 //
-// # Safety
+// The caller's promise:
 // `times` is null or has room for `room` of them; `count` is null or valid for a write.
 enum clg_status clg_submission_node_times(clg_submission submission,
                                           size_t room,
@@ -2858,7 +1759,7 @@ enum clg_status clg_submission_sub_graph(clg_submission submission, clg_sub_grap
 
 // Lists nodes of a graph: `which` is a `clg_nodes`, and `of` the node for CLG_NODES_BEFORE and CLG_NODES_AFTER.
 //
-// # Safety
+// The caller's promise:
 // `nodes` is null or has room for `room` nodes; `count` is null or valid for a write.
 enum clg_status clg_graph_nodes(clg_graph graph,
                                 int32_t which,
@@ -2869,41 +1770,41 @@ enum clg_status clg_graph_nodes(clg_graph graph,
 
 // Writes what kind of node a node is, for example "kernel".
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_graph_node_kind(clg_graph graph, struct clg_node node, size_t room, char *text, size_t *size);
 
 // Writes the label of a node, which is empty if it has none.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_graph_node_label(clg_graph graph, struct clg_node node, size_t room, char *text, size_t *size);
 
 // Gives a node a label.
 //
-// # Safety
+// The caller's promise:
 // `label` is null or a text.
 enum clg_status clg_graph_set_node_label(clg_graph graph, struct clg_node node, const char *label);
 
 // Draws the graph in the DOT language. `detail` is a `clg_drawing_detail`. `size` gets the number of bytes with the
 // zero at the end.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_graph_to_dot(clg_graph graph, int detail, size_t room, char *text, size_t *size);
 
 // Draws the graph as SVG. `detail` is a `clg_drawing_detail`. `size` gets the number of bytes with the zero at the
 // end.
 //
-// # Safety
+// The caller's promise:
 // `text` is null or has room for `room` bytes.
 enum clg_status clg_graph_to_svg(clg_graph graph, int detail, size_t room, char *text, size_t *size);
 
 // Writes what clgraph has found out about a device, as JSON: the same as `clgraph devices --json`.
 //
-// # Safety
+// The caller's promise:
 // `device` is null or a device; `text` is null or has room for `room` bytes.
-enum clg_status clg_device_caps(void *device, size_t room, char *text, size_t *size);
+enum clg_status clg_device_caps(cl_device_id device, size_t room, char *text, size_t *size);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -47,7 +47,7 @@ inline void check(clg_status status) {
 }
 
 // The C handle of an object of opencl.hpp, or the C handle that was given.
-template <class T> void *raw(const T &object) {
+template <class T> auto raw(const T &object) {
     if constexpr (std::is_pointer_v<T> || std::is_null_pointer_v<T>) {
         return object;
     } else {
@@ -96,15 +96,15 @@ template <class Call> std::string text(Call call) {
 
 template <class T> void release(void *user) { delete static_cast<T *>(user); }
 
-// Runs a function of a host task. If it throws, the task fails with the text of the exception.
-template <class Call> int guarded(clg_task task, Call call) noexcept {
+// Runs a function of the program. If it throws, its submission fails with the text of the exception.
+template <class Call> int guarded(Call call) noexcept {
     try {
         call();
         return 0;
     } catch (const std::exception &thrown) {
-        clg_task_fail(task, thrown.what());
+        clg_fail(thrown.what());
     } catch (...) {
-        clg_task_fail(task, "the function threw something that is no std::exception");
+        clg_fail("the function threw something that is no std::exception");
     }
     return 1;
 }
@@ -185,8 +185,8 @@ public:
         return event(made);
     }
     // The cl_event, with a reference for the program.
-    void *to_cl() const {
-        void *raw = nullptr;
+    cl_event to_cl() const {
+        cl_event raw = nullptr;
         detail::check(clg_event_to_cl(raw_, &raw));
         return raw;
     }
@@ -520,7 +520,12 @@ public:
 // What a submission is given.
 class submit {
 public:
-    // An event that it waits for.
+    // The event of a command that was enqueued, which it waits for.
+    submit &after(const event &of) {
+        events_.push_back(of);
+        return *this;
+    }
+    // A cl_event, or a cl::Event, that it waits for.
     template <class Event> submit &after(const Event &of) {
         kept_.push_back(event::from(of)); // a temporary may be released before the submission
         waits_.push_back(detail::raw(of));
@@ -544,12 +549,12 @@ public:
     }
     // What a node waits for, or completes.
     submit &with_event(node wait, const user_event &event) {
-        events_.push_back({wait, nullptr, event.raw(), false});
+        node_events_.push_back({wait, nullptr, event.raw(), false});
         user_events_kept_.push_back(event);
         return *this;
     }
     submit &with_signal(node signal, const user_event &event) {
-        events_.push_back({signal, nullptr, event.raw(), true});
+        node_events_.push_back({signal, nullptr, event.raw(), true});
         user_events_kept_.push_back(event);
         return *this;
     }
@@ -562,18 +567,27 @@ public:
         for (const auto &run : runs_) {
             runs.push_back(run.raw());
         }
-        clg_submit_options options = {waits_.data(),  waits_.size(),  user_events.data(), user_events.size(), runs.data(),
-                                      runs.size(),    inputs_.data(), inputs_.size(),     events_.data(),     events_.size()};
+        std::vector<clg_event> events;
+        for (const auto &event : events_) {
+            events.push_back(event.raw());
+        }
+        clg_submit_options options = {};
+        options.wait_list = waits_.data(), options.num_waits = waits_.size();
+        options.events = events.data(), options.num_events = events.size();
+        options.user_events = user_events.data(), options.num_user_events = user_events.size();
+        options.submissions = runs.data(), options.num_submissions = runs.size();
+        options.inputs = inputs_.data(), options.num_inputs = inputs_.size();
+        options.node_events = node_events_.data(), options.num_node_events = node_events_.size();
         return call(&options);
     }
 
 private:
-    std::vector<void *> waits_;
-    events kept_;
+    std::vector<cl_event> waits_;
+    events kept_, events_;
     std::vector<user_event> user_events_, user_events_kept_;
     std::vector<submission> runs_;
     std::vector<clg_input> inputs_;
-    std::vector<clg_event_input> events_;
+    std::vector<clg_event_input> node_events_;
 };
 
 // A finalized graph.
@@ -835,8 +849,8 @@ public:
     // fails with the text of the exception.
     node map(clg_range memory, clg_map_mode mode, std::function<void(void *, std::size_t)> function, const options &with = {}) const {
         using held = std::function<void(void *, std::size_t)>;
-        auto call = [](clg_task raw, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
-            return detail::guarded(raw, [&] { (*static_cast<held *>(user))(data, size); });
+        auto call = [](clg_task, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
+            return detail::guarded([&] { (*static_cast<held *>(user))(data, size); });
         };
         clg_map_task given = {call, new held(std::move(function)), detail::release<held>};
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map(raw_, memory, mode, &given, c, to); });
@@ -847,12 +861,7 @@ public:
                         const options &with = {}) const {
         using held = std::function<void(const clg_native_target &)>;
         auto call = [](const clg_native_target *target, void *user) -> int {
-            try {
-                (*static_cast<held *>(user))(*target);
-                return 0;
-            } catch (...) {
-                return 1;
-            }
+            return detail::guarded([&] { (*static_cast<held *>(user))(*target); });
         };
         clg_native_command given = {call, nullptr, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_native_command(raw_, &given, c, to); });
@@ -868,7 +877,7 @@ public:
                    const options &with = {}) const {
         using held = std::function<void(const task &)>;
         auto call = [](clg_task raw, void *user) -> int {
-            return detail::guarded(raw, [&] { (*static_cast<held *>(user))(task(raw)); });
+            return detail::guarded([&] { (*static_cast<held *>(user))(task(raw)); });
         };
         clg_host_task given = {call, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_host_task(raw_, &given, c, to); });

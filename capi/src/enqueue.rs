@@ -25,15 +25,14 @@ macro_rules! enqueue {
         // SAFETY: **caller**.
         let waits = unsafe { wait_list($num_events, $list) }?;
         let $waits = &waits.iter().collect::<Vec<_>>()[..];
-        if $event.is_null() {
+        if $event.is_none() {
             let $on = &queue.detached();
             let (): () = $call?;
             Ok(())
         } else {
             let $on = &queue;
             let event: rust::Event = $call?;
-            // SAFETY: **caller**.
-            unsafe { give_event(event, $event) }
+            give_event(event, $event)
         }
     }};
 }
@@ -52,6 +51,8 @@ pub unsafe extern "C" fn clg_enqueue_copy_buffer(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let (from, to) = (from.slice()?, to.slice()?);
         let size = with_slice!(from, |from| from.size());
         let other = with_slice!(to, |to| to.size());
@@ -80,6 +81,8 @@ pub unsafe extern "C" fn clg_enqueue_copy_buffer_rect(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         // SAFETY: **caller**.
         let rect = *unsafe { pointers::read("rect", rect) }?;
         let (from, to) = (from.slice()?, to.slice()?);
@@ -116,6 +119,8 @@ pub unsafe extern "C" fn clg_enqueue_fill_buffer(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
+        // SAFETY: **caller**.
         let pattern: &[u8] = unsafe { pointers::list("pattern", pattern.cast::<u8>(), pattern_size) }?;
         let to = to.slice()?;
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| with_slice!(to, |to| queue
@@ -140,8 +145,10 @@ pub unsafe extern "C" fn clg_enqueue_write_buffer(
     event_wait_list: *const clg_event,
     event: *mut clg_event,
 ) -> clg_status {
-    let user = UserData::new(user, release as Release);
     enter(|| {
+        let user = UserData::new(user, release as Release);
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         // SAFETY: **caller**.
         let data = unsafe { pointers::data(data, data_size, user) }?;
         let to = to.slice()?;
@@ -168,6 +175,8 @@ pub unsafe extern "C" fn clg_enqueue_copy_image(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let ((src, src_origin, region), dst) = (from.parts()?, AnyImage::whole(to.image)?);
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| queue
             .enqueue_copy_image(&src, &dst, src_origin, to.origin, region, waits))
@@ -188,6 +197,8 @@ pub unsafe extern "C" fn clg_enqueue_copy_image_to_buffer(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let ((src, origin, region), to) = (from.parts()?, to.slice()?);
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| with_slice!(to, |to| queue
             .enqueue_copy_image_to_buffer(&src, to, origin, region, 0, waits)))
@@ -208,6 +219,8 @@ pub unsafe extern "C" fn clg_enqueue_copy_buffer_to_image(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let (from, (dst, origin, region)) = (from.slice()?, to.parts()?);
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| with_slice!(from, |from| queue
             .enqueue_copy_buffer_to_image(from, &dst, 0, origin, region, waits)))
@@ -229,6 +242,8 @@ pub unsafe extern "C" fn clg_enqueue_fill_image(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         // SAFETY: **caller**.
         let color = unsafe { self::color(color_kind, color) }?;
         let (image, origin, region) = to.parts()?;
@@ -253,8 +268,10 @@ pub unsafe extern "C" fn clg_enqueue_write_image(
     event_wait_list: *const clg_event,
     event: *mut clg_event,
 ) -> clg_status {
-    let user = UserData::new(user, release as Release);
     enter(|| {
+        let user = UserData::new(user, release as Release);
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         // SAFETY: **caller**.
         let data = unsafe { pointers::data(data, data_size, user) }?;
         let (image, origin, region) = to.parts()?;
@@ -277,6 +294,8 @@ pub unsafe extern "C" fn clg_enqueue_kernel(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let (waits, launch) = unsafe { (wait_list(num_events, event_wait_list)?, pointers::read("launch", launch)?) };
@@ -284,7 +303,7 @@ pub unsafe extern "C" fn clg_enqueue_kernel(
         // SAFETY: **caller**.
         let mut execute = unsafe { fill_in(ExecuteKernel::new(&kernel), launch) }?;
         execute.set_event_wait_list(&waits.iter().collect::<Vec<_>>());
-        if event.is_null() {
+        if event.is_none() {
             // SAFETY: **caller**: the promise of this function.
             return Ok(unsafe { execute.enqueue_nd_range_detached(&queue) }?);
         }
@@ -305,12 +324,13 @@ pub unsafe extern "C" fn clg_enqueue_marker(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let waits = &waits.iter().collect::<Vec<_>>()[..];
-        // SAFETY: **caller**.
-        unsafe { give_event(queue.enqueue_marker_with_wait_list(waits)?, event) }
+        give_event(queue.enqueue_marker_with_wait_list(waits)?, event)
     })
 }
 
@@ -326,12 +346,13 @@ pub unsafe extern "C" fn clg_enqueue_barrier(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let waits = &waits.iter().collect::<Vec<_>>()[..];
-        // SAFETY: **caller**.
-        unsafe { give_event(queue.enqueue_barrier_with_wait_list(waits)?, event) }
+        give_event(queue.enqueue_barrier_with_wait_list(waits)?, event)
     })
 }
 
@@ -350,6 +371,8 @@ pub unsafe extern "C" fn clg_enqueue_hint(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
@@ -365,8 +388,7 @@ pub unsafe extern "C" fn clg_enqueue_hint(
         } else {
             return Err(Failure::invalid(format!("{hint} is no hint (clg_hint)")));
         }?;
-        // SAFETY: **caller**.
-        unsafe { give_event(given, event) }
+        give_event(given, event)
     })
 }
 
@@ -383,13 +405,14 @@ pub unsafe extern "C" fn clg_enqueue_command_group(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let waits = &waits.iter().collect::<Vec<_>>()[..];
         let group = handle::get::<CommandGroup>(group.addr())?;
-        // SAFETY: **caller**.
-        unsafe { give_event(queue.enqueue_command_group(&group, waits)?, event) }
+        give_event(queue.enqueue_command_group(&group, waits)?, event)
     })
 }
 
@@ -406,12 +429,13 @@ pub unsafe extern "C" fn clg_enqueue_free(
     event: *mut clg_event,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let waits = &waits.iter().collect::<Vec<_>>()[..];
-        // SAFETY: **caller**.
-        unsafe { give_event(queue.enqueue_free(&graph_memory(memory)?, waits)?, event) }
+        give_event(queue.enqueue_free(&graph_memory(memory)?, waits)?, event)
     })
 }
 
@@ -532,9 +556,10 @@ pub unsafe extern "C" fn clg_pending_read_wait(read: clg_pending_read, data: *mu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_pending_read_event(read: clg_pending_read, event: *mut clg_event) -> clg_status {
     enter(|| {
-        let read = handle::get::<Pending>(read.addr())?;
         // SAFETY: **caller**.
-        unsafe { give_event(read.0.event().clone(), event) }
+        let event = unsafe { pointers::target("event", event) }?;
+        let read = handle::get::<Pending>(read.addr())?;
+        give_event(read.0.event().clone(), event)
     })
 }
 
@@ -544,6 +569,8 @@ pub extern "C" fn clg_pending_read_node(read: clg_pending_read, node: *mut clg_n
     enter(|| {
         // SAFETY: **caller**.
         unsafe { pointers::place("node", node) }?;
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         give_node(handle::get::<Pending>(read.addr())?.0.host_read()?.to_raw(), node)
     })
 }

@@ -1,13 +1,14 @@
 //! Events: those of commands, those of OpenCL, and those that the program completes.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 
 use rust::{Event, ExecutionStatus, Graph, UserEvent};
 
 use crate::graph::{clg_graph, clg_node, give_node};
 use crate::handle::{self, handled};
 use crate::objects;
-use crate::pointers;
+use crate::opencl::{cl_context, cl_event};
+use crate::pointers::{self, Target};
 use crate::status::{Outcome, clg_status, enter};
 
 /// What a `clg_event` names.
@@ -37,10 +38,10 @@ pub extern "C" fn clg_event_release(object: clg_event) -> clg_status {
 /// # Safety
 /// `event` is null or a live event.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_event_from_cl(event: *mut c_void, result: *mut clg_event) -> clg_status {
+pub unsafe extern "C" fn clg_event_from_cl(event: cl_event, result: *mut clg_event) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (place, event) = unsafe { (pointers::place("result", result)?, Event::from_raw(event)?) };
+        let (place, event) = unsafe { (pointers::place("result", result)?, Event::from_raw(event.cast())?) };
         place.set(handle::new(event)? as clg_event);
         Ok(())
     })
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn clg_event_from_cl(event: *mut c_void, result: *mut clg_
 /// Returns the `cl_event` of a command that was enqueued, with a reference for the program, which it releases with
 /// clReleaseEvent. A recorded command has none.
 #[unsafe(no_mangle)]
-pub extern "C" fn clg_event_to_cl(event: clg_event, result: *mut *mut c_void) -> clg_status {
+pub extern "C" fn clg_event_to_cl(event: clg_event, result: *mut cl_event) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
@@ -59,10 +60,10 @@ pub extern "C" fn clg_event_to_cl(event: clg_event, result: *mut *mut c_void) ->
 }
 
 /// Returns the C handle of an event, with a reference for the program.
-pub(crate) fn retained(event: &Event) -> Outcome<*mut c_void> {
+pub(crate) fn retained(event: &Event) -> Outcome<cl_event> {
     // Its drop would release the reference.
     let event = std::mem::ManuallyDrop::new(event.to_opencl3()?);
-    Ok(event.get())
+    Ok(event.get().cast())
 }
 
 /// Blocks until the command has ended. Returns its error if it failed.
@@ -92,6 +93,8 @@ pub extern "C" fn clg_event_status(event: clg_event, result: *mut i32) -> clg_st
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_event_node(event: clg_event, graph: clg_graph, result: *mut clg_node) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let result = unsafe { pointers::target("result", result) }?;
         let (event, graph) = (handle::get::<Event>(event.addr())?, handle::get::<Graph>(graph.addr())?);
         give_node(graph.node_of(&event)?.to_raw(), result)
     })
@@ -110,14 +113,10 @@ pub(crate) unsafe fn wait_list(num_events: u32, list: *const clg_event) -> Outco
     list.iter().enumerate().map(event).collect()
 }
 
-/// Puts an event where C wants it. Null is nowhere.
-///
-/// # Safety
-/// **caller**.
-pub(crate) unsafe fn give_event(event: Event, to: *mut clg_event) -> Outcome<()> {
-    if !to.is_null() {
-        // SAFETY: **caller**.
-        unsafe { pointers::place("event", to) }?.set(handle::new(event)? as clg_event);
+/// Puts an event where C wants it.
+pub(crate) fn give_event(event: Event, to: Target<'_, clg_event>) -> Outcome<()> {
+    if let Some(to) = to {
+        to.set(handle::new(event)? as clg_event);
     }
     Ok(())
 }
@@ -149,7 +148,7 @@ pub extern "C" fn clg_user_event_release(object: clg_user_event) -> clg_status {
 /// # Safety
 /// `context` is null or a live context.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_user_event_create(context: *mut c_void, result: *mut clg_user_event) -> clg_status {
+pub unsafe extern "C" fn clg_user_event_create(context: cl_context, result: *mut clg_user_event) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let (place, context) = unsafe { (pointers::place("result", result)?, objects::context(context)?) };

@@ -7,11 +7,12 @@ use rust::{
     Submit, UserEvent,
 };
 
-use crate::event::clg_user_event;
+use crate::event::{clg_event, clg_user_event, retained};
 use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle::{self, handled};
 use crate::objects::clg_queue;
-use crate::pointers::{self, UserData};
+use crate::opencl::{cl_command_buffer_khr, cl_event};
+use crate::pointers::{self, Flag, Target, UserData};
 use crate::query;
 use crate::status::{Failure, Outcome, clg_status, enter};
 use crate::submission::{clg_submission, give_submission, run_of};
@@ -61,18 +62,18 @@ pub struct clg_finalize_options {
     /// How it runs: a `clg_path`.
     pub path: i32,
     /// Whether values can change between submissions: see `clg_executable_update`.
-    pub updatable: bool,
+    pub updatable: Flag,
     /// Whether submissions record times: see `clg_submission_profile`.
-    pub profiling: bool,
+    pub profiling: Flag,
     /// How many submissions can hold results at a time, or 0 for as many as the program likes.
     pub result_slots: usize,
     /// Whether nodes may use the same memory without an order between them after updates; the program then keeps the
     /// order.
-    pub allow_conflicts: bool,
+    pub allow_conflicts: Flag,
     /// Whether allocations of the graph share no bytes.
-    pub separate_memory: bool,
+    pub separate_memory: Flag,
     /// Whether the path is not found by timing submissions: the one that is known to be good on the driver is taken.
-    pub no_autotune: bool,
+    pub no_autotune: Flag,
     /// How many commands a command buffer holds at most, or 0 for the default.
     pub commands_per_buffer: usize,
     /// A file that keeps what the automatic path has found, or null.
@@ -103,20 +104,24 @@ pub struct clg_event_input {
     /// The node.
     pub node: clg_node,
     /// For a node of `clg_graph_wait_event`: a `cl_event` to wait for.
-    pub wait: *mut c_void,
+    pub wait: cl_event,
     /// A user event: what a node of `clg_graph_wait_event` waits for, or a node of `clg_graph_signal_event` completes.
     pub user_event: clg_user_event,
     /// Whether the node is one of `clg_graph_signal_event`.
-    pub signals: bool,
+    pub signals: Flag,
 }
 
 /// What a submission is given. Null in its place is nothing of it.
 #[repr(C)]
 pub struct clg_submit_options {
-    /// Events (`cl_event`) that the submission waits for, beside what its queue says.
-    pub wait_list: *const *mut c_void,
+    /// Events of OpenCL that the submission waits for, beside what its queue says.
+    pub wait_list: *const cl_event,
     /// How many.
     pub num_waits: usize,
+    /// Events of commands of `clg_enqueue_...` that it waits for.
+    pub events: *const clg_event,
+    /// How many.
+    pub num_events: usize,
     /// User events that it waits for.
     pub user_events: *const clg_user_event,
     /// How many.
@@ -130,9 +135,9 @@ pub struct clg_submit_options {
     /// How many.
     pub num_inputs: usize,
     /// Events of nodes.
-    pub events: *const clg_event_input,
+    pub node_events: *const clg_event_input,
     /// How many.
-    pub num_events: usize,
+    pub num_node_events: usize,
 }
 
 /// Plans the graph for its device and prepares everything that a submission needs. The graph does not change.
@@ -162,22 +167,22 @@ pub unsafe extern "C" fn clg_graph_finalize(
                 _ if is(clg_path::CLG_PATH_QUEUES) => Path::Queues,
                 other => return Err(Failure::invalid(format!("{other} is no path (clg_path)"))),
             });
-            if options.updatable {
+            if options.updatable.is_set() {
                 finalize = finalize.updatable();
             }
-            if options.profiling {
+            if options.profiling.is_set() {
                 finalize = finalize.profiling();
             }
             if options.result_slots > 0 {
                 finalize = finalize.result_slots(options.result_slots);
             }
-            if options.allow_conflicts {
+            if options.allow_conflicts.is_set() {
                 finalize = finalize.allow_conflicts();
             }
-            if options.separate_memory {
+            if options.separate_memory.is_set() {
                 finalize = finalize.separate_memory();
             }
-            if options.no_autotune {
+            if options.no_autotune.is_set() {
                 finalize = finalize.autotune(false);
             }
             if options.commands_per_buffer > 0 {
@@ -225,7 +230,12 @@ unsafe fn fill_in<'a>(
     let waits = unsafe { pointers::list("options->wait_list", options.wait_list, options.num_waits) }?;
     for raw in waits {
         // SAFETY: **caller**.
-        submit = submit.after(&unsafe { Event::from_raw(*raw) }?);
+        submit = submit.after(&unsafe { Event::from_raw(raw.cast()) }?);
+    }
+    // SAFETY: **caller**.
+    let events = unsafe { pointers::list("options->events", options.events, options.num_events) }?;
+    for event in events {
+        submit = submit.after(&handle::get::<Event>(event.addr())?);
     }
     // SAFETY: **caller**.
     let events = unsafe { pointers::list("options->user_events", options.user_events, options.num_user_events) }?;
@@ -238,15 +248,15 @@ unsafe fn fill_in<'a>(
         submit = submit.after(run_of(*run)?.submission());
     }
     // SAFETY: **caller**.
-    let events = unsafe { pointers::list("options->events", options.events, options.num_events) }?;
+    let events = unsafe { pointers::list("options->node_events", options.node_events, options.num_node_events) }?;
     for event in events {
         let wait = EventWait::from_raw(event.node.raw());
         submit = match (event.wait.is_null(), event.user_event.is_null()) {
             // SAFETY: **caller**.
-            (false, true) => submit.with_event(&wait, &unsafe { Event::from_raw(event.wait) }?),
+            (false, true) => submit.with_event(&wait, &unsafe { Event::from_raw(event.wait.cast()) }?),
             (true, false) => {
                 let user = handle::get::<UserEvent>(event.user_event.addr())?;
-                if event.signals {
+                if event.signals.is_set() {
                     submit.with_signal(&EventSignal::from_raw(event.node.raw()), &user)
                 } else {
                     submit.with_event(&wait, &user)
@@ -272,15 +282,15 @@ pub unsafe extern "C" fn clg_executable_submit(
     executable: clg_executable,
     queue: clg_queue,
     options: *const clg_submit_options,
-    event: *mut *mut c_void,
+    event: *mut cl_event,
     submission: *mut clg_submission,
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**. Inputs come first: their data is given back whatever is wrong.
         let given = if options.is_null() { None } else { Some(unsafe { given(options) }?) };
-        if !event.is_aligned() || !submission.is_aligned() {
-            return Err(Failure::invalid("the pointer `event` or `submission` is not aligned"));
-        }
+        // SAFETY: **caller**.
+        let (event, submission) =
+            unsafe { (pointers::target("event", event)?, pointers::target("submission", submission)?) };
         let executable = handle::get::<Executable>(executable.addr())?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let mut submit = executable.submit_to(&queue);
@@ -288,17 +298,14 @@ pub unsafe extern "C" fn clg_executable_submit(
             // SAFETY: **caller**.
             submit = unsafe { fill_in(submit, options, users) }?;
         }
-        if event.is_null() && submission.is_null() {
+        if event.is_none() && submission.is_none() {
             return Ok(submit.submit_detached()?);
         }
         let run = submit.submit()?;
-        if !event.is_null() {
-            let raw = crate::event::retained(&run.event()?)?;
-            // SAFETY: **caller**.
-            unsafe { pointers::place("event", event) }?.set(raw);
+        if let Some(event) = event {
+            event.set(retained(&run.event()?)?);
         }
-        // SAFETY: **caller**.
-        unsafe { give_submission(run, submission) }
+        give_submission(run, submission)
     })
 }
 
@@ -414,7 +421,7 @@ pub extern "C" fn clg_executable_required_memory(executable: clg_executable, res
 pub unsafe extern "C" fn clg_executable_command_buffers(
     executable: clg_executable,
     room: usize,
-    buffers: *mut *mut c_void,
+    buffers: *mut cl_command_buffer_khr,
     count: *mut usize,
 ) -> clg_status {
     enter(|| {
@@ -429,7 +436,7 @@ pub unsafe extern "C" fn clg_executable_command_buffers(
             }
             for (index, buffer) in all.into_iter().enumerate() {
                 // SAFETY: **caller**; there is room.
-                unsafe { pointers::place("buffers", buffers.add(index)) }?.set(buffer);
+                unsafe { pointers::place("buffers", buffers.add(index)) }?.set(buffer.cast());
             }
         }
         Ok(())
@@ -472,25 +479,24 @@ pub unsafe extern "C" fn clg_graph_sub_graph(
     sub_graph: *mut clg_sub_graph,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
+        // SAFETY: **caller**.
+        let sub_graph = unsafe { pointers::target("sub_graph", sub_graph) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         let executable = handle::get::<Executable>(executable.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?.only_added("a sub-graph")?;
         let added = with_options!(graph.sub_graph(&executable), options).add()?;
         give_node(added.node().to_raw(), node)?;
-        // SAFETY: **caller**.
-        unsafe { give_sub_graph(added, sub_graph) }
+        give_sub_graph(added, sub_graph)
     })
 }
 
-/// Puts a sub-graph where C wants it. Null is nowhere.
-///
-/// # Safety
-/// **caller**.
-pub(crate) unsafe fn give_sub_graph(sub_graph: SubGraph, to: *mut clg_sub_graph) -> Outcome<()> {
-    if !to.is_null() {
-        // SAFETY: **caller**.
-        unsafe { pointers::place("sub_graph", to) }?.set(handle::new(sub_graph)? as clg_sub_graph);
+/// Puts a sub-graph where C wants it.
+pub(crate) fn give_sub_graph(sub_graph: SubGraph, to: Target<'_, clg_sub_graph>) -> Outcome<()> {
+    if let Some(to) = to {
+        to.set(handle::new(sub_graph)? as clg_sub_graph);
     }
     Ok(())
 }
@@ -519,6 +525,8 @@ pub extern "C" fn clg_sub_graph_port(
     outer: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let outer = unsafe { pointers::target("outer", outer) }?;
         let sub_graph = handle::get::<SubGraph>(sub_graph.addr())?;
         let (is, inner) = (|of: clg_port| port == of as i32, inner.raw());
         let found = if is(clg_port::CLG_PORT_WRITE) {

@@ -1,12 +1,13 @@
 //! Graphs: their creation, what every node can have, edges, and nodes that only order others.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 
 use rust::{Device, Graph, GraphProperties, InContext, Node, Queue, RawNode};
 
 use crate::handle::{self, handled};
 use crate::objects::clg_queue;
-use crate::pointers;
+use crate::opencl::{cl_context, cl_device_id};
+use crate::pointers::{self, Flag, Target};
 use crate::status::{Failure, Outcome, clg_status, enter};
 
 /// What a `clg_graph` names.
@@ -142,11 +143,10 @@ macro_rules! add_or_replace {
 }
 pub(crate) use add_or_replace;
 
-/// Puts a new node where C wants it. Null is nowhere.
-pub(crate) fn give_node(node: RawNode, to: *mut clg_node) -> Outcome<()> {
-    if !to.is_null() {
-        // SAFETY: **caller**.
-        unsafe { pointers::place("node", to) }?.set(node.into());
+/// Puts a new node where C wants it.
+pub(crate) fn give_node(node: RawNode, to: Target<'_, clg_node>) -> Outcome<()> {
+    if let Some(to) = to {
+        to.set(node.into());
     }
     Ok(())
 }
@@ -167,9 +167,9 @@ pub extern "C" fn clg_graph_create(queue: clg_queue, result: *mut clg_graph) -> 
 #[derive(Clone, Copy)]
 pub struct clg_graph_properties {
     /// Edges are not checked for cycles when they are added. A cycle is then found by finalize.
-    pub no_cycle_check: bool,
+    pub no_cycle_check: Flag,
     /// The graph keeps no references to buffers: they live as long as the graph and its executables are used.
-    pub assume_buffer_outlives_graph: bool,
+    pub assume_buffer_outlives_graph: Flag,
 }
 
 /// Makes a graph for a device of a context. `properties` may be null.
@@ -178,8 +178,8 @@ pub struct clg_graph_properties {
 /// `context` is null or a live context, and `device` is null or a device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_graph_create_for_device(
-    context: *mut c_void,
-    device: *mut c_void,
+    context: cl_context,
+    device: cl_device_id,
     properties: *const clg_graph_properties,
     result: *mut clg_graph,
 ) -> clg_status {
@@ -187,15 +187,15 @@ pub unsafe extern "C" fn clg_graph_create_for_device(
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
         // SAFETY: **caller**.
-        let (context, device) = unsafe { (crate::objects::context(context)?, Device::from_raw(device)?) };
+        let (context, device) = unsafe { (crate::objects::context(context)?, Device::from_raw(device.cast())?) };
         let mut given = GraphProperties::new();
         if !properties.is_null() {
             // SAFETY: **caller**.
             let properties = unsafe { pointers::read("properties", properties) }?;
-            if properties.no_cycle_check {
+            if properties.no_cycle_check.is_set() {
                 given = given.no_cycle_check();
             }
-            if properties.assume_buffer_outlives_graph {
+            if properties.assume_buffer_outlives_graph.is_set() {
                 given = given.assume_buffer_outlives_graph();
             }
         }
@@ -233,6 +233,8 @@ pub unsafe extern "C" fn clg_graph_empty(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -252,6 +254,8 @@ pub unsafe extern "C" fn clg_graph_wait_event(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -271,6 +275,8 @@ pub unsafe extern "C" fn clg_graph_signal_event(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;

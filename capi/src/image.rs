@@ -7,6 +7,7 @@ use rust::{Color, Graph, HostRead, HostWrite, Image, ImageLayers, Sampler};
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle::{self, handled};
 use crate::objects::{self, clg_range, with_slice};
+use crate::opencl::{cl_context, cl_mem, cl_sampler};
 use crate::pointers::{self, Release, UserData};
 use crate::status::{Failure, Outcome, clg_status, enter};
 
@@ -78,16 +79,12 @@ pub extern "C" fn clg_sampler_release(object: clg_sampler) -> clg_status {
 /// # Safety
 /// `context` is null or a live context; `image` is null or a live memory object.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_image_from_cl(
-    context: *mut c_void,
-    image: *mut c_void,
-    result: *mut clg_image,
-) -> clg_status {
+pub unsafe extern "C" fn clg_image_from_cl(context: cl_context, image: cl_mem, result: *mut clg_image) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
         // SAFETY: **caller**.
-        let image = unsafe { Image::from_raw(&objects::context(context)?, image) }?;
+        let image = unsafe { Image::from_raw(&objects::context(context)?, image.cast()) }?;
         place.set(handle::new(AnyImage::Whole(image))? as clg_image);
         Ok(())
     })
@@ -113,15 +110,15 @@ pub extern "C" fn clg_image_layers(image: clg_image, first: usize, count: usize,
 /// `context` is null or a live context; `sampler` is null or a live sampler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_sampler_from_cl(
-    context: *mut c_void,
-    sampler: *mut c_void,
+    context: cl_context,
+    sampler: cl_sampler,
     result: *mut clg_sampler,
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
         // SAFETY: **caller**.
-        let sampler = unsafe { Sampler::from_raw(&objects::context(context)?, sampler) }?;
+        let sampler = unsafe { Sampler::from_raw(&objects::context(context)?, sampler.cast()) }?;
         place.set(handle::new(sampler)? as clg_sampler);
         Ok(())
     })
@@ -197,6 +194,8 @@ pub unsafe extern "C" fn clg_graph_copy_image(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -219,6 +218,8 @@ pub unsafe extern "C" fn clg_graph_copy_image_to_buffer(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -241,6 +242,8 @@ pub unsafe extern "C" fn clg_graph_copy_buffer_to_image(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -264,6 +267,8 @@ pub unsafe extern "C" fn clg_graph_fill_image(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let (options, color) = unsafe { (self::options(options)?, self::color(color_kind, color)?) };
@@ -287,8 +292,10 @@ pub unsafe extern "C" fn clg_graph_write_image(
     options: *const clg_node_options,
     node: *mut clg_node,
 ) -> clg_status {
-    let user = UserData::new(user, release as Release);
     enter(|| {
+        let user = UserData::new(user, release as Release);
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let (options, data) = unsafe { (self::options(options)?, pointers::data(data, data_size, user)?) };
@@ -310,6 +317,8 @@ pub unsafe extern "C" fn clg_graph_read_image(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;

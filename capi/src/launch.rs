@@ -12,7 +12,7 @@ use crate::handle::{self, handled};
 use crate::image::{AnyImage, clg_image, clg_sampler};
 use crate::objects::{clg_kernel, clg_range, with_slice};
 use crate::parameter::{AnyParameter, clg_parameter};
-use crate::pointers;
+use crate::pointers::{self, Flag};
 use crate::program::clg_global;
 use crate::status::{Failure, Outcome, clg_status, enter};
 use crate::task::clg_use;
@@ -78,9 +78,9 @@ pub struct clg_global_use {
     /// The device global.
     pub global: clg_global,
     /// Whether the kernel reads it.
-    pub reads: bool,
+    pub reads: Flag,
     /// Whether the kernel writes it.
-    pub writes: bool,
+    pub writes: Flag,
 }
 
 /// A launch of a kernel.
@@ -111,9 +111,9 @@ pub struct clg_launch {
     /// How many.
     pub num_globals: usize,
     /// Whether the kernel uses none of the device globals of its program.
-    pub no_globals: bool,
+    pub no_globals: Flag,
     /// Whether the kernel prints.
-    pub prints: bool,
+    pub prints: Flag,
 }
 
 /// How a kernel uses memory.
@@ -125,8 +125,8 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    pub(crate) fn of(reads: bool, writes: bool) -> Outcome<Self> {
-        match (reads, writes) {
+    pub(crate) fn of(reads: Flag, writes: Flag) -> Outcome<Self> {
+        match (reads.is_set(), writes.is_set()) {
             (true, true) => Ok(Self::ReadWrite),
             (true, false) => Ok(Self::Read),
             (false, true) => Ok(Self::Write),
@@ -382,10 +382,10 @@ pub(crate) unsafe fn fill_in<L: Launch>(mut to: L, launch: &clg_launch) -> Outco
         let global = handle::get::<DynamicGlobal>(one.global.addr())?;
         to = to.global(&global, Access::of(one.reads, one.writes)?);
     }
-    if launch.no_globals {
+    if launch.no_globals.is_set() {
         to = to.no_globals();
     }
-    if launch.prints {
+    if launch.prints.is_set() {
         to = to.prints();
     }
     let dims = dimensions(launch.work_dim)?;
@@ -420,6 +420,8 @@ pub unsafe extern "C" fn clg_graph_kernel(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let (options, launch) = unsafe { (self::options(options)?, self::launch(&graph, launch)?) };
@@ -524,6 +526,8 @@ pub unsafe extern "C" fn clg_graph_command_group_node(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?.only_added("a node of a group")?;

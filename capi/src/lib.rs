@@ -5,8 +5,10 @@
 //!
 //! | file | what is there |
 //! |---|---|
+//! | `version.rs` | which version the header and the library are, and what is still alive |
 //! | `status.rs` | what functions return, and the last error of a thread; no panic leaves a function |
 //! | `handle.rs` | handles: retained and released by count, and found wrong where they are wrong |
+//! | `opencl.rs` | OpenCL's own handles, as `CL/cl.h` declares them |
 //! | `objects.rs` | what the program has already: queues, kernels, memory |
 //! | `image.rs` | images and samplers, and the nodes of images |
 //! | `parameter.rs` | parameters |
@@ -42,6 +44,7 @@ mod launch;
 mod map;
 mod native;
 mod objects;
+mod opencl;
 mod parameter;
 mod pointers;
 mod program;
@@ -52,43 +55,7 @@ mod submission;
 mod task;
 mod texts;
 mod transfer;
-
-use std::ffi::c_char;
+mod version;
 
 pub use status::clg_status;
-
-/// The version of the header, which the version of the library must have the same major and minor number as.
-pub const CLG_VERSION_MAJOR: u32 = 0;
-/// The minor number of the version.
-pub const CLG_VERSION_MINOR: u32 = 1;
-/// The third number of the version.
-pub const CLG_VERSION_PATCH: u32 = 0;
-
-/// Returns how many objects of the process have handles: 0 when a program has released all that it made.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_live_objects() -> usize {
-    handle::LIVE.load(std::sync::atomic::Ordering::Relaxed)
-}
-
-/// Fails if the library that was loaded is not for this header: pass CLG_VERSION_MAJOR and CLG_VERSION_MINOR, before any
-/// other call. `clgraph.hpp` does so itself.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_check_version(major: u32, minor: u32) -> clg_status {
-    status::enter(|| {
-        if (major, minor) == (CLG_VERSION_MAJOR, CLG_VERSION_MINOR) {
-            return Ok(());
-        }
-        let library = env!("CARGO_PKG_VERSION");
-        Err(status::Failure::invalid(format!(
-            "the program was compiled with the header of clgraph {major}.{minor}, and the library is {library}: compile it \
-             again, or load the library of its version"
-        )))
-    })
-}
-
-/// Returns the version of the library that was loaded, for example "0.1.0".
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_version() -> *const c_char {
-    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
-    VERSION.as_ptr().cast()
-}
+pub use version::{CLG_VERSION_MAJOR, CLG_VERSION_MINOR, CLG_VERSION_PATCH};

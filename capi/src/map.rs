@@ -32,7 +32,7 @@ pub struct clg_map_task {
     /// The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. `data`
     /// is valid until it returns: `size` bytes, or for an image its rows, `row_pitch` bytes from one to the next, and
     /// `slice_pitch` bytes from one slice to the next. If it returns anything but 0, the submission fails, with the
-    /// text of `clg_task_fail`. No C++ exception may leave it.
+    /// text of `clg_fail`. No C++ exception may leave it.
     pub function: Option<
         extern "C" fn(
             task: clg_task,
@@ -168,6 +168,8 @@ pub unsafe extern "C" fn clg_graph_map(
     enter(|| {
         // SAFETY: **caller**.
         let (function, user) = unsafe { map_task(task) }?;
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -200,6 +202,8 @@ pub unsafe extern "C" fn clg_graph_map_image(
     enter(|| {
         // SAFETY: **caller**.
         let (function, user) = unsafe { map_task(task) }?;
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -241,6 +245,8 @@ pub unsafe extern "C" fn clg_enqueue_map(
     enter(|| {
         // SAFETY: **caller**.
         let (function, user) = unsafe { map_task(task) }?;
+        // SAFETY: **caller**.
+        let submission = unsafe { pointers::target("submission", submission) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
@@ -258,8 +264,7 @@ pub unsafe extern "C" fn clg_enqueue_map(
                 )
             })
         })?;
-        // SAFETY: **caller**.
-        unsafe { give_submission(run, submission) }
+        give_submission(run, submission)
     })
 }
 
@@ -280,6 +285,8 @@ pub unsafe extern "C" fn clg_enqueue_map_image(
     enter(|| {
         // SAFETY: **caller**.
         let (function, user) = unsafe { map_task(task) }?;
+        // SAFETY: **caller**.
+        let submission = unsafe { pointers::target("submission", submission) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
@@ -300,7 +307,6 @@ pub unsafe extern "C" fn clg_enqueue_map_image(
                 )
             }
         })?;
-        // SAFETY: **caller**.
-        unsafe { give_submission(run, submission) }
+        give_submission(run, submission)
     })
 }

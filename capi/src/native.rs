@@ -8,8 +8,9 @@ use crate::event::{clg_event, wait_list};
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle;
 use crate::objects::{clg_queue, with_slice};
-use crate::pointers::{self, UserData};
-use crate::status::{Failure, Outcome, clg_status, enter};
+use crate::opencl::{cl_command_buffer_khr, cl_command_queue, cl_context, cl_device_id};
+use crate::pointers::{self, Flag, UserData};
+use crate::status::{Failure, Outcome, call_program, clg_status, enter};
 use crate::submission::{clg_submission, give_submission};
 use crate::task::{clg_use, with_use};
 
@@ -24,7 +25,7 @@ pub struct clg_native_memory {
     /// The number of bytes.
     pub size: usize,
     /// Whether it is a `cl_mem`.
-    pub is_object: bool,
+    pub is_object: Flag,
 }
 
 /// What the function of a native command gets: where its commands go.
@@ -32,24 +33,24 @@ pub struct clg_native_memory {
 #[derive(Clone, Copy)]
 pub struct clg_native_target {
     /// The in-order `cl_command_queue` to enqueue on; null for a function that records.
-    pub queue: *mut c_void,
+    pub queue: cl_command_queue,
     /// The `cl_command_buffer_khr` to record into; null for a function that enqueues.
-    pub command_buffer: *mut c_void,
+    pub command_buffer: cl_command_buffer_khr,
     /// Whether functions that record have a `cl_command_properties_khr` argument: since version 0.9.5 of
     /// `cl_khr_command_buffer`.
-    pub with_properties: bool,
+    pub with_properties: Flag,
     /// The context.
-    pub context: *mut c_void,
+    pub context: cl_context,
     /// The device.
-    pub device: *mut c_void,
+    pub device: cl_device_id,
     /// The memory that the command declares, in the order of the declarations.
     pub memory: *const clg_native_memory,
     /// How many.
     pub num_memory: usize,
 }
 
-/// A function of a native command. If it returns anything but 0, the submission or finalize fails. No C++ exception may
-/// leave it.
+/// A function of a native command. If it returns anything but 0, the submission or finalize fails, with the text of
+/// `clg_fail`. No C++ exception may leave it.
 pub type clg_native_function = Option<extern "C" fn(target: *const clg_native_target, user: *mut c_void) -> c_int>;
 
 /// A native command: at least one of the functions is not null.
@@ -74,27 +75,24 @@ fn memory_of(memory: NativeMemory<'_>) -> clg_native_memory {
         pointer: memory.pointer(),
         offset: memory.offset(),
         size: memory.size(),
-        is_object: memory.is_object(),
+        is_object: memory.is_object().into(),
     }
 }
 
 type Function = extern "C" fn(*const clg_native_target, *mut c_void) -> c_int;
 
 fn call(function: Function, user: &UserData, target: &clg_native_target) -> Result<(), String> {
-    match function(target, user.pointer) {
-        0 => Ok(()),
-        status => Err(format!("the function returned {status}")),
-    }
+    call_program(|| function(target, user.pointer))
 }
 
 fn enqueue(to: &NativeQueue<'_>, uses: usize, function: Function, user: &UserData) -> Result<(), String> {
     let memory: Vec<_> = (0..uses).map(|index| memory_of(to.memory(index))).collect();
     let target = clg_native_target {
-        queue: to.raw(),
+        queue: to.raw().cast(),
         command_buffer: std::ptr::null_mut(),
-        with_properties: false,
-        context: to.context().raw(),
-        device: to.device().raw(),
+        with_properties: false.into(),
+        context: to.context().raw().cast(),
+        device: to.device().raw().cast(),
         memory: memory.as_ptr(),
         num_memory: uses,
     };
@@ -105,10 +103,10 @@ fn record(to: &NativeRecording<'_>, uses: usize, function: Function, user: &User
     let memory: Vec<_> = (0..uses).map(|index| memory_of(to.memory(index))).collect();
     let target = clg_native_target {
         queue: std::ptr::null_mut(),
-        command_buffer: to.raw(),
-        with_properties: to.abi() != RecordAbi::WithoutProperties,
-        context: to.context().raw(),
-        device: to.device().raw(),
+        command_buffer: to.raw().cast(),
+        with_properties: (to.abi() != RecordAbi::WithoutProperties).into(),
+        context: to.context().raw().cast(),
+        device: to.device().raw().cast(),
         memory: memory.as_ptr(),
         num_memory: uses,
     };
@@ -163,6 +161,8 @@ pub unsafe extern "C" fn clg_graph_native_command(
     enter(|| {
         // SAFETY: **caller**. The command comes first: its data is given back whatever is wrong.
         let command = unsafe { native_command(command) }?;
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -187,13 +187,14 @@ pub unsafe extern "C" fn clg_enqueue_native_command(
     enter(|| {
         // SAFETY: **caller**.
         let command = unsafe { native_command(command) }?;
+        // SAFETY: **caller**.
+        let submission = unsafe { pointers::target("submission", submission) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let waits: Vec<_> = waits.iter().collect();
         // SAFETY: **caller**: the promise of this function.
         let run = unsafe { queue.enqueue_native_command(command, &waits) }?;
-        // SAFETY: **caller**.
-        unsafe { give_submission(run, submission) }
+        give_submission(run, submission)
     })
 }

@@ -10,6 +10,7 @@ use rust::{
 };
 
 use crate::handle::{self, handled};
+use crate::opencl::{cl_command_queue, cl_context, cl_kernel, cl_mem};
 use crate::pointers;
 use crate::status::{Failure, Outcome, clg_status, enter};
 
@@ -147,9 +148,9 @@ impl clg_range {
 
 /// # Safety
 /// **caller**: `raw` is null or a live context.
-pub(crate) unsafe fn context(raw: *mut c_void) -> Outcome<Context> {
+pub(crate) unsafe fn context(raw: cl_context) -> Outcome<Context> {
     // SAFETY: the caller's promise.
-    Ok(unsafe { Context::from_raw(raw) }?)
+    Ok(unsafe { Context::from_raw(raw.cast()) }?)
 }
 
 /// Wraps and retains a `cl_command_queue`.
@@ -157,10 +158,10 @@ pub(crate) unsafe fn context(raw: *mut c_void) -> Outcome<Context> {
 /// # Safety
 /// `queue` is null or a live command queue.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_queue_from_cl(queue: *mut c_void, result: *mut clg_queue) -> clg_status {
+pub unsafe extern "C" fn clg_queue_from_cl(queue: cl_command_queue, result: *mut clg_queue) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (place, queue) = unsafe { (pointers::place("result", result)?, Queue::from_raw(queue)?) };
+        let (place, queue) = unsafe { (pointers::place("result", result)?, Queue::from_raw(queue.cast())?) };
         place.set(handle::new(queue)? as clg_queue);
         Ok(())
     })
@@ -178,15 +179,15 @@ pub extern "C" fn clg_queue_finish(queue: clg_queue) -> clg_status {
 /// `context` is null or a live context; `kernel` is null or a live kernel, whose program is not built again meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_kernel_from_cl(
-    context: *mut c_void,
-    kernel: *mut c_void,
+    context: cl_context,
+    kernel: cl_kernel,
     result: *mut clg_kernel,
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
         // SAFETY: **caller**.
-        let kernel = unsafe { Kernel::from_raw(&self::context(context)?, kernel) }?;
+        let kernel = unsafe { Kernel::from_raw(&self::context(context)?, kernel.cast()) }?;
         place.set(handle::new(kernel)? as clg_kernel);
         Ok(())
     })
@@ -198,15 +199,15 @@ pub unsafe extern "C" fn clg_kernel_from_cl(
 /// `context` is null or a live context; `buffer` is null or a live memory object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_memory_from_cl(
-    context: *mut c_void,
-    buffer: *mut c_void,
+    context: cl_context,
+    buffer: cl_mem,
     result: *mut clg_memory,
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
         // SAFETY: **caller**.
-        let buffer = unsafe { Buffer::<u8>::from_raw(&self::context(context)?, buffer) }?;
+        let buffer = unsafe { Buffer::<u8>::from_raw(&self::context(context)?, buffer.cast()) }?;
         place.set(handle::new(AnyMemory::Buffer(buffer))? as clg_memory);
         Ok(())
     })

@@ -78,6 +78,21 @@ pub(crate) unsafe fn place<'a, T>(what: &str, pointer: *mut T) -> Outcome<&'a mu
     Ok(unsafe { &mut *pointer.cast::<Place<T>>() })
 }
 
+/// Returns where a result goes that C need not want: null is nowhere. It is looked at before anything is done.
+///
+/// # Safety
+/// **caller**: null, or valid for a write meanwhile.
+pub(crate) unsafe fn target<'a, T>(what: &str, pointer: *mut T) -> Outcome<Target<'a, T>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { place(what, pointer) }.map(Some)
+}
+
+/// Where a result goes, if C wants it.
+pub(crate) type Target<'a, T> = Option<&'a mut Place<T>>;
+
 /// Memory of C to which a result is written. What is there before may be anything.
 #[repr(transparent)]
 pub(crate) struct Place<T>(std::mem::MaybeUninit<T>);
@@ -111,6 +126,23 @@ pub(crate) unsafe fn give_text(from: String, room: usize, text: *mut c_char, siz
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), text, bytes.len()) };
     }
     Ok(())
+}
+
+/// A `bool` in a structure of C. What is there may be any byte: all but 0 are true.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Flag(u8);
+
+impl Flag {
+    pub(crate) fn is_set(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Flag {
+    fn from(is_set: bool) -> Self {
+        Self(is_set.into())
+    }
 }
 
 /// A function that gets the program's pointer back. clgraph calls it exactly once, also when the call fails.

@@ -6,6 +6,7 @@ use rust::{DynamicGlobal, Program, ProgramBuilder, Queue};
 
 use crate::handle::{self, handled};
 use crate::objects::{self, AnyMemory, clg_kernel, clg_memory, clg_queue};
+use crate::opencl::cl_context;
 use crate::pointers;
 use crate::status::{Failure, clg_status, enter};
 
@@ -114,7 +115,7 @@ pub struct clg_program_global {
 /// as `num_globals` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_program_build(
-    context: *mut c_void,
+    context: cl_context,
     source: *const c_char,
     options: *const c_char,
     globals: *const clg_program_global,

@@ -1,11 +1,12 @@
 //! What graphs are made of, as lists, drawings and names; and what devices can do.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 
 use rust::{Device, DrawingDetail, Graph, Node};
 
 use crate::graph::{clg_graph, clg_node};
 use crate::handle;
+use crate::opencl::cl_device_id;
 use crate::pointers;
 use crate::status::{Failure, Outcome, clg_status, enter};
 
@@ -207,14 +208,14 @@ pub unsafe extern "C" fn clg_graph_to_svg(
 /// `device` is null or a device; `text` is null or has room for `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_device_caps(
-    device: *mut c_void,
+    device: cl_device_id,
     room: usize,
     text: *mut c_char,
     size: *mut usize,
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let device = unsafe { Device::from_raw(device) }?;
+        let device = unsafe { Device::from_raw(device.cast()) }?;
         let caps = serde_json::to_string(device.caps()).map_err(|error| Failure::invalid(error.to_string()))?;
         // SAFETY: **caller**.
         unsafe { pointers::give_text(caps, room, text, size) }

@@ -1,13 +1,12 @@
 //! Recording: queues whose commands become nodes of a graph.
 
-use std::ffi::c_void;
-
 use rust::{Graph, Queue, QueueState};
 
 use crate::event::{clg_event, give_event, wait_list};
 use crate::graph::{clg_graph, clg_node, give_node};
 use crate::handle;
 use crate::objects::clg_queue;
+use crate::opencl::cl_command_queue;
 use crate::pointers;
 use crate::status::{Outcome, clg_status, enter};
 
@@ -52,12 +51,13 @@ pub unsafe extern "C" fn clg_graph_end_recording(
     ended: *mut usize,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let ended = unsafe { pointers::target("ended", ended) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let count = graph.end_recording(&unsafe { self::queues(queues, num_queues) }?)?;
-        if !ended.is_null() {
-            // SAFETY: **caller**.
-            unsafe { pointers::place("ended", ended) }?.set(count);
+        if let Some(ended) = ended {
+            ended.set(count);
         }
         Ok(())
     })
@@ -71,10 +71,11 @@ pub unsafe extern "C" fn clg_graph_end_recording(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_graph_end_all_recording(graph: clg_graph, ended: *mut usize) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let ended = unsafe { pointers::target("ended", ended) }?;
         let count = handle::get::<Graph>(graph.addr())?.end_all_recording();
-        if !ended.is_null() {
-            // SAFETY: **caller**.
-            unsafe { pointers::place("ended", ended) }?.set(count);
+        if let Some(ended) = ended {
+            ended.set(count);
         }
         Ok(())
     })
@@ -105,11 +106,11 @@ pub extern "C" fn clg_queue_recording_graph(queue: clg_queue, result: *mut clg_g
 
 /// Returns the `cl_command_queue`, without a reference for the program.
 #[unsafe(no_mangle)]
-pub extern "C" fn clg_queue_to_cl(queue: clg_queue, result: *mut *mut c_void) -> clg_status {
+pub extern "C" fn clg_queue_to_cl(queue: clg_queue, result: *mut cl_command_queue) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
-        place.set(handle::get::<Queue>(queue.addr())?.raw());
+        place.set(handle::get::<Queue>(queue.addr())?.raw().cast());
         Ok(())
     })
 }
@@ -127,13 +128,16 @@ pub unsafe extern "C" fn clg_record_wait_event(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let (wait, recorded) = queue.record_event_wait(&waits.iter().collect::<Vec<_>>())?;
         give_node(wait.to_raw(), node)?;
-        // SAFETY: **caller**.
-        unsafe { give_event(recorded, event) }
+        give_event(recorded, event)
     })
 }
 
@@ -150,12 +154,15 @@ pub unsafe extern "C" fn clg_record_signal_event(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
+        // SAFETY: **caller**.
+        let event = unsafe { pointers::target("event", event) }?;
         let queue = handle::get::<Queue>(queue.addr())?;
         // SAFETY: **caller**.
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let (signal, recorded) = queue.record_event_signal(&waits.iter().collect::<Vec<_>>())?;
         give_node(signal.to_raw(), node)?;
-        // SAFETY: **caller**.
-        unsafe { give_event(recorded, event) }
+        give_event(recorded, event)
     })
 }

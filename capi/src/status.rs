@@ -1,4 +1,4 @@
-//! What every function returns, and the text of the last error of a thread.
+//! What every function returns, the text of the last error of a thread, and what functions of the program say went wrong.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rust::{Error, ErrorKind};
 
-use crate::texts;
+use crate::{pointers, texts};
 
 /// The result of a call: what kind of error it was, or success.
 #[allow(non_camel_case_types)]
@@ -170,6 +170,44 @@ pub(crate) fn enter(call: impl FnOnce() -> Outcome<()>) -> clg_status {
 fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("without a text")
+}
+
+thread_local! {
+    /// For each function of the program that runs on this thread, the inner ones last: why it fails.
+    static REASONS: RefCell<Vec<Option<String>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls a function of the program whose submission fails if it returns anything but 0, or says `clg_fail`.
+pub(crate) fn call_program(function: impl FnOnce() -> c_int) -> Result<(), String> {
+    REASONS.with_borrow_mut(|reasons| reasons.push(None));
+    let status = function();
+    match (status, REASONS.with_borrow_mut(Vec::pop).flatten()) {
+        (0, None) => Ok(()),
+        (_, Some(text)) => Err(text),
+        (status, None) => Err(format!("the function returned {status}")),
+    }
+}
+
+/// Says why the function of the program that runs on this thread fails: the function of a host task, of mapped memory,
+/// or of a native command. Its submission fails with this text when the function returns, whatever it returns.
+///
+/// # Safety
+/// `text` is null or a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_fail(text: *const c_char) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let text = unsafe { pointers::reason(text) }.unwrap_or_else(|| "the function failed".to_owned());
+        REASONS.with_borrow_mut(|reasons| {
+            let reason = reasons.last_mut().ok_or_else(|| {
+                Failure::invalid(
+                    "no function of a host task, of mapped memory or of a native command runs on this thread",
+                )
+            })?;
+            *reason = Some(text);
+            Ok(())
+        })
+    })
 }
 
 /// Returns what was wrong with the last call of this thread that failed, and what to do, as UTF-8. Never null: the text

@@ -10,7 +10,7 @@ use crate::event::{clg_event, give_event};
 use crate::execute::{clg_sub_graph, give_sub_graph};
 use crate::graph::clg_node;
 use crate::handle::{self, handled};
-use crate::pointers::{self, UserData};
+use crate::pointers::{self, Target, UserData};
 use crate::status::{Failure, Outcome, clg_status, enter};
 
 /// A submission, with the results that the program looks at.
@@ -50,15 +50,10 @@ pub extern "C" fn clg_submission_release(object: clg_submission) -> clg_status {
     enter(|| handle::release::<Run>(object.addr()))
 }
 
-/// Puts a submission where C wants it. Null is nowhere.
-///
-/// # Safety
-/// **caller**.
-pub(crate) unsafe fn give_submission(run: Submission, to: *mut clg_submission) -> Outcome<()> {
-    if !to.is_null() {
-        let run = Run(Arc::new(RunInner { submission: run, results: Mutex::default() }));
-        // SAFETY: **caller**.
-        unsafe { pointers::place("submission", to) }?.set(handle::new(run)? as clg_submission);
+/// Puts a submission where C wants it.
+pub(crate) fn give_submission(run: Submission, to: Target<'_, clg_submission>) -> Outcome<()> {
+    if let Some(to) = to {
+        to.set(handle::new(Run(Arc::new(RunInner { submission: run, results: Mutex::default() })))? as clg_submission);
     }
     Ok(())
 }
@@ -166,8 +161,8 @@ pub unsafe extern "C" fn clg_submission_on_complete(
     user: *mut c_void,
     release: Option<extern "C" fn(user: *mut c_void)>,
 ) -> clg_status {
-    let user = UserData::new(user, release);
     enter(|| {
+        let user = UserData::new(user, release);
         let function = function.ok_or_else(|| Failure::null("function"))?;
         run_of(submission)?.submission().on_complete(move |outcome| {
             let user = user;
@@ -336,7 +331,8 @@ pub extern "C" fn clg_submission_progress(submission: clg_submission, result: *m
 pub extern "C" fn clg_submission_event(submission: clg_submission, result: *mut clg_event) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        unsafe { give_event(run_of(submission)?.submission().event()?, result) }
+        let result = unsafe { pointers::target("result", result) }?;
+        give_event(run_of(submission)?.submission().event()?, result)
     })
 }
 
@@ -344,9 +340,10 @@ pub extern "C" fn clg_submission_event(submission: clg_submission, result: *mut 
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_submission_sub_graph(submission: clg_submission, result: *mut clg_sub_graph) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let result = unsafe { pointers::target("result", result) }?;
         let sub_graph = run_of(submission)?.submission().sub_graph();
         let sub_graph = sub_graph.ok_or_else(|| Failure::invalid("the queue did not record an executable"))?;
-        // SAFETY: **caller**.
-        unsafe { give_sub_graph(sub_graph, result) }
+        give_sub_graph(sub_graph, result)
     })
 }

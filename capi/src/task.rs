@@ -1,6 +1,6 @@
 //! Host tasks, and the view that tasks have of their submission.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rust::{Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue};
@@ -11,25 +11,18 @@ use crate::handle::{self, handled};
 use crate::image::clg_image;
 use crate::launch::clg_command_group;
 use crate::objects::{clg_queue, clg_range, with_slice};
-use crate::pointers::{self, UserData};
-use crate::status::{Failure, Outcome, clg_status, enter};
+use crate::pointers::{self, Flag, UserData};
+use crate::status::{Failure, Outcome, call_program, clg_status, enter};
 use crate::submission::{clg_submission, give_submission};
 
-/// The view that a task has of its submission, while the task runs.
+/// The view that a task has of its submission, while the task runs: None after its function has returned.
 #[derive(Clone)]
-pub(crate) struct Task(Arc<Mutex<State>>);
-
-struct State {
-    /// None after the function has returned.
-    context: Option<Context>,
-    /// What the function says went wrong.
-    text: Option<String>,
-}
+pub(crate) struct Task(Arc<Mutex<Option<Context>>>);
 
 /// The address of a `HostTaskContext`, while its function runs.
 struct Context(*const HostTaskContext<'static>);
 
-// SAFETY: it is used under the lock of the state only, and taken away under that lock before the context ends. What it
+// SAFETY: it is used under the lock of the task only, and taken away under that lock before the context ends. What it
 // leads to is used through `&self`.
 unsafe impl Send for Context {}
 
@@ -64,16 +57,16 @@ pub struct clg_use {
     /// An image, or null.
     pub image: clg_image,
     /// Whether the command reads it.
-    pub reads: bool,
+    pub reads: Flag,
     /// Whether the command writes it.
-    pub writes: bool,
+    pub writes: Flag,
 }
 
 /// A host task.
 #[repr(C)]
 pub struct clg_host_task {
     /// The function. It runs once in each submission, on a thread of clgraph, and never twice at the same time. If it
-    /// returns anything but 0, the submission fails, with the text of `clg_task_fail`. No C++ exception may leave it.
+    /// returns anything but 0, the submission fails, with the text of `clg_fail`. No C++ exception may leave it.
     pub function: Option<extern "C" fn(task: clg_task, user: *mut c_void) -> c_int>,
     /// What the function gets.
     pub user: *mut c_void,
@@ -91,16 +84,14 @@ impl Task {
     }
 
     fn with<R>(&self, call: impl FnOnce(&HostTaskContext<'_>) -> Outcome<R>) -> Outcome<R> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let context = state.context.as_ref().ok_or_else(|| Failure::invalid("the host task has returned"))?;
-        // SAFETY: the context lives until it is taken out of the state, under the lock that is held here.
+        let context = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = context.as_ref().ok_or_else(|| Failure::invalid("the host task has returned"))?;
+        // SAFETY: the context lives until it is taken out of the task, under the lock that is held here.
         call(unsafe { &*context.0 })
     }
 
-    fn end(&self) -> Option<String> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.context = None;
-        state.text.take()
+    fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -119,17 +110,13 @@ pub(crate) fn run_as_task(
     function: impl FnOnce(clg_task) -> c_int,
 ) -> Result<(), String> {
     let address = std::ptr::from_ref(context).cast::<HostTaskContext<'static>>();
-    let task = Task(Arc::new(Mutex::new(State { context: Some(Context(address)), text: None })));
+    let task = Task(Arc::new(Mutex::new(Some(Context(address)))));
     let handle = handle::new(task.clone()).map_err(|failure| failure.into_text())?;
-    let status = function(handle as clg_task);
-    let text = task.end();
+    let outcome = call_program(|| function(handle as clg_task));
+    task.end();
     // The program may have released it; then the handle is dead already.
     let _ = handle::release::<Task>(handle);
-    match (status, text) {
-        (0, None) => Ok(()),
-        (_, Some(text)) => Err(text),
-        (status, None) => Err(format!("the function returned {status}")),
-    }
+    outcome
 }
 
 /// Declares the use of memory at a builder of a host task or of a native command.
@@ -196,6 +183,8 @@ pub unsafe extern "C" fn clg_graph_host_task(
     enter(|| {
         // SAFETY: **caller**. The task comes first: its data is given back whatever is wrong.
         let (function, uses) = unsafe { given(task) }?;
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -256,6 +245,8 @@ pub unsafe extern "C" fn clg_enqueue_host_task(
     enter(|| {
         // SAFETY: **caller**.
         let (mut function, uses) = unsafe { given(task) }?;
+        // SAFETY: **caller**.
+        let submission = unsafe { pointers::target("submission", submission) }?;
         if !uses.is_empty() {
             return Err(Failure::invalid(
                 "a task on a queue waits for all commands before it, and declares no uses of memory",
@@ -266,8 +257,7 @@ pub unsafe extern "C" fn clg_enqueue_host_task(
         let waits = unsafe { wait_list(num_events, event_wait_list) }?;
         let waits: Vec<_> = waits.iter().collect();
         let run = queue.enqueue_host_task(move |context: &HostTaskContext<'_>| function(context), &waits)?;
-        // SAFETY: **caller**.
-        unsafe { give_submission(run, submission) }
+        give_submission(run, submission)
     })
 }
 
@@ -294,24 +284,5 @@ pub unsafe extern "C" fn clg_task_put(task: clg_task, write: clg_node, data: *co
         // SAFETY: **caller**.
         let data = unsafe { pointers::data(data, size, UserData::new(std::ptr::null_mut(), None)) }?;
         Task::of(task)?.with(|context| Ok(context.put(&HostWrite::<u8>::from_raw(write.raw()), data)?))
-    })
-}
-
-/// Says why the task fails. The submission fails with this text when the function returns, whatever it returns.
-///
-/// # Safety
-/// `text` is null or a text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_task_fail(task: clg_task, text: *const c_char) -> clg_status {
-    enter(|| {
-        // SAFETY: **caller**.
-        let text = unsafe { pointers::reason(text) }.unwrap_or_else(|| "the host task failed".to_owned());
-        let task = Task::of(task)?;
-        let mut state = task.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.context.is_none() {
-            return Err(Failure::invalid("the host task has returned"));
-        }
-        state.text = Some(text);
-        Ok(())
     })
 }

@@ -23,6 +23,8 @@ pub unsafe extern "C" fn clg_graph_copy(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -47,6 +49,8 @@ pub unsafe extern "C" fn clg_graph_fill(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -77,8 +81,10 @@ pub unsafe extern "C" fn clg_graph_write(
     options: *const clg_node_options,
     node: *mut clg_node,
 ) -> clg_status {
-    let user = UserData::new(user, release as Release);
     enter(|| {
+        let user = UserData::new(user, release as Release);
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -102,6 +108,8 @@ pub unsafe extern "C" fn clg_graph_read(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
@@ -157,6 +165,8 @@ pub unsafe extern "C" fn clg_graph_free(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?.only_added("the end of an allocation")?;
@@ -198,6 +208,8 @@ pub unsafe extern "C" fn clg_graph_copy_rect(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let (options, rect) = unsafe { (self::options(options)?, pointers::read("rect", rect)?) };
@@ -238,6 +250,8 @@ pub unsafe extern "C" fn clg_graph_hint(
     node: *mut clg_node,
 ) -> clg_status {
     enter(|| {
+        // SAFETY: **caller**.
+        let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;

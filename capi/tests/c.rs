@@ -31,6 +31,12 @@ fn compiled(compiler: &str, options: &[&str], folder: &str, source: &str) -> Pat
     if time(&program).is_some_and(|made| sources.iter().all(|source| time(source).is_some_and(|time| time < made))) {
         return program;
     }
+    // The name by which the loader looks for it, as ./capi/install gives it.
+    let version = env!("CARGO_PKG_VERSION").rsplit_once('.').unwrap().0;
+    let name = built.join(format!("libclgraph.so.{version}"));
+    if let Err(error) = std::os::unix::fs::symlink("libclgraph.so", &name) {
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{}: {error}", name.display());
+    }
     let mut command = Command::new(compiler);
     command
         .args(sanitized.then_some("-fsanitize=address"))
@@ -64,9 +70,10 @@ const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
 const CPP: [&str; 1] = ["-std=c++17"];
 
 /// The programs, with their compilers.
-const PROGRAMS: [(&str, &[&str], &str, &str); 7] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 8] = [
     ("cc", &C, TESTS, "graphs.c"),
     ("cc", &C, TESTS, "commands.c"),
+    ("cc", &C, TESTS, "images.c"),
     ("cc", &C, TESTS, "misuse.c"),
     ("cc", &C, TESTS, "lifetimes.c"),
     ("c++", &CPP, TESTS, "graphs.cpp"),
@@ -95,6 +102,11 @@ fn graphs_from_c() {
 #[test]
 fn all_commands_from_c() {
     run(&program("commands.c"), &[]);
+}
+
+#[test]
+fn images_from_c() {
+    run(&program("images.c"), &[]);
 }
 
 #[test]

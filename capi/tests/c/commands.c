@@ -1,130 +1,12 @@
-/* What graphs.c leaves: images, recording, mapped memory, native commands, device globals, groups, parameters of memory, lists. */
+/* What graphs.c leaves: recording, mapped memory, native commands, device globals, groups, parameters of memory, lists. */
 #include "common.h"
 
-enum { LEN = 64, WIDTH = 16, HEIGHT = 8 };
-
-static clg_submission submitted(bench all, clg_executable executable) {
-    clg_submission run;
-    OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
-    OK(clg_submission_wait(run));
-    return run;
-}
+enum { LEN = 64 };
 
 static clg_node filled(bench all, clg_memory memory, uint32_t value) {
     clg_node node;
     OK(clg_graph_fill(all.graph, CLG_ALL(memory), &value, sizeof value, NULL, &node));
     return node;
-}
-
-static bool has_images(bench all) {
-    cl_bool has = CL_FALSE;
-    CHECK(clGetDeviceInfo(all.device, CL_DEVICE_IMAGE_SUPPORT, sizeof has, &has, NULL) == CL_SUCCESS);
-    return has == CL_TRUE;
-}
-
-static const char *IMAGES =
-    "kernel void invert(read_only image2d_t from, write_only image2d_t to, sampler_t with) {\n"
-    "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
-    "    write_imageui(to, at, 255 - read_imageui(from, with, at));\n"
-    "}\n";
-
-static clg_image image(bench all) {
-    cl_int status;
-    cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = WIDTH, .image_height = HEIGHT};
-    cl_mem raw = clCreateImage(all.context, CL_MEM_READ_WRITE, &format, &desc, NULL, &status);
-    CHECK(status == CL_SUCCESS);
-    clg_image made;
-    OK(clg_image_from_cl(all.context, raw, &made));
-    CHECK(clReleaseMemObject(raw) == CL_SUCCESS);
-    return made;
-}
-
-static void images(void) {
-    bench all = start();
-    if (!has_images(all)) {
-        clg_image none;
-        cl_mem buffer = clCreateBuffer(all.context, CL_MEM_READ_WRITE, 16, NULL, NULL);
-        CHECK(clg_image_from_cl(all.context, buffer, &none) != CLG_SUCCESS);
-        CHECK(clReleaseMemObject(buffer) == CL_SUCCESS);
-        end(all);
-        return;
-    }
-    cl_int status;
-    cl_program program = clCreateProgramWithSource(all.context, 1, &IMAGES, NULL, &status);
-    CHECK(clBuildProgram(program, 1, &all.device, "", NULL, NULL) == CL_SUCCESS);
-    cl_kernel raw = clCreateKernel(program, "invert", &status);
-    clg_kernel invert;
-    OK(clg_kernel_from_cl(all.context, raw, &invert));
-    cl_sampler raw_sampler = clCreateSampler(all.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &status);
-    CHECK(status == CL_SUCCESS);
-    clg_sampler sampler;
-    OK(clg_sampler_from_cl(all.context, raw_sampler, &sampler));
-    clg_image from = image(all), to = image(all), other = image(all);
-    clg_memory packed = buffer(all, 4 * WIDTH * HEIGHT);
-    uint8_t pixels[4 * WIDTH * HEIGHT], result[4 * WIDTH * HEIGHT];
-    for (size_t i = 0; i < sizeof pixels; i++) {
-        pixels[i] = (uint8_t)i;
-    }
-    uint32_t grey[4] = {100, 100, 100, 100};
-    clg_node write, read, part;
-    OK(clg_graph_write_image(all.graph, CLG_WHOLE_IMAGE(from), pixels, sizeof pixels, NULL, NULL, NULL, &write));
-    clg_arg args[] = {CLG_IMAGE_READ(from), CLG_IMAGE_WRITE(to), CLG_SAMPLER(sampler)};
-    clg_launch launch = {.kernel = invert, .args = args, .num_args = 3, .work_dim = 2, .global = {WIDTH, HEIGHT}};
-    OK(clg_graph_kernel(all.graph, &launch, NULL, NULL));
-    OK(clg_graph_copy_image(all.graph, CLG_WHOLE_IMAGE(to), CLG_WHOLE_IMAGE(other), NULL, NULL));
-    clg_area corner = {other, {4, 2, 0}, {2, 2, 1}};
-    OK(clg_graph_fill_image(all.graph, corner, CLG_COLOR_UINT, grey, NULL, NULL));
-    FAILS(CLG_INVALID, "", clg_graph_fill_image(all.graph, corner, CLG_COLOR_FLOAT, grey, NULL, NULL));
-    FAILS(CLG_INVALID, "no kind of colour", clg_graph_fill_image(all.graph, corner, 7, grey, NULL, NULL));
-    OK(clg_graph_copy_image_to_buffer(all.graph, CLG_WHOLE_IMAGE(other), CLG_ALL(packed), NULL, NULL));
-    OK(clg_graph_copy_buffer_to_image(all.graph, CLG_ALL(packed), CLG_WHOLE_IMAGE(from), NULL, NULL));
-    OK(clg_graph_read(all.graph, CLG_ALL(packed), NULL, &read));
-    OK(clg_graph_read_image(all.graph, (clg_area){from, {4, 2, 0}, {2, 1, 1}}, NULL, &part));
-    clg_executable executable;
-    OK(clg_graph_finalize(all.graph, NULL, &executable));
-    clg_submission run = submitted(all, executable);
-    OK(clg_submission_get(run, read, result, sizeof result));
-    for (size_t y = 0; y < HEIGHT; y++) {
-        for (size_t x = 0; x < WIDTH; x++) {
-            bool is_grey = x - 4 < 2 && y - 2 < 2;
-            for (size_t i = 4 * (y * WIDTH + x), c = 0; c < 4; c++) {
-                CHECK(result[i + c] == (is_grey ? 100 : 255 - pixels[i + c]));
-            }
-        }
-    }
-    OK(clg_submission_get(run, part, result, 8));
-    CHECK(result[0] == 100 && result[7] == 100);
-    OK(clg_submission_release(run));
-    OK(clg_executable_release(executable));
-    /* The same on the queue. */
-    OK(clg_enqueue_write_image(all.queue, CLG_WHOLE_IMAGE(from), pixels, sizeof pixels, NULL, NULL, 0, NULL, NULL));
-    clg_event launched;
-    OK(clg_enqueue_kernel(all.queue, &launch, 0, NULL, &launched));
-    OK(clg_enqueue_copy_image(all.queue, CLG_WHOLE_IMAGE(to), CLG_WHOLE_IMAGE(other), 1, &launched, NULL));
-    corner.image = other;
-    OK(clg_enqueue_fill_image(all.queue, corner, CLG_COLOR_UINT, grey, 0, NULL, NULL));
-    OK(clg_enqueue_copy_image_to_buffer(all.queue, CLG_WHOLE_IMAGE(other), CLG_ALL(packed), 0, NULL, NULL));
-    OK(clg_enqueue_copy_buffer_to_image(all.queue, CLG_ALL(packed), CLG_WHOLE_IMAGE(to), 0, NULL, NULL));
-    clg_pending_read pending;
-    OK(clg_enqueue_read_image(all.queue, CLG_WHOLE_IMAGE(to), 0, NULL, &pending));
-    OK(clg_pending_read_wait(pending, result, sizeof result));
-    CHECK(result[0] == 255 && result[4 * (2 * WIDTH + 5)] == 100);
-    CHECK(result[4 * (4 * WIDTH) + 1] == 255 - pixels[4 * (4 * WIDTH) + 1]);
-    FAILS(CLG_INVALID, "", clg_pending_read_node(pending, &read));
-    OK(clg_pending_read_release(pending));
-    OK(clg_event_release(launched));
-    clg_image layers;
-    FAILS(CLG_INVALID, "", clg_image_layers(from, 0, 1, &layers));
-    OK(clg_image_release(from));
-    OK(clg_image_release(to));
-    OK(clg_image_release(other));
-    OK(clg_sampler_release(sampler));
-    OK(clg_kernel_release(invert));
-    OK(clg_memory_release(packed));
-    CHECK(clReleaseSampler(raw_sampler) == CL_SUCCESS && clReleaseKernel(raw) == CL_SUCCESS);
-    CHECK(clReleaseProgram(program) == CL_SUCCESS);
-    end(all);
 }
 
 /* The same calls, on a queue that executes and on one that records. */
@@ -163,7 +45,7 @@ static void recording(void) {
     int32_t status = 9;
     OK(clg_event_status(event, &status));
     CHECK(status == CL_COMPLETE);
-    void *raw;
+    cl_event raw;
     OK(clg_event_to_cl(event, &raw));
     clg_event again;
     OK(clg_event_from_cl(raw, &again));
@@ -214,7 +96,7 @@ static void recording(void) {
     clg_user_event go;
     OK(clg_user_event_create(all.context, &go));
     clg_event_input input = {.node = wait, .user_event = go};
-    clg_submit_options options = {.events = &input, .num_events = 1};
+    clg_submit_options options = {.node_events = &input, .num_node_events = 1};
     clg_submission run;
     OK(clg_executable_submit(executable, all.queue, &options, NULL, &run));
     bool done;
@@ -272,9 +154,10 @@ static void recording(void) {
 static int counts_up(clg_task task, void *data, size_t size, size_t row, size_t slice, void *user) {
     (void)row;
     (void)slice;
+    (void)task;
     uint32_t *numbers = data;
     if (*(int *)user == 1) {
-        OK(clg_task_fail(task, "no room for it"));
+        OK(clg_fail("no room for it"));
         return 1;
     }
     for (size_t i = 0; i < size / 4; i++) {
@@ -566,7 +449,7 @@ static void tasks_and_small_things(void) {
     OK(clg_parameter_release(source));
     OK(clg_kernel_release(total));
     OK(clg_graph_release(other));
-    void *raw;
+    cl_command_queue raw;
     OK(clg_queue_to_cl(all.queue, &raw));
     CHECK(raw == all.cl_queue);
     /* A user event in the wait list of a command, which sees its end only. */
@@ -582,6 +465,155 @@ static void tasks_and_small_things(void) {
     OK(clg_user_event_release(user));
     OK(clg_memory_release(a));
     OK(clg_memory_release(b));
+    end(all);
+}
+
+/* A group and the signal of an event, recorded; memory that the program allocated; hints. */
+static void recorded_and_given(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN);
+    clg_kernel scale = kernel(all, "scale");
+    uint32_t two = 2, ten = 10, one = 1;
+    clg_arg by_two[] = {CLG_READ_WRITE(a), CLG_VALUE(two)}, by_ten[] = {CLG_READ_WRITE(a), CLG_VALUE(ten)};
+    clg_launch launches[] = {
+        {.kernel = scale, .args = by_two, .num_args = 2, .work_dim = 1, .global = {LEN}},
+        {.kernel = scale, .args = by_ten, .num_args = 2, .work_dim = 1, .global = {LEN}},
+    };
+    clg_command_group group;
+    OK(clg_graph_command_group(all.graph, launches, 2, &group));
+    OK(clg_command_group_set_active(group, 1));
+    FAILS(CLG_INVALID, "", clg_enqueue_command_group(all.queue, group, 0, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_record_signal_event(all.queue, 0, NULL, NULL, NULL));
+    OK(clg_graph_begin_recording(all.graph, &all.queue, 1));
+    clg_event grouped, signaled;
+    OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(a), &one, sizeof one, 0, NULL, NULL));
+    OK(clg_enqueue_command_group(all.queue, group, 0, NULL, &grouped));
+    clg_node signal, of_event, read;
+    OK(clg_record_signal_event(all.queue, 1, &grouped, &signaled, &signal));
+    OK(clg_event_node(signaled, all.graph, &of_event));
+    CHECK(of_event.index == signal.index);
+    OK(clg_graph_end_recording(all.graph, &all.queue, 1, NULL));
+    OK(clg_graph_read(all.graph, CLG_ALL(a), NULL, &read));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_user_event heard;
+    OK(clg_user_event_create(all.context, &heard));
+    clg_event_input event = {.node = signal, .user_event = heard, .signals = true};
+    clg_submit_options with = {.node_events = &event, .num_node_events = 1};
+    /* It waits for a command of a queue. */
+    clg_user_event go;
+    OK(clg_user_event_create(all.context, &go));
+    clg_event opens, marked;
+    OK(clg_user_event_event(go, &opens));
+    OK(clg_enqueue_marker(all.queue, 1, &opens, &marked));
+    with.events = &marked;
+    with.num_events = 1;
+    clg_submission run;
+    OK(clg_executable_submit(executable, all.queue, &with, NULL, &run));
+    bool done = true;
+    OK(clg_user_event_is_done(heard, &done));
+    CHECK(!done);
+    OK(clg_user_event_complete(go));
+    OK(clg_user_event_wait(heard));
+    OK(clg_submission_wait(run));
+    uint32_t result[LEN];
+    OK(clg_submission_get(run, read, result, sizeof result));
+    CHECK(result[0] == 10 && result[LEN - 1] == 10);
+    OK(clg_submission_release(run));
+    OK(clg_event_release(opens));
+    OK(clg_event_release(marked));
+    OK(clg_event_release(grouped));
+    OK(clg_event_release(signaled));
+    OK(clg_user_event_release(go));
+    OK(clg_user_event_release(heard));
+    OK(clg_executable_release(executable));
+    OK(clg_command_group_release(group));
+
+    clg_memory given, wrong;
+    FAILS(CLG_INVALID, "kind of memory", clg_memory_from_pointer(all.queue, result, sizeof result, CLG_MEMORY_BEST, &wrong));
+    cl_device_svm_capabilities svm = 0;
+    clGetDeviceInfo(all.device, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL);
+    if (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) {
+        void *address = clSVMAlloc(all.context, CL_MEM_READ_WRITE, 4 * LEN, 0);
+        CHECK(address != NULL);
+        OK(clg_memory_from_pointer(all.queue, address, 4 * LEN, CLG_MEMORY_SVM_COARSE, &given));
+        OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(given), &ten, sizeof ten, 0, NULL, NULL));
+        OK(clg_enqueue_hint(all.queue, CLG_ALL(given), CLG_HINT_TO_DEVICE, 0, 0, NULL, NULL));
+        OK(clg_enqueue_copy_buffer(all.queue, CLG_ALL(given), CLG_ALL(a), 0, NULL, NULL));
+        clg_pending_read pending;
+        OK(clg_enqueue_read_buffer(all.queue, CLG_ALL(a), 0, NULL, &pending));
+        OK(clg_pending_read_wait(pending, result, sizeof result));
+        CHECK(result[0] == 10 && result[LEN - 1] == 10);
+        OK(clg_pending_read_release(pending));
+        /* In a graph. */
+        clg_graph hinted;
+        OK(clg_graph_create(all.queue, &hinted));
+        OK(clg_graph_hint(hinted, CLG_ALL(given), CLG_HINT_TO_DEVICE, 0, NULL, NULL));
+        OK(clg_graph_hint(hinted, CLG_ALL(given), CLG_HINT_TO_HOST, 0, NULL, NULL));
+        OK(clg_graph_finalize(hinted, NULL, &executable));
+        OK(clg_submission_release(submitted(all, executable)));
+        OK(clg_executable_release(executable));
+        OK(clg_graph_release(hinted));
+        OK(clg_memory_release(given));
+        OK(clg_queue_finish(all.queue));
+        clSVMFree(all.context, address);
+    }
+    OK(clg_kernel_release(scale));
+    OK(clg_memory_release(a));
+    end(all);
+}
+
+static int never(clg_task task, void *user) {
+    (void)task;
+    *(bool *)user = true;
+    return 0;
+}
+
+static int refuses(const clg_native_target *target, void *user) {
+    (void)target;
+    (void)user;
+    OK(clg_fail("the file is gone"));
+    return 0;
+}
+
+/* Where a result would go is looked at before anything is done; and functions say why they fail. */
+static void refused_before_anything_is_done(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN);
+    uint32_t seven = 7;
+    char room[64];
+    char *odd = (char *)(((uintptr_t)room + 15) / 8 * 8 + 1);
+    bool called = false;
+    clg_host_task task = {.function = never, .user = &called};
+    FAILS(CLG_INVALID, "not aligned", clg_graph_fill(all.graph, CLG_ALL(a), &seven, sizeof seven, NULL, (clg_node *)odd));
+    FAILS(CLG_INVALID, "not aligned", clg_graph_host_task(all.graph, &task, NULL, (clg_node *)odd));
+    size_t nodes = 1;
+    OK(clg_graph_size(all.graph, &nodes));
+    CHECK(nodes == 0);
+    FAILS(CLG_INVALID, "not aligned", clg_enqueue_host_task(all.queue, &task, 0, NULL, (clg_submission *)odd));
+    FAILS(CLG_INVALID, "not aligned",
+          clg_enqueue_fill_buffer(all.queue, CLG_ALL(a), &seven, sizeof seven, 0, NULL, (clg_event *)odd));
+    OK(clg_queue_finish(all.queue));
+    CHECK(!called);
+    OK(clg_graph_begin_recording(all.graph, &all.queue, 1));
+    FAILS(CLG_INVALID, "not aligned", clg_graph_end_recording(all.graph, &all.queue, 1, (size_t *)odd));
+    bool records = false;
+    OK(clg_queue_is_recording(all.queue, &records));
+    CHECK(records);
+    OK(clg_graph_end_all_recording(all.graph, NULL));
+    clg_native_command command = {.enqueue = refuses};
+    OK(clg_graph_native_command(all.graph, &command, NULL, NULL));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_submission run;
+    clg_status status = clg_executable_submit(executable, all.queue, NULL, NULL, &run);
+    if (status == CLG_SUCCESS) {
+        status = clg_submission_wait(run);
+        OK(clg_submission_release(run));
+    }
+    CHECK(status == CLG_FAILED && strstr(clg_last_error(), "the file is gone") != NULL);
+    OK(clg_executable_release(executable));
+    OK(clg_memory_release(a));
     end(all);
 }
 
@@ -617,13 +649,14 @@ static void memory_of_the_host(void) {
 }
 
 int main(void) {
-    images();
     recording();
     mapped_and_native();
     device_globals();
     changes();
     tasks_and_small_things();
     memory_of_the_host();
+    recorded_and_given();
+    refused_before_anything_is_done();
     CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;

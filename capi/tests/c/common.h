@@ -2,7 +2,8 @@
 #ifndef COMMON_H
 #define COMMON_H
 
-#define CL_TARGET_OPENCL_VERSION 120
+#define CL_TARGET_OPENCL_VERSION 200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <clgraph.h>
 #include <stdio.h>
@@ -99,6 +100,13 @@ __attribute__((unused)) static clg_memory buffer(bench all, size_t size) {
     OK(clg_memory_from_cl(all.context, raw, &memory));
     CHECK(clReleaseMemObject(raw) == CL_SUCCESS);
     return memory;
+}
+
+__attribute__((unused)) static clg_submission submitted(bench all, clg_executable executable) {
+    clg_submission run;
+    OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
+    OK(clg_submission_wait(run));
+    return run;
 }
 
 #endif

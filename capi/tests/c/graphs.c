@@ -71,9 +71,9 @@ static void kernels_and_transfers(int path) {
     cl_int status;
     cl_event go = clCreateUserEvent(all.context, &status), done;
     clg_input input = {.write = write, .data = sevens, .size = sizeof sevens};
-    clg_submit_options given = {.wait_list = (void *const *)&go, .num_waits = 1, .inputs = &input, .num_inputs = 1};
+    clg_submit_options given = {.wait_list = &go, .num_waits = 1, .inputs = &input, .num_inputs = 1};
     clg_submission run;
-    OK(clg_executable_submit(executable, all.queue, &given, (void **)&done, &run));
+    OK(clg_executable_submit(executable, all.queue, &given, &done, &run));
     bool is_done;
     OK(clg_submission_is_done(run, &is_done));
     CHECK(!is_done);
@@ -155,7 +155,7 @@ static int doubles(clg_task task, void *user) {
     uint32_t data[LEN];
     all->task = task;
     if (all->fails) {
-        OK(clg_task_fail(task, "the disk is full"));
+        OK(clg_fail("the disk is full"));
         return 0;
     }
     OK(clg_task_get(task, all->read, data, sizeof data));
@@ -208,7 +208,7 @@ static void host_tasks_and_events(void) {
         OK(clg_user_event_create(all.context, &done));
         OK(clg_user_event_create(all.context, &heard));
         clg_event_input events[] = {{.node = wait, .user_event = go}, {.node = signal, .user_event = done, .signals = true}};
-        clg_submit_options with = {.events = events, .num_events = 2};
+        clg_submit_options with = {.node_events = events, .num_node_events = 2};
         clg_submission run;
         OK(clg_executable_submit(executable, all.queue, &with, NULL, &run));
         OK(clg_user_event_complete(go));
@@ -225,7 +225,9 @@ static void host_tasks_and_events(void) {
             OK(clg_submission_get(run, last, result, sizeof result));
             all_is(result, 6);
         }
-        FAILS(CLG_INVALID, "", clg_task_fail(state.task, "too late"));
+        FAILS(CLG_INVALID, "no function", clg_fail("too late"));
+        uint32_t late[LEN];
+        FAILS(CLG_INVALID, "", clg_task_get(state.task, state.read, late, sizeof late));
         OK(clg_submission_release(run));
         OK(clg_user_event_release(go));
         OK(clg_user_event_release(done));
@@ -265,7 +267,7 @@ static void failing_events(void) {
     OK(clg_graph_finalize(all.graph, NULL, &executable));
     cl_int status;
     cl_event go = clCreateUserEvent(all.context, &status);
-    clg_submit_options with = {.wait_list = (void *const *)&go, .num_waits = 1};
+    clg_submit_options with = {.wait_list = &go, .num_waits = 1};
     clg_submission run;
     OK(clg_executable_submit(executable, all.queue, &with, NULL, &run));
     CHECK(clSetUserEventStatus(go, -5) == CL_SUCCESS);

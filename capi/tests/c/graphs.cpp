@@ -6,10 +6,11 @@
 #include <thread>
 
 // As a class of opencl.hpp: the C handle comes from a call.
-struct object {
-    void *raw;
-    void *operator()() const { return raw; }
+template <class Raw> struct object {
+    Raw raw;
+    Raw operator()() const { return raw; }
 };
+template <class Raw> object(Raw) -> object<Raw>;
 
 template <class Call> static void throws(clg_status kind, const char *words, Call call) {
     try {
@@ -20,6 +21,15 @@ template <class Call> static void throws(clg_status kind, const char *words, Cal
         return;
     }
     CHECK(!"it throws");
+}
+
+// What a native command throws is the error of its submission.
+static void native_commands_throw(const bench &all) {
+    clg::queue queue(all.cl_queue);
+    clg::graph graph(queue);
+    graph.native_command([](const clg_native_target &) { throw std::runtime_error("no copy today"); }, {});
+    auto executable = graph.finalize();
+    throws(CLG_FAILED, "no copy today", [&] { executable.submit(queue).wait(); });
 }
 
 static void graphs(const bench &all) {
@@ -153,7 +163,7 @@ static void commands(const bench &all) {
     auto native = graph.native_command(
         [](const clg_native_target &target) {
             const clg_native_memory &from = target.memory[0], &to = target.memory[1];
-            cl_int status = clEnqueueCopyBuffer(static_cast<cl_command_queue>(target.queue), static_cast<cl_mem>(from.pointer),
+            cl_int status = clEnqueueCopyBuffer(target.queue, static_cast<cl_mem>(from.pointer),
                                                 static_cast<cl_mem>(to.pointer), from.offset, to.offset, 4, 0, nullptr, nullptr);
             if (status != CL_SUCCESS) {
                 throw std::runtime_error("no copy");
@@ -202,6 +212,7 @@ int main() {
     bench all = start();
     graphs(all);
     commands(all);
+    native_commands_throw(all);
     end(all);
     CHECK(clg_live_objects() == 0);
     puts("ok");

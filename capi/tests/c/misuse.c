@@ -91,7 +91,7 @@ static void *misuse(void *seed) {
             clg_graph_kernel(any(&state), &launch, &options, node);
             break;
         }
-        case 28: clg_task_fail(any(&state), "no task"); break;
+        case 28: clg_fail("no task"); break;
         case 29: clg_submission_on_complete(any(&state), NULL, NULL, NULL); break;
         case 30: {
             clg_host_task task = {.function = nothing};
@@ -193,13 +193,20 @@ static void one_by_one(void) {
     OK(clg_kernel_release(scale));
 }
 
+static void counts(void *user) { ++*(uint32_t *)user; }
+
 /* In the child of a process that has used clgraph every call is an error. */
 static void forked(void) {
+    uint32_t given = 0;
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         clg_graph made;
         bool refused = clg_graph_create(all.queue, &made) == CLG_INVALID && strstr(clg_last_error(), "forked") != NULL;
+        /* And gives nothing back. */
+        clg_status written = clg_graph_write(all.graph, CLG_ALL(NULL), &given, sizeof given, counts, &given, NULL, NULL);
+        clg_host_task task = {.function = nothing, .user = &given, .release = counts};
+        refused = refused && written == CLG_INVALID && clg_graph_host_task(all.graph, &task, NULL, NULL) == CLG_INVALID && given == 0;
         _exit(refused && clg_queue_release(all.queue) == CLG_INVALID ? 0 : 1);
     }
     int status;
