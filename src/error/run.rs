@@ -387,6 +387,12 @@ pub enum SubmitError {
          it: make a new user event"
     )]
     UserEventInUse,
+    /// A host task waits for a user event that this submission completes, but the submission begins only after the task.
+    #[error(
+        "a host task waits for a user event that this submission completes, but the submission comes after that task: \
+         submit to another queue, or submit before the task waits"
+    )]
+    UserEventAwaited,
     /// The function of a native command made a call that is forbidden there.
     #[error(
         "the function of a native command cannot submit, update, finalize, wait for submissions or complete user \

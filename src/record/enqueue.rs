@@ -10,7 +10,7 @@ use super::execute::{no_event, nothing};
 use super::pending_read::PendingRead;
 use super::queue::{List, Queue};
 use crate::cl::commands::enqueue::{self, To, Waits};
-use crate::cl::completion::event_reaper;
+use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
 use crate::cl::memory::host::{Element, HostData, Slot};
 use crate::cl::memory::map::{MapMode, Mapped};
@@ -239,9 +239,10 @@ impl Queue {
     }
 
     /// Returns whether a blocking transfer is enqueued without blocking, through memory of its own, and then waited for.
-    /// PoCL and rusticl make a blocking transfer on an out-of-order queue wait for all commands of the queue.
+    /// PoCL and rusticl make a blocking transfer on an out-of-order queue wait for all commands of the queue. And a host
+    /// task that waits has to know what the transfer comes after, which may be more than what was there when it looked.
     pub(super) fn blocks_too_long(&self) -> bool {
-        self.driver().properties().out_of_order
+        self.driver().properties().out_of_order || reentrancy::in_task()
     }
 
     /// Enqueues a read into a slot, which the queue keeps until the read is complete.

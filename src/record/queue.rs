@@ -239,7 +239,6 @@ impl Queue {
     pub fn finish(&self) -> Result<()> {
         self.check_executing("finishing a queue", "end the recording, and wait for a submission of the executable")?;
         reentrancy::check_queue(self.0.driver.raw().addr())?;
-        let _waiting = Waiting::for_gates(&self.0.driver.gates())?;
         self.0.driver.finish()
     }
 

@@ -106,8 +106,14 @@ pub(in crate::cl) fn enqueue(
         to.queue.end_epoch()?;
     }
     let place = if to.event { &raw mut event } else { std::ptr::null_mut() };
+    // Later commands know the gates of this one as soon as the driver has it: see `QueueGates`.
+    if count > 0 {
+        add_gates(name, to);
+    }
+    let barrier = (name == BARRIER && count == 0).then(|| to.queue.begin_barrier());
     check(name, call(core, count, list, place))?;
     let gates = if count > 0 || to.queue.may_have_gates() { gates_of(name, to) } else { Gates::default() };
+    drop(barrier);
     if to.event && event.is_null() {
         // The command is enqueued, so this is not its failure. The caller works without the event, or returns an error
         // itself.
@@ -120,23 +126,37 @@ pub(in crate::cl) fn enqueue(
     Ok(Some(unsafe { DriverEvent::from_enqueue(name, event) }?.after(gates)))
 }
 
-/// Returns the gates that a command comes after, and adds those of its wait list to its queue.
-#[cold]
-fn gates_of(name: &'static str, to: &To<'_>) -> Gates {
+/// Returns the gates of a wait list.
+fn gates_of_list(waits: &Waits) -> Gates {
     let mut gates = Gates::default();
-    to.waits.events.iter().for_each(|event| gates.extend(&event.gates()));
-    if !gates.is_empty() {
+    waits.events.iter().for_each(|event| gates.extend(&event.gates()));
+    gates
+}
+
+/// Adds the gates of the wait list of a command to its queue.
+#[cold]
+fn add_gates(name: &'static str, to: &To<'_>) {
+    let gates = gates_of_list(to.waits);
+    if gates.is_empty() {
+    } else if name == BARRIER {
+        to.queue.add_barrier_gates(&gates);
+    } else {
         to.queue.add_gates(&gates);
     }
+}
+
+/// Returns the gates that a command comes after which the driver has.
+#[cold]
+fn gates_of(name: &'static str, to: &To<'_>) -> Gates {
+    if name == BARRIER && to.waits.is_empty() {
+        return to.queue.gates_after_all();
+    }
+    let mut gates = gates_of_list(to.waits);
     // On an out-of-order queue, only a marker or a barrier without a list comes after everything.
-    let is_after_all = to.waits.is_empty() && (name == MARKER || name == BARRIER);
-    if is_after_all || to.queue.is_ordered() {
+    if to.queue.is_ordered() || (name == MARKER && to.waits.is_empty()) {
         gates.extend(&to.queue.gates());
     } else {
         gates.extend(&to.queue.barrier_gates());
-    }
-    if name == BARRIER && !gates.is_empty() {
-        to.queue.add_barrier_gates(&gates, is_after_all);
     }
     gates
 }

@@ -5,7 +5,7 @@
 //! know the gates that their commands directly come after, and each closed gate knows the gates after which it can
 //! open. A wait inside a host task follows these first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +30,8 @@ struct Closed {
     waits: SmallVec<[GateId; 2]>,
     /// It stands for all gates that a barrier comes after, and is open when they are.
     stands_for_others: bool,
+    /// It is a user event that a submission completes.
+    is_user_event: bool,
 }
 
 fn closed() -> MutexGuard<'static, BTreeMap<GateId, Closed>> {
@@ -89,7 +91,7 @@ impl Gates {
     }
 
     fn come_after_in(&self, closed: &BTreeMap<GateId, Closed>, gate: GateId) -> bool {
-        let (mut ahead, mut seen) = (self.0.to_vec(), std::collections::BTreeSet::new());
+        let (mut ahead, mut seen) = (self.0.to_vec(), BTreeSet::new());
         while let Some(next) = ahead.pop() {
             if next == gate {
                 return true;
@@ -156,6 +158,29 @@ pub(crate) fn close(gate: GateId, after: Gates) {
     closed().entry(gate).or_default().after.extend(&after);
 }
 
+/// Registers the gate of a user event that a submission completes. Returns false, and does nothing, if the gate of the
+/// submission opens only after one whose host task waits for the event.
+///
+/// It does not look beyond other user events: a submission may complete them long before its own gate opens.
+pub(crate) fn complete_by(event: GateId, submission: GateId) -> bool {
+    let mut closed = closed();
+    let (mut ahead, mut seen) = (vec![submission], BTreeSet::new());
+    while let Some(next) = ahead.pop() {
+        let Some(before) = closed.get(&next).filter(|before| !before.is_user_event) else { continue };
+        if before.waits.contains(&event) {
+            return false;
+        }
+        if seen.insert(next) {
+            ahead.extend_from_slice(&before.after.0);
+            ahead.extend_from_slice(&before.waits);
+        }
+    }
+    let entry = closed.entry(event).or_default();
+    entry.is_user_event = true;
+    entry.after.extend(&Gates::of(submission));
+    true
+}
+
 /// Returns one gate that is open when all of these are.
 fn one_for(all: Gates) -> Gates {
     if all.0.len() < 2 {
@@ -210,20 +235,48 @@ pub(crate) fn open(gate: GateId) {
 }
 
 /// The gates that the commands of a queue come after.
+///
+/// A command adds its gates before the driver gets it, and a command reads them after the driver got it. So a command
+/// knows the gates of all that the driver has before it, whichever threads enqueue; it may know some that are not.
 #[derive(Debug, Default)]
 pub(in crate::cl) struct QueueGates {
     /// Whether there may be some. The usual case needs no lock.
     some: AtomicBool,
-    gates: Mutex<Gates>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    all: Gates,
     /// Those of the barriers of an out-of-order queue, which all later commands come after.
-    barriers: Mutex<Gates>,
+    of_barriers: Gates,
+    /// How many barriers after everything the driver is getting now. They come after gates that are added meanwhile.
+    barriers_to_come: usize,
+}
+
+/// The driver is getting a barrier after everything, until this is dropped.
+pub(in crate::cl) struct BarrierToCome<'a>(&'a QueueGates);
+
+impl Drop for BarrierToCome<'_> {
+    fn drop(&mut self) {
+        self.0.lock().barriers_to_come -= 1;
+    }
 }
 
 impl QueueGates {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns whether there may be some.
     #[inline]
     pub(in crate::cl) fn may_be_some(&self) -> bool {
         self.some.load(Ordering::Acquire)
+    }
+
+    fn changed(&self, known: &mut Known) {
+        known.all.prune();
+        self.some.store(!known.all.is_empty(), Ordering::Release);
     }
 
     /// Returns the gates that are closed.
@@ -231,10 +284,9 @@ impl QueueGates {
         if !self.may_be_some() {
             return Gates::default();
         }
-        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.prune();
-        self.some.store(!gates.is_empty(), Ordering::Release);
-        gates.clone()
+        let mut known = self.lock();
+        self.changed(&mut known);
+        known.all.clone()
     }
 
     /// Returns the closed gates of the barriers.
@@ -242,40 +294,53 @@ impl QueueGates {
         if !self.may_be_some() {
             return Gates::default();
         }
-        let mut gates = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.prune();
-        gates.clone()
-    }
-
-    /// Adds gates that a barrier comes after. If it comes after everything, they replace all others.
-    pub(in crate::cl) fn add_of_barrier(&self, more: &Gates, is_after_all: bool) {
-        let mut barriers = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
-        barriers.extend(more);
-        barriers.prune();
-        *barriers = one_for(std::mem::take(&mut *barriers));
-        let all = barriers.clone();
-        drop(barriers);
-        self.add_or_replace(&all, is_after_all);
-    }
-
-    /// Adds gates that a command was enqueued after.
-    pub(in crate::cl) fn add(&self, more: &Gates) {
-        self.add_or_replace(more, false);
-    }
-
-    fn add_or_replace(&self, more: &Gates, replace: bool) {
-        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        if replace {
-            *gates = Gates::default();
+        let mut known = self.lock();
+        if known.barriers_to_come > 0 {
+            self.changed(&mut known);
+            return known.all.clone();
         }
-        gates.extend(more);
-        gates.prune();
-        self.some.store(!gates.is_empty(), Ordering::Release);
+        known.of_barriers.prune();
+        known.of_barriers.clone()
+    }
+
+    /// Adds gates that a command comes after.
+    pub(in crate::cl) fn add(&self, more: &Gates) {
+        let mut known = self.lock();
+        known.all.extend(more);
+        self.changed(&mut known);
+    }
+
+    /// Adds gates that a barrier with a wait list comes after.
+    pub(in crate::cl) fn add_of_barrier(&self, more: &Gates) {
+        let mut known = self.lock();
+        known.of_barriers.extend(more);
+        known.of_barriers.prune();
+        known.of_barriers = one_for(std::mem::take(&mut known.of_barriers));
+        let of_barriers = known.of_barriers.clone();
+        known.all.extend(&of_barriers);
+        self.changed(&mut known);
+    }
+
+    /// Begins a barrier after everything.
+    pub(in crate::cl) fn begin_barrier(&self) -> BarrierToCome<'_> {
+        self.lock().barriers_to_come += 1;
+        BarrierToCome(self)
+    }
+
+    /// Returns the gates that a barrier after everything comes after, which all later commands come after too: one stands
+    /// for all.
+    pub(in crate::cl) fn after_all(&self) -> Gates {
+        let mut known = self.lock();
+        known.all.prune();
+        known.all = one_for(std::mem::take(&mut known.all));
+        known.of_barriers = known.all.clone();
+        self.changed(&mut known);
+        known.all.clone()
     }
 
     /// Replaces all gates by one that opens after all of them.
     pub(in crate::cl) fn replace(&self, gate: GateId) {
-        *self.gates.lock().unwrap_or_else(PoisonError::into_inner) = Gates::of(gate);
+        self.lock().all = Gates::of(gate);
         self.some.store(true, Ordering::Release);
     }
 }
@@ -286,6 +351,29 @@ mod tests {
 
     /// Gates of this test, which no other test has.
     const FIRST: GateId = 1 << 60;
+
+    /// What a barrier after everything comes after is known while the driver gets it.
+    #[test]
+    fn later_commands_come_after_a_barrier_that_is_being_enqueued() {
+        let gate = |number: u64| FIRST + 500_000 + number;
+        let queue = QueueGates::default();
+        let to_come = queue.begin_barrier();
+        // Another thread is faster.
+        close(gate(0), Gates::default());
+        queue.add(&Gates::of(gate(0)));
+        assert_eq!(queue.of_barriers(), Gates::of(gate(0)));
+        assert_eq!(queue.after_all(), Gates::of(gate(0)));
+        drop(to_come);
+        close(gate(1), Gates::default());
+        queue.add(&Gates::of(gate(1)));
+        assert_eq!(queue.of_barriers(), Gates::of(gate(0)));
+        let all = queue.after_all();
+        assert!(all.come_after(gate(0)) && all.come_after(gate(1)) && queue.of_barriers() == all && queue.get() == all);
+        open(gate(0));
+        assert_eq!(queue.of_barriers(), all, "it stands for the other gate too");
+        open(gate(1));
+        assert!(queue.of_barriers().is_empty() && queue.get().is_empty());
+    }
 
     #[test]
     fn gates_are_followed_over_others_and_forgotten_when_they_open() {

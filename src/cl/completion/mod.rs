@@ -16,6 +16,7 @@
 //! | `user_code.rs` | closures, wakers and values of the program: called or dropped where no lock is held |
 //! | `threads.rs` | how threads of clgraph start, and whether this is one |
 //! | `workers.rs` | threads for host tasks, wakers and jobs of clgraph; which waits of host tasks are refused |
+//! | `one_at_a_time.rs` | functions of the program that run once at a time, although several submissions call them |
 //! | `reentrancy.rs` | which calls are refused while a function of the program runs on this thread |
 //!
 //! Invariants: the driver's callback only posts to a channel. No lock is held while code of the program runs, and
@@ -26,6 +27,7 @@ pub(crate) mod completion_time;
 pub(in crate::cl) mod deferred_release;
 pub(crate) mod event_reaper;
 pub(crate) mod gates;
+pub(crate) mod one_at_a_time;
 pub(in crate::cl) mod queue_order;
 pub(crate) mod reentrancy;
 pub(in crate::cl) mod threads;

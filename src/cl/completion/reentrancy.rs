@@ -18,6 +18,8 @@ enum UserFunction {
         /// The gate that the submission opens when it has ended.
         gate: Option<GateId>,
     },
+    /// A function that runs once at a time, with the gate of the call.
+    Function(GateId),
     /// The function of a native command. clgraph holds locks while it runs.
     Native,
 }
@@ -34,6 +36,11 @@ impl ReentrancyGuard {
     /// Enters a host task of a submission that holds a queue.
     pub(crate) fn task(submission: usize, queue: Option<usize>, gate: Option<GateId>) -> Self {
         Self::new(UserFunction::Task { submission, queue, gate })
+    }
+
+    /// Enters a function that runs once at a time.
+    pub(in crate::cl) fn function(gate: GateId) -> Self {
+        Self::new(UserFunction::Function(gate))
     }
 
     /// Enters the function that enqueues or records a native command.
@@ -96,6 +103,7 @@ pub(crate) fn check_gates(gates: &Gates) -> Result<(), SubmitError> {
 pub(in crate::cl) fn begin_wait(gates: &Gates) -> Result<Wait, SubmitError> {
     let gate = |within: &UserFunction| match within {
         UserFunction::Task { gate, .. } => *gate,
+        UserFunction::Function(gate) => Some(*gate),
         UserFunction::Native => None,
     };
     let own = RUNNING.try_with(|all| all.borrow().iter().filter_map(gate).collect());

@@ -12,9 +12,10 @@ use opencl_sys::{
 use crate::cl::check;
 use crate::cl::commands::enqueue;
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::gates::{GateId, Gates, QueueGates};
+use crate::cl::completion::gates::{BarrierToCome, GateId, Gates, QueueGates};
 use crate::cl::completion::queue_order::QueueOrder;
 use crate::cl::completion::user_code::log_later;
+use crate::cl::completion::workers::Waiting;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::{AsRegion, Buffer};
 use crate::cl::objects::context::{Context, InContext};
@@ -376,10 +377,12 @@ impl DriverQueue {
     /// polls the marker instead of calling `clWaitForEvents`, which can deadlock on Intel's CPU runtime (2026.2).
     ///
     /// # Errors
-    /// [`crate::DriverError`] if the driver refuses, or if an enqueued command failed.
+    /// [`SubmitError::OwnSubmission`](crate::SubmitError::OwnSubmission) from a host task, if a command comes after its
+    /// submission; [`crate::DriverError`] if the driver refuses, or if an enqueued command failed.
     #[doc(alias = "clFinish")]
     pub(crate) fn finish(&self) -> Result<()> {
         let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
+        let _waiting = Waiting::for_gates(&marker.gates())?;
         if self.properties().out_of_order {
             self.flush()?;
             return Ok(event_reaper::wait(marker)?);
@@ -422,8 +425,20 @@ impl DriverQueue {
         self.0.gates.of_barriers()
     }
 
-    pub(in crate::cl) fn add_barrier_gates(&self, gates: &Gates, is_after_all: bool) {
-        self.0.gates.add_of_barrier(gates, is_after_all);
+    /// Adds gates that a barrier with a wait list comes after.
+    pub(in crate::cl) fn add_barrier_gates(&self, gates: &Gates) {
+        self.0.gates.add_of_barrier(gates);
+    }
+
+    /// Begins a barrier after everything.
+    #[inline]
+    pub(in crate::cl) fn begin_barrier(&self) -> BarrierToCome<'_> {
+        self.0.gates.begin_barrier()
+    }
+
+    /// Returns the closed gates that a barrier after everything comes after.
+    pub(in crate::cl) fn gates_after_all(&self) -> Gates {
+        self.0.gates.after_all()
     }
 
     /// Adds gates that a command of the queue comes after.
@@ -431,7 +446,8 @@ impl DriverQueue {
         self.0.gates.add(gates);
     }
 
-    /// Records that all later commands of a queue in order come after a gate, which opens after all gates before it.
+    /// Records that all later commands of a queue in order come after a gate, which opens after all gates before it. The
+    /// queue has the gate already: [`add_gates`](Self::add_gates) was called before the driver got what waits for it.
     pub(crate) fn held_by(&self, gate: GateId) {
         if self.is_ordered() {
             self.0.gates.replace(gate);

@@ -492,7 +492,11 @@ impl ExecutableState {
         let mut gates = after(&bindings, blockers);
         // It waits for what runs on other queues when it is launched.
         exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| gates.extend(&running.gates())));
-        let held = held.and_then(|snapshot| Ok((snapshot, self.hold(exec, queue, waits, gates)?)));
+        let held = held.and_then(|snapshot| {
+            let held = self.hold(exec, queue, waits, gates)?;
+            bindings.events.iter().filter_map(External::signal).try_for_each(|event| event.comes_after(held.id))?;
+            Ok((snapshot, held))
+        });
         let (snapshot, Held { entered, gate, id, left }) = match held {
             Ok(held) => held,
             Err(error) => {
@@ -513,7 +517,6 @@ impl ExecutableState {
             id,
         ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
-        bindings.events.iter().filter_map(External::signal).for_each(|event| event.comes_after(id));
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::cl::completion::gates::{self, GateId, Gates};
+use crate::cl::completion::gates::{self, GateId};
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::event::Gate;
@@ -232,9 +232,13 @@ impl ReservedUserEvent {
     }
 
     /// A submission with this gate is to complete the event. Host tasks that wait for the event wait for that submission.
-    pub(in crate::exec) fn comes_after(&self, submission: Option<GateId>) {
-        if let (Some(event), Some(submission)) = (self.0.0.state.gate(), submission) {
-            gates::close(event, Gates::of(submission));
+    /// Returns an error if the submission comes after such a task.
+    pub(in crate::exec) fn comes_after(&self, submission: Option<GateId>) -> Result<(), SubmitError> {
+        match (self.0.0.state.gate(), submission) {
+            (Some(event), Some(submission)) if !gates::complete_by(event, submission) => {
+                Err(SubmitError::UserEventAwaited)
+            }
+            _ => Ok(()),
         }
     }
 

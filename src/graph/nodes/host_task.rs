@@ -5,8 +5,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use crate::cl::completion::one_at_a_time::OneAtATime;
 use crate::cl::completion::user_code::{UserOwned, catch};
 use crate::cl::memory::host::{Completed, Element, HostBytes, HostData, Slot};
 use crate::cl::memory::map::Lost;
@@ -277,7 +278,7 @@ type Function = dyn FnMut(&HostTaskContext<'_>) -> Box<dyn FnOnce() -> Result<()
 /// The function of a host task. Clones share the function.
 #[derive(Clone)]
 pub(crate) struct TaskFn {
-    function: Arc<Mutex<Function>>,
+    function: Arc<OneAtATime<Function>>,
     scope: Scope,
     /// The label of the node, if the user gives none.
     label: Option<Arc<str>>,
@@ -318,13 +319,15 @@ impl TaskFn {
 
     /// Calls the function. An error is returned as its text.
     pub(crate) fn call(&self, hands: &dyn TaskHands) -> Result<(), String> {
-        // The payload of a panic and the error are dropped after the lock is released: that is code of the program.
+        // The payload of a panic and the error are dropped after the call has ended: that is code of the program.
         outcome_of(|| {
-            let returned = {
-                let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-                catch_unwind(AssertUnwindSafe(|| (function)(&HostTaskContext { hands, scope: &self.scope })))
-            };
-            returned.unwrap_or_else(|panic| resume_unwind(panic))()
+            let returned = self.function.call(|function| {
+                catch_unwind(AssertUnwindSafe(|| function(&HostTaskContext { hands, scope: &self.scope })))
+            });
+            match returned {
+                Ok(returned) => returned.unwrap_or_else(|panic| resume_unwind(panic))(),
+                Err(error) => Err(format!("its function runs for another submission, and was not waited for: {error}")),
+            }
         })
     }
 }
@@ -356,7 +359,7 @@ impl Task {
             let outcome = function(task);
             Box::new(move || outcome.into_outcome())
         };
-        let function = Arc::new(Mutex::new(function));
+        let function = Arc::new(OneAtATime::new(function));
         Self { function: TaskFn { function, scope: Scope::default(), label: None }, uses: Vec::new(), map: None }
     }
 

@@ -1,0 +1,193 @@
+//! Rule H1: host tasks that wait. A wait that cannot end is refused, whichever threads enqueue meanwhile.
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::time::Duration;
+
+use clgraph::{
+    Error, Executable, Finalize, Graph, HostTaskContext, MapRead, Queue, Result, Submission, SubmitError, UserEvent,
+};
+use common::{Bench, text};
+
+const LEN: usize = 64;
+const LONG: Duration = Duration::from_secs(60);
+
+/// An executable that does something, on memory of its own.
+fn something(bench: &Bench) -> Executable {
+    let graph = bench.graph();
+    graph.fill(&bench.buffer(&[0; LEN]), 1).add().unwrap();
+    graph.finalize(Finalize::new()).unwrap()
+}
+
+/// A host task of one queue waits on another queue, on which another thread enqueues something that comes after the task:
+/// the task was first, or its wait is refused.
+fn race(
+    bench: &Bench,
+    wait: impl Fn(&Queue) -> Result<()> + Send + Sync + 'static,
+    behind: impl Fn(&Queue, &Submission) -> Result<()>,
+) {
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let wait = Arc::new(wait);
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..200 {
+        let both = Arc::new(Barrier::new(2));
+        let (queue, begins, wait) = (other.clone(), Arc::clone(&both), Arc::clone(&wait));
+        let (first, second) = (random.usize(..3000), random.usize(..3000));
+        let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+            begins.wait();
+            (0..first).for_each(|_| std::hint::spin_loop());
+            wait(&queue)
+        };
+        let run = own.enqueue_host_task(task, &[]).unwrap();
+        both.wait();
+        (0..second).for_each(|_| std::hint::spin_loop());
+        behind(&other, &run).unwrap();
+        other.flush().unwrap();
+        if let Err(error) = run.wait_for(LONG) {
+            let error = error.to_string();
+            assert!(error.contains("cannot wait for"), "round {round}: {error}");
+        }
+    }
+}
+
+fn barrier(queue: &Queue, task: &Submission) -> Result<()> {
+    queue.enqueue_barrier_with_wait_list(&[&task.event()?]).map(drop)
+}
+
+#[test]
+fn a_task_finishes_a_queue_while_a_barrier_comes() {
+    race(&Bench::new(), Queue::finish, barrier);
+}
+
+#[test]
+fn a_task_reads_while_a_barrier_comes() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    race(&bench, move |queue| queue.enqueue_read_buffer(&buffer, 0, &mut [0; LEN], &[]).map(drop), barrier);
+}
+
+#[test]
+fn a_task_writes_while_a_barrier_comes() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    race(&bench, move |queue| queue.enqueue_write_buffer(&buffer, 0, &[1; LEN], &[]).map(drop), barrier);
+}
+
+#[test]
+fn a_task_maps_while_a_barrier_comes() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    // SAFETY: nothing else uses the buffer.
+    race(&bench, move |queue| Ok(unsafe { queue.map(&buffer, MapRead, &[])? }.unmap()?), barrier);
+}
+
+#[test]
+fn a_task_waits_for_a_marker_while_a_barrier_comes() {
+    race(&Bench::new(), |queue| queue.enqueue_marker_with_wait_list(&[])?.wait(), barrier);
+}
+
+#[test]
+fn a_task_waits_for_a_fill_while_a_barrier_comes() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    race(&bench, move |queue| queue.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[])?.wait(), barrier);
+}
+
+#[test]
+fn a_task_waits_while_a_submission_comes() {
+    let bench = Bench::new();
+    let (inner, behind) = (something(&bench), something(&bench));
+    let submission = |queue: &Queue, task: &Submission| behind.submit_to(queue).after(task).submit().map(drop);
+    race(&bench, |queue| queue.enqueue_marker_with_wait_list(&[])?.wait(), submission);
+    race(&bench, move |queue| inner.submit(queue)?.wait(), submission);
+}
+
+/// A function that two executables share runs once at a time. Where it waits for the other executable, whose task waits
+/// for it, one of both is refused.
+#[test]
+fn a_task_that_waits_for_the_own_function_is_refused() {
+    let bench = Bench::new();
+    for by_update in [false, true] {
+        let (graph, queue) = (bench.graph(), bench.another_queue(false));
+        let other: Arc<OnceLock<Executable>> = Arc::default();
+        let (slot, mut is_first) = (Arc::clone(&other), true);
+        let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+            if std::mem::take(&mut is_first) { slot.wait().submit(&queue)?.wait() } else { Ok(()) }
+        };
+        graph.host_task(task).add().unwrap();
+        let one = graph.finalize(Finalize::new()).unwrap();
+        let two = if by_update {
+            let second = Graph::new(&bench.queue).unwrap();
+            second.host_task(|_| ()).add().unwrap();
+            let two = second.finalize(Finalize::new().updatable()).unwrap();
+            two.update_from(&graph).unwrap();
+            two
+        } else {
+            graph.finalize(Finalize::new()).unwrap()
+        };
+        other.set(two).unwrap();
+        let error = text(one.submit(&bench.queue).unwrap().wait_for(LONG));
+        assert!(error.contains("cannot wait for its own submission"), "{by_update}: {error}");
+        // Both can run afterwards.
+        one.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        other.wait().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    }
+}
+
+/// A submission that would complete what an earlier host task waits for already is refused; on another queue it is not.
+#[test]
+fn a_signal_that_comes_after_the_task_that_waits_for_it_is_refused() {
+    let bench = Bench::new();
+    let heard = UserEvent::new(&bench.queue).unwrap();
+    let (event, (begins, begun)) = (heard.clone(), std::sync::mpsc::channel());
+    let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+        begins.send(()).unwrap();
+        event.wait()
+    };
+    let waits = bench.queue.enqueue_host_task(task, &[]).unwrap();
+    begun.recv().unwrap();
+    let graph = bench.graph();
+    let signal = graph.signal_event().add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    // The task is about to wait: until it does, the submission is accepted, and then the wait is refused.
+    let late = executable.submit_to(&bench.queue).with_signal(&signal, &heard).submit();
+    match late {
+        Ok(run) => {
+            assert!(text(waits.wait_for(LONG)).contains("cannot wait for its own submission"));
+            run.wait_for(LONG).unwrap();
+        }
+        Err(error) => {
+            assert!(matches!(error, Error::Submit(SubmitError::UserEventAwaited)), "{error}");
+            // Nothing has changed: another queue is right, and the first one goes on.
+            let other = bench.another_queue(false);
+            let run = executable.submit_to(&other).with_signal(&signal, &heard).submit().unwrap();
+            run.wait_for(LONG).unwrap();
+            waits.wait_for(LONG).unwrap();
+            bench.queue.finish().unwrap();
+        }
+    }
+}
+
+/// Many executables with one function, on many queues: the calls never overlap, and all end.
+#[test]
+fn a_function_of_many_executables_runs_once_at_a_time() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    let (inside, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (within, count) = (Arc::clone(&inside), Arc::clone(&calls));
+    let task = move |_: &HostTaskContext<'_>| {
+        assert_eq!(within.fetch_add(1, Ordering::SeqCst), 0);
+        std::thread::yield_now();
+        count.fetch_add(1, Ordering::SeqCst);
+        within.fetch_sub(1, Ordering::SeqCst);
+    };
+    graph.host_task(task).add().unwrap();
+    let all: Vec<(Executable, Queue)> =
+        (0..16).map(|_| (graph.finalize(Finalize::new()).unwrap(), bench.another_queue(false))).collect();
+    let runs: Vec<Submission> =
+        (0..20).flat_map(|_| all.iter().map(|(executable, queue)| executable.submit(queue).unwrap())).collect();
+    runs.iter().for_each(|run| run.wait_for(LONG).unwrap());
+    assert_eq!(calls.load(Ordering::SeqCst), 320);
+}
