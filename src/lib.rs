@@ -370,6 +370,9 @@ mod documents {
     #[doc = include_str!("../docs/guide/from_c.md")]
     struct FromC;
 
+    #[doc = include_str!("../docs/guide/from_cpp.md")]
+    struct FromCpp;
+
     #[doc = include_str!("../docs/guide/from_cuda_and_sycl.md")]
     struct FromCudaAndSycl;
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -146,6 +147,21 @@ public:
     void finish() const { detail::check(clg_queue_finish(raw_)); }
 };
 
+// The host's use of memory through its address, until this ends. Commands that would use the memory are refused meanwhile.
+template <class T> class host_access : public detail::handle<clg_host_access, clg_host_access_retain, clg_host_access_release> {
+public:
+    host_access(clg_host_access raw, T *data, std::size_t size) noexcept : handle(raw), data_(data), size_(size) {}
+    T *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    T *begin() const noexcept { return data_; }
+    T *end() const noexcept { return data_ + size_; }
+    T &operator[](std::size_t index) const noexcept { return data_[index]; }
+
+private:
+    T *data_;
+    std::size_t size_;
+};
+
 // Memory: a buffer of the program, memory that clgraph allocated, or memory of a graph.
 class memory : public detail::handle<clg_memory, clg_memory_retain, clg_memory_release> {
 public:
@@ -159,6 +175,19 @@ public:
         memory made;
         detail::check(clg_memory_allocate(on.raw(), size, kind, &made.raw_));
         return made;
+    }
+    // Its size in bytes.
+    std::size_t size() const {
+        std::size_t size = 0;
+        detail::check(clg_memory_size(raw_, &size));
+        return size;
+    }
+    // Its elements for the host, which may write them unless T is const. Needs memory of CLG_MEMORY_HOST_ACCESSIBLE.
+    template <class T> host_access<T> access_host() const {
+        void *data = nullptr;
+        clg_host_access made = nullptr;
+        detail::check(clg_memory_access_host(raw_, !std::is_const_v<T>, &data, &made));
+        return {made, static_cast<T *>(data), size() / sizeof(T)};
     }
     // Some of its bytes.
     clg_range slice(std::size_t offset, std::size_t size = CLG_WHOLE) const { return {raw_, offset, size}; }
@@ -294,6 +323,27 @@ public:
     void set_null() const { detail::check(clg_parameter_set_null(raw_)); }
 };
 
+// An image that several kernel nodes can use, and that can change: others have its shape and format.
+template <> class parameter<image> : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
+public:
+    explicit parameter(const image &of) { detail::check(clg_parameter_create_image(of.raw(), &raw_)); }
+    void set(const image &of) const { detail::check(clg_parameter_set_image(raw_, of.raw())); }
+};
+
+// A sampler that several kernel nodes can use, and that can change.
+template <> class parameter<sampler> : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
+public:
+    explicit parameter(const sampler &of) { detail::check(clg_parameter_create_sampler(of.raw(), &raw_)); }
+    void set(const sampler &of) const { detail::check(clg_parameter_set_sampler(raw_, of.raw())); }
+};
+
+// A size of local memory in bytes, which can change.
+class local_parameter : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
+public:
+    explicit local_parameter(std::size_t size) { detail::check(clg_parameter_create_local(size, &raw_)); }
+    void set(std::size_t size) const { detail::check(clg_parameter_set_local(raw_, size)); }
+};
+
 // An argument of a kernel.
 class arg {
 public:
@@ -306,6 +356,10 @@ public:
     }
     // A parameter of a value.
     template <class T> arg(const parameter<T> &of) {
+        arg_.kind = CLG_ARG_PARAMETER;
+        arg_.parameter = of.raw();
+    }
+    arg(const local_parameter &of) {
         arg_.kind = CLG_ARG_PARAMETER;
         arg_.parameter = of.raw();
     }
@@ -349,6 +403,9 @@ inline arg in_out(clg_range of) { return arg(CLG_ARG_READ_WRITE, of); }
 inline arg in(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_READ, {}, 0, of.raw()); }
 inline arg out(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_WRITE, {}, 0, of.raw()); }
 inline arg in_out(const parameter<memory> &of) { return arg(CLG_ARG_PARAMETER_READ_WRITE, {}, 0, of.raw()); }
+inline arg in(const parameter<image> &of) { return arg(CLG_ARG_PARAMETER_READ, {}, 0, of.raw()); }
+inline arg out(const parameter<image> &of) { return arg(CLG_ARG_PARAMETER_WRITE, {}, 0, of.raw()); }
+inline arg in_out(const parameter<image> &of) { return arg(CLG_ARG_PARAMETER_READ_WRITE, {}, 0, of.raw()); }
 // An image that a kernel only reads, only writes, or reads and writes.
 inline arg in(const image &of) { return arg(CLG_ARG_IMAGE_READ, of); }
 inline arg out(const image &of) { return arg(CLG_ARG_IMAGE_WRITE, of); }
@@ -383,12 +440,17 @@ struct range {
     range(extent global, extent local) : global(global), local(local) {}
 };
 
+// A launch of a kernel, for a group.
+struct launch {
+    clg::kernel kernel;
+    range over;
+    std::vector<arg> args;
+};
+
 namespace detail {
 
-// Gives a launch, as C describes it, to a call.
-template <class Call>
-auto launch(const clg::kernel &of, const range &over, const std::vector<arg> &args, Call call) {
-    std::vector<clg_arg> given;
+// The launch as C describes it, which is valid while `given` is.
+inline clg_launch launch_of(const clg::kernel &of, const range &over, const std::vector<arg> &args, std::vector<clg_arg> &given) {
     for (const auto &one : args) {
         given.push_back(one.c());
     }
@@ -403,7 +465,27 @@ auto launch(const clg::kernel &of, const range &over, const std::vector<arg> &ar
         launch.offset[i] = over.offset.sizes()[i];
         launch.bound[i] = over.bound.sizes()[i];
     }
+    return launch;
+}
+
+// Gives a launch, as C describes it, to a call.
+template <class Call>
+auto launched(const clg::kernel &of, const range &over, const std::vector<arg> &args, Call call) {
+    std::vector<clg_arg> given;
+    const clg_launch launch = launch_of(of, over, args, given);
     return call(&launch);
+}
+
+// Waits for something, and returns whether it has ended in time.
+template <class Raw>
+bool waited(clg_status (*wait)(Raw, std::uint64_t), Raw raw, std::chrono::nanoseconds limit) {
+    const auto nanoseconds = std::max<std::chrono::nanoseconds::rep>(limit.count(), 0);
+    const clg_status status = wait(raw, static_cast<std::uint64_t>(nanoseconds));
+    if (status == CLG_NOT_READY) {
+        return false;
+    }
+    check(status);
+    return true;
 }
 
 } // namespace detail
@@ -441,6 +523,8 @@ public:
     void complete() const { detail::check(clg_user_event_complete(raw_)); }
     void fail(const std::string &text) const { detail::check(clg_user_event_fail(raw_, text.c_str())); }
     void wait() const { detail::check(clg_user_event_wait(raw_)); }
+    // Returns false if it has not ended in time.
+    bool wait_for(std::chrono::nanoseconds limit) const { return detail::waited(clg_user_event_wait_for, raw_, limit); }
     bool is_done() const {
         bool done = false;
         detail::check(clg_user_event_is_done(raw_, &done));
@@ -460,6 +544,13 @@ public:
     using handle::handle;
     // Blocks until it has ended, and throws its error if it failed.
     void wait() const { detail::check(clg_submission_wait(raw_)); }
+    // Returns false if it has not ended in time, and throws its error if it failed.
+    bool wait_for(std::chrono::nanoseconds limit) const { return detail::waited(clg_submission_wait_for, raw_, limit); }
+    clg_progress progress() const {
+        std::int32_t progress = 0;
+        detail::check(clg_submission_progress(raw_, &progress));
+        return static_cast<clg_progress>(progress);
+    }
     bool is_done() const {
         bool done = false;
         detail::check(clg_submission_is_done(raw_, &done));
@@ -475,6 +566,14 @@ public:
     clg_submission_times times() const {
         clg_submission_times times = {};
         detail::check(clg_submission_get_times(raw_, &times));
+        return times;
+    }
+    // The times of each node, in the same case.
+    std::vector<clg_node_times> node_times() const {
+        std::size_t count = 0;
+        detail::check(clg_submission_node_times(raw_, 0, nullptr, &count));
+        std::vector<clg_node_times> times(count);
+        detail::check(clg_submission_node_times(raw_, count, times.data(), &count));
         return times;
     }
     // The result of a read, which stays there as long as this submission has handles.
@@ -706,6 +805,82 @@ inline clg_use reads(const image &of) { return {{}, of.raw(), true, false}; }
 inline clg_use writes(const image &of) { return {{}, of.raw(), false, true}; }
 inline clg_use reads_and_writes(const image &of) { return {{}, of.raw(), true, true}; }
 
+// Several launches of which one is active.
+class command_group : public detail::handle<clg_command_group, clg_command_group_retain, clg_command_group_release> {
+public:
+    using handle::handle;
+    // Executables get it when they are updated.
+    void set_active(std::size_t index) const { detail::check(clg_command_group_set_active(raw_, index)); }
+    std::size_t active() const {
+        std::size_t index = 0;
+        detail::check(clg_command_group_active(raw_, &index));
+        return index;
+    }
+};
+
+namespace detail {
+
+// Gives a function that enqueues OpenCL commands of its own, as C describes it, to a call.
+template <class Call>
+auto native(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses, Call call) {
+    using held = std::function<void(const clg_native_target &)>;
+    auto run = [](const clg_native_target *target, void *user) -> int {
+        return guarded([&] { (*static_cast<held *>(user))(*target); });
+    };
+    clg_native_command given = {run, nullptr, new held(std::move(function)), release<held>, uses.data(), uses.size()};
+    return call(&given);
+}
+
+// The same for a function that runs on the host.
+template <class Call>
+auto host_task(std::function<void(const task &)> function, const std::vector<clg_use> &uses, Call call) {
+    using held = std::function<void(const task &)>;
+    auto run = [](clg_task raw, void *user) -> int {
+        return guarded([&] { (*static_cast<held *>(user))(task(raw)); });
+    };
+    clg_host_task given = {run, new held(std::move(function)), release<held>, uses.data(), uses.size()};
+    return call(&given);
+}
+
+// The same for a function that gets memory mapped.
+template <class Call> auto map(std::function<void(void *, std::size_t)> function, Call call) {
+    using held = std::function<void(void *, std::size_t)>;
+    auto run = [](clg_task, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
+        return guarded([&] { (*static_cast<held *>(user))(data, size); });
+    };
+    clg_map_task given = {run, new held(std::move(function)), release<held>};
+    return call(&given);
+}
+
+} // namespace detail
+
+// Pixels of an image that is mapped: bytes, from row to row and from slice to slice.
+struct pixels {
+    void *data;
+    std::size_t size;
+    std::size_t row_pitch;
+    std::size_t slice_pitch;
+};
+
+namespace detail {
+
+template <class Call> auto map_image(std::function<void(const pixels &)> function, Call call) {
+    using held = std::function<void(const pixels &)>;
+    auto run = [](clg_task, void *data, std::size_t size, std::size_t row, std::size_t slice, void *user) -> int {
+        return guarded([&] { (*static_cast<held *>(user))({data, size, row, slice}); });
+    };
+    clg_map_task given = {run, new held(std::move(function)), release<held>};
+    return call(&given);
+}
+
+// The kind of a colour of float, std::int32_t or std::uint32_t.
+template <class T> constexpr clg_color_kind color_kind() {
+    static_assert(sizeof(T) == 4 && std::is_arithmetic_v<T>, "a colour has four channels of float, int32_t or uint32_t");
+    return std::is_floating_point_v<T> ? CLG_COLOR_FLOAT : std::is_signed_v<T> ? CLG_COLOR_INT : CLG_COLOR_UINT;
+}
+
+} // namespace detail
+
 // A graph of commands for one device of one context.
 class graph : public detail::handle<clg_graph, clg_graph_retain, clg_graph_release> {
 public:
@@ -722,17 +897,51 @@ public:
     }
     // Adds a launch. The program promises that the kernel stays inside its memory, uses it as declared, and has no data races.
     node kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const options &with = {}) const {
-        return detail::launch(of, over, args, [&](const clg_launch *launch) {
+        return detail::launched(of, over, args, [&](const clg_launch *launch) {
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_kernel(raw_, launch, c, to); });
         });
     }
     // Replaces a launch; executables get it when they are updated.
     void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
-        detail::launch(of, over, args, [&](const clg_launch *launch) {
+        detail::launched(of, over, args, [&](const clg_launch *launch) {
             clg_node_options with = {nullptr, 0, nullptr, &old};
             detail::check(clg_graph_kernel(raw_, launch, &with, nullptr));
             return old;
         });
+    }
+    // Makes a group of launches, of which the first is active.
+    clg::command_group command_group(const std::vector<launch> &launches) const {
+        std::vector<std::vector<clg_arg>> args(launches.size());
+        std::vector<clg_launch> given;
+        for (std::size_t i = 0; i < launches.size(); i++) {
+            given.push_back(detail::launch_of(launches[i].kernel, launches[i].over, launches[i].args, args[i]));
+        }
+        clg_command_group made = nullptr;
+        detail::check(clg_graph_command_group(raw_, given.data(), given.size(), &made));
+        return clg::command_group(made);
+    }
+    // Adds a node of a group.
+    node command_group_node(const clg::command_group &of, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_command_group_node(raw_, of.raw(), c, to); });
+    }
+    // Hints how memory with an address is used; `advice` is a number of the vendor's extension.
+    node hint(clg_range of, clg_hint hint, std::uint32_t advice = 0, const options &with = {}) const {
+        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_hint(raw_, of, hint, advice, c, to); });
+    }
+    // The nodes of the graph, or those before or after one.
+    std::vector<node> nodes(clg_nodes which = CLG_NODES_ALL, node of = {}) const {
+        std::size_t count = 0;
+        detail::check(clg_graph_nodes(raw_, which, of, 0, nullptr, &count));
+        std::vector<node> found(count);
+        detail::check(clg_graph_nodes(raw_, which, of, count, found.data(), &count));
+        return found;
+    }
+    std::string label(node of) const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) { return clg_graph_node_label(raw_, of, room, text, size); });
+    }
+    void set_label(node of, const std::string &label) const { detail::check(clg_graph_set_node_label(raw_, of, label.c_str())); }
+    std::string kind(node of) const {
+        return detail::text([&](std::size_t room, char *text, std::size_t *size) { return clg_graph_node_kind(raw_, of, room, text, size); });
     }
     node empty(const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_empty(raw_, c, to); });
@@ -785,9 +994,9 @@ public:
     }
     // Fills an image with a colour of float, std::int32_t or std::uint32_t.
     template <class T> node fill(clg_area into, const std::array<T, 4> &color, const options &with = {}) const {
-        static_assert(sizeof(T) == 4 && std::is_arithmetic_v<T>, "a colour has four channels of float, int32_t or uint32_t");
-        const int kind = std::is_floating_point_v<T> ? CLG_COLOR_FLOAT : std::is_signed_v<T> ? CLG_COLOR_INT : CLG_COLOR_UINT;
-        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_fill_image(raw_, into, kind, color.data(), c, to); });
+        return added(with, [&](const clg_node_options *c, node *to) {
+            return clg_graph_fill_image(raw_, into, detail::color_kind<T>(), color.data(), c, to);
+        });
     }
     template <class Container> node write(clg_area into, const Container &data, const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) {
@@ -848,23 +1057,23 @@ public:
     // Adds a function that gets memory mapped: a pointer to its first byte, and its size. If it throws, the submission
     // fails with the text of the exception.
     node map(clg_range memory, clg_map_mode mode, std::function<void(void *, std::size_t)> function, const options &with = {}) const {
-        using held = std::function<void(void *, std::size_t)>;
-        auto call = [](clg_task, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
-            return detail::guarded([&] { (*static_cast<held *>(user))(data, size); });
-        };
-        clg_map_task given = {call, new held(std::move(function)), detail::release<held>};
-        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map(raw_, memory, mode, &given, c, to); });
+        return detail::map(std::move(function), [&](const clg_map_task *given) {
+            return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map(raw_, memory, mode, given, c, to); });
+        });
+    }
+    // The same for a part of an image.
+    node map(clg_area area, clg_map_mode mode, std::function<void(const pixels &)> function, const options &with = {}) const {
+        return detail::map_image(std::move(function), [&](const clg_map_task *given) {
+            return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map_image(raw_, area, mode, given, c, to); });
+        });
     }
     // Adds a function that enqueues OpenCL commands of its own on the queue that it is given. If it throws, the submission
     // fails. The promise of clg_graph_native_command holds for the commands.
     node native_command(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses,
                         const options &with = {}) const {
-        using held = std::function<void(const clg_native_target &)>;
-        auto call = [](const clg_native_target *target, void *user) -> int {
-            return detail::guarded([&] { (*static_cast<held *>(user))(*target); });
-        };
-        clg_native_command given = {call, nullptr, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
-        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_native_command(raw_, &given, c, to); });
+        return detail::native(std::move(function), uses, [&](const clg_native_command *given) {
+            return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_native_command(raw_, given, c, to); });
+        });
     }
     node wait_event(const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_wait_event(raw_, c, to); });
@@ -875,12 +1084,9 @@ public:
     // Adds a function that runs on the host. If it throws, the submission fails with the text of the exception.
     node host_task(std::function<void(const task &)> function, const std::vector<clg_use> &uses = {},
                    const options &with = {}) const {
-        using held = std::function<void(const task &)>;
-        auto call = [](clg_task raw, void *user) -> int {
-            return detail::guarded([&] { (*static_cast<held *>(user))(task(raw)); });
-        };
-        clg_host_task given = {call, new held(std::move(function)), detail::release<held>, uses.data(), uses.size()};
-        return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_host_task(raw_, &given, c, to); });
+        return detail::host_task(std::move(function), uses, [&](const clg_host_task *given) {
+            return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_host_task(raw_, given, c, to); });
+        });
     }
     void add_edge(node before, node after) const { detail::check(clg_graph_add_edge(raw_, before, after)); }
     executable finalize(clg_finalize_options with = {}) const {
@@ -935,7 +1141,7 @@ public:
     explicit commands(const queue &on) : queue_(on) {}
     // Launches a kernel. The promise of graph::kernel holds.
     event kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const events &after = {}) const {
-        return detail::launch(of, over, args, [&](const clg_launch *launch) {
+        return detail::launched(of, over, args, [&](const clg_launch *launch) {
             return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_kernel(queue_.raw(), launch, n, list, made); });
         });
     }
@@ -968,6 +1174,73 @@ public:
         }
         return pending_read(made, size);
     }
+    event copy_rect(clg_range from, clg_range into, const clg_rect &rect, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_copy_buffer_rect(queue_.raw(), from, into, &rect, n, list, made);
+        });
+    }
+    event copy(clg_area from, clg_range into, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_copy_image_to_buffer(queue_.raw(), from, into, n, list, made);
+        });
+    }
+    event copy(clg_range from, clg_area into, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_copy_buffer_to_image(queue_.raw(), from, into, n, list, made);
+        });
+    }
+    // Fills an image with a colour of float, std::int32_t or std::uint32_t.
+    template <class T> event fill(clg_area into, const std::array<T, 4> &color, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_fill_image(queue_.raw(), into, detail::color_kind<T>(), color.data(), n, list, made);
+        });
+    }
+    template <class Container> event write(clg_area into, const Container &data, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_write_image(queue_.raw(), into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, n, list, made);
+        });
+    }
+    // Reads an image, of which `size` bytes are packed pixels.
+    pending_read read(clg_area from, std::size_t size, const events &after = {}) const {
+        clg_pending_read made = nullptr;
+        auto list = raw(after);
+        detail::check(clg_enqueue_read_image(queue_.raw(), from, static_cast<std::uint32_t>(list.size()), list.data(), &made));
+        return pending_read(made, size);
+    }
+    event hint(clg_range of, clg_hint hint, std::uint32_t advice = 0, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_hint(queue_.raw(), of, hint, advice, n, list, made);
+        });
+    }
+    // Runs a function on the host after everything before it, or records it.
+    submission host_task(std::function<void(const task &)> function, const events &after = {}) const {
+        return detail::host_task(std::move(function), {}, [&](const clg_host_task *given) {
+            return submitted(after, [&](auto n, auto list, auto made) { return clg_enqueue_host_task(queue_.raw(), given, n, list, made); });
+        });
+    }
+    // Runs a function with memory mapped, or records it.
+    submission map(clg_range of, clg_map_mode mode, std::function<void(void *, std::size_t)> function, const events &after = {}) const {
+        return detail::map(std::move(function), [&](const clg_map_task *given) {
+            return submitted(after, [&](auto n, auto list, auto made) { return clg_enqueue_map(queue_.raw(), of, mode, given, n, list, made); });
+        });
+    }
+    // The same for a part of an image.
+    submission map(clg_area of, clg_map_mode mode, std::function<void(const pixels &)> function, const events &after = {}) const {
+        return detail::map_image(std::move(function), [&](const clg_map_task *given) {
+            return submitted(after, [&](auto n, auto list, auto made) {
+                return clg_enqueue_map_image(queue_.raw(), of, mode, given, n, list, made);
+            });
+        });
+    }
+    // Enqueues or records OpenCL commands of the program's own. The promise of clg_graph_native_command holds for them.
+    submission native_command(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses,
+                              const events &after = {}) const {
+        return detail::native(std::move(function), uses, [&](const clg_native_command *given) {
+            return submitted(after, [&](auto n, auto list, auto made) {
+                return clg_enqueue_native_command(queue_.raw(), given, n, list, made);
+            });
+        });
+    }
     event marker(const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_marker(queue_.raw(), n, list, made); });
     }
@@ -984,6 +1257,12 @@ private:
             list.push_back(one.raw());
         }
         return list;
+    }
+    template <class Call> static submission submitted(const events &after, Call call) {
+        clg_submission made = nullptr;
+        auto list = raw(after);
+        detail::check(call(static_cast<std::uint32_t>(list.size()), static_cast<const clg_event *>(list.data()), &made));
+        return submission(made);
     }
     template <class Call> static event enqueued(const events &after, Call call) {
         clg_event made = nullptr;

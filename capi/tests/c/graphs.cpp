@@ -208,11 +208,188 @@ static void commands(const bench &all) {
     CHECK(on.read(hits.on(queue)).wait<uint32_t>()[0] == 111);
 }
 
+// What most programs never call.
+static void rarer_calls(const bench &all) {
+    cl_int status;
+    const size_t len = 32;
+    cl_mem raw = clCreateBuffer(all.context, CL_MEM_READ_WRITE, 4 * len, nullptr, &status);
+    clg::memory a(all.context, raw);
+    clReleaseMemObject(raw);
+    cl_kernel raw_scale = clCreateKernel(all.program, "scale", &status), raw_total = clCreateKernel(all.program, "total", &status);
+    clg::kernel scale(all.context, raw_scale), total(all.context, raw_total);
+    clReleaseKernel(raw_scale);
+    clReleaseKernel(raw_total);
+    clg::queue queue(all.cl_queue);
+    clg::commands on(queue);
+    CHECK(a.size() == 4 * len);
+
+    // A group, labels, lists, times.
+    clg::graph graph(queue);
+    auto filled = graph.fill(a, uint32_t{1}, {"ones"});
+    auto group = graph.command_group({{scale, len, {clg::in_out(a), uint32_t{2}}}, {scale, len, {clg::in_out(a), uint32_t{10}}}});
+    auto member = graph.command_group_node(group);
+    auto result = graph.read(a);
+    CHECK(graph.nodes().size() == 3 && graph.nodes(CLG_NODES_BEFORE, member)[0].index == filled.index);
+    CHECK(graph.label(filled) == "ones" && graph.kind(filled) == "fill");
+    graph.set_label(filled, "first");
+    CHECK(graph.label(filled) == "first");
+    clg_finalize_options options = {};
+    options.updatable = options.profiling = true;
+    auto executable = graph.finalize(options);
+    auto run = executable.submit(queue);
+    CHECK(run.wait_for(std::chrono::hours(1)) && run.progress() == CLG_PROGRESS_COMPLETE && run.get<uint32_t>(result)[0] == 2);
+    CHECK(run.node_times().size() == 3);
+    group.set_active(1);
+    CHECK(group.active() == 1);
+    throws(CLG_INVALID, "", [&] { group.set_active(2); });
+    executable.update(member);
+    run = executable.submit(queue);
+    run.wait();
+    CHECK(run.get<uint32_t>(result)[len - 1] == 10);
+    clg::user_event never(all.context);
+    CHECK(!never.wait_for(std::chrono::milliseconds(1)));
+    run = executable.submit(queue, clg::submit().after(never));
+    CHECK(!run.wait_for(std::chrono::nanoseconds(-1)) && run.progress() == CLG_PROGRESS_WAITING);
+    never.complete();
+    run.wait();
+
+    // It waits for the event of a command.
+    auto marked = on.marker();
+    executable.submit(queue, clg::submit().after(marked)).wait();
+
+    // Local memory whose size changes, of one work-group.
+    clg::graph sums(queue);
+    clg::local_parameter room(4 * len);
+    auto sum = sums.kernel(total, clg::range(len, len), {clg::in(a), clg::in_out(a), room});
+    auto summed = sums.finalize(options);
+    on.fill(a, uint32_t{1});
+    summed.submit(queue).wait();
+    CHECK(on.read(a).wait<uint32_t>()[0] == len);
+    room.set(8 * len);
+    summed.update(sum);
+    on.fill(a, uint32_t{2});
+    summed.submit(queue).wait();
+    CHECK(on.read(a).wait<uint32_t>()[0] == 2 * len);
+
+    // Functions on a queue.
+    bool ran = false;
+    on.host_task([&](const clg::task &) { ran = true; }).wait();
+    CHECK(ran);
+    throws(CLG_FAILED, "no task", [&] { on.host_task([](const clg::task &) { throw std::runtime_error("no task"); }).wait(); });
+    on.map(a, CLG_MAP_WRITE, [](void *data, size_t size) { static_cast<uint32_t *>(data)[size / 4 - 1] = 99; }).wait();
+    CHECK(on.read(a.slice(4 * len - 4)).wait<uint32_t>()[0] == 99);
+    on.native_command([&](const clg_native_target &target) {
+        const uint32_t five = 5;
+        CHECK(clEnqueueFillBuffer(target.queue, static_cast<cl_mem>(target.memory[0].pointer), &five, 4, target.memory[0].offset,
+                                  target.memory[0].size, 0, nullptr, nullptr) == CL_SUCCESS);
+    }, {clg::writes(a)}).wait();
+    CHECK(on.read(a).wait<uint32_t>()[7] == 5);
+
+    // Memory that the host uses by its address, where the device has such memory.
+    clg::memory shared;
+    try {
+        shared = clg::memory::allocate(queue, 4 * len, CLG_MEMORY_HOST_ACCESSIBLE);
+    } catch (const clg::error &error) {
+        CHECK(error.kind() == CLG_FEATURE_NOT_SUPPORTED || error.kind() == CLG_INVALID);
+        return;
+    }
+    {
+        auto values = shared.access_host<uint32_t>();
+        CHECK(values.size() == len);
+        std::fill(values.begin(), values.end(), 3u);
+        throws(CLG_NOT_READY, "", [&] { shared.access_host<const uint32_t>(); });
+    }
+    on.hint(shared, CLG_HINT_TO_DEVICE);
+    graph = clg::graph(queue);
+    graph.hint(shared, CLG_HINT_TO_DEVICE);
+    graph.finalize().submit(queue).wait();
+    on.copy(shared, a);
+    CHECK(on.read(a).wait<uint32_t>()[0] == 3);
+    queue.finish();
+    auto values = shared.access_host<const uint32_t>();
+    CHECK(values[len - 1] == 3);
+}
+
+static void images(const bench &all) {
+    cl_bool has = CL_FALSE;
+    CHECK(clGetDeviceInfo(all.device, CL_DEVICE_IMAGE_SUPPORT, sizeof has, &has, nullptr) == CL_SUCCESS);
+    if (!has) {
+        return;
+    }
+    cl_int status;
+    cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    cl_image_desc desc = {};
+    desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+    desc.image_width = 8, desc.image_height = 4;
+    auto make = [&] {
+        cl_mem raw = clCreateImage(all.context, CL_MEM_READ_WRITE, &format, &desc, nullptr, &status);
+        CHECK(status == CL_SUCCESS);
+        clg::image made(all.context, raw);
+        clReleaseMemObject(raw);
+        return made;
+    };
+    const char *source = "kernel void invert(read_only image2d_t from, write_only image2d_t to, sampler_t with) {\n"
+                         "    int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
+                         "    write_imageui(to, at, 255 - read_imageui(from, with, at));\n"
+                         "}\n";
+    cl_program program = clCreateProgramWithSource(all.context, 1, &source, nullptr, &status);
+    CHECK(clBuildProgram(program, 1, &all.device, "", nullptr, nullptr) == CL_SUCCESS);
+    cl_kernel raw = clCreateKernel(program, "invert", &status);
+    clg::kernel invert(all.context, raw);
+    clReleaseKernel(raw);
+    clReleaseProgram(program);
+    auto make_sampler = [&](cl_addressing_mode mode) {
+        cl_sampler raw = clCreateSampler(all.context, CL_FALSE, mode, CL_FILTER_NEAREST, &status);
+        clg::sampler made(all.context, raw);
+        clReleaseSampler(raw);
+        return made;
+    };
+    auto a = make(), b = make(), to = make();
+    auto none = make_sampler(CL_ADDRESS_NONE), clamp = make_sampler(CL_ADDRESS_CLAMP);
+    clg::queue queue(all.cl_queue);
+    clg::commands on(queue);
+    const size_t bytes = 4 * 8 * 4;
+    clg::memory packed = clg::memory::allocate(queue, bytes, CLG_MEMORY_BUFFER);
+    on.fill(a, std::array<uint32_t, 4>{10, 20, 30, 40});
+    on.write(b, std::vector<uint8_t>(bytes, 7));
+    on.map(b.area({0, 0, 0}, {8, 1, 1}), CLG_MAP_WRITE, [](const clg::pixels &row) {
+        CHECK(row.size == 32 && row.row_pitch >= 32);
+        static_cast<uint8_t *>(row.data)[0] = 1;
+    }).wait();
+    on.copy(b, packed);
+    on.copy(packed, to);
+    auto back = on.read(to, bytes).wait<uint8_t>();
+    CHECK(back[0] == 1 && back[1] == 7 && back[bytes - 1] == 7);
+
+    clg::parameter<clg::image> source_image(a);
+    clg::parameter<clg::sampler> with(none);
+    clg::graph graph(queue);
+    auto node = graph.kernel(invert, clg::extent(8, 4), {clg::in(source_image), clg::out(to), with});
+    graph.map(to.area({0, 0, 0}, {1, 1, 1}), CLG_MAP_WRITE, [](const clg::pixels &pixel) { static_cast<uint8_t *>(pixel.data)[3] = 0; });
+    auto read = graph.read(to);
+    clg_finalize_options updatable = {};
+    updatable.updatable = true;
+    auto executable = graph.finalize(updatable);
+    auto run = executable.submit(queue);
+    run.wait();
+    auto first = run.get<uint8_t>(read);
+    CHECK(first[0] == 245 && first[1] == 235 && first[3] == 0 && first[7] == 215);
+    source_image.set(b);
+    with.set(clamp);
+    executable.update(node);
+    run = executable.submit(queue);
+    run.wait();
+    auto second = run.get<uint8_t>(read);
+    CHECK(second[0] == 254 && second[4] == 248);
+}
+
 int main() {
     bench all = start();
     graphs(all);
     commands(all);
     native_commands_throw(all);
+    rarer_calls(all);
+    images(all);
     end(all);
     CHECK(clg_live_objects() == 0);
     puts("ok");
