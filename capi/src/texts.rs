@@ -24,8 +24,8 @@ const NAMES: &[(&str, &str)] = &[
     ("SubGraph::signal_event", "clg_sub_graph_port"),
     ("SubGraph::wait_event", "clg_sub_graph_port"),
     ("SubGraph::write", "clg_sub_graph_port"),
-    ("Submit::with_event", "clg_submit_options.events"),
-    ("Submit::with_signal", "clg_submit_options.events"),
+    ("Submit::with_event", "clg_submit_options.node_events"),
+    ("Submit::with_signal", "clg_submit_options.node_events"),
     ("after", "clg_node_options.after"),
     ("also_parameter", "clg_launch.args"),
     ("any", "clg_parameter_create"),
@@ -52,6 +52,9 @@ const NAMES: &[(&str, &str)] = &[
     ("work_group", "clg_launch.local"),
 ];
 
+/// Words of Rust outside of backquotes, and what C calls them.
+const WORDS: &[(&str, &str)] = &[("drop the guard", "release the access"), ("dropped", "released"), ("drop ", "release ")];
+
 /// Returns a text of clgraph with the names that things have in C.
 pub(crate) fn in_c(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -60,8 +63,11 @@ pub(crate) fn in_c(text: &str) -> String {
         if index > 0 {
             out.push('`');
         }
-        let named = if index % 2 == 1 { NAMES.iter().find(|(rust, _)| *rust == part) } else { None };
-        out.push_str(named.map_or(part, |(_, c)| c));
+        if index % 2 == 1 {
+            out.push_str(NAMES.iter().find(|(rust, _)| *rust == part).map_or(part, |(_, c)| c));
+        } else {
+            out.push_str(&WORDS.iter().fold(part.to_owned(), |part, (rust, c)| part.replace(rust, c)));
+        }
     }
     out
 }
@@ -75,6 +81,8 @@ mod tests {
         let text = "`a` has no bound: give it one by `range_up_to`, or see `Finalize::updatable` and `unknown`";
         let expected = "`a` has no bound: give it one by `clg_launch.bound`, or see `clg_finalize_options.updatable` and `unknown`";
         assert_eq!(in_c(text), expected);
+        let held = "drop the guard of `Memory::host` first; the graph was dropped: drop results";
+        assert_eq!(in_c(held), "release the access of `clg_memory_access_host` first; the graph was released: release results");
         assert_eq!(in_c("an open ` is left"), "an open ` is left");
         assert_eq!(in_c(""), "");
     }
