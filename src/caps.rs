@@ -257,16 +257,16 @@ impl Caps {
     /// without program-scope variables uses [`GlobalAccess::Argument`].
     #[must_use]
     pub fn global_access(&self) -> Vec<GlobalAccess> {
-        let mut ways = Vec::new();
+        let mut methods = Vec::new();
         let has_pointers = self.max_global_variable_size >= size_of::<u64>() && self.own_memory_kind().is_pointer();
         if has_pointers && self.named_global_access {
-            ways.push(GlobalAccess::NamedWrite);
+            methods.push(GlobalAccess::NamedWrite);
         }
         if has_pointers {
-            ways.push(GlobalAccess::Kernel);
+            methods.push(GlobalAccess::Kernel);
         }
-        ways.push(GlobalAccess::Argument);
-        ways
+        methods.push(GlobalAccess::Argument);
+        methods
     }
 
     /// Returns the kind of memory that clgraph allocates on the device for its own use: memory with an address if the

@@ -257,9 +257,10 @@
 //!
 //! # What to rely on
 //!
-//! - **Safety.** The program makes promises in four places: where it adds a kernel launch or a native command
+//! - **Safety.** The program makes promises in five places: where it adds a kernel launch or a native command
 //!   ([`KernelNode::add`], [`NativeCommandNode::add`], and the functions that record, replace or group these); where it
-//!   wraps raw handles or pointers; where it maps memory; and where it sets a [`Parameter`] that has no bound.
+//!   wraps raw handles or pointers; where it maps memory; where it sets a [`Parameter`] that has no bound; and where it
+//!   gives the driver a program that is not source ([`Program::from_binary`], [`Program::from_il`]).
 //!   Everything else is safe: executables keep alive what they use, and bounds, contexts, sizes and work-groups are
 //!   checked when a node is added.
 //! - **Errors.** A call that returns an [`Error`] has changed nothing. The error says what is wrong, where, and what to
@@ -285,6 +286,21 @@
 /// The crate whose objects clgraph takes and returns, in the version that clgraph uses.
 pub use opencl3;
 
+// The rooms, in the order in which a graph goes through them. The head of each `mod.rs` says what comes in, what goes out,
+// and which file to read first.
+//
+// | room | what happens there |
+// |---|---|
+// | `graph`, `record` | commands become nodes: built one by one, or recorded from a queue |
+// | `ir` | the graph as plain data: nodes, edges from memory, accesses |
+// | `plan` | from the graph to a plan: order, paths, streams, memory; pure |
+// | `exec` | from the plan to an executable; submissions, updates, reports, the autotuner |
+// | `cl` | OpenCL's objects and commands; all unsafe code is there and in `ffi` |
+// | `ffi` | OpenCL's functions and those of its extensions |
+// | `drawing` | pictures of graphs |
+// | `device_global`, `images`, `handles`, `caps`, `env` | plain data that several rooms share |
+// | `quirks` | what drivers do wrong |
+// | `error` | all errors |
 mod caps;
 mod cl;
 mod device_global;

@@ -58,6 +58,12 @@ pub(crate) fn runs_in_order(caps: &Caps) -> bool {
     ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
 }
 
+/// Intel's CPU runtime (2026.2): it builds one program at a time in any case, and if several threads build at once, one
+/// of them can enter an endless loop.
+pub(crate) fn builds_one_at_a_time(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
 /// Intel's CPU runtime (2026.2): programs that make and release out-of-order queues all the time hang, crash, or read
 /// wrong bytes, whatever they wait for before the release.
 pub(crate) fn must_keep_out_of_order_queues(caps: &Caps) -> bool {

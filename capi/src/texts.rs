@@ -53,7 +53,8 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Words of Rust outside of backquotes, and what C calls them.
-const WORDS: &[(&str, &str)] = &[("drop the guard", "release the access"), ("dropped", "released"), ("drop ", "release ")];
+const WORDS: &[(&str, &str)] =
+    &[("drop the guard", "release the access"), ("dropped", "released"), ("drop ", "release ")];
 
 /// Returns a text of clgraph with the names that things have in C.
 pub(crate) fn in_c(text: &str) -> String {
@@ -82,7 +83,10 @@ mod tests {
         let expected = "`a` has no bound: give it one by `clg_launch.bound`, or see `clg_finalize_options.updatable` and `unknown`";
         assert_eq!(in_c(text), expected);
         let held = "drop the guard of `Memory::host` first; the graph was dropped: drop results";
-        assert_eq!(in_c(held), "release the access of `clg_memory_access_host` first; the graph was released: release results");
+        assert_eq!(
+            in_c(held),
+            "release the access of `clg_memory_access_host` first; the graph was released: release results"
+        );
         assert_eq!(in_c("an open ` is left"), "an open ` is left");
         assert_eq!(in_c(""), "");
     }

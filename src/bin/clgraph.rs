@@ -168,8 +168,8 @@ fn table(reports: &[DeviceReport<'_>]) -> Table {
         }),
         ("  access to them by name", &|report| yes(report.caps.named_global_access)),
         ("device globals", &|report| {
-            let ways: Vec<_> = report.globals.iter().map(ToString::to_string).collect();
-            ways.join("; ")
+            let methods: Vec<_> = report.globals.iter().map(ToString::to_string).collect();
+            methods.join("; ")
         }),
         ("command buffers", &|report| command_buffers(report.caps)),
         ("  functions record", &|report| match (&report.abi, &report.abi_error) {

@@ -9,7 +9,7 @@
 //! | `text.rs` | what the compiler is given: definitions for the macros of `kernels-cl/device_global.h` |
 //!
 //! The memory of a global is in `cl/memory/globals.rs`. How the kernels of a program reach it is in
-//! `cl/memory/program_globals.rs`. What a launch declares of it is in `graph/nodes/launch.rs`. Rules: G1 to G16.
+//! `cl/memory/program_globals.rs`. What a launch declares of it is in `graph/nodes/launch.rs`. Rules: G1 to G17.
 
 pub(crate) mod text;
 

@@ -82,9 +82,9 @@ pub(crate) struct Options<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conflicts {
     /// There are none, because edges were made from the memory that nodes use.
-    Ruled,
+    Impossible,
     /// There may be some, and the planner has to find them.
-    Sought,
+    ToFind,
     /// There may be some, and the program allows them.
     Allowed,
 }
@@ -154,7 +154,7 @@ pub(crate) struct Edges {
     /// The number of edges that were removed because a two-step path implies them.
     pub(crate) implied_by_path: usize,
     /// The number of edges of `needed` that cost nothing, because both ends are on one queue, whose order implies them.
-    pub(crate) implied_by_lane: usize,
+    pub(crate) implied_by_queue: usize,
 }
 
 /// A command: a node, whose [`Op`](crate::ir::Op) says what it does.
@@ -215,7 +215,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let partitions::Partitions { tasks, partitions, of: partition_of, in_order } =
         partitions::partitions(ir, &mut order)?;
     runnable::check_runnable(ir, caps, options)?;
-    if options.conflicts == Conflicts::Sought
+    if options.conflicts == Conflicts::ToFind
         && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
     {
         return Err(PlanError::Conflict(first, second));
@@ -233,7 +233,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     // An edge between two commands costs nothing, because the in-order queue keeps their order; unless commands run
     // side by side.
     let is_host = |node: &NodeId| ir.op(*node).is_host();
-    edges.implied_by_lane = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
+    edges.implied_by_queue = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
     let may_use_streams = tasks.is_empty() && segments::may_use_streams(ir, &steps, caps, options);
     let streams = if may_use_streams { streams::streams(ir, &order, &steps, &edges) } else { None };
     let strategies = strategies::strategies(ir, &steps, &segments, !tasks.is_empty(), streams.as_ref(), caps, options);

@@ -23,10 +23,10 @@ pub(crate) trait Run: Request<Checked: Send + 'static> + Clone + Send + 'static 
     /// Whether the request uses memory that drivers keep no reference to: memory with an address. This crate then has
     /// to keep it alive.
     #[inline]
-    fn is_followed(&self, _: &Self::Checked) -> bool {
-        let mut is_followed = false;
-        self.memory(&mut |mem| is_followed |= !mem.is_buffer());
-        is_followed
+    fn needs_tracking(&self, _: &Self::Checked) -> bool {
+        let mut needs_tracking = false;
+        self.memory(&mut |mem| needs_tracking |= !mem.is_buffer());
+        needs_tracking
     }
 
     /// Checks what [`run`](Self::run) would check, for a request that runs later.
@@ -154,7 +154,7 @@ impl Run for Launch {
     }
 
     #[inline]
-    fn is_followed(&self, checked: &Checked) -> bool {
+    fn needs_tracking(&self, checked: &Checked) -> bool {
         checked.addresses
     }
 

@@ -89,15 +89,15 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Debug)]
-    struct Tape(u32, Weak<()>);
+    struct TestGraph(u32, Weak<()>);
 
-    impl PartialEq for Tape {
+    impl PartialEq for TestGraph {
         fn eq(&self, other: &Self) -> bool {
             self.0 == other.0
         }
     }
 
-    impl Goal for Tape {
+    impl Goal for TestGraph {
         fn is_gone(&self) -> bool {
             self.1.strong_count() == 0
         }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_machine_records_into_one_goal_until_that_ends() {
         let (alive, machine) = (Arc::new(()), Machine::default());
-        let [one, two] = [1, 2].map(|id| Tape(id, Arc::downgrade(&alive)));
+        let [one, two] = [1, 2].map(|id| TestGraph(id, Arc::downgrade(&alive)));
         assert!(!machine.may_record() && machine.lock().goal().is_none());
         machine.lock().begin(one.clone());
         assert!(machine.may_record());
@@ -123,12 +123,12 @@ mod tests {
     #[test]
     fn a_goal_that_is_gone_leaves_an_executing_machine() {
         let (alive, machine) = (Arc::new(()), Machine::default());
-        machine.lock().begin(Tape(1, Arc::downgrade(&alive)));
+        machine.lock().begin(TestGraph(1, Arc::downgrade(&alive)));
         drop(alive);
         assert!(machine.lock().goal().is_none());
         let alive = Arc::new(());
-        machine.lock().begin(Tape(2, Arc::downgrade(&alive)));
-        assert_eq!(machine.lock().goal().map(|tape| tape.0), Some(2));
+        machine.lock().begin(TestGraph(2, Arc::downgrade(&alive)));
+        assert_eq!(machine.lock().goal().map(|graph| graph.0), Some(2));
     }
 
     /// Each step of a thread is counted by the state that it found. No step is counted twice, and no step is lost.
@@ -136,7 +136,7 @@ mod tests {
     fn steps_race_with_begin_and_end_and_each_is_on_one_side() {
         const STEPS: usize = 20_000;
         let (alive, machine) = (Arc::new(()), Machine::default());
-        let tape = Tape(1, Arc::downgrade(&alive));
+        let graph = TestGraph(1, Arc::downgrade(&alive));
         let (recorded, executed) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -150,8 +150,8 @@ mod tests {
             }
             scope.spawn(|| {
                 for _ in 0..STEPS {
-                    machine.lock().begin(tape.clone());
-                    assert!(machine.lock().end(&tape));
+                    machine.lock().begin(graph.clone());
+                    assert!(machine.lock().end(&graph));
                 }
             });
         });
@@ -168,16 +168,16 @@ mod orders {
     use super::*;
 
     #[derive(Clone, PartialEq)]
-    struct Tape;
+    struct TestGraph;
 
-    impl Goal for Tape {
+    impl Goal for TestGraph {
         fn is_gone(&self) -> bool {
             false
         }
     }
 
     /// Does what a queue does: a check without the lock, and then one under the lock.
-    fn submit(machine: &Machine<Tape>, recorded: &Mutex<u32>, executed: &Mutex<u32>) {
+    fn submit(machine: &Machine<TestGraph>, recorded: &Mutex<u32>, executed: &Mutex<u32>) {
         let mut count = executed;
         let machine = machine.may_record().then(|| machine.lock());
         if machine.as_ref().is_some_and(|machine| machine.goal().is_some()) {
@@ -192,7 +192,7 @@ mod orders {
         loom::model(|| {
             let machine = Arc::new(Machine::default());
             let counts = Arc::new((Mutex::new(0), Mutex::new(0)));
-            machine.lock().begin(Tape);
+            machine.lock().begin(TestGraph);
             let submitter = {
                 let (machine, counts) = (Arc::clone(&machine), Arc::clone(&counts));
                 loom::thread::spawn(move || {
@@ -200,7 +200,7 @@ mod orders {
                     submit(&machine, &counts.0, &counts.1);
                 })
             };
-            assert!(machine.lock().end(&Tape));
+            assert!(machine.lock().end(&TestGraph));
             let at_the_end = *counts.0.lock().unwrap();
             submitter.join().unwrap();
             assert_eq!(*counts.0.lock().unwrap(), at_the_end);
@@ -216,7 +216,7 @@ mod orders {
             let counts = Arc::new((Mutex::new(0), Mutex::new(0)));
             let beginner = {
                 let machine = Arc::clone(&machine);
-                loom::thread::spawn(move || machine.lock().begin(Tape))
+                loom::thread::spawn(move || machine.lock().begin(TestGraph))
             };
             submit(&machine, &counts.0, &counts.1);
             beginner.join().unwrap();

@@ -380,11 +380,11 @@ impl Queue {
             }
             &unfinished
         };
-        let is_followed = request.is_followed(&checked);
-        let _order = self.lock_order(waits, is_followed)?;
+        let needs_tracking = request.needs_tracking(&checked);
+        let _order = self.lock_order(waits, needs_tracking)?;
         let to = To { queue: &self.0.driver, waits, event: want };
-        if is_followed {
-            return self.follow(request, &checked, to);
+        if needs_tracking {
+            return self.run_tracked(request, &checked, to);
         }
         Ok(request.run(&checked, &to)?.map(Event::from))
     }
@@ -411,7 +411,7 @@ impl Queue {
     /// Executes a request that uses memory with an address. Such memory has to be kept alive until the command is
     /// complete, and away from the host. The caller holds the queue's lock for that.
     #[cold]
-    fn follow<R: Run>(&self, request: &R, checked: &R::Checked, to: To<'_>) -> Result<Option<Event>> {
+    fn run_tracked<R: Run>(&self, request: &R, checked: &R::Checked, to: To<'_>) -> Result<Option<Event>> {
         let entering = entering(request)?;
         let event = request.run(checked, &To { event: true, ..to })?;
         entering.entered(&self.0.driver, event.as_ref());
@@ -421,8 +421,8 @@ impl Queue {
     /// Returns the queue's lock for a command whose place in the queue's order matters: one that events in its wait
     /// list may delay or let fail, or one whose end has to be observed.
     #[inline(always)]
-    pub(super) fn lock_order(&self, waits: &Waits, is_followed: bool) -> Result<Option<MutexGuard<'_, ()>>> {
-        if !is_followed && !waits.holds() {
+    pub(super) fn lock_order(&self, waits: &Waits, needs_tracking: bool) -> Result<Option<MutexGuard<'_, ()>>> {
+        if !needs_tracking && !waits.holds() {
             return Ok(None);
         }
         // The lock is already held while a native command is enqueued.

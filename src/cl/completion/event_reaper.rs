@@ -46,7 +46,7 @@ struct Job {
     refused: u8,
 }
 
-struct Watcher {
+struct Reaper {
     /// Jobs with their numbers.
     inbox: Mutex<Vec<(usize, Job)>>,
     /// Numbers of jobs whose events should be asked now.
@@ -121,21 +121,21 @@ pub(crate) fn is_over(outcome: &Result<(), DriverError>) -> bool {
     !matches!(outcome, Err(error) if error.call != COMMAND)
 }
 
-static WATCHER: OnceLock<Option<Watcher>> = OnceLock::new();
+static REAPER: OnceLock<Option<Reaper>> = OnceLock::new();
 
 fn start(job: Job) {
-    let watcher = WATCHER.get_or_init(|| {
+    let reaper = REAPER.get_or_init(|| {
         let (post, posts) = channel();
-        // The first post comes after `WATCHER` is set, so the thread finds it with `get`.
-        let spawned = threads::start("clgraph-watch", move || {
-            if let (Ok(_), Some(Some(watcher))) = (posts.recv(), WATCHER.get()) {
-                watch(&watcher.inbox, &posts);
+        // The first post comes after `REAPER` is set, so the thread finds it with `get`.
+        let spawned = threads::start("clgraph-reaper", move || {
+            if let (Ok(_), Some(Some(reaper))) = (posts.recv(), REAPER.get()) {
+                reap(&reaper.inbox, &posts);
             }
         });
         match spawned {
             Ok(()) => {
                 process_end::on_end(stop);
-                Some(Watcher { inbox: Mutex::default(), post })
+                Some(Reaper { inbox: Mutex::default(), post })
             }
             Err(error) => {
                 log_later!(
@@ -147,22 +147,22 @@ fn start(job: Job) {
             }
         }
     });
-    let Some(watcher) = watcher else {
+    let Some(reaper) = reaper else {
         let outcome = job.event.wait();
         return (job.then)(outcome);
     };
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     let (event, id) = (job.event.clone(), NEXT.fetch_add(1, Ordering::Relaxed));
-    watcher.inbox.lock().unwrap_or_else(PoisonError::into_inner).push((id, job));
+    reaper.inbox.lock().unwrap_or_else(PoisonError::into_inner).push((id, job));
     // The callback may run at once on this thread, so no lock is held here.
     event.post_when_done(id);
-    let _ = watcher.post.send(id);
+    let _ = reaper.post.send(id);
 }
 
 /// Tells the thread that the event of a job has ended. The driver calls it, from any thread.
 pub(in crate::cl) fn post(job: usize) {
-    if let Some(Some(watcher)) = WATCHER.get() {
-        let _ = watcher.post.send(job);
+    if let Some(Some(reaper)) = REAPER.get() {
+        let _ = reaper.post.send(job);
     }
 }
 
@@ -210,7 +210,7 @@ extern "C" fn stop() {
     }
 }
 
-fn watch(inbox: &Mutex<Vec<(usize, Job)>>, posts: &Receiver<usize>) {
+fn reap(inbox: &Mutex<Vec<(usize, Job)>>, posts: &Receiver<usize>) {
     // In the order in which they came.
     let mut pending: BTreeMap<usize, Job> = BTreeMap::new();
     let mut posted: Vec<usize> = Vec::new();

@@ -32,7 +32,7 @@ use crate::quirks;
 #[derive(Default)]
 pub(in crate::cl) struct MapQueues {
     queues: Mutex<Vec<(usize, Arc<Last>)>>,
-    turn: Mutex<Svm>,
+    svm: Mutex<Svm>,
 }
 
 /// For each address of SVM: how many times it is mapped now.
@@ -49,8 +49,8 @@ impl MapQueues {
         Ok(queue)
     }
 
-    fn turn(&self) -> MutexGuard<'_, Svm> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Svm> {
+        self.svm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,10 +72,10 @@ impl MapQueue {
         svm: Option<NonNull<c_void>>,
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<Result<(), DriverError>, DriverError> {
-        let mut turn = self.0.context().map_queues().turn();
+        let mut counts = self.0.context().map_queues().lock();
         let event = self.enqueue(name, call)?;
         if let Some(start) = svm {
-            *turn.entry(start.addr().get()).or_default() += 1;
+            *counts.entry(start.addr().get()).or_default() += 1;
         }
         Ok(self.wait(event))
     }
@@ -88,12 +88,12 @@ impl MapQueue {
         svm: Option<NonNull<c_void>>,
         call: impl FnOnce(cl_command_queue, &Core, u32, *const cl_event, *mut cl_event) -> cl_int,
     ) -> Result<(), DriverError> {
-        let mut turn = self.0.context().map_queues().turn();
+        let mut counts = self.0.context().map_queues().lock();
         let address = svm.map(|start| start.addr().get());
-        let left = address.and_then(|address| turn.get(&address)).map_or(0, |count| count.saturating_sub(1));
+        let left = address.and_then(|address| counts.get(&address)).map_or(0, |count| count.saturating_sub(1));
         let mut given_back = || match address {
-            Some(address) if left > 0 => drop(turn.insert(address, left)),
-            Some(address) => drop(turn.remove(&address)),
+            Some(address) if left > 0 => drop(counts.insert(address, left)),
+            Some(address) => drop(counts.remove(&address)),
             None => {}
         };
         if left > 0 && !quirks::counts_svm_maps(self.0.device().caps()) {

@@ -18,7 +18,7 @@
 //! | `program_globals.rs` | device globals of a program: how its kernels reach them |
 //!
 //! Invariants: **guard** and **host memory** of `cl/mod.rs`. Drivers do not count the uses of memory with an
-//! address, so `allocation.rs` does. Rules: G1 to G16 (device globals), H7 (maps), F6 (host data).
+//! address, so `allocation.rs` does. Rules: G1 to G17 (device globals), H7 (maps), F6 (host data).
 
 pub(crate) mod allocation;
 pub(in crate::cl) mod freed;

@@ -162,12 +162,12 @@ impl KernelObject {
 pub(in crate::cl) struct Launcher {
     object: KernelObject,
     /// The current arguments, so that only changed ones are set again.
-    args: Vec<Remembered>,
+    args: Vec<LastArgument>,
 }
 
 impl Launcher {
     pub(in crate::cl) fn new(object: KernelObject, num_args: usize) -> Self {
-        Self { object, args: vec![Remembered::Nothing; num_args] }
+        Self { object, args: vec![LastArgument::Nothing; num_args] }
     }
 
     pub(in crate::cl) fn object(&self) -> &KernelObject {
@@ -181,7 +181,7 @@ impl Launcher {
             if known.is(&arg) {
                 continue;
             }
-            *known = Remembered::Nothing;
+            *known = LastArgument::Nothing;
             self.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
             known.remember(&arg);
         }
@@ -190,7 +190,7 @@ impl Launcher {
 }
 
 #[derive(Clone)]
-enum Remembered {
+enum LastArgument {
     Nothing,
     /// A weak reference: it does not keep the buffer alive, but no other buffer can get the same handle while it
     /// exists.
@@ -200,7 +200,7 @@ enum Remembered {
     Value(Vec<u8>),
 }
 
-impl Remembered {
+impl LastArgument {
     fn is(&self, arg: &SetArg<'_>) -> bool {
         match (self, arg) {
             (Self::Mem(known), SetArg::Mem(mem)) => known.is(mem),

@@ -18,6 +18,7 @@ use crate::cl::query::info::{self, ask};
 use crate::device_global::{AnyDeviceGlobal, declaration};
 use crate::error::{ProgramError, Result, SetupError};
 use crate::ffi::core::Core;
+use crate::quirks;
 
 /// Added to the options for source, so that clgraph can check arguments before a driver gets them.
 const ARG_INFO: &str = "-cl-kernel-arg-info";
@@ -337,7 +338,7 @@ impl ProgramBuilder {
 
     fn build(&self, core: &'static Core, handle: Handle<ProgramKind>) -> Result<Program> {
         let options = c_string("the build options", &self.options)?;
-        let _turn = self.turn();
+        let _building = self.lock_builds();
         // SAFETY: **live**; NULL and 0 mean every device of the program; there is no callback, so the call returns
         // after the build.
         let status = unsafe {
@@ -356,12 +357,12 @@ impl ProgramBuilder {
         .into())
     }
 
-    /// Takes the lock for builds on Intel's CPU runtime. The runtime builds one program at a time in any case, and if
-    /// several threads build at once, one of them can enter an endless loop.
-    fn turn(&self) -> Option<MutexGuard<'static, ()>> {
+    /// Takes the lock for builds where programs must be built one at a time.
+    fn lock_builds(&self) -> Option<MutexGuard<'static, ()>> {
         static BUILDING: Mutex<()> = Mutex::new(());
-        let loops = |device: &Device| device.caps().platform.starts_with("Intel(R)") && !device.caps().gpu;
-        self.context.devices().iter().any(loops).then(|| BUILDING.lock().unwrap_or_else(PoisonError::into_inner))
+        let one_at_a_time = |device: &Device| quirks::builds_one_at_a_time(device.caps());
+        let devices = self.context.devices();
+        devices.iter().any(one_at_a_time).then(|| BUILDING.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn log(&self, core: &'static Core, program: &Program, device: &Device) -> String {

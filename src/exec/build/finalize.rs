@@ -130,9 +130,9 @@ impl Graph {
             conflicts: if options.allow_conflicts {
                 Conflicts::Allowed
             } else if moved {
-                Conflicts::Sought
+                Conflicts::ToFind
             } else {
-                Conflicts::Ruled
+                Conflicts::Impossible
             },
         };
         let prepared = self.prepare(&flat, asked, !options.separate_memory)?;

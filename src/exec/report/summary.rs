@@ -375,8 +375,8 @@ impl Report {
             edges: tables.ir.topology.edge_count(),
             sub_graphs: sub_graphs(tables),
             edges_implied_by_path: plan.edges.implied_by_path,
-            edges_implied_by_queue: plan.edges.implied_by_lane,
-            edges_kept: plan.edges.needed.len().saturating_sub(plan.edges.implied_by_lane),
+            edges_implied_by_queue: plan.edges.implied_by_queue,
+            edges_kept: plan.edges.needed.len().saturating_sub(plan.edges.implied_by_queue),
             commands: plan.steps.len(),
             segments: plan.segments.iter().map(|segment| SegmentReport::new(flat, plan, segment)).collect(),
             host_nodes: plan

@@ -5,16 +5,18 @@
 //!
 //! What happens at submit:
 //!
-//! 1. `builder.rs` checks the call. On a recording queue the executable becomes a node, and nothing runs. Otherwise
+//! 1. `builder.rs` (`Submit::submit`) checks the call. On a recording queue the executable becomes a node, and nothing runs. Otherwise
 //!    each event to wait for is asked for its status: complete, failed (an error at once), enqueued, or still able to
 //!    fail.
-//! 2. `executable_state.rs` takes the state of the executable under its lock: exclusive use (`exclusive.rs`), so that
-//!    uses never overlap; slots for results (`result_slots.rs`); and a snapshot of values and command buffers
-//!    (`snapshot.rs`).
+//! 2. `executable_state.rs` (`ExecutableState::accept`) takes the state of the executable under its lock: exclusive use
+//!    (`exclusive.rs`), so that uses never overlap; and slots for results (`result_slots.rs`).
 //! 3. If nothing that the submission waits for can fail, and the graph has no host tasks or external events, the
-//!    commands are enqueued at once on the caller's thread: by `submitter.rs` on one queue, or by `streams.rs` on
-//!    several. Both use `replay.rs` for single commands.
-//! 4. Otherwise the submission is deferred (`deferred.rs`): a gate holds back the caller's queue, and the commands are
+//!    commands are enqueued at once on the caller's thread (`submit_now`): the autotuner (`exec/tune`) names the
+//!    strategy; for an out-of-order queue they go to a queue of the executable's own, between two joining commands; a
+//!    snapshot of values and command buffers is taken (`snapshot.rs`); and `submitter.rs` enqueues on one queue, or
+//!    `streams.rs` on several. Both use `replay.rs` for single commands. Then, without the lock, `leftovers.rs` flushes
+//!    queues, opens the gate of `Path::Gated`, and drops what is left.
+//! 4. Otherwise, or if an earlier use of the executable is deferred, the submission is deferred (`deferred.rs`): a gate holds back the caller's queue, and the commands are
 //!    enqueued on a queue of the executable's own after everything has succeeded. With host tasks or external events,
 //!    `task_scheduler.rs` then enqueues partition by partition, and runs the tasks on threads of
 //!    `cl/completion/workers.rs`.

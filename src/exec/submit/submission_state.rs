@@ -80,7 +80,7 @@ struct Phase {
     listeners: Vec<Listener>,
     /// The wakers of futures that await the end, by the number of the future.
     wakers: BTreeMap<u64, Waker>,
-    watched: bool,
+    reaps: bool,
     /// Threads that sleep until the stage changes.
     sleepers: usize,
 }
@@ -123,7 +123,7 @@ impl SubmissionState {
         gate: Option<GateId>,
     ) -> Self {
         let (listeners, wakers) = (Vec::new(), BTreeMap::new());
-        let phase = Mutex::new(Phase { stage, listeners, wakers, watched: false, sleepers: 0 });
+        let phase = Mutex::new(Phase { stage, listeners, wakers, reaps: false, sleepers: 0 });
         let in_order = queue.filter(|queue| !queue.properties().out_of_order);
         let queue = in_order.map(|queue| queue.raw().addr());
         Self { context, queue, gate, inputs, event, phase, changed: Condvar::new(), log, timer }
@@ -239,10 +239,10 @@ impl SubmissionState {
     pub(in crate::exec) fn enqueued(self: &Arc<Self>, queue: DriverQueue, last: DriverEvent, ends: Ends) {
         let mut phase = self.lock();
         phase.stage = Stage::Enqueued { queue, first: ends.first, last, beside: ends.beside };
-        let watch = !phase.listeners.is_empty() || !phase.wakers.is_empty();
+        let heard = !phase.listeners.is_empty() || !phase.wakers.is_empty();
         self.wake(phase);
-        if watch {
-            self.watch();
+        if heard {
+            self.reap();
         }
     }
 
@@ -301,9 +301,9 @@ impl SubmissionState {
     }
 
     /// Registers the last event with the event reaper, if there is one and it is not registered yet.
-    fn watch(self: &Arc<Self>) {
+    fn reap(self: &Arc<Self>) {
         let mut phase = self.lock();
-        if phase.watched {
+        if phase.reaps {
             return;
         }
         let (queue, last) = match &phase.stage {
@@ -315,7 +315,7 @@ impl SubmissionState {
                 return self.tell();
             }
         };
-        phase.watched = true;
+        phase.reaps = true;
         drop(phase);
         flush(&queue);
         let state = Arc::clone(self);
@@ -335,7 +335,7 @@ impl SubmissionState {
         let waker = waker.clone();
         let before = self.lock().wakers.insert(future, waker);
         drop(before);
-        self.watch();
+        self.reap();
     }
 
     /// Forgets the waker of a future that no longer awaits the end.
@@ -392,7 +392,7 @@ impl SubmissionState {
             Stage::Enqueued { .. } => None,
         };
         // Something has to wake this thread. A deferred submission wakes it without the event reaper.
-        self.watch();
+        self.reap();
         let mut phase = self.lock();
         loop {
             if let Stage::Done(outcome) = &phase.stage {
@@ -420,7 +420,7 @@ impl SubmissionState {
         self.lock().listeners.push(listener);
         // Also needed if the submission has ended already, because whoever ended it has called the listeners before
         // this one was added.
-        self.watch();
+        self.reap();
         if reentrancy::check_call().is_ok() {
             return self.tell();
         }

@@ -29,7 +29,7 @@ use crate::exec::submit::external_events::External;
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::user_event::ReservedUserEvent;
-use crate::graph::nodes::host_task::{TaskFn, TaskHands};
+use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
 use crate::handles::Port;
 use crate::handles::{Node, NodeKind};
@@ -545,7 +545,7 @@ impl Calling<'_> {
     }
 }
 
-impl TaskHands for Calling<'_> {
+impl TaskSubmission for Calling<'_> {
     fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>> {
         let exec = &self.scheduler.exec;
         let at = scope.result(&exec.ports, read)?.index();

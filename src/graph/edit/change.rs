@@ -201,7 +201,7 @@ impl State {
     fn refresh(&mut self, target: &Target<'_>, node: NodeId) -> Result<(), BuildCause> {
         if let Some(group) = self.group_of.get(&node).copied() {
             self.refresh_group(target, group)?;
-            self.follow_group(node);
+            self.sync_group(node);
             return Ok(());
         }
         let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };

@@ -242,9 +242,9 @@ fn as_many_uses(launches: &mut [(Launch, After)], checked: &[Checked]) {
 /// uses, whichever is active. Returns whether all have the same.
 fn stand_in(to: &mut Writer<'_>, alternatives: &mut [Alternative], all: &[Vec<Access>]) -> bool {
     let key = |access: &Access| (access.view, access.range.start, access.range.end, access.mode as u8);
-    let followed = |of: &[Access]| {
-        let is_followed = |access: &&Access| is_followed(access, &to.ir.views);
-        let mut all: Vec<Access> = of.iter().filter(is_followed).cloned().collect();
+    let with_edges = |of: &[Access]| {
+        let makes_edges = |access: &&Access| makes_edges(access, &to.ir.views);
+        let mut all: Vec<Access> = of.iter().filter(makes_edges).cloned().collect();
         all.sort_unstable_by_key(key);
         all
     };
@@ -258,7 +258,7 @@ fn stand_in(to: &mut Writer<'_>, alternatives: &mut [Alternative], all: &[Vec<Ac
         };
         of.iter().filter(is_missing).cloned().collect::<Vec<_>>()
     };
-    let uses: Vec<Vec<Access>> = all.iter().map(|of| followed(of)).collect();
+    let uses: Vec<Vec<Access>> = all.iter().map(|of| with_edges(of)).collect();
     let mut every = Vec::new();
     for of in &uses {
         every.extend(lacks(of, &every));
@@ -292,7 +292,7 @@ pub(in crate::graph) enum Launched {
 }
 
 /// Whether the use makes edges. Foreign memory and no memory do not.
-fn is_followed(access: &Access, views: &[View]) -> bool {
+fn makes_edges(access: &Access, views: &[View]) -> bool {
     !matches!(views[access.view.index()].kind, ViewKind::Foreign | ViewKind::Nothing)
 }
 
@@ -302,7 +302,7 @@ pub(in crate::graph) fn same_accesses(a: &[Access], b: &[Access], views: &[View]
     let sorted = |accesses: &[Access]| {
         let mut keys: Vec<_> = accesses
             .iter()
-            .filter(|access| is_followed(access, views))
+            .filter(|access| makes_edges(access, views))
             .map(|access| (access.view, access.range.start, access.range.end, access.mode as u8))
             .collect();
         keys.sort_unstable();
@@ -452,7 +452,7 @@ impl State {
 
     /// Updates the accesses of a node to those of its active launch, whose arguments may have got other memory through
     /// another node of the group.
-    pub(in crate::graph) fn follow_group(&mut self, node: NodeId) {
+    pub(in crate::graph) fn sync_group(&mut self, node: NodeId) {
         let Some(group) = self.group_of.get(&node).and_then(|group| self.groups.get(*group)) else { return };
         let Some(alternative) = group.alternatives.get(group.active) else { return };
         let now = self.accesses_of(alternative);

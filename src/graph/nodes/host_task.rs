@@ -190,12 +190,12 @@ impl<E: Into<Box<dyn StdError + Send + Sync>> + 'static> TaskOutcome for Result<
 
 /// The view that a host task has of the submission that it runs in.
 pub struct HostTaskContext<'a> {
-    hands: &'a dyn TaskHands,
+    submission: &'a dyn TaskSubmission,
     scope: &'a Scope,
 }
 
 /// A submission, as its host tasks use it.
-pub(crate) trait TaskHands {
+pub(crate) trait TaskSubmission {
     /// The memory of a host read's result.
     fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>>;
     /// Sets other data for a host write.
@@ -214,7 +214,7 @@ impl HostTaskContext<'_> {
     /// [`SubmitError::NotAfterRead`](crate::SubmitError::NotAfterRead) for a read that does not come before the task;
     /// [`SubmitError::NotComplete`](crate::SubmitError::NotComplete); [`crate::DriverError`].
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
-        let slot = self.hands.result(Port { node: read.node(), index: read.part() }, self.scope)?;
+        let slot = self.submission.result(Port { node: read.node(), index: read.part() }, self.scope)?;
         Ok(ResultGuard::new(slot, Completed::witnessed()))
     }
 
@@ -226,15 +226,15 @@ impl HostTaskContext<'_> {
     /// [`SubmitError::InputSize`](crate::SubmitError::InputSize);
     /// [`SubmitError::InputTaken`](crate::SubmitError::InputTaken) for a write that does not come after the task.
     pub fn put<T: Element>(&self, write: &HostWrite<T>, data: impl Into<HostData<T>>) -> Result<()> {
-        self.hands.input(Port { node: write.node(), index: write.part() }, self.scope, data.into().into_bytes())
+        self.submission.input(Port { node: write.node(), index: write.part() }, self.scope, data.into().into_bytes())
     }
 
     pub(in crate::graph) fn mapper(&self) -> (DriverQueue, Lost) {
-        self.hands.mapper()
+        self.submission.mapper()
     }
 
     pub(in crate::graph) fn declares(&self, region: &Region, mode: Mode) -> bool {
-        self.hands.declares(region, mode)
+        self.submission.declares(region, mode)
     }
 }
 
@@ -318,11 +318,11 @@ impl TaskFn {
     }
 
     /// Calls the function. An error is returned as its text.
-    pub(crate) fn call(&self, hands: &dyn TaskHands) -> Result<(), String> {
+    pub(crate) fn call(&self, submission: &dyn TaskSubmission) -> Result<(), String> {
         // The payload of a panic and the error are dropped after the call has ended: that is code of the program.
         outcome_of(|| {
             let returned = self.function.call(|function| {
-                catch_unwind(AssertUnwindSafe(|| function(&HostTaskContext { hands, scope: &self.scope })))
+                catch_unwind(AssertUnwindSafe(|| function(&HostTaskContext { submission, scope: &self.scope })))
             });
             match returned {
                 Ok(returned) => returned.unwrap_or_else(|panic| resume_unwind(panic))(),

@@ -24,7 +24,8 @@
 //! | `native_command.rs` | commands that a function of the program enqueues or records |
 //! | `sub_graph.rs` | an executable as a node; its builder is in `exec/sub_graph.rs` |
 //!
-//! To add a kind of node:
+//! To add a kind of node, see first whether it can become a command that exists: `fill.rs` makes kernels of fills that
+//! OpenCL has no command for, and needs only steps 2, 4 and 5. Otherwise:
 //!
 //! 1. a variant of `Op` in `ir/mod.rs`, and a `NodeKind` in `handles.rs`;
 //! 2. a file here, with a builder, a request, and `impl Request`; and the builder in the `pub use` lines of
@@ -33,10 +34,11 @@
 //!    `cl/commands/enqueue.rs`), the recording (`exec/build/record.rs`, `cl/objects/command_buffer.rs`), whether a
 //!    command buffer can hold it (`plan/path.rs`), the checker (`plan/check.rs`), its copy when it is inlined
 //!    (`graph/inline.rs`), its picture (`graph/drawing.rs`). The compiler does not find its update
-//!    (`graph/edit/assign.rs`: a kind that is missing there cannot be replaced) and what the device must have
-//!    (`plan/runnable.rs`);
+//!    (`graph/edit/assign.rs`: a kind that is missing there cannot be replaced), what the device must have
+//!    (`plan/runnable.rs`), and its shape in pictures (`graph/drawing.rs`);
 //! 4. for queues, a method in `record/enqueue.rs`, and an `impl Run` in `record/execute.rs`;
-//! 5. a rule in `docs/SEMANTICS.md`, and a test that names the rule.
+//! 5. functions in C and Python (`capi/coverage.txt` lists the counterparts), a rule in `docs/SEMANTICS.md`, and a test
+//!    that names the rule.
 //!
 //! Invariants: `check` finds all that can be wrong, and changes nothing. Rules: B2, B14, C1 to C6, D1, H1 to H7,
 //! I3 to I5, M1 to M8, N1 to N3, R16, X1.

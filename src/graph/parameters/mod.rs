@@ -333,13 +333,13 @@ impl<T: Pod> Parameter<T> {
 
     fn bound(value: T, bound: String, condition: impl Fn(&T) -> bool + Send + Sync + 'static) -> Result<Self> {
         if !condition(&value) {
-            return Err(ParameterError::OutOfBound { given: shown(&value), bound }.into());
+            return Err(ParameterError::OutOfBound { given: format_value(&value), bound }.into());
         }
         let condition = UserOwned::new(condition);
         let outside = move |value: &Value| {
             let Value::Bytes(bytes) = value else { return Some("not a plain value".to_owned()) };
             let value = bytemuck::pod_read_unaligned(bytes);
-            (!condition(&value)).then(|| shown(&value))
+            (!condition(&value)).then(|| format_value(&value))
         };
         Ok(Self::of_number(value, Bound::Condition(bound, Box::new(outside))))
     }
@@ -444,12 +444,12 @@ impl Parameter<LocalMemory> {
     ) -> Result<Self> {
         let bound = format!("{range:?} bytes");
         if !range.contains(&bytes) {
-            return Err(ParameterError::OutOfBound { given: shown(&bytes), bound }.into());
+            return Err(ParameterError::OutOfBound { given: format_value(&bytes), bound }.into());
         }
         let range = UserOwned::new(range);
         let outside = move |value: &Value| {
             let Value::Local(bytes) = value else { return Some("not a size of local memory".to_owned()) };
-            (!range.contains(bytes)).then(|| shown(bytes))
+            (!range.contains(bytes)).then(|| format_value(bytes))
         };
         Ok(Self::of(Value::Local(bytes), Bound::Condition(bound, Box::new(outside))))
     }
@@ -523,7 +523,7 @@ impl fmt::Debug for Cell {
 
 /// Formats a value for an error text. A type of the program's own shows its bytes, because its own formatting would be
 /// user code.
-fn shown<T: Pod>(value: &T) -> String {
+fn format_value<T: Pod>(value: &T) -> String {
     let bytes = bytemuck::bytes_of(value);
     macro_rules! numbers {
         ($($number:ty)*) => {

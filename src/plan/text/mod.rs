@@ -331,7 +331,7 @@ fn asked(path: Path) -> Options<'static> {
         autotune: true,
         updatable: false,
         profiled: false,
-        conflicts: Conflicts::Ruled,
+        conflicts: Conflicts::Impossible,
     }
 }
 
