@@ -25,8 +25,10 @@
 //! # Locks
 //!
 //! No call of clgraph that may block or take one of its locks for long is made with the interpreter's lock held
-//! (`gate::call`), and threads of clgraph take the interpreter's lock only where they hold none of clgraph's: in functions
-//! of the program, and where objects of the program are dropped (`gate::attach`).
+//! (`gate::call`), nor is anything of clgraph dropped with it (`gate::Own`). Threads of clgraph take the interpreter's lock
+//! only where they hold none of clgraph's: in functions of the program, and where objects of the program are dropped
+//! (`gate::attach`). The exception are functions of native commands, which run while clgraph holds the locks of a
+//! submission: so nothing here may wait for these with the interpreter's lock held.
 //!
 //! # Safety
 //!

@@ -156,7 +156,7 @@ pub(crate) fn raw(object: &Bound<'_, PyAny>) -> PyResult<RawNode> {
     } else if let Ok(memory) = object.cast::<Memory>() {
         Some(memory.get().node)
     } else if let Ok(run) = object.cast::<Submission>() {
-        Some(run.get().recorded())
+        Some(run.get().recorded(object.py()))
     } else {
         None
     };

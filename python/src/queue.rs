@@ -85,9 +85,8 @@ impl Queue {
 
     /// Whether the queue records into a graph.
     #[getter]
-    fn recording(&self) -> PyResult<bool> {
-        check()?;
-        Ok(self.queue.state() == QueueState::Recording)
+    fn recording(&self, py: Python<'_>) -> PyResult<bool> {
+        call(py, || Ok(self.queue.state() == QueueState::Recording))
     }
 
     /// The device.
@@ -387,9 +386,8 @@ impl Queue {
         call(py, || self.queue.finish())
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        check()?;
-        let state = if self.queue.state() == QueueState::Recording { "recording" } else { "executing" };
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let state = if self.recording(py)? { "recording" } else { "executing" };
         Ok(format!("Queue({state}, on {})", self.queue.device().name()))
     }
 }
