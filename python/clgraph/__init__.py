@@ -17,6 +17,7 @@ The guide is docs/guide/from_python.md of the repository.
 
 from ._clgraph import (
     Device,
+    DeviceGlobal,
     Event,
     Executable,
     Graph,
@@ -32,6 +33,7 @@ from ._clgraph import (
     Param,
     Pending,
     Profile,
+    Program,
     Queue,
     Read,
     Report,
@@ -57,6 +59,7 @@ from ._errors import (
 
 __all__ = [
     "Device",
+    "DeviceGlobal",
     "DriverError",
     "Error",
     "Event",
@@ -80,6 +83,7 @@ __all__ = [
     "Param",
     "Pending",
     "Profile",
+    "Program",
     "Queue",
     "Read",
     "Report",

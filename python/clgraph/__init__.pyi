@@ -1,6 +1,6 @@
 """Command graphs for every OpenCL: build once, finalize, submit many times."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -14,6 +14,7 @@ _Buffer: TypeAlias = Any  # pyopencl.Buffer
 _Array: TypeAlias = Any  # pyopencl.array.Array
 _Image: TypeAlias = Any  # pyopencl.Image
 _Kernel: TypeAlias = Any  # pyopencl.Kernel
+_Program: TypeAlias = Any  # pyopencl.Program
 _CommandQueue: TypeAlias = Any  # pyopencl.CommandQueue
 _Context: TypeAlias = Any  # pyopencl.Context
 _ClDevice: TypeAlias = Any  # pyopencl.Device
@@ -25,6 +26,8 @@ _Shape: TypeAlias = int | tuple[int, ...]
 _Triple: TypeAlias = int | tuple[int, ...]
 _Value: TypeAlias = np.generic | NDArray[Any] | bytes | int | float
 _Argument: TypeAlias = In | Out | InOut | Param | Local | _Value | Any | None
+_GlobalUse: TypeAlias = In | Out | InOut
+_Globals: TypeAlias = _GlobalUse | Iterable[_GlobalUse]
 _NodeLike: TypeAlias = Node | Event | Memory | Submission
 _Nodes: TypeAlias = _NodeLike | Iterable[_NodeLike]
 _EventLike: TypeAlias = Event | UserEvent | Submission | _ClEvent
@@ -46,17 +49,17 @@ class NotReadyError(Error): ...
 class TimedOutError(NotReadyError, TimeoutError): ...
 
 class In:
-    def __init__(self, memory: _Memory | _Image | Param) -> None: ...
+    def __init__(self, memory: _Memory | _Image | Param | DeviceGlobal) -> None: ...
     @property
     def memory(self) -> Any: ...
 
 class Out:
-    def __init__(self, memory: _Memory | _Image | Param) -> None: ...
+    def __init__(self, memory: _Memory | _Image | Param | DeviceGlobal) -> None: ...
     @property
     def memory(self) -> Any: ...
 
 class InOut:
-    def __init__(self, memory: _Memory | _Image | Param) -> None: ...
+    def __init__(self, memory: _Memory | _Image | Param | DeviceGlobal) -> None: ...
     @property
     def memory(self) -> Any: ...
 
@@ -109,6 +112,43 @@ class HostTask:
     def __getitem__(self, read: Read | Pending) -> NDArray[Any]: ...
     def __setitem__(self, write: Write | Event, data: _Data) -> None: ...
 
+class DeviceGlobal:
+    def __init__(
+        self,
+        name: str,
+        initial: Any = None,
+        dtype: DTypeLike | None = None,
+        shape: _Shape | None = None,
+        *,
+        of_program: bool = False,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def on(self, queue: Queue | _CommandQueue | Graph) -> Memory: ...
+
+class Program:
+    def __init__(
+        self,
+        context: _Context | Queue | _CommandQueue,
+        source: str | Sequence[str],
+        globals: dict[str, DeviceGlobal] | None = None,
+        *,
+        options: str | Sequence[str] | None = None,
+    ) -> None: ...
+    def kernel(self, name: str) -> _Kernel: ...
+    @property
+    def kernel_names(self) -> list[str]: ...
+    @property
+    def globals(self) -> list[str]: ...
+    @property
+    def program(self) -> _Program: ...
+
 class Graph:
     def __init__(self, queue: Queue | _CommandQueue | _Context, device: Device | _ClDevice | None = None) -> None: ...
     def __enter__(self) -> Self: ...
@@ -124,6 +164,7 @@ class Graph:
         offset: _Triple | None = None,
         up_to: _Triple | None = None,
         prints: bool = False,
+        globals: _Globals | None = None,
         label: str | None = None,
         after: _Nodes | None = None,
     ) -> Node: ...
@@ -137,6 +178,7 @@ class Graph:
         offset: _Triple | None = None,
         up_to: _Triple | None = None,
         prints: bool = False,
+        globals: _Globals | None = None,
     ) -> None: ...
     def set_range(
         self, node: _NodeLike, global_size: _Triple, *, local_size: _Triple | None = None, offset: _Triple | None = None
@@ -329,6 +371,7 @@ class Queue:
         offset: _Triple | None = None,
         up_to: _Triple | None = None,
         prints: bool = False,
+        globals: _Globals | None = None,
         after: _Events | None = None,
     ) -> Event: ...
     def copy(self, src: _Memory | _Image, dst: _Memory | _Image, *, after: _Events | None = None) -> Event: ...

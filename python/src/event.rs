@@ -10,7 +10,6 @@ use crate::gate::{Own, call, check};
 use crate::interop::{self, Kind};
 use crate::memory::fail;
 use crate::numpy::{self, Layout};
-use crate::queue::Queue;
 use crate::submission::Submission;
 
 /// How long a wait with a time limit sleeps before it looks for Ctrl-C.
@@ -108,10 +107,7 @@ impl UserEvent {
     #[new]
     fn new(py: Python<'_>, queue: &Bound<'_, PyAny>) -> PyResult<Self> {
         check()?;
-        let context = match interop::kind(queue) {
-            Some(Kind::Context) => interop::context(queue)?,
-            _ => Queue::find(queue)?.context().clone(),
-        };
+        let context = interop::context_or_queue(queue)?;
         Ok(Self(Own::new(call(py, || rust::UserEvent::new(&context))?)))
     }
 

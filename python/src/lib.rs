@@ -17,6 +17,7 @@
 //! | `node.rs` | handles of nodes |
 //! | `graph.rs`, `transfer.rs` | graphs, and the nodes that they get |
 //! | `queue.rs` | queues that execute or record |
+//! | `program.rs` | device globals, and the programs that use them |
 //! | `task.rs` | host tasks, and mapped memory |
 //! | `event.rs` | events of queues, and user events |
 //! | `executable.rs`, `submission.rs` | submitting, updating, results |
@@ -53,6 +54,7 @@ mod numpy;
 mod parameter;
 mod picture;
 mod profile;
+mod program;
 mod queue;
 mod report;
 mod submission;
@@ -85,6 +87,8 @@ fn _clgraph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::Pending>()?;
     module.add_class::<event::UserEvent>()?;
     module.add_class::<task::Task>()?;
+    module.add_class::<program::DeviceGlobal>()?;
+    module.add_class::<program::Program>()?;
     module.add_class::<report::Report>()?;
     module.add_class::<report::MemoryMap>()?;
     module.add_class::<profile::Profile>()?;

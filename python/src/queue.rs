@@ -112,7 +112,8 @@ impl Queue {
     }
 
     /// Launches a kernel: see `Graph.kernel`. A queue that executes takes no Param.
-    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, after=None))]
+    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, globals=None,
+                        after=None))]
     fn kernel(
         &self,
         kernel: &Bound<'_, PyAny>,
@@ -122,9 +123,10 @@ impl Queue {
         offset: Option<&Bound<'_, PyAny>>,
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
+        globals: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Event> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
+        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
         let launch = Launch::read(&given, self.scope())?;
         let waits = wait_list(after)?;
         let mut launch = launch.enqueue(&waits);
