@@ -16,6 +16,7 @@ The guide is docs/guide/from_python.md of the repository.
 """
 
 from ._clgraph import (
+    CommandGroup,
     Device,
     DeviceGlobal,
     Event,
@@ -24,9 +25,11 @@ from ._clgraph import (
     HostTask,
     In,
     InOut,
+    Launch,
     Local,
     MemoryMap,
     Memory,
+    NativeMemory,
     Node,
     NodeProfile,
     Out,
@@ -58,6 +61,7 @@ from ._errors import (
 )
 
 __all__ = [
+    "CommandGroup",
     "Device",
     "DeviceGlobal",
     "DriverError",
@@ -71,9 +75,11 @@ __all__ = [
     "InOut",
     "InvalidError",
     "KernelNotSupportedError",
+    "Launch",
     "Local",
     "Memory",
     "MemoryMap",
+    "NativeMemory",
     "Node",
     "NodeProfile",
     "NotReadyError",

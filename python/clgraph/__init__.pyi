@@ -26,6 +26,7 @@ _Shape: TypeAlias = int | tuple[int, ...]
 _Triple: TypeAlias = int | tuple[int, ...]
 _Value: TypeAlias = np.generic | NDArray[Any] | bytes | int | float
 _Argument: TypeAlias = In | Out | InOut | Param | Local | _Value | Any | None
+_Uses: TypeAlias = _Memory | _Image | Iterable[_Memory | _Image]
 _GlobalUse: TypeAlias = In | Out | InOut
 _Globals: TypeAlias = _GlobalUse | Iterable[_GlobalUse]
 _NodeLike: TypeAlias = Node | Event | Memory | Submission
@@ -112,6 +113,18 @@ class HostTask:
     def __getitem__(self, read: Read | Pending) -> NDArray[Any]: ...
     def __setitem__(self, write: Write | Event, data: _Data) -> None: ...
 
+class NativeMemory:
+    @property
+    def buffer(self) -> _Buffer | None: ...
+    @property
+    def image(self) -> _Image | None: ...
+    @property
+    def address(self) -> int | None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
 class DeviceGlobal:
     def __init__(
         self,
@@ -148,6 +161,33 @@ class Program:
     def globals(self) -> list[str]: ...
     @property
     def program(self) -> _Program: ...
+
+class Launch:
+    def __init__(
+        self,
+        kernel: _Kernel,
+        global_size: _Triple,
+        *args: _Argument,
+        local_size: _Triple | None = None,
+        offset: _Triple | None = None,
+        up_to: _Triple | None = None,
+        prints: bool = False,
+        globals: _Globals | None = None,
+    ) -> None: ...
+
+class CommandGroup:
+    def __init__(
+        self,
+        graph: Graph,
+        members: Iterable[Launch] | Iterable[Callable[[HostTask], object] | Callable[[], object]],
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
+    ) -> None: ...
+    @property
+    def active(self) -> int: ...
+    @active.setter
+    def active(self, index: int) -> None: ...
+    def __len__(self) -> int: ...
 
 class Graph:
     def __init__(self, queue: Queue | _CommandQueue | _Context, device: Device | _ClDevice | None = None) -> None: ...
@@ -247,8 +287,8 @@ class Graph:
     def host_task(
         self,
         function: Callable[[HostTask], object] | Callable[[], object],
-        reads: _Memory | _Image | Iterable[_Memory | _Image] | None = None,
-        writes: _Memory | _Image | Iterable[_Memory | _Image] | None = None,
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
         *,
         label: str | None = None,
         after: _Nodes | None = None,
@@ -264,6 +304,16 @@ class Graph:
         label: str | None = None,
         after: _Nodes | None = None,
     ) -> Node: ...
+    def native_command(
+        self,
+        function: Callable[..., object],
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
+        *,
+        label: str | None = None,
+        after: _Nodes | None = None,
+    ) -> Node: ...
+    def command_group(self, group: CommandGroup, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
     def wait_event(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
     def signal_event(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
     def empty(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
@@ -419,6 +469,15 @@ class Queue:
     def host_task(
         self, function: Callable[[HostTask], object] | Callable[[], object], *, after: _Events | None = None
     ) -> Submission: ...
+    def native_command(
+        self,
+        function: Callable[..., object],
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
+        *,
+        after: _Events | None = None,
+    ) -> Submission: ...
+    def command_group(self, group: CommandGroup, *, after: _Events | None = None) -> Event: ...
     def marker(self, *, after: _Events | None = None) -> Event: ...
     def barrier(self, *, after: _Events | None = None) -> Event: ...
     def submit(self, executable: Executable) -> Submission: ...

@@ -9,15 +9,18 @@ use crate::device::Device;
 use crate::errors::{invalid, wrong_type};
 use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
+use crate::group::CommandGroup;
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
 use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope, is_image, memory, with_place};
+use crate::native;
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
 use crate::report;
-use crate::task::{Function, MapAs, uses};
+use crate::task::{Function, MapAs};
 use crate::transfer::{self, result_layout};
+use crate::uses::{uses, with_uses};
 
 /// A graph of commands: built once, finalized, and submitted many times.
 ///
@@ -366,22 +369,8 @@ impl Graph {
     ) -> PyResult<Node> {
         let nodes = node::nodes(after)?;
         let run = Function::new(function)?;
-        let mut task = self.graph.host_task(move |context| run.run(context));
-        for (list, writes) in [(uses(reads)?, false), (uses(writes)?, true)] {
-            for object in list {
-                task = if is_image(&object) {
-                    let image = self.scope().image(&object)?;
-                    if writes { task.reads_and_writes(&image) } else { task.reads(&image) }
-                } else {
-                    let place = memory(&object, self.scope(), "memory that a host task uses")?.place;
-                    with_place!(&place, |memory| if writes {
-                        task.reads_and_writes(memory)
-                    } else {
-                        task.reads(memory)
-                    })
-                };
-            }
-        }
+        let uses = uses(reads, writes, self.scope(), "a host task")?;
+        let task = with_uses!(self.graph.host_task(move |context| run.run(context)), uses);
         let task = options!(task, label, nodes);
         Ok(Node::of(self.add(function.py(), || task.add())?.to_raw(), "host task"))
     }
@@ -421,6 +410,46 @@ impl Graph {
         });
         let task = options!(task, label, nodes);
         Ok(Node::of(self.add(py, || task.add())?.to_raw(), "map"))
+    }
+
+    /// Adds a native command: a Python function that enqueues OpenCL commands of its own, in each submission.
+    ///
+    /// `function(queue)` gets a pyopencl.CommandQueue, which is in order. A function that takes more gets a NativeMemory
+    /// for each memory in `reads` and then in `writes`, which are memory or lists of memory that its commands use. It
+    /// enqueues, and returns: it waits for nothing, and uses no graph, executable or submission, because clgraph holds
+    /// locks meanwhile. If it raises an exception, the submission fails with its text.
+    ///
+    /// The program promises: the commands go to the given queue, or are complete before anything begins that is enqueued
+    /// there next; they touch only the memory in `reads` and `writes`, in these ways, and memory of their own that
+    /// several of these commands may use at a time; nothing that the function was given is used after it has returned;
+    /// and what the commands use lives until they are complete.
+    #[pyo3(signature = (function, reads=None, writes=None, *, label=None, after=None))]
+    fn native_command(
+        &self,
+        function: &Bound<'_, PyAny>,
+        reads: Option<&Bound<'_, PyAny>>,
+        writes: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let command = native::command(function, reads, writes, self.scope())?;
+        let command = options!(self.graph.native_command(command), label, node::nodes(after)?);
+        // SAFETY: **native**: the program promises it.
+        let node = self.add(function.py(), || unsafe { command.add() })?;
+        Ok(Node::of(node.to_raw(), "native command"))
+    }
+
+    /// Adds a node of a command group, which does what is active in the group. A group may have several nodes.
+    #[pyo3(signature = (group, *, label=None, after=None))]
+    fn command_group(
+        &self,
+        group: &CommandGroup,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<Node> {
+        let node = options!(self.graph.command_group_node(&group.group), label, node::nodes(after)?);
+        Ok(Node::of(self.add(py, || node.add())?.to_raw(), group.kind))
     }
 
     /// Adds a node that waits for an event, which each submission is given for it: `submit(events={node: event})`.

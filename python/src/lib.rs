@@ -18,7 +18,9 @@
 //! | `graph.rs`, `transfer.rs` | graphs, and the nodes that they get |
 //! | `queue.rs` | queues that execute or record |
 //! | `program.rs` | device globals, and the programs that use them |
-//! | `task.rs` | host tasks, and mapped memory |
+//! | `group.rs` | command groups |
+//! | `uses.rs` | memory that functions say they use |
+//! | `task.rs`, `native.rs` | host tasks, mapped memory, native commands |
 //! | `event.rs` | events of queues, and user events |
 //! | `executable.rs`, `submission.rs` | submitting, updating, results |
 //! | `report.rs`, `profile.rs`, `device.rs` | what Python looks at |
@@ -35,6 +37,7 @@
 //!
 //! - **live**: a handle that comes from an object of pyopencl is live while that object is, and clgraph retains it.
 //! - **kernel**: the program promises that kernels stay inside their memory and use it as declared, as with pyopencl.
+//! - **native**: the program promises of the commands of a native command what `Graph.native_command` says.
 //! - **view**: a view that the interpreter asks for is filled in by the interpreter's own function.
 #![allow(clippy::too_many_arguments)] // Options of Python's functions are arguments here.
 
@@ -46,9 +49,11 @@ mod event;
 mod executable;
 mod gate;
 mod graph;
+mod group;
 mod interop;
 mod launch;
 mod memory;
+mod native;
 mod node;
 mod numpy;
 mod parameter;
@@ -61,6 +66,7 @@ mod submission;
 mod task;
 mod texts;
 mod transfer;
+mod uses;
 mod value;
 
 use pyo3::prelude::*;
@@ -87,8 +93,11 @@ fn _clgraph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::Pending>()?;
     module.add_class::<event::UserEvent>()?;
     module.add_class::<task::Task>()?;
+    module.add_class::<native::NativeMemory>()?;
     module.add_class::<program::DeviceGlobal>()?;
     module.add_class::<program::Program>()?;
+    module.add_class::<group::Described>()?;
+    module.add_class::<group::CommandGroup>()?;
     module.add_class::<report::Report>()?;
     module.add_class::<report::MemoryMap>()?;
     module.add_class::<profile::Profile>()?;

@@ -165,6 +165,7 @@ pub(crate) fn kind_of(graph: &rust::Graph, node: rust::Node) -> rust::Result<&'s
         Of::EventWait => "wait event",
         Of::EventSignal => "signal event",
         Of::SubGraph => "sub-graph",
+        Of::NativeCommand => "native command",
         _ => "node",
     })
 }

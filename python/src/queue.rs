@@ -11,9 +11,11 @@ use crate::errors::{type_of, wrong_type};
 use crate::event::{Event, Pending, wait_list};
 use crate::executable::Executable;
 use crate::gate::{Own, call, check};
+use crate::group::CommandGroup;
 use crate::interop::{self, Kind};
 use crate::launch::{Given, Launch};
 use crate::memory::{self, Held, MemoryUser, Scope, is_image, with_place};
+use crate::native;
 use crate::numpy;
 use crate::picture::{self, triple};
 use crate::submission::Submission;
@@ -353,6 +355,35 @@ impl Queue {
         let queue = &*self.queue;
         let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
         Ok(Submission::new(run, None))
+    }
+
+    /// Enqueues a native command: see `Graph.native_command`, also for what the program promises. Returns a Submission.
+    ///
+    /// A queue that executes calls the function before this call returns, unless the command waits for an event that may
+    /// still fail.
+    #[pyo3(signature = (function, reads=None, writes=None, *, after=None))]
+    fn native_command(
+        &self,
+        function: &Bound<'_, PyAny>,
+        reads: Option<&Bound<'_, PyAny>>,
+        writes: Option<&Bound<'_, PyAny>>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Submission> {
+        let waits = wait_list(after)?;
+        let waits: Vec<&rust::Event> = waits.iter().collect();
+        let command = native::command(function, reads, writes, self.scope())?;
+        let queue = &*self.queue;
+        // SAFETY: **native**: the program promises it.
+        let run = self.command(function.py(), || unsafe { queue.enqueue_native_command(command, &waits) })?;
+        Ok(Submission::new(run, None))
+    }
+
+    /// Records a node of a command group of the graph that the queue records into: see `Graph.command_group`.
+    #[pyo3(signature = (group, *, after=None))]
+    fn command_group(&self, py: Python<'_>, group: &CommandGroup, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
+        let waits = wait_list(after)?;
+        let waits: Vec<&rust::Event> = waits.iter().collect();
+        Ok(Event::of(self.command(py, || self.queue.enqueue_command_group(&group.group, &waits))?))
     }
 
     /// Enqueues a marker: it is complete when what it waits for is, or, without `after`, when all commands before are.
