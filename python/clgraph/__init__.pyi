@@ -1,6 +1,6 @@
 """Command graphs for every OpenCL: build once, finalize, submit many times."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -14,6 +14,7 @@ _Buffer: TypeAlias = Any  # pyopencl.Buffer
 _Array: TypeAlias = Any  # pyopencl.array.Array
 _Image: TypeAlias = Any  # pyopencl.Image
 _Kernel: TypeAlias = Any  # pyopencl.Kernel
+_Program: TypeAlias = Any  # pyopencl.Program
 _CommandQueue: TypeAlias = Any  # pyopencl.CommandQueue
 _Context: TypeAlias = Any  # pyopencl.Context
 _ClDevice: TypeAlias = Any  # pyopencl.Device
@@ -25,6 +26,9 @@ _Shape: TypeAlias = int | tuple[int, ...]
 _Triple: TypeAlias = int | tuple[int, ...]
 _Value: TypeAlias = np.generic | NDArray[Any] | bytes | int | float
 _Argument: TypeAlias = In | Out | InOut | Param | Local | _Value | Any | None
+_Uses: TypeAlias = _Memory | _Image | Iterable[_Memory | _Image]
+_GlobalUse: TypeAlias = In | Out | InOut
+_Globals: TypeAlias = _GlobalUse | Iterable[_GlobalUse]
 _NodeLike: TypeAlias = Node | Event | Memory | Submission
 _Nodes: TypeAlias = _NodeLike | Iterable[_NodeLike]
 _EventLike: TypeAlias = Event | UserEvent | Submission | _ClEvent
@@ -46,17 +50,17 @@ class NotReadyError(Error): ...
 class TimedOutError(NotReadyError, TimeoutError): ...
 
 class In:
-    def __init__(self, memory: _Memory | _Image | Param) -> None: ...
+    def __init__(self, memory: _Memory | _Image | Param | DeviceGlobal) -> None: ...
     @property
     def memory(self) -> Any: ...
 
 class Out:
-    def __init__(self, memory: _Memory | _Image | Param) -> None: ...
+    def __init__(self, memory: _Memory | _Image | Param | DeviceGlobal) -> None: ...
     @property
     def memory(self) -> Any: ...
 
 class InOut:
-    def __init__(self, memory: _Memory | _Image | Param) -> None: ...
+    def __init__(self, memory: _Memory | _Image | Param | DeviceGlobal) -> None: ...
     @property
     def memory(self) -> Any: ...
 
@@ -109,6 +113,82 @@ class HostTask:
     def __getitem__(self, read: Read | Pending) -> NDArray[Any]: ...
     def __setitem__(self, write: Write | Event, data: _Data) -> None: ...
 
+class NativeMemory:
+    @property
+    def buffer(self) -> _Buffer | None: ...
+    @property
+    def image(self) -> _Image | None: ...
+    @property
+    def address(self) -> int | None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+class DeviceGlobal:
+    def __init__(
+        self,
+        name: str,
+        initial: Any = None,
+        dtype: DTypeLike | None = None,
+        shape: _Shape | None = None,
+        *,
+        of_program: bool = False,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def on(self, queue: Queue | _CommandQueue | Graph) -> Memory: ...
+
+class Program:
+    def __init__(
+        self,
+        context: _Context | Queue | _CommandQueue,
+        source: str | Sequence[str],
+        globals: dict[str, DeviceGlobal] | None = None,
+        *,
+        options: str | Sequence[str] | None = None,
+    ) -> None: ...
+    def kernel(self, name: str) -> _Kernel: ...
+    @property
+    def kernel_names(self) -> list[str]: ...
+    @property
+    def globals(self) -> list[str]: ...
+    @property
+    def program(self) -> _Program: ...
+
+class Launch:
+    def __init__(
+        self,
+        kernel: _Kernel,
+        global_size: _Triple,
+        *args: _Argument,
+        local_size: _Triple | None = None,
+        offset: _Triple | None = None,
+        up_to: _Triple | None = None,
+        prints: bool = False,
+        globals: _Globals | None = None,
+    ) -> None: ...
+
+class CommandGroup:
+    def __init__(
+        self,
+        graph: Graph,
+        members: Iterable[Launch] | Iterable[Callable[[HostTask], object] | Callable[[], object]],
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
+    ) -> None: ...
+    @property
+    def active(self) -> int: ...
+    @active.setter
+    def active(self, index: int) -> None: ...
+    def __len__(self) -> int: ...
+
 class Graph:
     def __init__(self, queue: Queue | _CommandQueue | _Context, device: Device | _ClDevice | None = None) -> None: ...
     def __enter__(self) -> Self: ...
@@ -124,6 +204,7 @@ class Graph:
         offset: _Triple | None = None,
         up_to: _Triple | None = None,
         prints: bool = False,
+        globals: _Globals | None = None,
         label: str | None = None,
         after: _Nodes | None = None,
     ) -> Node: ...
@@ -137,6 +218,7 @@ class Graph:
         offset: _Triple | None = None,
         up_to: _Triple | None = None,
         prints: bool = False,
+        globals: _Globals | None = None,
     ) -> None: ...
     def set_range(
         self, node: _NodeLike, global_size: _Triple, *, local_size: _Triple | None = None, offset: _Triple | None = None
@@ -205,8 +287,8 @@ class Graph:
     def host_task(
         self,
         function: Callable[[HostTask], object] | Callable[[], object],
-        reads: _Memory | _Image | Iterable[_Memory | _Image] | None = None,
-        writes: _Memory | _Image | Iterable[_Memory | _Image] | None = None,
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
         *,
         label: str | None = None,
         after: _Nodes | None = None,
@@ -222,6 +304,16 @@ class Graph:
         label: str | None = None,
         after: _Nodes | None = None,
     ) -> Node: ...
+    def native_command(
+        self,
+        function: Callable[..., object],
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
+        *,
+        label: str | None = None,
+        after: _Nodes | None = None,
+    ) -> Node: ...
+    def command_group(self, group: CommandGroup, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
     def wait_event(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
     def signal_event(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
     def empty(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
@@ -329,6 +421,7 @@ class Queue:
         offset: _Triple | None = None,
         up_to: _Triple | None = None,
         prints: bool = False,
+        globals: _Globals | None = None,
         after: _Events | None = None,
     ) -> Event: ...
     def copy(self, src: _Memory | _Image, dst: _Memory | _Image, *, after: _Events | None = None) -> Event: ...
@@ -376,6 +469,15 @@ class Queue:
     def host_task(
         self, function: Callable[[HostTask], object] | Callable[[], object], *, after: _Events | None = None
     ) -> Submission: ...
+    def native_command(
+        self,
+        function: Callable[..., object],
+        reads: _Uses | None = None,
+        writes: _Uses | None = None,
+        *,
+        after: _Events | None = None,
+    ) -> Submission: ...
+    def command_group(self, group: CommandGroup, *, after: _Events | None = None) -> Event: ...
     def marker(self, *, after: _Events | None = None) -> Event: ...
     def barrier(self, *, after: _Events | None = None) -> Event: ...
     def submit(self, executable: Executable) -> Submission: ...

@@ -2,12 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rust::{ExecuteKernel, Image, KernelNode, Sampler};
+use rust::{DynamicGlobal, ExecuteKernel, Image, KernelNode, Sampler};
 
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::interop::{self, Kind};
 use crate::memory::{self, Place, Scope, with_place};
 use crate::parameter::{AnyParameter, Param, with_parameter};
+use crate::program::DeviceGlobal;
 use crate::value::{Value, is_plain_number, with_value};
 
 /// How a kernel uses memory.
@@ -56,7 +57,7 @@ macro_rules! modes {
 
 modes! {
     /// Memory that a kernel only reads: `In(x)`, where `x` is a pyopencl.Buffer, a pyopencl.array.Array, a
-    /// pyopencl.Image, a clgraph.Memory, or a Param of one of them.
+    /// pyopencl.Image, a clgraph.Memory, or a Param of one of them. `globals=In(x)` says it of a DeviceGlobal.
     In
     /// Memory that a kernel writes without reading its old content. Bytes that it does not write keep their values.
     Out
@@ -169,6 +170,12 @@ fn one<'py>(
     if object.cast_exact::<memory::Memory>().is_ok() {
         return Err(bare(index, object));
     }
+    if object.cast_exact::<DeviceGlobal>().is_ok() {
+        return Err(wrong_type(format!(
+            "argument {index}: a kernel reaches a DeviceGlobal by its name, and has no argument for it; its memory, \
+             `global.on(queue)`, can be one"
+        )));
+    }
     let value =
         Value::of(object).map_err(|error| wrong_type(format!("argument {index}: {}", error.value(object.py()))))?;
     value.map(Argument::Value).ok_or_else(|| {
@@ -262,5 +269,57 @@ impl Argument<'_> {
                 )
             }
         };
+    }
+}
+
+/// The device globals that a kernel uses, and how.
+pub(crate) struct Globals(Vec<(DynamicGlobal, Used)>);
+
+/// Reads which device globals a kernel uses: None for all of its program, one use, or several.
+pub(crate) fn globals(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Globals>> {
+    let Some(object) = object else { return Ok(None) };
+    let one = |object: &Bound<'_, PyAny>| {
+        let (global, how) = mode(object)?;
+        Some((global.cast_exact::<DeviceGlobal>().ok()?.get().global, Used(how)))
+    };
+    if let Some(one) = one(object) {
+        return Ok(Some(Globals(vec![one])));
+    }
+    let wrong = |object: &Bound<'_, PyAny>| {
+        wrong_type(format!(
+            "`globals` is In, Out or InOut of a clgraph.DeviceGlobal, or a list of these, not {}",
+            type_of(object)
+        ))
+    };
+    let list = object.try_iter().map_err(|_| wrong(object))?;
+    let list = list.map(|object| object.and_then(|object| one(&object).ok_or_else(|| wrong(&object))));
+    Ok(Some(Globals(list.collect::<PyResult<_>>()?)))
+}
+
+impl Globals {
+    /// Declares the uses to a node of a graph.
+    pub(crate) fn give_node<'g>(&self, node: KernelNode<'g>) -> KernelNode<'g> {
+        if self.0.is_empty() {
+            return node.no_globals();
+        }
+        self.0.iter().fold(node, |node, (global, used)| match used.0 {
+            Mode::In => node.global_read(global),
+            Mode::Out => node.global_write(global),
+            Mode::InOut => node.global_read_write(global),
+        })
+    }
+
+    /// Declares the uses to a launch on a queue.
+    pub(crate) fn give_launch(&self, launch: &mut ExecuteKernel<'_>) {
+        if self.0.is_empty() {
+            launch.set_no_globals();
+        }
+        for (global, used) in &self.0 {
+            match used.0 {
+                Mode::In => launch.set_global_read(global),
+                Mode::Out => launch.set_global_write(global),
+                Mode::InOut => launch.set_global_read_write(global),
+            };
+        }
     }
 }

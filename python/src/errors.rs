@@ -53,6 +53,14 @@ pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
     PyTypeError::new_err(text.into())
 }
 
+/// The same exception, with a text that says where it is from.
+pub(crate) fn within(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
+    let value = error.value(py);
+    let text = format!("{place}: {value}");
+    // Exceptions with more than a text stay as they are.
+    if value.setattr("args", (text,)).is_err() { error } else { PyErr::from_value(value.clone().into_any()) }
+}
+
 /// The name of the type of an object, for texts.
 pub(crate) fn type_of(object: &Bound<'_, PyAny>) -> String {
     let of = object.get_type();

@@ -10,7 +10,6 @@ use crate::gate::{Own, call, check};
 use crate::interop::{self, Kind};
 use crate::memory::fail;
 use crate::numpy::{self, Layout};
-use crate::queue::Queue;
 use crate::submission::Submission;
 
 /// How long a wait with a time limit sleeps before it looks for Ctrl-C.
@@ -108,10 +107,7 @@ impl UserEvent {
     #[new]
     fn new(py: Python<'_>, queue: &Bound<'_, PyAny>) -> PyResult<Self> {
         check()?;
-        let context = match interop::kind(queue) {
-            Some(Kind::Context) => interop::context(queue)?,
-            _ => Queue::find(queue)?.context().clone(),
-        };
+        let context = interop::context_or_queue(queue)?;
         Ok(Self(Own::new(call(py, || rust::UserEvent::new(&context))?)))
     }
 
@@ -138,9 +134,8 @@ impl UserEvent {
 
     /// Whether the event has ended.
     #[getter]
-    fn done(&self) -> PyResult<bool> {
-        check()?;
-        Ok(self.0.is_done())
+    fn done(&self, py: Python<'_>) -> PyResult<bool> {
+        call(py, || Ok(self.0.is_done()))
     }
 
     /// The same event as a pyopencl.Event. It becomes complete also if the event fails.
@@ -151,8 +146,8 @@ impl UserEvent {
         interop::event_of(py, &event, "`UserEvent.event`")
     }
 
-    fn __repr__(&self) -> &'static str {
-        if self.0.is_done() { "UserEvent(done)" } else { "UserEvent(pending)" }
+    fn __repr__(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(if self.done(py)? { "UserEvent(done)" } else { "UserEvent(pending)" })
     }
 }
 
@@ -207,10 +202,12 @@ fn find(object: &Bound<'_, PyAny>) -> PyResult<Option<rust::Event>> {
         return Ok(Some(event.get().0.clone()));
     }
     if let Ok(event) = object.cast::<UserEvent>() {
-        return Ok(Some(event.get().0.event()));
+        let event = event.get();
+        return Ok(Some(call(object.py(), || Ok(event.0.event()))?));
     }
     if let Ok(run) = object.cast::<Submission>() {
-        return Ok(Some(fail(run.get().run().event())?));
+        let run = run.get();
+        return Ok(Some(call(object.py(), || run.run().event())?));
     }
     match interop::kind(object) {
         Some(Kind::Event) => Ok(Some(interop::event(object)?)),

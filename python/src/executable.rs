@@ -226,7 +226,7 @@ impl Executable {
     /// "brief", "full" (every node) or "verbose" (with arguments).
     #[pyo3(signature = (run=None, detail="brief"))]
     fn to_svg(&self, py: Python<'_>, run: Option<&Submission>, detail: &str) -> PyResult<String> {
-        let detail = crate::graph::detail(detail)?;
+        let detail = crate::report::detail(detail)?;
         call(py, || {
             let profile = run.map(|run| run.run().wait().and_then(|()| run.run().profile())).transpose()?;
             self.executable.to_svg(detail, profile.as_ref())

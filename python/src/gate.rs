@@ -107,16 +107,18 @@ pub(crate) fn call<R: Send>(py: Python<'_>, code: impl FnOnce() -> rust::Result<
     py.detach(code).map_err(errors::of)
 }
 
-/// What a Python object owns of clgraph. In the child of a fork it is leaked, because OpenCL may hang there.
-pub(crate) struct Own<T>(ManuallyDrop<T>);
+/// What a Python object owns of clgraph. In the child of a fork it is leaked, because OpenCL may hang there. It is
+/// dropped without the interpreter's lock: the drop may take locks of clgraph, and who holds these may be inside the
+/// function of a native command, which waits for the interpreter's.
+pub(crate) struct Own<T: Send>(ManuallyDrop<T>);
 
-impl<T> Own<T> {
+impl<T: Send> Own<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
 }
 
-impl<T> Deref for Own<T> {
+impl<T: Send> Deref for Own<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -124,12 +126,16 @@ impl<T> Deref for Own<T> {
     }
 }
 
-impl<T> Drop for Own<T> {
+impl<T: Send> Drop for Own<T> {
     fn drop(&mut self) {
-        if !FORKED.load(Ordering::Relaxed) {
-            // SAFETY: only this call takes the value, and nothing uses it afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.0) };
+        if FORKED.load(Ordering::Relaxed) {
+            return;
         }
+        // SAFETY: only this call takes the value, and nothing uses it afterwards.
+        let mut value = Some(unsafe { ManuallyDrop::take(&mut self.0) });
+        // Python attaches nobody while it ends: then the value is dropped here.
+        Python::try_attach(|py| py.detach(|| drop(value.take())));
+        drop(value);
     }
 }
 

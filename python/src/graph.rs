@@ -4,20 +4,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rust::DrawingDetail;
 
 use crate::device::Device;
 use crate::errors::{invalid, wrong_type};
 use crate::executable::{self, Executable};
 use crate::gate::{Kept, Own, call, check};
+use crate::group::CommandGroup;
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope, fail, is_image, memory, with_place};
+use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope, is_image, memory, with_place};
+use crate::native;
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
-use crate::task::{Function, MapAs, uses};
+use crate::report;
+use crate::task::{Function, MapAs};
 use crate::transfer::{self, result_layout};
+use crate::uses::{uses, with_uses};
 
 /// A graph of commands: built once, finalized, and submitted many times.
 ///
@@ -123,7 +126,9 @@ impl Graph {
     /// `kernel` is a pyopencl.Kernel; arguments that were set on it are not used. `global_size` is the number of
     /// work-items: a number, or a tuple of one to three, with the first dimension of `get_global_id` first. `local_size`
     /// is the size of a work-group (None: the driver chooses), and `offset` where global ids start. `up_to` is the
-    /// largest range that `set_range` may set. `prints` says that the kernel calls `printf`.
+    /// largest range that `set_range` may set. `prints` says that the kernel calls `printf`. `globals` says which device
+    /// globals of its program the kernel uses, as for arguments: `globals=[In(x), InOut(y)]`, or `()` for none; without
+    /// it the kernel counts as reading and writing all of them.
     ///
     /// An argument is `In(x)`, `Out(x)` or `InOut(x)` for memory and images; a numpy scalar, a record or bytes for a
     /// value; a `Param`; `Local(bytes)` or a pyopencl.LocalMemory; a pyopencl.Sampler; None for a null pointer. A plain
@@ -131,8 +136,8 @@ impl Graph {
     ///
     /// The program promises what OpenCL leaves to it: the kernel stays inside its memory and uses it as declared. The
     /// length of `x` is not known to the kernel.
-    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, label=None,
-                        after=None))]
+    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, globals=None,
+                        label=None, after=None))]
     fn kernel(
         &self,
         kernel: &Bound<'_, PyAny>,
@@ -142,10 +147,11 @@ impl Graph {
         offset: Option<&Bound<'_, PyAny>>,
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
+        globals: Option<&Bound<'_, PyAny>>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
+        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
         let launch = Launch::read(&given, self.scope())?;
         let node = options!(launch.node(&self.graph), label, node::nodes(after)?);
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
@@ -155,7 +161,8 @@ impl Graph {
 
     /// Replaces the launch of a kernel node: arguments, ranges and parameters, of the same kernel. Edges stay.
     /// Executables get the change when they are updated (`Executable.update`).
-    #[pyo3(signature = (node, kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false))]
+    #[pyo3(signature = (node, kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false,
+                        globals=None))]
     fn replace_kernel(
         &self,
         node: &Bound<'_, PyAny>,
@@ -166,8 +173,9 @@ impl Graph {
         offset: Option<&Bound<'_, PyAny>>,
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
+        globals: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
+        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
         let launch = Launch::read(&given, self.scope())?;
         let (replaces, launch) = (rust::Node::from_raw(node::raw(node)?), launch.node(&self.graph));
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
@@ -302,19 +310,11 @@ impl Graph {
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Memory> {
         let (py, nodes) = (shape.py(), node::nodes(after)?);
-        let dtype = numpy::dtype_of(py, dtype)?;
-        let item: usize = dtype.getattr("itemsize")?.extract()?;
-        let sizes: Vec<usize> = match shape.extract::<usize>() {
-            Ok(one) => vec![one],
-            Err(_) => shape
-                .extract()
-                .map_err(|_| wrong_type(format!("a shape is a number or a tuple of numbers, not {shape}")))?,
-        };
-        let bytes = sizes.iter().fold(item, |all, size| all.saturating_mul(*size));
-        let alloc = options!(self.graph.alloc::<u8>(bytes), label, nodes);
+        let layout = Layout::made(numpy::dtype_of(py, dtype)?, shape)?;
+        let alloc = options!(self.graph.alloc::<u8>(layout.bytes()), label, nodes);
         let memory = self.add(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
         let node = memory.node();
-        Ok(Memory::of(Place::Graph(memory), Layout { dtype: dtype.unbind(), shape: sizes, item }, Some(node)))
+        Ok(Memory::of(Place::Graph(memory), layout, Some(node)))
     }
 
     /// Adds the end of the life of memory of the graph.
@@ -369,22 +369,8 @@ impl Graph {
     ) -> PyResult<Node> {
         let nodes = node::nodes(after)?;
         let run = Function::new(function)?;
-        let mut task = self.graph.host_task(move |context| run.run(context));
-        for (list, writes) in [(uses(reads)?, false), (uses(writes)?, true)] {
-            for object in list {
-                task = if is_image(&object) {
-                    let image = self.scope().image(&object)?;
-                    if writes { task.reads_and_writes(&image) } else { task.reads(&image) }
-                } else {
-                    let place = memory(&object, self.scope(), "memory that a host task uses")?.place;
-                    with_place!(&place, |memory| if writes {
-                        task.reads_and_writes(memory)
-                    } else {
-                        task.reads(memory)
-                    })
-                };
-            }
-        }
+        let uses = uses(reads, writes, self.scope(), "a host task")?;
+        let task = with_uses!(self.graph.host_task(move |context| run.run(context)), uses);
         let task = options!(task, label, nodes);
         Ok(Node::of(self.add(function.py(), || task.add())?.to_raw(), "host task"))
     }
@@ -393,8 +379,8 @@ impl Graph {
     ///
     /// `mode` is "read", "write" (the function reads and writes) or "discard" (it writes all of it, and its old content
     /// is lost). The array is valid until the function returns; a function that keeps it makes the submission fail.
-    /// `memory` is a pyopencl.Buffer, a pyopencl.array.Array or a clgraph.Memory, but no memory of a graph. The program
-    /// promises that nothing outside the graph uses the memory meanwhile.
+    /// `memory` is a pyopencl.Buffer, a pyopencl.array.Array or a clgraph.Memory, but no memory of a graph, and no device
+    /// global. The program promises that nothing outside the graph uses the memory meanwhile.
     #[pyo3(signature = (memory, function, mode="read", *, dtype=None, shape=None, label=None, after=None))]
     fn map(
         &self,
@@ -408,6 +394,12 @@ impl Graph {
     ) -> PyResult<Node> {
         let (py, nodes, mode) = (memory.py(), node::nodes(after)?, MapAs::named(mode)?);
         let memory = self::memory(memory, self.scope(), "mapped memory")?;
+        if matches!(memory.place, Place::Global(_)) {
+            // As it is on some devices: no program should work on the others only.
+            return Err(invalid(
+                "a device global is in memory of the device, which the host cannot map: read and write it",
+            ));
+        }
         let layout = Kept::new(result_layout(py, &memory, dtype, shape)?);
         let (run, place) = (Function::new(function)?, memory.place.clone());
         let task = self.graph.host_task(move |context| run.run_mapped(context, &place, &layout, mode));
@@ -418,6 +410,46 @@ impl Graph {
         });
         let task = options!(task, label, nodes);
         Ok(Node::of(self.add(py, || task.add())?.to_raw(), "map"))
+    }
+
+    /// Adds a native command: a Python function that enqueues OpenCL commands of its own, in each submission.
+    ///
+    /// `function(queue)` gets a pyopencl.CommandQueue, which is in order. A function that takes more gets a NativeMemory
+    /// for each memory in `reads` and then in `writes`, which are memory or lists of memory that its commands use. It
+    /// enqueues, and returns: it waits for nothing, and uses no graph, executable or submission, because clgraph holds
+    /// locks meanwhile. If it raises an exception, the submission fails with its text.
+    ///
+    /// The program promises: the commands go to the given queue, or are complete before anything begins that is enqueued
+    /// there next; they touch only the memory in `reads` and `writes`, in these ways, and memory of their own that
+    /// several of these commands may use at a time; nothing that the function was given is used after it has returned;
+    /// and what the commands use lives until they are complete.
+    #[pyo3(signature = (function, reads=None, writes=None, *, label=None, after=None))]
+    fn native_command(
+        &self,
+        function: &Bound<'_, PyAny>,
+        reads: Option<&Bound<'_, PyAny>>,
+        writes: Option<&Bound<'_, PyAny>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Node> {
+        let command = native::command(function, reads, writes, self.scope())?;
+        let command = options!(self.graph.native_command(command), label, node::nodes(after)?);
+        // SAFETY: **native**: the program promises it.
+        let node = self.add(function.py(), || unsafe { command.add() })?;
+        Ok(Node::of(node.to_raw(), "native command"))
+    }
+
+    /// Adds a node of a command group, which does what is active in the group. A group may have several nodes.
+    #[pyo3(signature = (group, *, label=None, after=None))]
+    fn command_group(
+        &self,
+        group: &CommandGroup,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<Node> {
+        let node = options!(self.graph.command_group_node(&group.group), label, node::nodes(after)?);
+        Ok(Node::of(self.add(py, || node.add())?.to_raw(), group.kind))
     }
 
     /// Adds a node that waits for an event, which each submission is given for it: `submit(events={node: event})`.
@@ -464,8 +496,10 @@ impl Graph {
     /// Returns the nodes that a node waits for.
     fn predecessors(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Vec<Node>> {
         let node = rust::Node::from_raw(node::raw(node)?);
-        let before = call(py, || self.graph.predecessors(node))?;
-        before.into_iter().map(|node| Ok(Node::of(node.to_raw(), kind_of(&self.graph, node)?))).collect()
+        call(py, || {
+            let before = self.graph.predecessors(node)?;
+            before.into_iter().map(|node| Ok(Node::of(node.to_raw(), node::kind_of(&self.graph, node)?))).collect()
+        })
     }
 
     /// Returns the label of a node, or None.
@@ -528,14 +562,14 @@ impl Graph {
     /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).
     #[pyo3(signature = (detail="brief"))]
     fn to_dot(&self, py: Python<'_>, detail: &str) -> PyResult<String> {
-        let detail = self::detail(detail)?;
+        let detail = report::detail(detail)?;
         call(py, || Ok(self.graph.to_dot(detail)))
     }
 
     /// Draws the graph as SVG. `detail` is as for `to_dot`.
     #[pyo3(signature = (detail="brief"))]
     fn to_svg(&self, py: Python<'_>, detail: &str) -> PyResult<String> {
-        let detail = self::detail(detail)?;
+        let detail = report::detail(detail)?;
         call(py, || self.graph.to_svg(detail))
     }
 
@@ -556,36 +590,4 @@ impl Graph {
         let device = self.graph.device().name();
         Ok(format!("Graph({nodes} node{} for {device})", if nodes == 1 { "" } else { "s" }))
     }
-}
-
-/// How much a drawing shows.
-pub(crate) fn detail(name: &str) -> PyResult<DrawingDetail> {
-    match name {
-        "brief" => Ok(DrawingDetail::Brief),
-        "full" => Ok(DrawingDetail::Full),
-        "verbose" => Ok(DrawingDetail::Verbose),
-        other => Err(invalid(format!("{other:?} is no detail of a drawing: \"brief\", \"full\" or \"verbose\""))),
-    }
-}
-
-fn kind_of(graph: &rust::Graph, node: rust::Node) -> PyResult<&'static str> {
-    use rust::NodeKind as Of;
-    Ok(match fail(graph.kind(node))? {
-        Of::Empty => "empty",
-        Of::Kernel => "kernel",
-        Of::Copy => "copy",
-        Of::CopyRect => "copy of a rectangle",
-        Of::CopyImage => "copy of pixels",
-        Of::FillImage => "fill of an image",
-        Of::Fill => "fill",
-        Of::Write | Of::WriteImage => "write",
-        Of::Read | Of::ReadImage => "read",
-        Of::Alloc => "alloc",
-        Of::Free => "free",
-        Of::HostTask => "host task",
-        Of::EventWait => "wait event",
-        Of::EventSignal => "signal event",
-        Of::SubGraph => "sub-graph",
-        _ => "node",
-    })
 }

@@ -217,9 +217,31 @@ pub(crate) fn kernel(context: &Context, object: &Bound<'_, PyAny>) -> PyResult<K
         ),
         error => errors::of(error),
     })?;
-    // Older versions of pyopencl may take no attributes.
-    let _ = object.setattr(name, KernelHandle(Own::new(kernel.clone())));
+    keep_kernel(object, &kernel);
     Ok(kernel)
+}
+
+/// Has a kernel of pyopencl keep the kernel of clgraph.
+fn keep_kernel(object: &Bound<'_, PyAny>, kernel: &Kernel) {
+    // Older versions of pyopencl may take no attributes.
+    let _ = object.setattr(pyo3::intern!(object.py(), "_clgraph_kernel"), KernelHandle(Own::new(kernel.clone())));
+}
+
+/// A kernel of clgraph as one of pyopencl, which keeps it: its program, and the device globals that it reaches.
+pub(crate) fn kernel_of<'py>(py: Python<'py>, kernel: &Kernel, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    let object = crate::gate::call(py, || kernel.to_opencl3())?;
+    // SAFETY: **live**: `object` owns it.
+    let object = unsafe { wrap(py, "Kernel", object.get(), what) }?;
+    keep_kernel(&object, kernel);
+    Ok(object)
+}
+
+/// The context of a pyopencl.Context, or of a queue.
+pub(crate) fn context_or_queue(object: &Bound<'_, PyAny>) -> PyResult<Context> {
+    match kind(object) {
+        Some(Kind::Context) => context(object),
+        _ => Ok(rust::InContext::context(&crate::queue::Queue::find(object)?).clone()),
+    }
 }
 
 /// Imports pyopencl, for what gives objects of it.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode, NdRange};
 
-use crate::arguments::{self, Argument};
+use crate::arguments::{self, Argument, Globals};
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::interop;
 use crate::memory::Scope;
@@ -18,6 +18,7 @@ pub(crate) struct Launch<'py> {
     offset: Option<Sizes>,
     up_to: Option<Sizes>,
     prints: bool,
+    globals: Option<Globals>,
 }
 
 /// What a launch is read from.
@@ -29,6 +30,7 @@ pub(crate) struct Given<'a, 'py> {
     pub(crate) offset: Option<&'a Bound<'py, PyAny>>,
     pub(crate) up_to: Option<&'a Bound<'py, PyAny>>,
     pub(crate) prints: bool,
+    pub(crate) globals: Option<&'a Bound<'py, PyAny>>,
 }
 
 /// One to three sizes.
@@ -87,6 +89,7 @@ impl<'py> Launch<'py> {
             offset: Sizes::option(given.offset, "offset")?,
             up_to: Sizes::option(given.up_to, "up_to")?,
             prints: given.prints,
+            globals: arguments::globals(given.globals)?,
         })
     }
 
@@ -104,6 +107,9 @@ impl<'py> Launch<'py> {
         }
         if self.prints {
             node = node.prints();
+        }
+        if let Some(globals) = &self.globals {
+            node = globals.give_node(node);
         }
         self.arguments.iter().fold(node, |node, argument| argument.give_node(node))
     }
@@ -123,6 +129,9 @@ impl<'py> Launch<'py> {
         }
         if self.prints {
             launch.set_prints();
+        }
+        if let Some(globals) = &self.globals {
+            globals.give_launch(&mut launch);
         }
         self.arguments.iter().for_each(|argument| argument.give_launch(&mut launch));
         waits.iter().for_each(|event| {

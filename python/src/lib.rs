@@ -17,7 +17,10 @@
 //! | `node.rs` | handles of nodes |
 //! | `graph.rs`, `transfer.rs` | graphs, and the nodes that they get |
 //! | `queue.rs` | queues that execute or record |
-//! | `task.rs` | host tasks, and mapped memory |
+//! | `program.rs` | device globals, and the programs that use them |
+//! | `group.rs` | command groups |
+//! | `uses.rs` | memory that functions say they use |
+//! | `task.rs`, `native.rs` | host tasks, mapped memory, native commands |
 //! | `event.rs` | events of queues, and user events |
 //! | `executable.rs`, `submission.rs` | submitting, updating, results |
 //! | `report.rs`, `profile.rs`, `device.rs` | what Python looks at |
@@ -25,13 +28,16 @@
 //! # Locks
 //!
 //! No call of clgraph that may block or take one of its locks for long is made with the interpreter's lock held
-//! (`gate::call`), and threads of clgraph take the interpreter's lock only where they hold none of clgraph's: in functions
-//! of the program, and where objects of the program are dropped (`gate::attach`).
+//! (`gate::call`), nor is anything of clgraph dropped with it (`gate::Own`). Threads of clgraph take the interpreter's lock
+//! only where they hold none of clgraph's: in functions of the program, and where objects of the program are dropped
+//! (`gate::attach`). The exception are functions of native commands, which run while clgraph holds the locks of a
+//! submission: so nothing here may wait for these with the interpreter's lock held.
 //!
 //! # Safety
 //!
 //! - **live**: a handle that comes from an object of pyopencl is live while that object is, and clgraph retains it.
 //! - **kernel**: the program promises that kernels stay inside their memory and use it as declared, as with pyopencl.
+//! - **native**: the program promises of the commands of a native command what `Graph.native_command` says.
 //! - **view**: a view that the interpreter asks for is filled in by the interpreter's own function.
 #![allow(clippy::too_many_arguments)] // Options of Python's functions are arguments here.
 
@@ -43,20 +49,24 @@ mod event;
 mod executable;
 mod gate;
 mod graph;
+mod group;
 mod interop;
 mod launch;
 mod memory;
+mod native;
 mod node;
 mod numpy;
 mod parameter;
 mod picture;
 mod profile;
+mod program;
 mod queue;
 mod report;
 mod submission;
 mod task;
 mod texts;
 mod transfer;
+mod uses;
 mod value;
 
 use pyo3::prelude::*;
@@ -83,6 +93,11 @@ fn _clgraph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::Pending>()?;
     module.add_class::<event::UserEvent>()?;
     module.add_class::<task::Task>()?;
+    module.add_class::<native::NativeMemory>()?;
+    module.add_class::<program::DeviceGlobal>()?;
+    module.add_class::<program::Program>()?;
+    module.add_class::<group::Described>()?;
+    module.add_class::<group::CommandGroup>()?;
     module.add_class::<report::Report>()?;
     module.add_class::<report::MemoryMap>()?;
     module.add_class::<profile::Profile>()?;

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
-use rust::{Buffer, BufferSlice, Context, GraphMemory, Image, MemorySlice};
+use rust::{Buffer, BufferSlice, Context, GlobalSlice, GraphMemory, Image, MemorySlice};
 
 use crate::errors::{self, invalid, type_of, wrong_type};
 use crate::gate::{Kept, Own, call, check};
 use crate::interop::{self, Kind};
 use crate::node::Node;
 use crate::numpy::Layout;
+use crate::program::DeviceGlobal;
 
 /// A range of bytes of memory. As an argument of a kernel it is a pointer to the first of them.
 #[derive(Clone)]
@@ -22,6 +23,8 @@ pub(crate) enum Place {
     Part(BufferSlice<u8>, Buffer<u8>),
     Slice(MemorySlice<u8>),
     Graph(GraphMemory<u8>),
+    /// A device global on one device.
+    Global(GlobalSlice<u8>),
 }
 
 /// Runs code with memory of any type.
@@ -32,6 +35,7 @@ macro_rules! with_place {
             $crate::memory::Place::Part($name, _) => $code,
             $crate::memory::Place::Slice($name) => $code,
             $crate::memory::Place::Graph($name) => $code,
+            $crate::memory::Place::Global($name) => $code,
         }
     };
 }
@@ -53,6 +57,7 @@ impl Place {
             }
             Self::Slice(slice) => Self::Slice(slice.slice(start..end)?),
             Self::Graph(memory) => Self::Slice(memory.slice(start..end)?),
+            Self::Global(global) => Self::Global(global.slice(start..end)?),
         })
     }
 }
@@ -236,6 +241,8 @@ pub(crate) fn memory(object: &Bound<'_, PyAny>, scope: Scope<'_>, what: &str) ->
     find(object, scope)?.ok_or_else(|| {
         let hint = if object.getattr("__array_interface__").is_ok() {
             ": a numpy array is memory of the host, which `write` and `read` copy from and to"
+        } else if object.cast::<DeviceGlobal>().is_ok() {
+            ": its memory is `global.on(queue)`"
         } else {
             ""
         };
@@ -246,7 +253,8 @@ pub(crate) fn memory(object: &Bound<'_, PyAny>, scope: Scope<'_>, what: &str) ->
     })
 }
 
-/// Memory with elements: memory of a graph (`Graph.alloc`), or a buffer or an array of pyopencl.
+/// Memory with elements: memory of a graph (`Graph.alloc`), a buffer or an array of pyopencl, or a device global
+/// (`DeviceGlobal.on`).
 ///
 /// `Memory(buffer, dtype=None, shape=None)` looks at a pyopencl.Buffer as elements, so that `memory[a:b]` names a part
 /// of it. A slice keeps the memory alive, and copies nothing. As an argument of a kernel it is a pointer to its first
@@ -327,8 +335,8 @@ impl Memory {
         self.node.map(|node| Py::new(py, Node::of(node.to_raw(), "alloc"))).transpose()
     }
 
-    /// The buffer, as a pyopencl.Buffer: the whole one, of which this may be a part. None for memory of a graph, and for
-    /// a part that does not start where the buffer does.
+    /// The buffer, as a pyopencl.Buffer: the whole one, of which this may be a part. None for memory of a graph, for a
+    /// device global, and for a part that does not start where the buffer does.
     #[getter]
     fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         check()?;

@@ -146,6 +146,30 @@ impl SubGraph {
     }
 }
 
+/// What a node of a graph does.
+pub(crate) fn kind_of(graph: &rust::Graph, node: rust::Node) -> rust::Result<&'static str> {
+    use rust::NodeKind as Of;
+    Ok(match graph.kind(node)? {
+        Of::Empty => "empty",
+        Of::Kernel => "kernel",
+        Of::Copy => "copy",
+        Of::CopyRect => "copy of a rectangle",
+        Of::CopyImage => "copy of pixels",
+        Of::FillImage => "fill of an image",
+        Of::Fill => "fill",
+        Of::Write | Of::WriteImage => "write",
+        Of::Read | Of::ReadImage => "read",
+        Of::Alloc => "alloc",
+        Of::Free => "free",
+        Of::HostTask => "host task",
+        Of::EventWait => "wait event",
+        Of::EventSignal => "signal event",
+        Of::SubGraph => "sub-graph",
+        Of::NativeCommand => "native command",
+        _ => "node",
+    })
+}
+
 /// The node that an object names: a node, the event of a recorded command, memory of a graph.
 pub(crate) fn raw(object: &Bound<'_, PyAny>) -> PyResult<RawNode> {
     if let Ok(node) = object.cast::<Node>() {
@@ -156,7 +180,7 @@ pub(crate) fn raw(object: &Bound<'_, PyAny>) -> PyResult<RawNode> {
     } else if let Ok(memory) = object.cast::<Memory>() {
         Some(memory.get().node)
     } else if let Ok(run) = object.cast::<Submission>() {
-        Some(run.get().recorded())
+        Some(run.get().recorded(object.py()))
     } else {
         None
     };

@@ -72,6 +72,27 @@ impl Layout {
         Ok(Self { item, shape: sizes.iter().map(|size| *size as usize).collect(), dtype: dtype.unbind() })
     }
 
+    /// The layout of memory that is made with this type and shape. Without a type elements are bytes.
+    pub(crate) fn made(dtype: Bound<'_, PyAny>, shape: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let item: usize = dtype.getattr("itemsize")?.extract()?;
+        let shape = match shape.extract::<usize>() {
+            Ok(one) => vec![one],
+            Err(_) => shape.extract().map_err(|_| {
+                let text = format!("a shape is a number or a tuple of numbers, not {shape}");
+                let is_number = |one: &Bound<'_, PyAny>| one.extract::<i64>().is_ok();
+                let are_numbers =
+                    shape.try_iter().is_ok_and(|mut all| all.all(|one| one.is_ok_and(|one| is_number(&one))));
+                if is_number(shape) || are_numbers { crate::errors::invalid(text) } else { wrong_type(text) }
+            })?,
+        };
+        Ok(Self { dtype: dtype.unbind(), shape, item })
+    }
+
+    /// The number of bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shape.iter().fold(self.item, |all, size| all.saturating_mul(*size))
+    }
+
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         Self { dtype: self.dtype.clone_ref(py), shape: self.shape.clone(), item: self.item }
     }

@@ -11,9 +11,11 @@ use crate::errors::{type_of, wrong_type};
 use crate::event::{Event, Pending, wait_list};
 use crate::executable::Executable;
 use crate::gate::{Own, call, check};
+use crate::group::CommandGroup;
 use crate::interop::{self, Kind};
 use crate::launch::{Given, Launch};
 use crate::memory::{self, Held, MemoryUser, Scope, is_image, with_place};
+use crate::native;
 use crate::numpy;
 use crate::picture::{self, triple};
 use crate::submission::Submission;
@@ -85,9 +87,8 @@ impl Queue {
 
     /// Whether the queue records into a graph.
     #[getter]
-    fn recording(&self) -> PyResult<bool> {
-        check()?;
-        Ok(self.queue.state() == QueueState::Recording)
+    fn recording(&self, py: Python<'_>) -> PyResult<bool> {
+        call(py, || Ok(self.queue.state() == QueueState::Recording))
     }
 
     /// The device.
@@ -113,7 +114,8 @@ impl Queue {
     }
 
     /// Launches a kernel: see `Graph.kernel`. A queue that executes takes no Param.
-    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, after=None))]
+    #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, globals=None,
+                        after=None))]
     fn kernel(
         &self,
         kernel: &Bound<'_, PyAny>,
@@ -123,9 +125,10 @@ impl Queue {
         offset: Option<&Bound<'_, PyAny>>,
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
+        globals: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Event> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints };
+        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
         let launch = Launch::read(&given, self.scope())?;
         let waits = wait_list(after)?;
         let mut launch = launch.enqueue(&waits);
@@ -354,6 +357,35 @@ impl Queue {
         Ok(Submission::new(run, None))
     }
 
+    /// Enqueues a native command: see `Graph.native_command`, also for what the program promises. Returns a Submission.
+    ///
+    /// A queue that executes calls the function before this call returns, unless the command waits for an event that may
+    /// still fail.
+    #[pyo3(signature = (function, reads=None, writes=None, *, after=None))]
+    fn native_command(
+        &self,
+        function: &Bound<'_, PyAny>,
+        reads: Option<&Bound<'_, PyAny>>,
+        writes: Option<&Bound<'_, PyAny>>,
+        after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Submission> {
+        let waits = wait_list(after)?;
+        let waits: Vec<&rust::Event> = waits.iter().collect();
+        let command = native::command(function, reads, writes, self.scope())?;
+        let queue = &*self.queue;
+        // SAFETY: **native**: the program promises it.
+        let run = self.command(function.py(), || unsafe { queue.enqueue_native_command(command, &waits) })?;
+        Ok(Submission::new(run, None))
+    }
+
+    /// Records a node of a command group of the graph that the queue records into: see `Graph.command_group`.
+    #[pyo3(signature = (group, *, after=None))]
+    fn command_group(&self, py: Python<'_>, group: &CommandGroup, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
+        let waits = wait_list(after)?;
+        let waits: Vec<&rust::Event> = waits.iter().collect();
+        Ok(Event::of(self.command(py, || self.queue.enqueue_command_group(&group.group, &waits))?))
+    }
+
     /// Enqueues a marker: it is complete when what it waits for is, or, without `after`, when all commands before are.
     #[pyo3(signature = (*, after=None))]
     fn marker(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
@@ -387,9 +419,8 @@ impl Queue {
         call(py, || self.queue.finish())
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        check()?;
-        let state = if self.queue.state() == QueueState::Recording { "recording" } else { "executing" };
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let state = if self.recording(py)? { "recording" } else { "executing" };
         Ok(format!("Queue({state}, on {})", self.queue.device().name()))
     }
 }

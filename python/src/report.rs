@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use rust::MemoryReport;
+use rust::{DrawingDetail, MemoryReport};
 
+use crate::errors::invalid;
 use crate::memory::fail;
 
 /// What was decided when a graph was finalized, and why. `print(report)` shows all of it.
@@ -127,5 +128,15 @@ impl MemoryMap {
     fn __repr__(&self) -> String {
         let (count, bytes) = (self.0.allocations.len(), self.0.bytes);
         format!("MemoryMap({count} allocations in {bytes} bytes)")
+    }
+}
+
+/// How much a drawing shows.
+pub(crate) fn detail(name: &str) -> PyResult<DrawingDetail> {
+    match name {
+        "brief" => Ok(DrawingDetail::Brief),
+        "full" => Ok(DrawingDetail::Full),
+        "verbose" => Ok(DrawingDetail::Verbose),
+        other => Err(invalid(format!("{other:?} is no detail of a drawing: \"brief\", \"full\" or \"verbose\""))),
     }
 }

@@ -36,8 +36,8 @@ impl Submission {
     }
 
     /// The node, if a queue recorded the submission.
-    pub(crate) fn recorded(&self) -> Option<rust::Node> {
-        self.run.event().ok().and_then(|event| event.node())
+    pub(crate) fn recorded(&self, py: Python<'_>) -> Option<rust::Node> {
+        py.detach(|| self.run.event()).ok().and_then(|event| event.node())
     }
 
     /// Waits for the submission, and returns a result.
@@ -166,9 +166,8 @@ impl Submission {
         self.run.sub_graph().map(|sub| SubGraph::make(py, sub)).transpose()
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        check()?;
-        Ok(format!("{:?}", &*self.run))
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        call(py, || Ok(format!("{:?}", &*self.run)))
     }
 }
 

@@ -11,7 +11,7 @@ use rust::{HostTaskContext, HostWrite, MapRead, MapWrite, MapWriteInvalidate, Ma
 
 use crate::errors::{self, describe, invalid, type_of, wrong_type};
 use crate::gate::{Kept, attach};
-use crate::memory::{Memory, Place, with_place};
+use crate::memory::{Place, with_place};
 use crate::node::{self, Read, Write};
 use crate::numpy::{self, Layout};
 
@@ -79,7 +79,7 @@ impl Function {
 /// Whether a function takes so many arguments: it has parameters for them without a default, or takes any number. (A
 /// parameter with a default is often a value of the loop in which the function is made.) One without a signature takes
 /// them.
-fn takes(function: &Bound<'_, PyAny>, count: usize) -> bool {
+pub(crate) fn takes(function: &Bound<'_, PyAny>, count: usize) -> bool {
     let bind = || -> PyResult<bool> {
         let inspect = function.py().import("inspect")?;
         let signature = inspect.call_method1("signature", (function,))?;
@@ -254,17 +254,4 @@ impl Window {
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-/// The memory that a host task says it uses: one, or an iterable.
-pub(crate) fn uses<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let Some(object) = object else { return Ok(Vec::new()) };
-    let is_one = object.cast::<Memory>().is_ok() || crate::interop::kind(object).is_some();
-    if is_one {
-        return Ok(vec![object.clone()]);
-    }
-    let list = object.try_iter().map_err(|_| {
-        wrong_type(format!("`reads` and `writes` are memory, or lists of memory, not {}", type_of(object)))
-    })?;
-    list.collect()
 }

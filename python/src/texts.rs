@@ -26,6 +26,10 @@ const NAMES: &[(&str, &str)] = &[
     ("`Queue::record_event_wait`", "`Graph.wait_event`"),
     ("`usize`", "an address"),
     ("`Buffer::slice`", "a slice of a Memory"),
+    ("`ProgramBuilder::global`", "`Program(globals=)`"),
+    ("`ProgramBuilder`", "`Program`"),
+    ("`device_image_scope`", "`of_program=True`"),
+    ("`Graph::command_group_node`", "`Graph.command_group`"),
     ("`Buffer::from_raw_with_owner`", "`hostbuf=`"),
 ];
 
