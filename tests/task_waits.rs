@@ -7,7 +7,8 @@ use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
 use clgraph::{
-    Error, Executable, Finalize, Graph, HostTaskContext, MapRead, Queue, Result, Submission, SubmitError, UserEvent,
+    Error, EventSignal, Executable, Finalize, Graph, HostTaskContext, MapRead, Progress, Queue, Result, Submission,
+    SubmitError, UserEvent,
 };
 use common::{Bench, text};
 
@@ -168,6 +169,126 @@ fn a_signal_that_comes_after_the_task_that_waits_for_it_is_refused() {
             bench.queue.finish().unwrap();
         }
     }
+}
+
+/// An executable whose only node completes an event.
+fn signaller(bench: &Bench) -> (Executable, EventSignal) {
+    let graph = bench.graph();
+    let signal = graph.signal_event().add().unwrap();
+    (graph.finalize(Finalize::new()).unwrap(), signal)
+}
+
+/// Starts a host task on a queue that waits, and returns when it does.
+fn waiting(bench: &Bench, queue: &Queue, wait: impl Fn() -> Result<()> + Send + 'static) -> Submission {
+    let run = queue.enqueue_host_task(move |_: &HostTaskContext<'_>| wait(), &[]).unwrap();
+    while matches!(run.progress().unwrap(), Progress::Waiting) {
+        std::thread::yield_now();
+    }
+    // It is in the function, or about to be: the tests accept both.
+    bench.let_threads_run();
+    run
+}
+
+/// One of the waits, or the signal that closes the circle, is refused.
+fn one_is_refused(waits: &Submission, late: Result<Submission>) {
+    match late {
+        Ok(late) => {
+            assert!(text(waits.wait_for(LONG)).contains("cannot wait for its own submission"));
+            late.wait_for(LONG).unwrap();
+        }
+        Err(error) => assert!(matches!(error, Error::Submit(SubmitError::UserEventAwaited)), "{error}"),
+    }
+}
+
+/// The same where the task waits for what waits for the event: a submission, or a command.
+#[test]
+fn a_signal_that_comes_after_a_task_that_waits_for_its_effect_is_refused() {
+    let bench = Bench::new();
+    let buffer = bench.buffer(&[0; LEN]);
+    for by_command in [false, true] {
+        let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+        let event = UserEvent::new(&bench.queue).unwrap();
+        let waits = if by_command {
+            let command = other.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[&event.event()]).unwrap();
+            waiting(&bench, &own, move || command.wait())
+        } else {
+            let effect = something(&bench).submit_to(&other).after(&event).submit().unwrap();
+            waiting(&bench, &own, move || effect.wait())
+        };
+        let (late, signal) = signaller(&bench);
+        let late = late.submit_to(&own).with_signal(&signal, &event).submit();
+        let refused = late.is_err();
+        one_is_refused(&waits, late);
+        if refused {
+            event.complete().unwrap();
+            waits.wait_for(LONG).unwrap();
+        }
+    }
+}
+
+/// A chain: the task waits for an event that a submission completes after another event, whose signal is late.
+#[test]
+fn a_late_signal_at_the_end_of_a_chain_is_refused() {
+    let bench = Bench::new();
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let (first, second) = (UserEvent::new(&bench.queue).unwrap(), UserEvent::new(&bench.queue).unwrap());
+    let event = first.clone();
+    let waits = waiting(&bench, &own, move || event.wait());
+    let (middle, signal) = signaller(&bench);
+    let middle = middle.submit_to(&other).after(&second).with_signal(&signal, &first).submit().unwrap();
+    let (late, signal) = signaller(&bench);
+    let late = late.submit_to(&own).with_signal(&signal, &second).submit();
+    let refused = late.is_err();
+    one_is_refused(&waits, late);
+    if refused {
+        second.complete().unwrap();
+        waits.wait_for(LONG).unwrap();
+    }
+    middle.wait_for(LONG).unwrap();
+}
+
+/// Events that two submissions complete for each other, half-way: nothing is refused.
+#[test]
+fn signals_half_way_are_not_refused() {
+    let bench = Bench::new();
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let (first, second) = (UserEvent::new(&bench.queue).unwrap(), UserEvent::new(&bench.queue).unwrap());
+    // The one completes an event, and has a task that waits for the answer, beside.
+    let graph = bench.graph();
+    let asks = graph.signal_event().add().unwrap();
+    let answered = graph.wait_event().after(asks.clone()).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap();
+    let run = run.submit_to(&own).with_signal(&asks, &first).with_event(&answered, &second).submit().unwrap();
+    let graph = bench.graph();
+    let asked = graph.wait_event().add().unwrap();
+    let answers = graph.signal_event().after(asked.clone()).add().unwrap();
+    let other_run = graph.finalize(Finalize::new()).unwrap();
+    let other_run =
+        other_run.submit_to(&other).with_event(&asked, &first).with_signal(&answers, &second).submit().unwrap();
+    run.wait_for(LONG).unwrap();
+    other_run.wait_for(LONG).unwrap();
+}
+
+/// A deferred submission that fails leaves the queue as it was: held by the task before it.
+#[test]
+fn a_submission_that_fails_opens_no_gate_but_its_own() {
+    let bench = Bench::new();
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let (executable, buffer) = (something(&bench), bench.buffer(&[0; LEN]));
+    let (queue, context) = (own.clone(), bench.queue.clone());
+    let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+        let event = UserEvent::new(&context)?;
+        let failed = executable.submit_to(&queue).after(&event).submit()?;
+        event.fail("no input")?;
+        while !failed.is_done()? {
+            std::thread::yield_now();
+        }
+        // They come after the task's own submission, by way of another queue.
+        let first = queue.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[])?;
+        other.enqueue_fill_buffer(&buffer, &[2], 0, 4, &[&first])?.wait()
+    };
+    let run = own.enqueue_host_task(task, &[]).unwrap();
+    assert!(text(run.wait_for(LONG)).contains("cannot wait for its own submission"));
 }
 
 /// Many executables with one function, on many queues: the calls never overlap, and all end.

@@ -30,8 +30,9 @@ struct Closed {
     waits: SmallVec<[GateId; 2]>,
     /// It stands for all gates that a barrier comes after, and is open when they are.
     stands_for_others: bool,
-    /// It is a user event that a submission completes.
-    is_user_event: bool,
+    /// For a user event that a submission completes: what has to open before that submission begins. It may complete the
+    /// event long before its own gate opens.
+    begins_after: Option<Gates>,
 }
 
 fn closed() -> MutexGuard<'static, BTreeMap<GateId, Closed>> {
@@ -158,26 +159,29 @@ pub(crate) fn close(gate: GateId, after: Gates) {
     closed().entry(gate).or_default().after.extend(&after);
 }
 
-/// Registers the gate of a user event that a submission completes. Returns false, and does nothing, if the gate of the
-/// submission opens only after one whose host task waits for the event.
-///
-/// It does not look beyond other user events: a submission may complete them long before its own gate opens.
-pub(crate) fn complete_by(event: GateId, submission: GateId) -> bool {
+/// Registers the gate of a user event that a submission completes, which begins after some gates. Returns false, and does
+/// nothing, if one of these can open only after the event: a host task waits for it, or for what comes after it.
+pub(crate) fn complete_by(event: GateId, submission: GateId, begins_after: Gates) -> bool {
     let mut closed = closed();
-    let (mut ahead, mut seen) = (vec![submission], BTreeSet::new());
+    let (mut ahead, mut seen) = (begins_after.0.to_vec(), BTreeSet::new());
     while let Some(next) = ahead.pop() {
-        let Some(before) = closed.get(&next).filter(|before| !before.is_user_event) else { continue };
-        if before.waits.contains(&event) {
+        if next == event {
             return false;
         }
-        if seen.insert(next) {
-            ahead.extend_from_slice(&before.after.0);
-            ahead.extend_from_slice(&before.waits);
+        match closed.get(&next) {
+            Some(before) if seen.insert(next) => match &before.begins_after {
+                Some(begin) => ahead.extend_from_slice(&begin.0),
+                None => {
+                    ahead.extend_from_slice(&before.after.0);
+                    ahead.extend_from_slice(&before.waits);
+                }
+            },
+            _ => {}
         }
     }
     let entry = closed.entry(event).or_default();
-    entry.is_user_event = true;
     entry.after.extend(&Gates::of(submission));
+    entry.begins_after = Some(begins_after);
     true
 }
 
@@ -338,10 +342,13 @@ impl QueueGates {
         known.all.clone()
     }
 
-    /// Replaces all gates by one that opens after all of them.
-    pub(in crate::cl) fn replace(&self, gate: GateId) {
-        self.lock().all = Gates::of(gate);
-        self.some.store(true, Ordering::Release);
+    /// Adds a gate that all later commands come after. It may open before those that are there: one stands for all.
+    pub(in crate::cl) fn hold(&self, gate: GateId) {
+        let mut known = self.lock();
+        known.all.extend(&Gates::of(gate));
+        known.all.prune();
+        known.all = one_for(std::mem::take(&mut known.all));
+        self.changed(&mut known);
     }
 }
 
@@ -373,6 +380,22 @@ mod tests {
         assert_eq!(queue.of_barriers(), all, "it stands for the other gate too");
         open(gate(1));
         assert!(queue.of_barriers().is_empty() && queue.get().is_empty());
+    }
+
+    /// A gate that holds a queue may open before an older one, because its submission failed.
+    #[test]
+    fn a_queue_does_not_forget_an_older_gate_for_one_that_opens_first() {
+        let gate = |number: u64| FIRST + 600_000 + number;
+        let queue = QueueGates::default();
+        (0..3).for_each(|number| {
+            close(gate(number), queue.get());
+            queue.hold(gate(number));
+        });
+        open(gate(2));
+        open(gate(1));
+        assert!(queue.get().come_after(gate(0)));
+        open(gate(0));
+        assert!(queue.get().is_empty());
     }
 
     #[test]

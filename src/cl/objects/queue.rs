@@ -446,11 +446,11 @@ impl DriverQueue {
         self.0.gates.add(gates);
     }
 
-    /// Records that all later commands of a queue in order come after a gate, which opens after all gates before it. The
-    /// queue has the gate already: [`add_gates`](Self::add_gates) was called before the driver got what waits for it.
+    /// Records that all later commands of a queue in order come after a gate. The queue has the gate already:
+    /// [`add_gates`](Self::add_gates) was called before the driver got what waits for it.
     pub(crate) fn held_by(&self, gate: GateId) {
         if self.is_ordered() {
-            self.0.gates.replace(gate);
+            self.0.gates.hold(gate);
         }
     }
 

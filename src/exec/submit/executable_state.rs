@@ -489,12 +489,17 @@ impl ExecutableState {
         let retained = RetainedMemory::place_for(&bindings.inputs);
         let held =
             self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, (self.autotuner.strategy(), None)));
-        let mut gates = after(&bindings, blockers);
+        let mut begin = Gates::default();
+        blockers.iter().for_each(|blocker| begin.extend(&blocker.gates()));
         // It waits for what runs on other queues when it is launched.
-        exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| gates.extend(&running.gates())));
+        exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| begin.extend(&running.gates())));
+        let mut gates = begin.clone();
+        bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
         let held = held.and_then(|snapshot| {
             let held = self.hold(exec, queue, waits, gates)?;
-            bindings.events.iter().filter_map(External::signal).try_for_each(|event| event.comes_after(held.id))?;
+            begin.extend(&held.entered.gates());
+            let mut signals = bindings.events.iter().filter_map(External::signal);
+            signals.try_for_each(|event| event.comes_after(held.id, &begin))?;
             Ok((snapshot, held))
         });
         let (snapshot, Held { entered, gate, id, left }) = match held {
@@ -561,14 +566,6 @@ impl ExecutableState {
         // release oldest first. `user` is what shared memory asks whether it is in use.
         Some((recorded, spare, Arc::clone(&self.values), host, user))
     }
-}
-
-/// Returns the gates that a submission comes after because of what it waits for.
-fn after(bindings: &SubmissionBindings, blockers: &[Blocker]) -> Gates {
-    let mut gates = Gates::default();
-    let given = bindings.events.iter().filter_map(External::blocker);
-    blockers.iter().chain(given).for_each(|blocker| gates.extend(&blocker.gates()));
-    gates
 }
 
 /// Whether command buffers of the device can be enqueued while they run.

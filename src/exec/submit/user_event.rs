@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::cl::completion::gates::{self, GateId};
+use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::event::Gate;
@@ -123,6 +123,9 @@ impl UserEvent {
 
     /// Blocks until the event has ended.
     ///
+    /// For waits inside host tasks, a submission counts as completing its events at its end, although it may complete them
+    /// earlier: so a host task must not wait for an event of a submission of which another part waits for that task.
+    ///
     /// # Errors
     /// [`SubmitError::UserEvent`] if the event failed; the error of the submission that was to complete it;
     /// [`SubmitError::UserEventDropped`]; [`SubmitError::InsideNativeCommand`] from a native command. Inside a host task also
@@ -232,10 +235,10 @@ impl ReservedUserEvent {
     }
 
     /// A submission with this gate is to complete the event. Host tasks that wait for the event wait for that submission.
-    /// Returns an error if the submission comes after such a task.
-    pub(in crate::exec) fn comes_after(&self, submission: Option<GateId>) -> Result<(), SubmitError> {
+    /// Returns an error if the submission begins after such a task.
+    pub(in crate::exec) fn comes_after(&self, submission: Option<GateId>, begin: &Gates) -> Result<(), SubmitError> {
         match (self.0.0.state.gate(), submission) {
-            (Some(event), Some(submission)) if !gates::complete_by(event, submission) => {
+            (Some(event), Some(submission)) if !gates::complete_by(event, submission, begin.clone()) => {
                 Err(SubmitError::UserEventAwaited)
             }
             _ => Ok(()),
@@ -250,7 +253,9 @@ impl ReservedUserEvent {
 
 impl Drop for ReservedUserEvent {
     fn drop(&mut self) {
-        self.0.0.pending().reserved = false;
+        // In one step: the next submission that completes the event may register it at once.
+        let mut pending = self.0.0.pending();
+        pending.reserved = false;
         self.0.0.state.gate().into_iter().for_each(gates::open);
     }
 }
