@@ -256,12 +256,12 @@ fn signals_half_way_are_not_refused() {
     // The one completes an event, and has a task that waits for the answer, beside.
     let graph = bench.graph();
     let asks = graph.signal_event().add().unwrap();
-    let answered = graph.wait_event().after(asks.clone()).add().unwrap();
+    let answered = graph.wait_event().after(asks).add().unwrap();
     let run = graph.finalize(Finalize::new()).unwrap();
     let run = run.submit_to(&own).with_signal(&asks, &first).with_event(&answered, &second).submit().unwrap();
     let graph = bench.graph();
     let asked = graph.wait_event().add().unwrap();
-    let answers = graph.signal_event().after(asked.clone()).add().unwrap();
+    let answers = graph.signal_event().after(asked).add().unwrap();
     let other_run = graph.finalize(Finalize::new()).unwrap();
     let other_run =
         other_run.submit_to(&other).with_event(&asked, &first).with_signal(&answers, &second).submit().unwrap();
