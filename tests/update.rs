@@ -299,10 +299,10 @@ fn a_range_changes_within_its_bound() {
         assert!(matches!(cause(bench.graph().set_nd_range(node, 4)), BuildCause::OtherGraph { .. }));
         stirred(0..40);
         // Another launch in its place is refused too.
-        let said = "its range has 1 dimensions, but a range of 2 dimensions was given, and this number cannot change";
+        let words = "the number of dimensions of its range cannot change: it is 1, and 2 was given";
         // SAFETY: as above.
         let wrong = unsafe { graph.kernel(&stir).read_write(&free).range([8, 8]).replace(fixed) };
-        assert!(text(wrong).contains(said));
+        assert!(text(wrong).contains(words));
         // Without a bound, with a promise.
         // SAFETY: as above.
         unsafe { graph.kernel(&stir).read_write(&free).range(16).replace(fixed) }.unwrap();
@@ -789,8 +789,7 @@ fn a_whole_graph_is_taken_over_or_the_first_difference_named() {
             plane.kernel(&stir).read_write(&field.c).range(LEN).add().unwrap();
         }
         plane.read(&field.c).add().unwrap();
-        let dimensions =
-            "its range has 1 dimensions, but a range of 2 dimensions was given, and this number cannot change";
+        let dimensions = "the number of dimensions of its range cannot change: it is 1, and 2 was given";
         differs(&plane, &format!("node 0: {dimensions}"));
         let other = Bench {
             program: clgraph::Program::from_source(queue, "kernel void stir(global uint *a) {}").unwrap(),

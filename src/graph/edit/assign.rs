@@ -157,8 +157,7 @@ impl Edit {
                 let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
                 if grid.dims != grid2.dims {
                     return Err(format!(
-                        "its range has {} dimensions, but a range of {} dimensions was given, and this number cannot \
-                         change",
+                        "the number of dimensions of its range cannot change: it is {}, and {} was given",
                         grid.dims, grid2.dims
                     ));
                 }
