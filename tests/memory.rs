@@ -439,11 +439,11 @@ fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
     let queue = &bench.queue;
     for path in [Path::Replay, Path::Native] {
         for deferred in [false, true] {
-            for in_parent in [false, true] {
+            for before in ["nothing", "in a parent", "updated"] {
                 let graph = bench.graph();
-                graph.fill(&memory, 5).add().unwrap();
-                let mut executable = graph.finalize(Finalize::new().path(path)).unwrap();
-                if in_parent {
+                let fill = graph.fill(&memory, 5).add().unwrap();
+                let mut executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+                if before == "in a parent" {
                     let parent = bench.graph();
                     parent.sub_graph(&executable).add().unwrap();
                     executable = parent.finalize(Finalize::new().path(path)).unwrap();
@@ -455,8 +455,13 @@ fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
                     queue.enqueue_barrier_with_wait_list(&[&event_of(&gate)]).unwrap();
                     executable.submit(queue).unwrap()
                 };
+                // Only the submission still uses the memory then.
+                if before == "updated" {
+                    graph.fill(&bench.buffer(&[0; 4]), 8).replace(fill).unwrap();
+                    executable.update(&fill).unwrap();
+                }
                 drop((graph, executable));
-                assert!(text(memory.host_mut()).contains("a submission uses it"), "{path}, {deferred}, {in_parent}");
+                assert!(text(memory.host_mut()).contains("a submission uses it"), "{path}, {deferred}, {before}");
                 gate.set(0);
                 run.wait().unwrap();
                 queue.finish().unwrap();
@@ -465,7 +470,7 @@ fn a_guard_knows_of_submissions_whose_executable_is_dropped() {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                     memory.host_mut().is_ok()
                 });
-                assert!(free, "{path}, {deferred}, {in_parent}");
+                assert!(free, "{path}, {deferred}, {before}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Rule H1: host tasks that wait. A wait that cannot end is refused, whichever threads enqueue meanwhile.
+//! Host tasks that wait. A wait that cannot end is refused, whichever threads enqueue meanwhile.
 
 mod common;
 
@@ -57,6 +57,7 @@ fn barrier(queue: &Queue, task: &Submission) -> Result<()> {
     queue.enqueue_barrier_with_wait_list(&[&task.event()?]).map(drop)
 }
 
+/// Rule H1: whatever another thread enqueues meanwhile.
 #[test]
 fn a_task_finishes_a_queue_while_a_barrier_comes() {
     race(&Bench::new(), Queue::finish, barrier);
@@ -105,7 +106,7 @@ fn a_task_waits_while_a_submission_comes() {
     race(&bench, move |queue| inner.submit(queue)?.wait(), submission);
 }
 
-/// A function that two executables share runs once at a time. Where it waits for the other executable, whose task waits
+/// Rule H1: a function that two executables share runs once at a time. Where it waits for the other executable, whose task waits
 /// for it, one of both is refused.
 #[test]
 fn a_task_that_waits_for_the_own_function_is_refused() {

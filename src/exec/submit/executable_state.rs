@@ -499,7 +499,10 @@ impl ExecutableState {
             let held = self.hold(exec, queue, waits, gates)?;
             begin.extend(&held.entered.gates());
             let mut signals = bindings.events.iter().filter_map(External::signal);
-            signals.try_for_each(|event| event.comes_after(held.id, &begin))?;
+            if let Err(error) = signals.try_for_each(|event| event.comes_after(held.id, &begin)) {
+                self.leftovers.gates.push(held.gate);
+                return Err(error.into());
+            }
             Ok((snapshot, held))
         });
         let (snapshot, Held { entered, gate, id, left }) = match held {
@@ -552,6 +555,8 @@ impl ExecutableState {
         }
         let host = (std::mem::take(&mut self.rings), std::mem::take(&mut self.in_flight));
         let pointers = self.values.tables.views.iter().flatten().any(|mem| mem.allocation().is_some());
+        // Memory that an update has replaced may be in use too, and it asks `user` before the host gets it.
+        let pointers = pointers || self.is_shared();
         // Some drivers do not retain samplers and images that are made of buffers, even while a kernel that uses them
         // runs.
         let loose = self.values.tables.views.iter().flatten().any(Mem::is_image_of_buffer);
