@@ -192,24 +192,27 @@ fn one_for(all: Gates) -> Gates {
     }
     let (mut closed, one) = (closed(), number());
     closed.insert(one, Closed { after: all, stands_for_others: true, ..Closed::default() });
-    // Nobody may ever ask again for one that is open now: they are looked through when there are many.
-    if closed.len() >= LOOK_AT.load(Ordering::Relaxed) {
+    // Nobody may ever ask again for one that is open now: after as many new ones as were left, all are looked through.
+    if NEW.fetch_add(1, Ordering::Relaxed) >= LEFT.load(Ordering::Relaxed).max(FEW) {
         let stand_ins: Vec<GateId> =
             closed.iter().filter(|(_, entry)| entry.stands_for_others).map(|(gate, _)| *gate).collect();
         // The oldest first, as newer ones stand for older ones too.
         for gate in stand_ins {
             is_closed(&mut closed, gate);
         }
-        LOOK_AT.store((2 * closed.len()).max(FEW), Ordering::Relaxed);
+        let left = closed.values().filter(|entry| entry.stands_for_others).count();
+        LEFT.store(left, Ordering::Relaxed);
+        NEW.store(0, Ordering::Relaxed);
     }
     Gates::of(one)
 }
 
-/// How many closed gates are so few that it does not matter whether all of them are needed.
+/// How many gates that stand for others are so few that it does not matter whether all of them are needed.
 const FEW: usize = 256;
 
-/// How many closed gates there are when those that stand for others are looked through next.
-static LOOK_AT: AtomicUsize = AtomicUsize::new(FEW);
+/// How many gates that stand for others are new since all were looked through, and how many were left then.
+static NEW: AtomicUsize = AtomicUsize::new(0);
+static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns whether all gates with numbers are open.
 pub(in crate::cl) fn none_closed() -> bool {
