@@ -15,6 +15,18 @@ static const char *IMAGES =
     "    write_imageui(to, at, 255 - read_imageui(from, with, at));\n"
     "}\n";
 
+static clg_kernel inverting(bench all) {
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(all.context, 1, &IMAGES, NULL, &status);
+    CHECK(clBuildProgram(program, 1, &all.device, "", NULL, NULL) == CL_SUCCESS);
+    cl_kernel raw = clCreateKernel(program, "invert", &status);
+    CHECK(status == CL_SUCCESS);
+    clg_kernel invert;
+    OK(clg_kernel_from_cl(all.context, raw, &invert));
+    CHECK(clReleaseKernel(raw) == CL_SUCCESS && clReleaseProgram(program) == CL_SUCCESS);
+    return invert;
+}
+
 static clg_image image(bench all) {
     cl_int status;
     cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
@@ -38,11 +50,7 @@ static void commands_of_images(void) {
         return;
     }
     cl_int status;
-    cl_program program = clCreateProgramWithSource(all.context, 1, &IMAGES, NULL, &status);
-    CHECK(clBuildProgram(program, 1, &all.device, "", NULL, NULL) == CL_SUCCESS);
-    cl_kernel raw = clCreateKernel(program, "invert", &status);
-    clg_kernel invert;
-    OK(clg_kernel_from_cl(all.context, raw, &invert));
+    clg_kernel invert = inverting(all);
     cl_sampler raw_sampler = clCreateSampler(all.context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &status);
     CHECK(status == CL_SUCCESS);
     clg_sampler sampler;
@@ -109,8 +117,7 @@ static void commands_of_images(void) {
     OK(clg_sampler_release(sampler));
     OK(clg_kernel_release(invert));
     OK(clg_memory_release(packed));
-    CHECK(clReleaseSampler(raw_sampler) == CL_SUCCESS && clReleaseKernel(raw) == CL_SUCCESS);
-    CHECK(clReleaseProgram(program) == CL_SUCCESS);
+    CHECK(clReleaseSampler(raw_sampler) == CL_SUCCESS);
     end(all);
 }
 
@@ -163,11 +170,7 @@ static void maps_and_parameters(void) {
 
     /* Parameters: another image, another sampler. */
     cl_int status;
-    cl_program program = clCreateProgramWithSource(all.context, 1, &IMAGES, NULL, &status);
-    CHECK(clBuildProgram(program, 1, &all.device, "", NULL, NULL) == CL_SUCCESS);
-    cl_kernel raw = clCreateKernel(program, "invert", &status);
-    clg_kernel invert;
-    OK(clg_kernel_from_cl(all.context, raw, &invert));
+    clg_kernel invert = inverting(all);
     clg_sampler samplers[2];
     for (size_t i = 0; i < 2; i++) {
         cl_addressing_mode mode = i == 0 ? CL_ADDRESS_NONE : CL_ADDRESS_CLAMP;
@@ -213,7 +216,6 @@ static void maps_and_parameters(void) {
     OK(clg_sampler_release(samplers[0]));
     OK(clg_sampler_release(samplers[1]));
     OK(clg_kernel_release(invert));
-    CHECK(clReleaseKernel(raw) == CL_SUCCESS && clReleaseProgram(program) == CL_SUCCESS);
     end(all);
 }
 

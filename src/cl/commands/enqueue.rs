@@ -137,11 +137,10 @@ fn gates_of_list(waits: &Waits) -> Gates {
 #[cold]
 fn add_gates(name: &'static str, to: &To<'_>) {
     let gates = gates_of_list(to.waits);
-    if gates.is_empty() {
-    } else if name == BARRIER {
-        to.queue.add_barrier_gates(&gates);
-    } else {
-        to.queue.add_gates(&gates);
+    match name {
+        _ if gates.is_empty() => {}
+        BARRIER => to.queue.add_barrier_gates(&gates),
+        _ => to.queue.add_gates(&gates),
     }
 }
 
