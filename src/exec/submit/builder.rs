@@ -191,7 +191,7 @@ impl<'a> Submit<'a> {
     ///   [`SubmitError::HostMemory`]; [`MemoryError::HeldByHost`](crate::MemoryError::HeldByHost) while the host uses
     ///   some of the executable's memory;
     /// - external events: [`SubmitError::EventMissing`], [`SubmitError::EventTwice`], [`SubmitError::NotAnEvent`],
-    ///   [`SubmitError::EventContext`], [`SubmitError::ExternalEvent`], [`SubmitError::UserEventInUse`],
+    ///   [`SubmitError::EventContext`], [`SubmitError::ExternalEvent`], [`SubmitError::UserEventInUse`], [`SubmitError::UserEventAwaited`],
     ///   [`SubmitError::UserEventEnded`], [`SubmitError::OwnEvent`];
     /// - [`SubmitError::InsideNativeCommand`]; [`SubmitError::Driver`], [`DriverError`].
     ///
