@@ -191,8 +191,8 @@ impl<'a> Submit<'a> {
     ///   [`SubmitError::HostMemory`]; [`MemoryError::HeldByHost`](crate::MemoryError::HeldByHost) while the host uses
     ///   some of the executable's memory;
     /// - external events: [`SubmitError::EventMissing`], [`SubmitError::EventTwice`], [`SubmitError::NotAnEvent`],
-    ///   [`SubmitError::EventContext`], [`SubmitError::ExternalEvent`], [`SubmitError::UserEventInUse`], [`SubmitError::UserEventAwaited`],
-    ///   [`SubmitError::UserEventEnded`], [`SubmitError::OwnEvent`];
+    ///   [`SubmitError::EventContext`], [`SubmitError::ExternalEvent`], [`SubmitError::UserEventInUse`],
+    ///   [`SubmitError::UserEventEnded`], [`SubmitError::UserEventAwaited`], [`SubmitError::OwnEvent`];
     /// - [`SubmitError::InsideNativeCommand`]; [`SubmitError::Driver`], [`DriverError`].
     ///
     /// With [`SubmitError::Enqueue`] and [`SubmitError::NativeCommand`] some commands were enqueued. These will run,
