@@ -230,7 +230,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `serde` | `serde::Serialize` for [`Caps`] and what is in it, [`Abi`], [`Path`], [`Command`] and [`PathReason`] |
+//! | `serde` | `serde::Serialize` for [`Caps`] and what is in it, [`Abi`], [`Path`], [`CommandKind`] and [`PathReason`] |
 //! | `cli` | the program `clgraph`, which lists devices; and `serde` |
 //!
 //! # Coming from CUDA or SYCL
@@ -303,6 +303,7 @@ pub use opencl3;
 // | `error` | all errors |
 mod caps;
 mod cl;
+mod command;
 mod device_global;
 mod drawing;
 mod env;
@@ -362,7 +363,7 @@ pub use handles::{Node, NodeKind, RawNode};
 pub use images::{
     Addressing, ChannelOrder, ChannelType, Color, Filter, ImageAccess, ImageFormat, ImageKind, ImageShape,
 };
-pub use plan::{Command, Path, PathReason};
+pub use plan::{CommandKind, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

@@ -71,9 +71,9 @@ fn devices_are_listed_as_a_table_of_what_the_library_says() {
             let record = device.abi().unwrap().map_or("-".to_owned(), |abi| abi.record.to_string());
             assert_eq!(cell("functions record"), record);
             assert_eq!(cell("clgraph chooses"), format!("{path}: {why}"));
-            let cannot = clgraph::Command::ALL.into_iter().filter(|command| caps.can_record(*command).is_err());
+            let cannot = clgraph::CommandKind::ALL.into_iter().filter(|command| caps.can_record(*command).is_err());
             let cannot: Vec<String> = cannot.map(|command| command.to_string()).collect();
-            let all = cannot.len() == clgraph::Command::ALL.len();
+            let all = cannot.len() == clgraph::CommandKind::ALL.len();
             assert_eq!(cell("cannot be recorded"), if all { "everything".to_owned() } else { cannot.join(", ") });
         }
     }
@@ -102,7 +102,7 @@ fn devices_are_listed_as_json_with_what_the_library_says() {
             assert_eq!(told["globals"], value(serde_json::to_value(caps.global_access())));
             let (path, why) = device.path().unwrap();
             assert_eq!((&told["path"], &told["why"]), (&value(serde_json::to_value(path)), &why.to_string().into()));
-            let commands: Vec<_> = clgraph::Command::ALL
+            let commands: Vec<_> = clgraph::CommandKind::ALL
                 .into_iter()
                 .map(|command| {
                     let why_not = caps.can_record(command).err().map(|why| why.to_string());

@@ -5,7 +5,7 @@ mod common;
 mod images;
 
 use clgraph::{
-    Buffer, BuildCause, ChannelOrder, ChannelType, Color, Command, ErrorKind, Finalize, Graph, Image, ImageAccess,
+    Buffer, BuildCause, ChannelOrder, ChannelType, Color, CommandKind, ErrorKind, Finalize, Graph, Image, ImageAccess,
     ImageFormat, ImageKind, Node, Path, PathReason,
 };
 use common::{cause, text};
@@ -219,7 +219,7 @@ fn commands_on_images_have_forms_without_events() {
 fn the_report_says_why_a_command_on_an_image_is_replayed() {
     let Some(bench) = bench() else { return };
     let (queue, caps) = (&bench.queue, bench.queue.device().caps());
-    let records = caps.can_record(Command::Kernel).is_ok() && queue.device().abi().is_ok_and(|abi| abi.is_some());
+    let records = caps.can_record(CommandKind::Kernel).is_ok() && queue.device().abi().is_ok_and(|abi| abi.is_some());
     let only = |graph: &Graph| {
         let executable = graph.finalize(Finalize::new().path(Path::Native)).unwrap();
         run(&executable, queue);
@@ -231,8 +231,8 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
     let graph = bench.graph();
     graph.write_image(&a, numbered(23, 5)).add().unwrap();
     graph.read_image::<Pixel>(&a).add().unwrap();
-    assert_eq!(only(&graph), (Path::Replay, caps.can_record(Command::Read).unwrap_err()));
-    assert_eq!(only(&graph).1 == PathReason::NoSuchCommand, caps.can_record(Command::Kernel).is_ok());
+    assert_eq!(only(&graph), (Path::Replay, caps.can_record(CommandKind::Read).unwrap_err()));
+    assert_eq!(only(&graph).1 == PathReason::NoSuchCommand, caps.can_record(CommandKind::Kernel).is_ok());
 
     // PoCL crashes over a recorded image that is made of a buffer. Copies name the buffer, and are recorded.
     let buffer = Buffer::from_slice(queue, &numbered(23, 7)).unwrap();

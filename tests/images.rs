@@ -821,7 +821,7 @@ fn the_report_tells_how_commands_on_images_run() {
     let kinds = nodes.map(|node| graph.kind(node).unwrap());
     assert_eq!(kinds, [NodeKind::FillImage, NodeKind::CopyImage, NodeKind::CopyImage, NodeKind::CopyImage]);
     let caps = bench.queue.device().caps();
-    let records = clgraph::Command::ALL.into_iter().filter(|one| caps.can_record(*one).is_ok()).count() > 4;
+    let records = clgraph::CommandKind::ALL.into_iter().filter(|one| caps.can_record(*one).is_ok()).count() > 4;
     let native = |graph: &Graph| graph.finalize(Finalize::new().path(Path::Native)).unwrap();
     let executable = native(&graph);
     let usable = bench.queue.device().abi().is_ok_and(|abi| abi.is_some());

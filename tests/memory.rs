@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use clgraph::{
-    Buffer, Command, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Graph, MapMode, MapRead,
+    Buffer, CommandKind, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Graph, MapMode, MapRead,
     MapWrite, MapWriteInvalidate, Mapped, Memory, MemoryError, MemoryKind, MemorySlice, Node, NodeKind, Parameter,
     Path, Program, Queue,
 };
@@ -128,9 +128,10 @@ fn copies_and_fills_of_addresses_are_recorded_where_the_driver_can() {
             .filter(|part| part.path == Path::Native)
             .map(|part| part.commands)
             .sum();
-        let expected = [Command::Memcpy, Command::MemFill].iter().filter(|command| caps.can_record(**command).is_ok());
+        let expected =
+            [CommandKind::Memcpy, CommandKind::MemFill].iter().filter(|command| caps.can_record(**command).is_ok());
         assert_eq!(native, expected.count(), "{kind}: {}", executable.report());
-        assert!(caps.can_record(Command::Hint).is_err());
+        assert!(caps.can_record(CommandKind::Hint).is_err());
         executable.submit(&bench.queue).unwrap().wait().unwrap();
         assert_eq!(content(&bench.queue, &b), [3; LEN]);
     }

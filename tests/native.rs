@@ -11,7 +11,7 @@ use std::process::Command as Process;
 use std::ptr;
 
 use clgraph::{
-    Buffer, Command, Executable, Finalize, Graph, HostRead, Path, PathReason, Program, Queue, QueueProperties,
+    Buffer, CommandKind, Executable, Finalize, Graph, HostRead, Path, PathReason, Program, Queue, QueueProperties,
 };
 use common::{Bench, content, plain_queue};
 
@@ -19,7 +19,7 @@ const PATHS: [Path; 3] = [Path::Native, Path::Replay, Path::Auto];
 
 /// Whether the device records.
 fn records(bench: &Bench) -> bool {
-    bench.queue.device().caps().can_record(Command::Kernel).is_ok()
+    bench.queue.device().caps().can_record(CommandKind::Kernel).is_ok()
 }
 
 /// A graph with every kind of node, longer than one command buffer, with a host write in its middle.
@@ -125,18 +125,18 @@ fn a_device_tells_what_it_does_natively_and_what_by_replay() {
     let device = bench.queue.device();
     let caps = device.caps();
     assert_eq!(device.abi().unwrap().is_some(), records(&bench));
-    for command in Command::ALL {
-        let transfer = matches!(command, Command::Write | Command::Read | Command::Hint);
+    for command in CommandKind::ALL {
+        let transfer = matches!(command, CommandKind::Write | CommandKind::Read | CommandKind::Hint);
         let why_not = caps.can_record(command).err();
         if transfer && records(&bench) {
             assert_eq!(why_not, Some(PathReason::NoSuchCommand));
         }
         let can = match command {
-            Command::Write | Command::Read | Command::Hint => false,
+            CommandKind::Write | CommandKind::Read | CommandKind::Hint => false,
             // Since 0.9.4.
-            Command::Memcpy => !lacks(caps, "clCommandSVMMemcpyKHR"),
-            Command::MemFill => !lacks(caps, "clCommandSVMMemFillKHR"),
-            Command::PrintingKernel => caps.command_buffers.as_ref().is_some_and(|buffers| buffers.kernel_printf),
+            CommandKind::Memcpy => !lacks(caps, "clCommandSVMMemcpyKHR"),
+            CommandKind::MemFill => !lacks(caps, "clCommandSVMMemFillKHR"),
+            CommandKind::PrintingKernel => caps.command_buffers.as_ref().is_some_and(|buffers| buffers.kernel_printf),
             _ => true,
         };
         assert_eq!(why_not.is_none(), records(&bench) && can, "{command}: {why_not:?}");
@@ -176,7 +176,7 @@ fn every_device_runs_by_the_functions_of_its_platform() {
         expected.iter_mut().zip(0..).for_each(|(x, i)| *x = x.wrapping_mul(5).wrapping_add(i));
         expected[..8].fill(7);
         for (queue, executable, read) in &made {
-            let native = queue.device().caps().can_record(Command::Kernel).is_ok();
+            let native = queue.device().caps().can_record(CommandKind::Kernel).is_ok();
             assert_eq!(executable.report().segments[0].path == Path::Native, native);
             let run = executable.submit(queue).unwrap();
             run.wait().unwrap();
@@ -268,7 +268,7 @@ fn a_kernel_that_prints_runs_by_every_path() {
     for path in PATHS {
         finalize(&graph, path).submit(&bench.queue).unwrap().wait().unwrap();
     }
-    let prints = bench.queue.device().caps().can_record(Command::PrintingKernel);
+    let prints = bench.queue.device().caps().can_record(CommandKind::PrintingKernel);
     let report = finalize(&graph, Path::Native).report();
     let last = report.segments.last().unwrap();
     assert_eq!(last.path == Path::Native, prints.is_ok(), "{report}");
@@ -369,7 +369,7 @@ fn the_child_finalizes_and_prints_what_came_of_it() {
 fn the_path_can_be_chosen_by_the_environment() {
     let bench = Bench::new();
     let native =
-        bench.queue.device().caps().can_record(Command::Fill).map_or_else(|why| why, |()| PathReason::Environment);
+        bench.queue.device().caps().can_record(CommandKind::Fill).map_or_else(|why| why, |()| PathReason::Environment);
     assert_eq!(child(&[("CLGRAPH_PATH", "native")]), format!("{native:?} Asked 1"));
     assert_eq!(child(&[("CLGRAPH_PATH", "replay")]), "Environment Asked 1");
     let (_, auto) = bench.queue.device().caps().path();

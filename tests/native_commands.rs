@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clgraph::{
-    Buffer, BuildCause, Command, DrawingDetail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph,
+    Buffer, BuildCause, CommandKind, DrawingDetail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph,
     GraphMemory, Image, ImageFormat, ImageShape, Memory, NativeCommand, NativeMemory, NativeQueue, NativeRecording,
     Node, NodeKind, OnDevice, Path, PathReason, Queue, QueueProperties, RecordAbi, SubmitError, UpdateError,
 };
@@ -155,7 +155,7 @@ impl Calls {
 }
 
 fn records(bench: &Bench) -> bool {
-    bench.queue.device().caps().can_record(Command::Fill).is_ok()
+    bench.queue.device().caps().can_record(CommandKind::Fill).is_ok()
 }
 
 fn stir(bench: &Bench, graph: &Graph, buffer: &Buffer<u32>) -> Node {

@@ -150,3 +150,25 @@ fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
         }
     }
 }
+
+/// A command of size zero has its place in the order of an in-order queue: later commands come after what it waits for.
+#[test]
+fn a_command_of_size_zero_holds_back_later_ones() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[1; LEN]), bench.buffer(&[0; LEN]));
+    let other = bench.another_queue(false);
+    let stir = bench.kernel("stir");
+    for _ in 0..20 {
+        let mut last = None;
+        for _ in 0..40 {
+            let mut launch = clgraph::ExecuteKernel::new(&stir);
+            launch.set_arg(&a).set_global_work_size(LEN);
+            // SAFETY: a work-item touches its own element.
+            last = Some(unsafe { launch.enqueue_nd_range(&other) }.unwrap());
+        }
+        bench.queue.enqueue_fill_buffer(&b, &[0], 0, 0, &[last.as_ref().unwrap()]).unwrap();
+        bench.queue.enqueue_copy_buffer(&a, &b, 0, 0, 4 * LEN, &[]).unwrap();
+        other.flush().unwrap();
+        assert!(bench.content(&b) == bench.content(&a));
+    }
+}

@@ -6,7 +6,7 @@ mod after;
 #[path = "../examples/02_record_existing/before.rs"]
 mod before;
 
-use clgraph::{Command, Finalize, Graph, Path, Queue, QueueProperties};
+use clgraph::{CommandKind, Finalize, Graph, Path, Queue, QueueProperties};
 
 const SOURCE: &str = include_str!("../kernels-cl/heat.cl");
 const STEPS: usize = 40;
@@ -33,7 +33,7 @@ fn a_ported_program_gives_the_same_bytes_executed_and_recorded() {
     let profiling = QueueProperties::new().profiling(true);
     let other = |properties| Queue::with_properties(&first, &device, properties).unwrap();
     let queues = [first.clone(), other(unordered), other(profiling)];
-    let records = device.caps().can_record(Command::Kernel).is_ok();
+    let records = device.caps().can_record(CommandKind::Kernel).is_ok();
     let plate = after::Plate::new(&first, WIDTH, HEIGHT).unwrap();
     let executed = plate.simulate(&hot, &conducts).unwrap();
     assert_eq!((executed.0.wait().unwrap(), executed.1.wait().unwrap()), expected);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use clgraph::{Command, Finalize, Parameter, Path};
+use clgraph::{CommandKind, Finalize, Parameter, Path};
 use common::Bench;
 
 /// Of each of the four long measurements: by replay and by command buffers, each with and without handles.
@@ -111,7 +111,7 @@ fn memory_is_flat_over_a_hundred_thousand_submissions_and_fifteen_thousand_updat
         assert!(grown < FLAT, "automatic: {grown} bytes");
     }
     // If nothing can be recorded, the native path replays, and does not leak either.
-    if leaks && device.caps().can_record(Command::Kernel).is_ok() {
+    if leaks && device.caps().can_record(CommandKind::Kernel).is_ok() {
         // A fact of docs/drivers.md. If this fails, the driver was repaired, and the table has to be checked.
         let grown = growth(Path::Native, 4, SUBMISSIONS / 50, false);
         assert!(grown > SUBMISSIONS / 50 * 8 * 1000, "command buffers lose less than 1 KB a command: {grown} bytes");

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clgraph::{
-    Buffer, Command, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue, QueueProperties,
+    Buffer, CommandKind, Device, Executable, ExecuteKernel, Finalize, Graph, Kernel, Path, Program, Queue,
+    QueueProperties,
 };
 
 use crate::Failure;
@@ -412,7 +413,7 @@ impl Setting {
         let replayed = by(&flat, Path::Replay)?;
         let nested = by(&graph, Path::Replay)?;
         let mut ways = vec![("loop", replayed.clone()), ("loop_again", replayed), ("sub_graphs", nested)];
-        if self.queue.device().caps().can_record(Command::Kernel).is_ok() {
+        if self.queue.device().caps().can_record(CommandKind::Kernel).is_ok() {
             ways.push(("native", by(&flat, Path::Native)?));
             ways.push(("native_sub_graphs", by(&graph, Path::Native)?));
         }

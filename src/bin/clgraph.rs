@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use clgraph::{Abi, Caps, Command, CommandBufferCaps, DetectedBy, Device, GlobalAccess, Path, PathReason, QueueKinds};
+use clgraph::{
+    Abi, Caps, CommandBufferCaps, CommandKind, DetectedBy, Device, GlobalAccess, Path, PathReason, QueueKinds,
+};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, ContentArrangement, Table};
 use serde::Serialize;
@@ -61,7 +63,7 @@ struct DeviceReport<'a> {
 
 #[derive(Serialize)]
 struct Recordable {
-    command: Command,
+    command: CommandKind,
     native: bool,
     why_not: Option<PathReason>,
 }
@@ -73,12 +75,12 @@ impl<'a> DeviceReport<'a> {
             Err(error) => (None, Some(error.to_string())),
         };
         let (path, why) = device.path()?;
-        let recordable = |command: Command| {
+        let recordable = |command: CommandKind| {
             let known = device.caps().can_record(command);
             let why_not = known.err().or(abi_error.is_some().then_some(PathReason::Unusable));
             Recordable { command, native: why_not.is_none(), why_not }
         };
-        let commands = Command::ALL.map(recordable).into();
+        let commands = CommandKind::ALL.map(recordable).into();
         let globals = device.caps().global_access();
         Ok(Self { caps: device.caps(), abi, abi_error, path, why, globals, commands })
     }

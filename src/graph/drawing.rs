@@ -9,11 +9,12 @@ use petgraph::dot::{Config, Dot};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::cl::memory::untyped::Mem;
+use crate::command::{Arg, Command, Hint, Location, Pixels};
 use crate::drawing::{self, Picture};
 use crate::error::{BuildCause, BuildError, Error, Result};
 use crate::graph::{Graph, Tables};
 use crate::handles::NodeKind;
-use crate::ir::{Access, Arg, Hint, Location, Mode, NodeId, Op, Pixels, ViewId};
+use crate::ir::{Access, ById, Mode, NodeId, ViewId};
 
 /// How much detail a drawing shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -128,7 +129,7 @@ pub(crate) fn not_written(path: &Path, why: String) -> Error {
 impl Tables {
     /// The box that shows a node, with the given number.
     pub(crate) fn picture_of(&self, id: NodeId, number: String, detail: DrawingDetail) -> drawing::Node {
-        let op = self.ir.op(id);
+        let op = self.ir.command(id);
         let (name, kind) = (name(self, op), NodeKind::of(op).to_string());
         let label = self.label(id);
         let mut all = vec![format!("{number} {name}")];
@@ -166,7 +167,7 @@ impl Tables {
 /// The DOT attributes of a node: `label="..." shape=...`.
 fn attributes(state: &Tables, index: NodeIndex, detail: DrawingDetail) -> String {
     let id = NodeId(index.index() as u32);
-    let op = state.ir.op(id);
+    let op = state.ir.command(id);
     let mut lines = vec![format!("{} {}", id.0, name(state, op))];
     lines.extend(state.label(id).map(|label| label.to_string()));
     if detail == DrawingDetail::Verbose {
@@ -174,20 +175,20 @@ fn attributes(state: &Tables, index: NodeIndex, detail: DrawingDetail) -> String
     }
     let text = dot_label(&lines);
     let shape = match op {
-        Op::Kernel { .. } => "box",
-        Op::Write { .. } | Op::Read { .. } => "cds",
-        Op::Empty | Op::Alloc(_) | Op::Free(_) => "circle",
-        Op::Task(_) | Op::Event { .. } => "hexagon",
-        Op::Native { .. } => "octagon",
+        Command::Kernel { .. } => "box",
+        Command::Write { .. } | Command::Read { .. } => "cds",
+        Command::Empty | Command::Alloc(_) | Command::Free(_) => "circle",
+        Command::Task(_) | Command::Event { .. } => "hexagon",
+        Command::Native { .. } => "octagon",
         _ => "ellipse",
     };
     format!("label=\"{text}\" shape=\"{shape}\"")
 }
 
 /// The name of a kernel, or the kind of any other node.
-pub(crate) fn name(state: &Tables, op: &Op) -> Arc<str> {
+pub(crate) fn name(state: &Tables, op: &Command<ById>) -> Arc<str> {
     match op {
-        Op::Kernel { kernel, .. } => Arc::clone(&state.ir.kernels[kernel.index()].name),
+        Command::Kernel { kernel, .. } => Arc::clone(&state.ir.kernels[kernel.index()].name),
         op => NodeKind::of(op).to_string().into(),
     }
 }
@@ -234,7 +235,7 @@ fn mode(access: &Access) -> &'static str {
     }
 }
 
-fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
+fn describe(state: &Tables, id: NodeId, op: &Command<ById>, lines: &mut Vec<String>) {
     let view = |view: &ViewId| {
         state.mem(*view).map_or_else(
             || {
@@ -245,20 +246,21 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             Mem::to_string,
         )
     };
-    let place = |of: &Location, size: usize| format!("{} bytes {}..{}", view(&of.view), of.offset, of.offset + size);
+    let place =
+        |of: &Location<ViewId>, size: usize| format!("{} bytes {}..{}", view(&of.mem), of.offset, of.offset + size);
     match op {
-        Op::Empty | Op::Event { .. } => {}
-        Op::Task(_) | Op::Native { .. } => {
+        Command::Empty | Command::Event { .. } => {}
+        Command::Task(_) | Command::Native { .. } => {
             lines.extend(state.ir.accesses(id).iter().map(|access| format!("{} {}", mode(access), view(&access.view))));
         }
-        Op::Alloc(alloc) => {
+        Command::Alloc(alloc) => {
             lines.push(format!("allocation {}: {} bytes", alloc.0, state.ir.allocs[alloc.index()].size))
         }
-        Op::Free(alloc) => lines.push(format!("allocation {}", alloc.0)),
-        Op::SubGraph(child) => {
+        Command::Free(alloc) => lines.push(format!("allocation {}", alloc.0)),
+        Command::SubGraph(child) => {
             lines.push(format!("{} nodes", state.children[child.index()].of.nodes()));
         }
-        Op::Kernel { args, grid, .. } => {
+        Command::Kernel { args, grid, .. } => {
             let dims = grid.dims as usize;
             let mut range = format!("range {:?}", &grid.global[..dims]);
             if grid.offset != [0; 3] {
@@ -272,7 +274,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
             for (index, arg) in state.ir.args(*args).iter().enumerate() {
                 let text = match arg {
                     Arg::Unused(_) => continue,
-                    Arg::Buffer(of) | Arg::Indirect(of) | Arg::Global(of) => {
+                    Arg::Memory(of) | Arg::Indirect(of) | Arg::Global(of) => {
                         let mode = uses.next().map_or("", mode);
                         let way = match arg {
                             Arg::Indirect(_) => "indirect ",
@@ -297,36 +299,36 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
                 lines.push(format!("arg {index}: {text}"));
             }
         }
-        Op::Copy { src, dst, size } => {
+        Command::Copy { src, dst, size } => {
             lines.push(format!("from {}", place(src, *size)));
             lines.push(format!("to {}", place(dst, *size)));
         }
-        Op::CopyRect(rect) => {
+        Command::CopyRect(rect) => {
             lines.push(format!("region {:?} (bytes, rows, slices)", rect.region));
             let [row, slice, to_row, to_slice] = rect.pitches;
             lines.push(format!("from {} at {:?}, pitch {row}, {slice}", view(&rect.src), rect.src_origin));
             lines.push(format!("to {} at {:?}, pitch {to_row}, {to_slice}", view(&rect.dst), rect.dst_origin));
         }
-        Op::CopyImage(copy) => {
-            let pixels = |of: &Pixels| match of {
+        Command::CopyImage(copy) => {
+            let pixels = |of: &Pixels<ViewId>| match of {
                 Pixels::Image(of, origin) => format!("{} at {origin:?}", view(of)),
-                Pixels::Buffer(of) => format!("{} from byte {} on", view(&of.view), of.offset),
+                Pixels::Buffer(of) => format!("{} from byte {} on", view(&of.mem), of.offset),
             };
             lines.push(format!("region {:?}", copy.region));
             lines.push(format!("from {}", pixels(&copy.src)));
             lines.push(format!("to {}", pixels(&copy.dst)));
         }
-        Op::Fill { dst, area: Some(area), .. } => {
-            lines.push(format!("{} region {:?} at {:?}", view(&dst.view), area.region, area.origin));
+        Command::Fill { dst, area: Some(area), .. } => {
+            lines.push(format!("{} region {:?} at {:?}", view(&dst.mem), area.region, area.origin));
         }
-        Op::Write { dst: of, area: Some(area), .. } | Op::Read { src: of, area: Some(area), .. } => {
-            lines.push(format!("{} region {:?} at {:?}", view(&of.view), area.region, area.origin));
+        Command::Write { dst: of, area: Some(area), .. } | Command::Read { src: of, area: Some(area), .. } => {
+            lines.push(format!("{} region {:?} at {:?}", view(&of.mem), area.region, area.origin));
         }
-        Op::Fill { dst, size, pattern, .. } => {
+        Command::Fill { dst, size, pattern, .. } => {
             lines.push(place(dst, *size));
             lines.push(format!("pattern of {} bytes", pattern.len()));
         }
-        Op::Hint { of, size, hint } => {
+        Command::Hint { of, size, hint } => {
             lines.push(place(of, *size));
             match hint {
                 Hint::ToDevice => lines.push("to the device".to_owned()),
@@ -334,7 +336,7 @@ fn describe(state: &Tables, id: NodeId, op: &Op, lines: &mut Vec<String>) {
                 Hint::Advice(advice) => lines.push(format!("advice {advice:#x}")),
             }
         }
-        Op::Write { dst, size, .. } => lines.push(format!("to {}", place(dst, *size))),
-        Op::Read { src, size, .. } => lines.push(format!("from {}", place(src, *size))),
+        Command::Write { dst, size, .. } => lines.push(format!("to {}", place(dst, *size))),
+        Command::Read { src, size, .. } => lines.push(format!("from {}", place(src, *size))),
     }
 }

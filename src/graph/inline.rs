@@ -9,12 +9,14 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use crate::command::{Arg, Command, Translate};
 use crate::graph::nodes::command_group::{Alternative, Group};
 use crate::graph::ports::Written;
-use crate::graph::tables::{Index, Tables, Writer};
+use crate::graph::tables::Tables;
+use crate::graph::writer::{Index, Writer};
 use crate::ir::{
-    Access, AllocDecl, Arg, ChildId, DataId, KernelId, Location, Mode, NodeId, Op, Pixels, ResultId, RootId, Span,
-    TaskId, View, ViewId, ViewKind,
+    Access, AllocDecl, AllocId, ById, ChildId, DataId, ExternalId, KernelId, Mode, NativeId, NodeId, ResultId, RootId,
+    Span, TaskId, View, ViewId, ViewKind,
 };
 
 /// A graph without sub-graphs.
@@ -148,9 +150,9 @@ impl<'a> Flattening<'a> {
         let mut ends = Vec::with_capacity(from.ir.len());
         let mut next = 0_u32;
         for id in from.ir.ids() {
-            let size = match from.ir.op(id) {
+            let size = match from.ir.command(id) {
                 // An entry and an exit node: they do nothing, and replace one edge from each leaf to each root.
-                Op::SubGraph(child) => children[child.index()].tables.ir.len() as u32 + 2,
+                Command::SubGraph(child) => children[child.index()].tables.ir.len() as u32 + 2,
                 _ => 1,
             };
             let end = next.saturating_add(size);
@@ -170,8 +172,8 @@ impl<'a> Flattening<'a> {
         for id in from.ir.ids() {
             let mut waits: Vec<NodeId> =
                 from.ir.topology.preds(id).filter(|pred| *pred < id).map(|pred| self.ends[pred.index()].1).collect();
-            match from.ir.op(id) {
-                Op::SubGraph(child) => self.child(id, *child, waits)?,
+            match from.ir.command(id) {
+                Command::SubGraph(child) => self.child(id, *child, waits)?,
                 op => {
                     self.copy(from, id, op, &mut ids, &mut waits, Origin { node: id, part: 0 })?;
                 }
@@ -201,7 +203,7 @@ impl<'a> Flattening<'a> {
         let (entry, exit) = self.ends[id.index()];
         let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
         let source = &*source;
-        self.push(Op::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
+        self.push(Command::Empty, Vec::new(), &mut waits, Origin { node: id, part: 0 })?;
         let ports = Arc::clone(self.from.children[child.index()].of.ports());
         let written = Written { ports, data: self.tables.ir.data, results: self.tables.ir.results };
         let mut ids = Ids { written: Some(written), ..Ids::default() };
@@ -211,11 +213,11 @@ impl<'a> Flattening<'a> {
             if source.ir.topology.preds(node).next().is_none() {
                 waits.push(entry);
             }
-            let op = source.ir.op(node);
+            let op = source.ir.command(node);
             let part = match op {
-                Op::Write { data, .. } => data.0,
-                Op::Read { result, .. } => result.0,
-                Op::Event { event, .. } => event.0,
+                Command::Write { data, .. } => data.0,
+                Command::Read { output, .. } => output.0,
+                Command::Event { event, .. } => event.0,
                 _ => 0,
             };
             self.copy(source, node, op, &mut ids, &mut waits, Origin { node: id, part })?;
@@ -230,7 +232,7 @@ impl<'a> Flattening<'a> {
         }
         let mut leaves: Vec<NodeId> = source.ir.topology.leaves().iter().copied().map(here).collect();
         leaves.push(entry);
-        let node = self.push(Op::Empty, Vec::new(), &mut leaves, Origin { node: id, part: 0 })?;
+        let node = self.push(Command::Empty, Vec::new(), &mut leaves, Origin { node: id, part: 0 })?;
         debug_assert_eq!(node, exit, "as many nodes as were counted");
         Some(())
     }
@@ -241,8 +243,8 @@ impl<'a> Flattening<'a> {
             let mut alternatives = Vec::with_capacity(group.alternatives.len());
             for alternative in &group.alternatives {
                 let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
-                let op = ids.op(source, &alternative.op, &mut to)?;
-                alternatives.push(Alternative { op, uses: alternative.uses.clone() });
+                let command = ids.command(source, &alternative.command, &mut to)?;
+                alternatives.push(Alternative { command, uses: alternative.uses.clone() });
             }
             let mut copied = Group::like(group, alternatives);
             copied.nodes = group.nodes.iter().copied().map(&here).collect();
@@ -251,7 +253,7 @@ impl<'a> Flattening<'a> {
                 self.tables.group_of.insert(*node, index);
                 // The op of a node is its active launch, whose arguments are copied with the launches of the group.
                 if let Some(alternative) = copied.alternatives.get(group.active) {
-                    *self.tables.ir.op_mut(*node) = alternative.op.clone();
+                    *self.tables.ir.command_mut(*node) = alternative.command.clone();
                 }
             }
             self.tables.groups.push(copied);
@@ -259,7 +261,13 @@ impl<'a> Flattening<'a> {
         Some(())
     }
 
-    fn push(&mut self, op: Op, accesses: Vec<Access>, waits: &mut Vec<NodeId>, origin: Origin) -> Option<NodeId> {
+    fn push(
+        &mut self,
+        op: Command<ById>,
+        accesses: Vec<Access>,
+        waits: &mut Vec<NodeId>,
+        origin: Origin,
+    ) -> Option<NodeId> {
         if !self.tables.ir.has_room() {
             return None;
         }
@@ -272,16 +280,16 @@ impl<'a> Flattening<'a> {
         &mut self,
         source: &Tables,
         node: NodeId,
-        op: &Op,
+        op: &Command<ById>,
         ids: &mut Ids,
         waits: &mut Vec<NodeId>,
         origin: Origin,
     ) -> Option<()> {
         let mut to = Writer { tables: &mut self.tables, index: &mut self.index };
         // A node of a group gets its launch when the group is copied.
-        let op = if source.group_of.contains_key(&node) { Op::Empty } else { ids.op(source, op, &mut to)? };
+        let op = if source.group_of.contains_key(&node) { Command::Empty } else { ids.command(source, op, &mut to)? };
         // Allocations of a sub-graph were placed when the sub-graph was finalized.
-        let is_done = ids.written.is_some() && matches!(source.ir.op(node), Op::Alloc(_) | Op::Free(_));
+        let is_done = ids.written.is_some() && matches!(source.ir.command(node), Command::Alloc(_) | Command::Free(_));
         to.tables.ir.shares_bytes |= is_done || source.ir.shares_bytes;
         let accesses = source.ir.accesses(node).iter().filter(|_| !is_done);
         let accesses = accesses.map(|access| ids.access(source, access, &mut to)).collect::<Option<_>>()?;
@@ -308,82 +316,18 @@ impl Ids {
         Some(view)
     }
 
-    fn place(&mut self, source: &Tables, of: &Location, to: &mut Writer<'_>) -> Option<Location> {
-        Some(Location { view: self.view(source, of.view, to)?, offset: of.offset })
-    }
-
-    fn pixels(&mut self, source: &Tables, of: &Pixels, to: &mut Writer<'_>) -> Option<Pixels> {
-        Some(match of {
-            Pixels::Image(view, origin) => Pixels::Image(self.view(source, *view, to)?, *origin),
-            Pixels::Buffer(place) => Pixels::Buffer(self.place(source, place, to)?),
-        })
-    }
-
     fn access(&mut self, source: &Tables, of: &Access, to: &mut Writer<'_>) -> Option<Access> {
         Some(Access { view: self.view(source, of.view, to)?, ..of.clone() })
     }
 
-    /// Copies the op of a node.
-    fn op(&mut self, source: &Tables, op: &Op, to: &mut Writer<'_>) -> Option<Op> {
-        Some(match op {
+    /// Copies the command of a node.
+    fn command(&mut self, source: &Tables, of: &Command<ById>, to: &mut Writer<'_>) -> Option<Command<ById>> {
+        match of {
             // Allocations of a sub-graph have their memory already.
-            Op::Alloc(_) | Op::Free(_) if self.written.is_some() => Op::Empty,
-            Op::Alloc(alloc) => Op::Alloc(*alloc),
-            Op::Free(alloc) => Op::Free(*alloc),
-            Op::Empty | Op::SubGraph(_) => Op::Empty,
-            Op::Kernel { kernel, args, grid, bound, prints } => {
-                let args = self.args(source, *args, to)?;
-                let decl = &source.ir.kernels[kernel.index()];
-                let object = &source.kernels[kernel.index()];
-                let kernel = *self.kernels.entry(*kernel).or_insert_with(|| to.kernel(object, decl.built));
-                Op::Kernel { kernel, args, grid: *grid, bound: bound.clone(), prints: *prints }
-            }
-            Op::Copy { src, dst, size } => {
-                Op::Copy { src: self.place(source, src, to)?, dst: self.place(source, dst, to)?, size: *size }
-            }
-            Op::CopyRect(rect) => {
-                let mut rect = rect.clone();
-                (rect.src, rect.dst) = (self.view(source, rect.src, to)?, self.view(source, rect.dst, to)?);
-                Op::CopyRect(rect)
-            }
-            Op::CopyImage(copy) => {
-                let mut copy = copy.clone();
-                (copy.src, copy.dst) = (self.pixels(source, &copy.src, to)?, self.pixels(source, &copy.dst, to)?);
-                Op::CopyImage(copy)
-            }
-            Op::Fill { dst, size, pattern, area } => {
-                let pattern = to.ir.push_bytes(source.ir.bytes(*pattern))?;
-                Op::Fill { dst: self.place(source, dst, to)?, size: *size, pattern, area: area.clone() }
-            }
-            Op::Task(task) => {
-                let function = &source.tasks[task.index()];
-                let function =
-                    self.written.as_ref().map_or_else(|| function.clone(), |written| function.within(written));
-                let task = TaskId(to.ir.tasks);
-                to.ir.tasks = task.0.checked_add(1)?;
-                to.tasks.push(function);
-                Op::Task(task)
-            }
-            Op::Event { signals, .. } => to.external(*signals)?,
-            Op::Native { command, .. } => to.native(source.natives[command.index()].clone())?,
-            Op::Hint { of, size, hint } => Op::Hint { of: self.place(source, of, to)?, size: *size, hint: *hint },
-            Op::Write { dst, size, data, area } => {
-                let bytes = source.data[data.index()].clone();
-                let dst = self.place(source, dst, to)?;
-                let data = DataId(to.ir.data);
-                to.ir.data = data.0.checked_add(1)?;
-                to.data.push(bytes);
-                Op::Write { dst, size: *size, data, area: area.clone() }
-            }
-            Op::Read { src, size, result, area } => {
-                let bytes = source.results[result.index()];
-                let src = self.place(source, src, to)?;
-                let result = ResultId(to.ir.results);
-                to.ir.results = result.0.checked_add(1)?;
-                to.results.push(bytes);
-                Op::Read { src, size: *size, result, area: area.clone() }
-            }
-        })
+            Command::Alloc(_) | Command::Free(_) if self.written.is_some() => Some(Command::Empty),
+            Command::SubGraph(_) => Some(Command::Empty),
+            of => of.translate(&mut Copier { ids: self, source, to }).ok(),
+        }
     }
 
     /// Copies the arguments of a kernel.
@@ -391,7 +335,7 @@ impl Ids {
         let mut copied = Vec::with_capacity(args.len());
         for arg in source.ir.args(args) {
             copied.push(match arg {
-                Arg::Buffer(of) => Arg::Buffer(self.view(source, *of, to)?),
+                Arg::Memory(of) => Arg::Memory(self.view(source, *of, to)?),
                 Arg::Indirect(of) => Arg::Indirect(self.view(source, *of, to)?),
                 Arg::Global(of) => Arg::Global(self.view(source, *of, to)?),
                 Arg::Unused(of) => Arg::Unused(self.view(source, *of, to)?),
@@ -402,5 +346,65 @@ impl Ids {
             });
         }
         to.ir.push_args(copied.into_iter())
+    }
+}
+
+/// Copies what a command refers to into other tables. An error means that a table is full.
+struct Copier<'c, 'w> {
+    ids: &'c mut Ids,
+    source: &'c Tables,
+    to: &'c mut Writer<'w>,
+}
+
+/// A table is full.
+struct Full;
+
+impl<'a> Translate<'a, ById, ById> for Copier<'_, '_> {
+    type Error = Full;
+
+    fn mem(&mut self, mem: &'a ViewId) -> Result<ViewId, Full> {
+        self.ids.view(self.source, *mem, self.to).ok_or(Full)
+    }
+
+    fn kernel(&mut self, kernel: &'a KernelId, args: &'a Span) -> Result<(KernelId, Span), Full> {
+        let args = self.ids.args(self.source, *args, self.to).ok_or(Full)?;
+        let decl = &self.source.ir.kernels[kernel.index()];
+        let object = &self.source.kernels[kernel.index()];
+        let kernel = *self.ids.kernels.entry(*kernel).or_insert_with(|| self.to.kernel(object, decl.built));
+        Ok((kernel, args))
+    }
+
+    fn bytes(&mut self, bytes: &'a Span) -> Result<Span, Full> {
+        self.to.ir.push_bytes(self.source.ir.bytes(*bytes)).ok_or(Full)
+    }
+
+    fn data(&mut self, data: &'a DataId, _: usize) -> Result<DataId, Full> {
+        self.to.data(self.source.data[data.index()].clone()).ok_or(Full)
+    }
+
+    fn output(&mut self, output: &'a ResultId, _: usize) -> Result<ResultId, Full> {
+        self.to.output(self.source.results[output.index()]).ok_or(Full)
+    }
+
+    fn task(&mut self, task: &'a TaskId) -> Result<TaskId, Full> {
+        let function = &self.source.tasks[task.index()];
+        let within = |written| function.within(written);
+        self.to.task(self.ids.written.as_ref().map_or_else(|| function.clone(), within)).ok_or(Full)
+    }
+
+    fn event(&mut self, _: &'a ExternalId) -> Result<ExternalId, Full> {
+        self.to.external().ok_or(Full)
+    }
+
+    fn native(&mut self, functions: &'a NativeId) -> Result<NativeId, Full> {
+        self.to.native(self.source.natives[functions.index()].clone()).ok_or(Full)
+    }
+
+    fn executable(&mut self, executable: &'a ChildId) -> Result<ChildId, Full> {
+        Ok(*executable)
+    }
+
+    fn alloc(&mut self, alloc: &'a AllocId) -> Result<AllocId, Full> {
+        Ok(*alloc)
     }
 }

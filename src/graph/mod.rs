@@ -9,7 +9,7 @@
 //! | `nodes` | one file for each kind of node: its builder, its request, its checks |
 //! | `edit` | changes of nodes that are already in a graph: values change, edges never do |
 //! | `parameters` | kernel arguments that a program sets again after the node was added |
-//! | `tables.rs` | the tables of a graph, and how a request writes into them |
+//! | `tables.rs`, `writer.rs` | the tables of a graph, and how a request writes into them |
 //! | `recorder.rs` | which queues record into a graph, and which node each of them recorded last |
 //! | `inline.rs` | sub-graphs are replaced by their nodes before anything is planned |
 //! | `ports.rs` | host writes, host reads and external events of an executable, found by their handles |
@@ -33,6 +33,7 @@ mod query;
 pub(crate) mod recorder;
 pub(crate) mod sealed;
 mod tables;
+mod writer;
 
 pub use drawing::DrawingDetail;
 pub(crate) use drawing::{not_written, readable, to_dot, to_svg, write};
@@ -59,7 +60,7 @@ pub use parameters::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
 use recorder::{Order, Recorder, RecordingQueue};
 pub(crate) use tables::{Child, CurrentValues, Tables, UseHandle};
-pub(crate) use tables::{Index, Released, Writer};
+pub(crate) use writer::{Index, Released, Writer};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,10 +70,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
+use crate::command::Command;
 use crate::error::{BuildCause, BuildError, Result};
 use crate::handles::{GraphId, Node};
 use crate::ir::hazards::Hazards;
-use crate::ir::{Access, Ir, NodeId, Op};
+use crate::ir::{Access, Ir, NodeId};
 
 /// A graph of OpenCL commands for one device of one context. Nodes can be added at any time.
 ///
@@ -483,7 +485,7 @@ impl State {
         });
         accesses.clear();
         if let Some(node) = node {
-            if let Op::Kernel { args, .. } = tables.ir.op(node)
+            if let Command::Kernel { args, .. } = tables.ir.command(node)
                 && (!tables.bindings(*args).is_empty() || tables.group_of.contains_key(&node))
             {
                 tables.parameter_bound.insert(node);

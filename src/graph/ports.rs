@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::command::Command;
 use crate::error::SubmitError;
 use crate::graph::{Flat, Origin};
 use crate::handles::{GraphId, Port};
-use crate::ir::{DataId, ExternalId, Op, ResultId};
+use crate::ir::{DataId, ExternalId, ResultId};
 
 /// The inputs, results and external events of an executable.
 #[derive(Debug)]
@@ -23,13 +24,13 @@ pub(crate) struct Ports {
 impl Ports {
     pub(crate) fn new(graph: GraphId, flat: &Flat) -> Self {
         let (ir, origins) = (&flat.tables.ir, &flat.origins);
-        let inputs = ir.ids().filter_map(|id| match ir.op(id) {
-            Op::Write { data, size, .. } => Some((origins.of(id), (*data, *size))),
+        let inputs = ir.ids().filter_map(|id| match ir.command(id) {
+            Command::Write { data, size, .. } => Some((origins.of(id), (*data, *size))),
             _ => None,
         });
-        let reads = ir.ids().filter(|id| matches!(ir.op(*id), Op::Read { .. }));
-        let events = ir.ids().filter_map(|id| match ir.op(id) {
-            Op::Event { signals, .. } => Some((origins.of(id), *signals)),
+        let reads = ir.ids().filter(|id| matches!(ir.command(*id), Command::Read { .. }));
+        let events = ir.ids().filter_map(|id| match ir.command(id) {
+            Command::Event { signals, .. } => Some((origins.of(id), *signals)),
             _ => None,
         });
         let (inputs, events) = (inputs.collect(), events.collect());

@@ -1,36 +1,37 @@
 //! Queries on a graph: its nodes, their kinds, labels, neighbours and handles.
 
 use crate::cl::memory::host::{Element, Slot};
+use crate::command::{Command, Hint};
 use crate::error::{BuildError, MemoryError, Result};
 use crate::graph::Graph;
 use crate::graph::edit::change::other_kind;
 use crate::graph::nodes::transfer::HostRead;
 use crate::handles::{Node, NodeKind};
-use crate::ir::{Hint, NodeId, Op};
+use crate::ir::{ById, NodeId};
 
 impl NodeKind {
-    pub(crate) fn of(op: &Op) -> Self {
+    pub(crate) fn of(op: &Command<ById>) -> Self {
         match op {
-            Op::Empty => Self::Empty,
-            Op::Kernel { .. } => Self::Kernel,
-            Op::Copy { .. } => Self::Copy,
-            Op::CopyRect(_) => Self::CopyRect,
-            Op::CopyImage(_) => Self::CopyImage,
-            Op::Fill { area: Some(_), .. } => Self::FillImage,
-            Op::Write { area: Some(_), .. } => Self::WriteImage,
-            Op::Read { area: Some(_), .. } => Self::ReadImage,
-            Op::Fill { .. } => Self::Fill,
-            Op::Write { .. } => Self::Write,
-            Op::Read { .. } => Self::Read,
-            Op::Hint { hint: Hint::Advice(_), .. } => Self::Advise,
-            Op::Hint { .. } => Self::Prefetch,
-            Op::Alloc(_) => Self::Alloc,
-            Op::Free(_) => Self::Free,
-            Op::Task(_) => Self::HostTask,
-            Op::Event { signals: false, .. } => Self::EventWait,
-            Op::Event { signals: true, .. } => Self::EventSignal,
-            Op::Native { .. } => Self::NativeCommand,
-            Op::SubGraph(_) => Self::SubGraph,
+            Command::Empty => Self::Empty,
+            Command::Kernel { .. } => Self::Kernel,
+            Command::Copy { .. } => Self::Copy,
+            Command::CopyRect(_) => Self::CopyRect,
+            Command::CopyImage(_) => Self::CopyImage,
+            Command::Fill { area: Some(_), .. } => Self::FillImage,
+            Command::Write { area: Some(_), .. } => Self::WriteImage,
+            Command::Read { area: Some(_), .. } => Self::ReadImage,
+            Command::Fill { .. } => Self::Fill,
+            Command::Write { .. } => Self::Write,
+            Command::Read { .. } => Self::Read,
+            Command::Hint { hint: Hint::Advice(_), .. } => Self::Advise,
+            Command::Hint { .. } => Self::Prefetch,
+            Command::Alloc(_) => Self::Alloc,
+            Command::Free(_) => Self::Free,
+            Command::Task(_) => Self::HostTask,
+            Command::Event { signals: false, .. } => Self::EventWait,
+            Command::Event { signals: true, .. } => Self::EventSignal,
+            Command::Native { .. } => Self::NativeCommand,
+            Command::SubGraph(_) => Self::SubGraph,
         }
     }
 }
@@ -70,7 +71,7 @@ impl Graph {
         let node = node.into();
         let state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("kind of a node", cause))?;
-        Ok(NodeKind::of(state.ir.op(id)))
+        Ok(NodeKind::of(state.ir.command(id)))
     }
 
     /// Gives a node a label, for drawings, profiles and traces.
@@ -147,14 +148,14 @@ impl Graph {
         let (node, state) = (node.into(), self.lock());
         let fail = |cause| BuildError::new("handle of a host read", cause);
         let id = self.resolve(&state, node).map_err(fail)?;
-        let wrong = match state.ir.op(id) {
-            Op::Read { .. } if align_of::<T>() > Slot::ALIGN => {
+        let wrong = match state.ir.command(id) {
+            Command::Read { .. } if align_of::<T>() > Slot::ALIGN => {
                 MemoryError::ElementAlign { align: align_of::<T>() }.into()
             }
-            Op::Read { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
+            Command::Read { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
                 return Ok(HostRead::of(node));
             }
-            Op::Read { size, .. } => MemoryError::ElementSize { bytes: *size, element: size_of::<T>() }.into(),
+            Command::Read { size, .. } => MemoryError::ElementSize { bytes: *size, element: size_of::<T>() }.into(),
             op => other_kind(node, op, "a handle of a host read", "only a host read has such a handle"),
         };
         Err(fail(wrong).into())

@@ -167,7 +167,8 @@ mod tests {
     use quickcheck::{Arbitrary, Gen, QuickCheck};
 
     use super::*;
-    use crate::ir::{Mode, Op, ViewId, ViewKind};
+    use crate::command::Command;
+    use crate::ir::{Mode, ViewId, ViewKind};
 
     /// Nodes with one use each: view, first byte, bytes, mode; and edges to earlier nodes, as bits.
     #[derive(Clone, Debug)]
@@ -210,7 +211,7 @@ mod tests {
             let start = usize::from(*start);
             let access = Access { view: ViewId(u32::from(*view)), range: start..start + usize::from(*len), mode };
             let mut after = (0..at).filter(|pred| bits >> pred & 1 == 1).map(|pred| NodeId(pred as u32)).collect();
-            ir.push_node(Op::Empty, [access].into_iter(), &mut after).unwrap();
+            ir.push_node(Command::Empty, [access].into_iter(), &mut after).unwrap();
         }
         ir
     }

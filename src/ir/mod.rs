@@ -5,7 +5,7 @@
 //!
 //! | file | what is there |
 //! |---|---|
-//! | `mod.rs` | ids, [`Op`] (one variant for each kind of command), arguments, accesses, and [`Ir`]. Read it first |
+//! | `mod.rs` | ids, how commands refer to things by them ([`ById`]), accesses, and [`Ir`]. Read it first, after `command.rs` |
 //! | `topology.rs` | nodes and edges, without what they mean; finds cycles |
 //! | `hazards.rs` | which earlier nodes a new node waits for, because of the memory that they share |
 //! | `conflicts.rs` | nodes that use the same memory without an order, after values have changed |
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use topology::Topology;
 
-use crate::images::Area;
+use crate::command::{Arg, ArgRefs, Command, Grid, Refs};
 
 macro_rules! ids {
     ($( $(#[$doc:meta])* $name:ident; )*) => {
@@ -94,204 +94,39 @@ impl Span {
     }
 }
 
-/// What a node does.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Op {
-    Empty,
-    Kernel {
-        kernel: KernelId,
-        args: Span,
-        grid: Grid,
-        /// The largest range to which safe code may change it, by dimension. None if safe code may not.
-        bound: Option<Box<[usize; 3]>>,
-        prints: bool,
-    },
-    Copy {
-        src: Location,
-        dst: Location,
-        size: usize,
-    },
-    CopyRect(Box<CopyRect>),
-    Fill {
-        dst: Location,
-        size: usize,
-        pattern: Span,
-        /// For an image: the area, and the pattern is a colour.
-        area: Option<Box<Area>>,
-    },
-    Write {
-        dst: Location,
-        size: usize,
-        data: DataId,
-        /// For an image.
-        area: Option<Box<Area>>,
-    },
-    Read {
-        src: Location,
-        size: usize,
-        result: ResultId,
-        /// For an image.
-        area: Option<Box<Area>>,
-    },
-    /// From image to image, from a buffer to an image, or from an image to a buffer.
-    CopyImage(Box<CopyImage>),
-    /// From here on the bytes of an allocation of the graph exist. Only orders other nodes.
-    Alloc(AllocId),
-    /// From here on the bytes of an allocation are not needed. Only orders other nodes.
-    Free(AllocId),
-    Hint {
-        of: Location,
-        size: usize,
-        hint: Hint,
-    },
-    /// A host task: a function that the host calls between commands.
-    Task(TaskId),
-    /// Waits for an external event, or completes it.
-    Event {
-        event: ExternalId,
-        signals: bool,
-    },
-    /// A native command: the program's function enqueues or records.
-    Native {
-        command: NativeId,
-        form: Form,
-    },
-    /// An executable. It is inlined before anything is planned.
-    SubGraph(ChildId),
-}
-
-impl Op {
-    /// Returns whether it is a command, even one that has nothing to run.
-    pub(crate) fn is_command(&self) -> bool {
-        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_)) && !self.is_host()
-    }
-
-    /// Returns whether the host does it, between commands.
-    pub(crate) fn is_host(&self) -> bool {
-        matches!(self, Self::Task(_) | Self::Event { .. })
-    }
-
-    /// Returns whether there is nothing to run: such a node only orders others. Drivers disagree about commands of size
-    /// zero.
-    pub(crate) fn is_noop(&self) -> bool {
-        match self {
-            // The host does these, or nobody: there is nothing to enqueue.
-            Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) | Self::Event { .. } => true,
-            Self::SubGraph(_) | Self::Native { .. } => false,
-            Self::Kernel { grid, .. } => grid.global.contains(&0),
-            Self::CopyRect(rect) => rect.region.contains(&0),
-            Self::CopyImage(copy) => copy.region.contains(&0),
-            Self::Copy { size, .. }
-            | Self::Fill { size, .. }
-            | Self::Write { size, .. }
-            | Self::Read { size, .. }
-            | Self::Hint { size, .. } => *size == 0,
-        }
-    }
-}
-
-/// How a native command gets to the device.
+/// Commands and arguments that refer to everything by the numbers of a graph's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Its function enqueues commands.
-    Enqueued,
-    /// Its function records commands.
-    Recorded,
-    /// It has a function for each.
-    Either,
+pub(crate) enum ById {}
+
+impl Refs for ById {
+    type Mem = ViewId;
+    type Kernel = KernelId;
+    type Args = Span;
+    type Bytes = Span;
+    type Data = DataId;
+    type Output = ResultId;
+    type Task = TaskId;
+    type Event = ExternalId;
+    type Native = NativeId;
+    type Executable = ChildId;
+    type Alloc = AllocId;
 }
 
-/// What a hint tells the driver about memory. The driver may ignore it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hint {
-    /// The memory is needed on the device.
-    ToDevice,
-    /// The memory is needed on the host.
-    ToHost,
-    /// How the memory is going to be used, as a number that the driver defines.
-    Advice(u32),
-}
-
-/// A byte offset in a buffer, in a sub-buffer, or from an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
-    pub(crate) view: ViewId,
-    pub(crate) offset: usize,
-}
-
-/// A copy of a rectangle: origins and region in bytes, rows and slices; pitches in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CopyRect {
-    pub(crate) src: ViewId,
-    pub(crate) dst: ViewId,
-    pub(crate) src_origin: [usize; 3],
-    pub(crate) dst_origin: [usize; 3],
-    pub(crate) region: [usize; 3],
-    /// The pitches of a row and a slice of the source, and those of the destination.
-    pub(crate) pitches: [usize; 4],
-}
-
-/// A copy of pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CopyImage {
-    pub(crate) src: Pixels,
-    pub(crate) dst: Pixels,
-    pub(crate) region: [usize; 3],
-}
-
-impl CopyImage {
-    /// Returns whether both copies are between the same kinds of memory. Otherwise they are different OpenCL commands.
-    pub(crate) fn is_alike(&self, other: &Self) -> bool {
-        let is_image = |side: &Pixels| matches!(side, Pixels::Image(..));
-        (is_image(&self.src), is_image(&self.dst)) == (is_image(&other.src), is_image(&other.dst))
-    }
-}
-
-/// Where pixels are: from an origin on in an image, or packed in a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pixels {
-    Image(ViewId, [usize; 3]),
-    Buffer(Location),
-}
-
-/// An ND-range: the number of work-items, their offset, and the size of a work-group. Unused dimensions are 1 (their
-/// offset is 0).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Grid {
-    pub(crate) dims: u32,
-    pub(crate) offset: [usize; 3],
-    pub(crate) global: [usize; 3],
-    /// None if the driver chooses.
-    pub(crate) local: Option<[usize; 3]>,
-}
-
-/// The value of a kernel argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arg {
-    Buffer(ViewId),
-    /// Memory that the kernel reaches through pointers in other memory. These come after the kernel's own arguments.
-    Indirect(ViewId),
-    /// Memory of a device global of the kernel's program. These come after the indirect ones; the program does not set
-    /// them.
-    Global(ViewId),
-    /// No argument of the kernel: it gives all launches of a command group the same number of uses. These come after
-    /// all others.
-    Unused(ViewId),
-    /// A null pointer for an argument that takes memory. It has a use like memory, because an update may bring memory:
-    /// a use of [nothing](ViewKind::Nothing), or, in a command group, of the memory that other launches use.
-    Null(ViewId),
-    /// Bytes of local memory.
-    Local(usize),
+/// Null pointers have a use like memory, because an update may bring memory: a use of [nothing](ViewKind::Nothing), or, in
+/// a command group, of the memory that other launches use.
+impl ArgRefs for ById {
+    type Mem = ViewId;
+    type NoMem = ViewId;
     /// Bytes in [`Ir::bytes`].
-    Value(Span),
-    Sampler(SamplerId),
+    type Value = Span;
+    type Sampler = SamplerId;
 }
 
-impl Arg {
+impl Arg<ById> {
     /// Returns the memory for which the node has a use.
     pub(crate) fn view(self) -> Option<ViewId> {
         match self {
-            Self::Buffer(view) | Self::Indirect(view) | Self::Global(view) | Self::Unused(view) | Self::Null(view) => {
+            Self::Memory(view) | Self::Indirect(view) | Self::Global(view) | Self::Unused(view) | Self::Null(view) => {
                 Some(view)
             }
             Self::Local(_) | Self::Value(_) | Self::Sampler(_) => None,
@@ -407,7 +242,7 @@ pub(crate) struct KernelDecl {
 
 #[derive(Clone, Debug)]
 pub(crate) struct NodeData {
-    pub(crate) op: Op,
+    pub(crate) command: Command<ById>,
     accesses: Span,
 }
 
@@ -424,7 +259,7 @@ pub(crate) struct Ir {
     /// the steps puts one after the other.
     pub(crate) shares_bytes: bool,
     accesses: Vec<Access>,
-    args: Vec<Arg>,
+    args: Vec<Arg<ById>>,
     bytes: Vec<u8>,
     pub(crate) data: u32,
     pub(crate) results: u32,
@@ -464,8 +299,8 @@ impl Ir {
         self.nodes.len()
     }
 
-    pub(crate) fn op(&self, node: NodeId) -> &Op {
-        &self.nodes[node.index()].op
+    pub(crate) fn command(&self, node: NodeId) -> &Command<ById> {
+        &self.nodes[node.index()].command
     }
 
     pub(crate) fn accesses(&self, node: NodeId) -> &[Access] {
@@ -477,19 +312,19 @@ impl Ir {
         &mut self.accesses[span.start as usize..span.end as usize]
     }
 
-    pub(crate) fn op_mut(&mut self, node: NodeId) -> &mut Op {
-        &mut self.nodes[node.index()].op
+    pub(crate) fn command_mut(&mut self, node: NodeId) -> &mut Command<ById> {
+        &mut self.nodes[node.index()].command
     }
 
     /// Returns the range of a kernel.
     pub(crate) fn grid_mut(&mut self, node: NodeId) -> Option<&mut Grid> {
-        match self.op_mut(node) {
-            Op::Kernel { grid, .. } => Some(grid),
+        match self.command_mut(node) {
+            Command::Kernel { grid, .. } => Some(grid),
             _ => None,
         }
     }
 
-    pub(crate) fn args_mut(&mut self, span: Span) -> &mut [Arg] {
+    pub(crate) fn args_mut(&mut self, span: Span) -> &mut [Arg<ById>] {
         &mut self.args[span.start as usize..span.end as usize]
     }
 
@@ -497,7 +332,7 @@ impl Ir {
         &mut self.bytes[span.start as usize..span.end as usize]
     }
 
-    pub(crate) fn args(&self, span: Span) -> &[Arg] {
+    pub(crate) fn args(&self, span: Span) -> &[Arg<ById>] {
         span.of(&self.args)
     }
 
@@ -536,7 +371,7 @@ impl Ir {
     }
 
     /// Stores arguments and returns where. None if the table is full.
-    pub(crate) fn push_args(&mut self, args: impl ExactSizeIterator<Item = Arg>) -> Option<Span> {
+    pub(crate) fn push_args(&mut self, args: impl ExactSizeIterator<Item = Arg<ById>>) -> Option<Span> {
         push(&mut self.args, args)
     }
 
@@ -554,12 +389,12 @@ impl Ir {
     /// `after` may hold a node twice; it is used as scratch space.
     pub(crate) fn push_node(
         &mut self,
-        op: Op,
+        command: Command<ById>,
         accesses: impl ExactSizeIterator<Item = Access>,
         after: &mut Vec<NodeId>,
     ) -> Option<NodeId> {
         let accesses = push(&mut self.accesses, accesses)?;
-        self.nodes.push(NodeData { op, accesses });
+        self.nodes.push(NodeData { command, accesses });
         Some(Arc::make_mut(&mut self.topology).push_node(after))
     }
 }

@@ -23,7 +23,8 @@
 use std::collections::HashSet;
 
 use super::{Conflicts, Options, Path, Plan};
-use crate::ir::{AllocId, Arg, Form, Ir, NodeId, Op, ViewKind};
+use crate::command::{Arg, Command, Form};
+use crate::ir::{AllocId, Ir, NodeId, ViewKind};
 
 /// The largest number of nodes for which pairs are compared.
 const ALL_PAIRS: usize = 256;
@@ -119,19 +120,24 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
         has_step[step.node.index()] = true;
     }
     for node in ir.ids() {
-        let works = match ir.op(node) {
-            Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Event { .. } => false,
-            Op::Native { .. } => true,
+        let works = match ir.command(node) {
+            Command::Empty
+            | Command::SubGraph(_)
+            | Command::Alloc(_)
+            | Command::Free(_)
+            | Command::Task(_)
+            | Command::Event { .. } => false,
+            Command::Native { .. } => true,
             // An update may make it do something.
             _ if updatable => true,
-            Op::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
-            Op::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
-            Op::CopyImage(copy) => copy.region.iter().all(|&size| size > 0),
-            Op::Copy { size, .. }
-            | Op::Fill { size, .. }
-            | Op::Write { size, .. }
-            | Op::Read { size, .. }
-            | Op::Hint { size, .. } => *size > 0,
+            Command::Kernel { grid, .. } => grid.global.iter().all(|&size| size > 0),
+            Command::CopyRect(rect) => rect.region.iter().all(|&size| size > 0),
+            Command::CopyImage(copy) => copy.region.iter().all(|&size| size > 0),
+            Command::Copy { size, .. }
+            | Command::Fill { size, .. }
+            | Command::Write { size, .. }
+            | Command::Read { size, .. }
+            | Command::Hint { size, .. } => *size > 0,
         };
         if works != has_step[node.index()] {
             return fail(format!("node {} has a step: {}, does something: {works}", node.0, has_step[node.index()]));
@@ -205,7 +211,7 @@ fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
     ir.args(args)
         .iter()
         .map(|arg| match arg {
-            Arg::Buffer(view) => (0, view.index(), Vec::new()),
+            Arg::Memory(view) => (0, view.index(), Vec::new()),
             Arg::Indirect(view) => (4, view.index(), Vec::new()),
             Arg::Global(view) => (6, view.index(), Vec::new()),
             Arg::Unused(view) => (7, view.index(), Vec::new()),
@@ -225,7 +231,7 @@ fn objects(ir: &Ir, plan: &Plan) -> Result<(), String> {
         }
     }
     for step in &plan.steps {
-        let Op::Kernel { kernel, args, .. } = ir.op(step.node) else {
+        let Command::Kernel { kernel, args, .. } = ir.command(step.node) else {
             if step.object.is_some() {
                 return fail(format!("node {} launches nothing and has a kernel object", step.node.0));
             }
@@ -248,14 +254,14 @@ fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
         }
         next = segment.steps.end;
         for step in &plan.steps[segment.steps.clone()] {
-            match (ir.op(step.node), segment.path) {
-                (Op::Write { .. } | Op::Read { .. } | Op::Hint { .. }, Path::Native) => {
+            match (ir.command(step.node), segment.path) {
+                (Command::Write { .. } | Command::Read { .. } | Command::Hint { .. }, Path::Native) => {
                     return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
                 }
-                (Op::Native { form: Form::Enqueued, .. }, Path::Native) => {
+                (Command::Native { form: Form::Enqueued, .. }, Path::Native) => {
                     return fail(format!("node {} cannot be recorded", step.node.0));
                 }
-                (Op::Native { form: Form::Recorded, .. }, path) if path != Path::Native => {
+                (Command::Native { form: Form::Recorded, .. }, path) if path != Path::Native => {
                     return fail(format!("node {} can only be recorded", step.node.0));
                 }
                 _ => {}
@@ -273,10 +279,10 @@ fn lifetimes(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<
         let is_it = |view: crate::ir::ViewId| ir.views[view.index()].kind == ViewKind::Owned(AllocId(alloc as u32));
         let (mut made, mut freed, mut uses) = (None, None, Vec::new());
         for (at, node) in order.iter().enumerate() {
-            match ir.op(*node) {
-                Op::Alloc(of) if of.index() == alloc => made = Some(at),
-                Op::Free(of) if of.index() == alloc => freed = Some(at),
-                Op::Alloc(_) | Op::Free(_) => {}
+            match ir.command(*node) {
+                Command::Alloc(of) if of.index() == alloc => made = Some(at),
+                Command::Free(of) if of.index() == alloc => freed = Some(at),
+                Command::Alloc(_) | Command::Free(_) => {}
                 _ if ir.accesses(*node).iter().any(|access| is_it(access.view)) => uses.push(at),
                 _ => {}
             }

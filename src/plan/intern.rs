@@ -7,7 +7,8 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHashMap;
 
 use super::{ObjectId, ObjectSpec, same_args};
-use crate::ir::{Arg, Ir, KernelId, NodeId, Op, Span};
+use crate::command::{Arg, Command};
+use crate::ir::{Ir, KernelId, NodeId, Span};
 
 /// Returns the kernel objects, and the object of each node that launches a kernel.
 pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
@@ -15,8 +16,8 @@ pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectS
     let mut objects = Vec::new();
     let mut object_of = vec![None; ir.len()];
     for &node in order {
-        let op = ir.op(node);
-        if let Op::Kernel { kernel, args, .. } = op
+        let op = ir.command(node);
+        if let Command::Kernel { kernel, args, .. } = op
             && (updatable || !op.is_noop())
         {
             let (kernel, args) = (*kernel, *args);
@@ -50,7 +51,7 @@ impl Hash for Key<'_> {
         self.kernel.hash(state);
         for arg in self.ir.args(self.args) {
             match arg {
-                Arg::Buffer(view) | Arg::Indirect(view) | Arg::Global(view) | Arg::Unused(view) => view.hash(state),
+                Arg::Memory(view) | Arg::Indirect(view) | Arg::Global(view) | Arg::Unused(view) => view.hash(state),
                 Arg::Null(_) => state.write_u8(0),
                 Arg::Sampler(sampler) => sampler.hash(state),
                 Arg::Local(size) => state.write_usize(*size),

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::PlanError;
-use crate::ir::{AllocId, Ir, NodeId, Op, ViewKind};
+use crate::command::Command;
+use crate::ir::{AllocId, Ir, NodeId, ViewKind};
 
 /// When the graph's own memory is needed, as places in the order of nodes. The place of a node is the number of nodes
 /// before it.
@@ -45,9 +46,9 @@ pub(super) fn lifetimes(ir: &Ir, order: &[NodeId], updatable: bool) -> Result<Li
     let unknown = |alloc: &AllocId| PlanError::Defect(format!("there is no allocation {}", alloc.0));
     for (at, &node) in order.iter().enumerate() {
         place[node.index()] = at as u32;
-        match ir.op(node) {
-            Op::Alloc(alloc) => seen.get_mut(alloc.index()).ok_or_else(|| unknown(alloc))?.made = Some(at),
-            Op::Free(alloc) => {
+        match ir.command(node) {
+            Command::Alloc(alloc) => seen.get_mut(alloc.index()).ok_or_else(|| unknown(alloc))?.made = Some(at),
+            Command::Free(alloc) => {
                 let seen = seen.get_mut(alloc.index()).ok_or_else(|| unknown(alloc))?;
                 if let Some((_, freed)) = seen.freed {
                     return Err(PlanError::Late { alloc: *alloc, freed, node, why: "is freed twice" });

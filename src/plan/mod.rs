@@ -13,7 +13,8 @@
 //! | `reduce.rs` | edges that a path of two other edges implies are left out |
 //! | `intern.rs` | which launches share a kernel object |
 //! | `steps.rs` | the flat list of commands |
-//! | `segments.rs`, `path.rs` | runs of commands that take one path; what a command buffer can hold, and why not |
+//! | `segments.rs`, `path.rs` | runs of commands that take one path, and why |
+//! | `command_kind.rs` | the kinds of commands, and which a command buffer can hold |
 //! | `streams.rs` | which of several in-order queues each command goes to |
 //! | `strategies.rs` | how a submission may be enqueued; the autotuner finds the fastest |
 //! | `check.rs` | the independent checker, in tests and debug builds |
@@ -26,6 +27,7 @@
 
 #[cfg(any(test, debug_assertions))]
 mod check;
+mod command_kind;
 mod intern;
 pub(crate) mod lifetimes;
 mod order;
@@ -41,7 +43,8 @@ mod streams;
 #[cfg(test)]
 mod text;
 
-pub use path::{Command, Path, PathReason};
+pub use command_kind::CommandKind;
+pub use path::{Path, PathReason};
 pub(crate) use segments::can_hold;
 
 pub(crate) use partitions::TaskPlan;
@@ -53,9 +56,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::caps::Caps;
+use crate::command::Arg;
 use crate::error::ErrorKind;
 use crate::ir::conflicts;
-use crate::ir::{AllocId, Arg, Ir, KernelId, NodeId, Span};
+use crate::ir::{AllocId, Ir, KernelId, NodeId, Span};
 
 /// What a plan is made for.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +161,7 @@ pub(crate) struct Edges {
     pub(crate) implied_by_queue: usize,
 }
 
-/// A command: a node, whose [`Op`](crate::ir::Op) says what it does.
+/// A command: a node, whose [`Command`](crate::command::Command) says what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) node: NodeId,
@@ -232,7 +236,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     });
     // An edge between two commands costs nothing, because the in-order queue keeps their order; unless commands run
     // side by side.
-    let is_host = |node: &NodeId| ir.op(*node).is_host();
+    let is_host = |node: &NodeId| ir.command(*node).is_host();
     edges.implied_by_queue = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
     let may_use_streams = tasks.is_empty() && segments::may_use_streams(ir, &steps, caps, options);
     let streams = if may_use_streams { streams::streams(ir, &order, &steps, &edges) } else { None };

@@ -112,7 +112,7 @@ impl Keys {
 
 /// Divides the graph into partitions, and changes the order to theirs.
 pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, PlanError> {
-    let is_task = |node: NodeId| ir.op(node).is_host();
+    let is_task = |node: NodeId| ir.command(node).is_host();
     if (ir.tasks == 0 && ir.externals == 0) || !order.iter().any(|node| is_task(*node)) {
         let whole = Partition { nodes: 0..order.len(), ..Partition::default() };
         return Ok(Partitions { partitions: vec![whole], in_order: true, ..Partitions::default() });

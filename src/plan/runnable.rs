@@ -1,10 +1,11 @@
 //! Pass 3: whether the device can run every node at all, by any path.
 
-use super::path::Command;
+use super::CommandKind;
 use super::{Options, PlanError};
 use crate::caps::{Caps, Version};
+use crate::command::{Command, Form};
 use crate::error::ErrorKind;
-use crate::ir::{Form, Ir, NodeId, Op};
+use crate::ir::{Ir, NodeId};
 
 /// Returns an error for a graph with a node that no path can run on the device.
 pub(super) fn check_runnable(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<(), PlanError> {
@@ -22,10 +23,10 @@ fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<
         let missing = format!("{what} needs OpenCL {version}, but the device has {}", caps.version);
         Err((missing, ErrorKind::FeatureNotSupported))
     };
-    match ir.op(node) {
-        Op::Native { form: Form::Recorded, .. } => {
+    match ir.command(node) {
+        Command::Native { form: Form::Recorded, .. } => {
             let why_not = options.denied.get(&node).copied().or(options.no_native);
-            match why_not.or_else(|| caps.can_record(Command::Kernel).err()) {
+            match why_not.or_else(|| caps.can_record(CommandKind::Kernel).err()) {
                 Some(why) => Err((
                     format!("it can only be recorded, but this is not possible: {why}"),
                     ErrorKind::FeatureNotSupported,
@@ -33,12 +34,12 @@ fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<
                 None => Ok(()),
             }
         }
-        Op::Kernel { kernel, .. } if !ir.kernels[kernel.index()].built => Err((
+        Command::Kernel { kernel, .. } if !ir.kernels[kernel.index()].built => Err((
             "its program was not built for this device; build it for this device too".to_owned(),
             ErrorKind::KernelNotSupported,
         )),
-        Op::CopyRect(_) => needs(Version::new(1, 1), "a rectangular copy"),
-        Op::Fill { .. } => needs(Version::new(1, 2), "a fill"),
+        Command::CopyRect(_) => needs(Version::new(1, 1), "a rectangular copy"),
+        Command::Fill { .. } => needs(Version::new(1, 2), "a fill"),
         _ => Ok(()),
     }
 }

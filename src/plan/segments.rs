@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-use super::path::{Command, Path, PathReason};
+use super::{CommandKind, Path, PathReason};
 use super::{Options, Segment, Step};
 use crate::caps::Caps;
-use crate::ir::{Access, Arg, Form, Ir, NodeId, Op, ViewKind};
+use crate::command::{Arg, Command, Form};
+use crate::ir::{Access, Ir, NodeId, ViewKind};
 use crate::quirks;
 
 /// Returns the path for all commands that can take it, and why.
@@ -23,8 +24,8 @@ fn choose(caps: &Caps, options: &Options<'_>) -> (Path, PathReason) {
 
 /// Returns whether command buffers of the device can hold what a node does now, which an update may have changed.
 pub(crate) fn can_hold(ir: &Ir, node: NodeId, caps: &Caps) -> bool {
-    matches!(ir.op(node), Op::Native { .. })
-        || Command::of(ir.op(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
+    matches!(ir.command(node), Command::Native { .. })
+        || CommandKind::of(ir.command(node), &ir.views).is_none_or(|command| caps.can_record(command).is_ok())
             && crashes(ir, node, caps).is_none()
 }
 
@@ -37,7 +38,7 @@ fn crashes(ir: &Ir, node: NodeId, caps: &Caps) -> Option<PathReason> {
     if ir.accesses(node).iter().any(of_buffer) {
         return Some(PathReason::ImageOfBuffer);
     }
-    let Op::Kernel { args, .. } = ir.op(node) else { return None };
+    let Command::Kernel { args, .. } = ir.command(node) else { return None };
     ir.args(*args).iter().any(|arg| matches!(arg, Arg::Sampler(_))).then_some(PathReason::Sampler)
 }
 
@@ -49,17 +50,17 @@ fn path_of(
     options: &Options<'_>,
     choice: (Path, PathReason),
 ) -> (Path, PathReason) {
-    match ir.op(node) {
-        Op::Native { form: Form::Recorded, .. } => return (Path::Native, PathReason::OnlyRecorded),
-        Op::Native { form: Form::Enqueued, .. } if choice.0 == Path::Native => {
+    match ir.command(node) {
+        Command::Native { form: Form::Recorded, .. } => return (Path::Native, PathReason::OnlyRecorded),
+        Command::Native { form: Form::Enqueued, .. } if choice.0 == Path::Native => {
             return (Path::Replay, PathReason::OnlyEnqueued);
         }
         _ => {}
     }
-    let command = match ir.op(node) {
+    let command = match ir.command(node) {
         // Nothing more is known about what the function records.
-        Op::Native { .. } => Some(Command::Kernel),
-        op => Command::of(op, &ir.views),
+        Command::Native { .. } => Some(CommandKind::Kernel),
+        op => CommandKind::of(op, &ir.views),
     };
     let (Path::Native, Some(command)) = (choice.0, command) else { return choice };
     // Buffers may be made for other devices of the context, and some drivers crash where they should refuse to record.
@@ -132,7 +133,7 @@ impl Segment {
 /// a native command may be several commands.
 pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps) -> bool {
     segments.first().is_some_and(|first| first.path == Path::Native)
-        || steps.first().is_some_and(|first| matches!(ir.op(first.node), Op::Native { .. }))
+        || steps.first().is_some_and(|first| matches!(ir.command(first.node), Command::Native { .. }))
         || !quirks::reports_running_status(caps)
 }
 
@@ -145,7 +146,7 @@ pub(super) fn may_use_streams(ir: &Ir, steps: &[Step], caps: &Caps, options: &Op
     // Memory of the graph's own is shared by commands that follow each other in the order of the steps, and allowed
     // conflicts have no other order either. Native commands get only one queue, and a hint may turn out to be no
     // command.
-    let in_one_row = |step: &Step| matches!(ir.op(step.node), Op::Native { .. } | Op::Hint { .. });
+    let in_one_row = |step: &Step| matches!(ir.command(step.node), Command::Native { .. } | Command::Hint { .. });
     let shares_bytes = ir.shares_bytes || !ir.allocs.is_empty();
     let wanted = wanted && quirks::runs_queues_at_once(caps);
     wanted && !shares_bytes && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)

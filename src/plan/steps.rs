@@ -8,7 +8,7 @@ pub(super) fn steps(ir: &Ir, order: &[NodeId], object_of: &[Option<ObjectId>], u
     order
         .iter()
         .filter(|node| {
-            let op = ir.op(**node);
+            let op = ir.command(**node);
             if updatable { op.is_command() } else { !op.is_noop() }
         })
         .map(|&node| Step { node, object: object_of[node.index()] })

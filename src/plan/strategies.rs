@@ -5,7 +5,8 @@ use std::fmt;
 use super::streams::Streams;
 use super::{Options, Path, Segment, Step};
 use crate::caps::Caps;
-use crate::ir::{Ir, Op};
+use crate::command::Command;
+use crate::ir::Ir;
 use crate::quirks;
 
 /// The largest number of commands in one command buffer if the program does not say.
@@ -69,7 +70,7 @@ pub(super) fn strategies(
     };
     // The function of a native command may wait for the queue, and some native commands can only be recorded. Between
     // host tasks each partition is enqueued alone.
-    let native_command = || steps.iter().any(|step| matches!(ir.op(step.node), Op::Native { .. }));
+    let native_command = || steps.iter().any(|step| matches!(ir.command(step.node), Command::Native { .. }));
     if has_tasks || options.profiled || native_command() {
         return vec![base];
     }
@@ -97,7 +98,7 @@ pub(super) fn strategies(
     strategies.extend(side_by_side);
     // A driver may block the thread that enqueues a transfer of host bytes until all earlier commands have run. This
     // same thread has to open the gate, so it would wait for ever.
-    let of_host = |step: &Step| matches!(ir.op(step.node), Op::Write { .. } | Op::Read { .. });
+    let of_host = |step: &Step| matches!(ir.command(step.node), Command::Write { .. } | Command::Read { .. });
     let may_gate = may_gate && (quirks::gated_transfers_do_not_block(caps) || !steps.iter().any(of_host));
     for path in [Path::Replay, Path::Gated] {
         if (path == Path::Replay || may_gate) && !strategies.contains(&Strategy::by(path)) {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::deferred::defer;
 use super::detached::{Detached, commands};
 use super::event::Event;
-use super::execute::{no_event, nothing};
+use super::execute::{no_event, run};
 use super::pending_read::PendingRead;
-use super::queue::{List, Queue};
+use super::queue::{List, Queue, entering};
 use crate::cl::commands::enqueue::{self, To, Waits};
 use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
@@ -16,6 +16,7 @@ use crate::cl::memory::host::{Element, HostData, Slot};
 use crate::cl::memory::map::{MapMode, Mapped};
 use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
+use crate::command::{Command, Hint, Location};
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::MemoryError;
 use crate::error::{BuildCause, BuildError, DriverError, RecordError, Result};
@@ -25,10 +26,9 @@ use crate::graph::nodes::fill::Fill;
 use crate::graph::nodes::hint::HintRequest;
 use crate::graph::nodes::map::Map;
 use crate::graph::nodes::rect::{Rect, Side};
-use crate::graph::nodes::request::Request;
+use crate::graph::nodes::request::{CommandRequest, Request};
 use crate::graph::nodes::transfer::{Copy, Empty, Read, Write, check_write};
 use crate::graph::recorder::Order;
-use crate::ir::Hint;
 
 /// The `size` bytes of a buffer from `offset` on, or the error if they are not all inside the buffer.
 pub(super) fn region(what: &'static str, whole: Region, offset: usize, size: usize) -> Result<Region, BuildCause> {
@@ -128,7 +128,7 @@ impl Queue {
         let waiting = self.wait_on_host(waits)?;
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: want };
         if bytes.is_empty() {
-            return Ok(nothing(&to)?.map(Event::from));
+            return Ok(enqueue::nothing(&to)?.map(Event::from));
         }
         if self.blocks_too_long() {
             drop(waiting);
@@ -138,7 +138,8 @@ impl Queue {
         }
         let mut entering = Entering::default();
         entering.add(&dst.mem)?;
-        let event = enqueue::write_blocking(&To { event: true, ..to }, (&dst.mem, dst.offset), bytes)?;
+        let at = Location { mem: &dst.mem, offset: dst.offset };
+        let event = enqueue::write_blocking(&To { event: true, ..to }, &at, bytes)?;
         entering.entered_somewhere(self.driver(), event.as_ref());
         through(event.as_ref())?;
         Ok(event.map(Event::from))
@@ -175,15 +176,15 @@ impl Queue {
         let waiting = self.wait_on_host(event_wait_list)?;
         if self.blocks_too_long() {
             drop(waiting);
-            return self.read_region::<u8>(read.src, List::Now(Waits::NONE))?.wait_into(bytes);
+            return self.read_owned::<u8>(read, List::Now(Waits::NONE))?.wait_into(bytes);
         }
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: true };
         let mut entering = Entering::default();
         entering.add(&read.src.mem)?;
         let event = if bytes.is_empty() {
-            nothing(&to)?
+            enqueue::nothing(&to)?
         } else {
-            enqueue::read_blocking(&to, (&read.src.mem, read.src.offset), bytes)?
+            enqueue::read_blocking(&to, &Location { mem: &read.src.mem, offset: read.src.offset }, bytes)?
         };
         entering.entered_somewhere(self.driver(), event.as_ref());
         through(event.as_ref())?;
@@ -222,20 +223,7 @@ impl Queue {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
         read.check(&self.target()).map_err(wrong)?;
-        self.read_region(read.src, self.list(event_wait_list, false)?)
-    }
-
-    /// Enqueues a checked read into memory of its own.
-    fn read_region<T>(&self, src: Region, list: List) -> Result<PendingRead<T>> {
-        let bytes = src.size;
-        let none = || BuildError::new("host read", BuildCause::HostMemory { bytes });
-        let slot = Arc::new(Slot::new(bytes).ok_or_else(none)?);
-        let mut entering = Entering::default();
-        entering.add(&src.mem)?;
-        let into = Arc::clone(&slot);
-        self.read_owned("clEnqueueReadBuffer", list, entering, slot, move |to| {
-            if bytes == 0 { nothing(to) } else { Ok(enqueue::read(to, (&src.mem, src.offset), &into)?) }
-        })
+        self.read_owned(read, self.list(event_wait_list, false)?)
     }
 
     /// Returns whether a blocking transfer is enqueued without blocking, through memory of its own, and then waited for.
@@ -245,15 +233,16 @@ impl Queue {
         self.driver().properties().out_of_order || reentrancy::in_task()
     }
 
-    /// Enqueues a read into a slot, which the queue keeps until the read is complete.
-    pub(super) fn read_owned<T>(
-        &self,
-        call: &'static str,
-        list: List,
-        entering: Entering,
-        slot: Arc<Slot>,
-        run: impl FnOnce(&To<'_>) -> Result<Option<DriverEvent>> + Send + 'static,
-    ) -> Result<PendingRead<T>> {
+    /// Enqueues a checked read into memory of its own, which the queue keeps until the read is complete.
+    pub(super) fn read_owned<T>(&self, read: impl CommandRequest<Checked = ()>, list: List) -> Result<PendingRead<T>> {
+        let subject = read.subject();
+        let requested = read.command(());
+        let Command::Read { size: bytes, .. } = requested.command else { return Err(no_event("a host read").into()) };
+        let none = || BuildError::new(subject, BuildCause::HostMemory { bytes });
+        let slot = Arc::new(Slot::new(bytes).ok_or_else(none)?);
+        let entering = entering(|each| requested.memory(each))?;
+        let into = Arc::clone(&slot);
+        let run = move |to: &To<'_>| run(&requested.command, Some(&into), to);
         let event = match list {
             List::Later(events) => Some(defer(self, events, false, entering, run)?),
             List::Now(waits) => {
@@ -266,7 +255,7 @@ impl Queue {
         let Some(event) = event else {
             // Without an event nobody knows when the driver has finished with the memory, so the memory has to leak.
             std::mem::forget(slot);
-            return Err(no_event(call).into());
+            return Err(no_event("a host read").into());
         };
         event_reaper::keep_until(event.driver("waited for")?.clone(), Arc::clone(&slot));
         Ok(PendingRead { event, slot: Some(slot), element: PhantomData })

@@ -1,181 +1,125 @@
-//! Executing a request at once.
+//! Executing a command at once.
+
+use std::convert::Infallible;
 
 use super::queue::Queue;
+use crate::cl::commands::command::{self, ByRef};
 use crate::cl::commands::enqueue::{self, To};
 use crate::cl::completion::event_reaper;
+use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::event::DriverEvent;
-use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, SetArg};
+use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
+use crate::command::{Arg, Command, Translate};
 use crate::error::{BuildCause, BuildError, DriverError, DriverFault, ProgramError, Result};
-use crate::graph::nodes::fill::Fill;
-use crate::graph::nodes::hint::HintRequest;
-use crate::graph::nodes::launch::{Checked, GivenArgument, Launch};
-use crate::graph::nodes::rect::{Laid, Rect};
-use crate::graph::nodes::request::Request;
-use crate::graph::nodes::transfer::{Copy, Write};
-use crate::ir::Hint;
+use crate::graph::Child;
+use crate::graph::nodes::host_task::TaskFn;
+use crate::graph::nodes::launch::{Checked, CheckedLaunch, Launch};
+use crate::graph::nodes::native_command::NativeFn;
+use crate::graph::nodes::request::{ByHandle, Request, Requested};
 
-/// A request that can be enqueued at once.
-pub(crate) trait Run: Request<Checked: Send + 'static> + Clone + Send + 'static {
-    /// Calls `each` with the memory that the request uses.
-    fn memory(&self, each: &mut dyn FnMut(&Mem));
-
-    /// Whether the request uses memory that drivers keep no reference to: memory with an address. This crate then has
-    /// to keep it alive.
-    #[inline]
-    fn needs_tracking(&self, _: &Self::Checked) -> bool {
-        let mut needs_tracking = false;
-        self.memory(&mut |mem| needs_tracking |= !mem.is_buffer());
-        needs_tracking
+/// Enqueues a command. What it refers to is kept alive until it is complete. A read fills the slot, which the caller
+/// keeps.
+pub(super) fn run(command: &Command<ByHandle>, slot: Option<&Slot>, to: &To<'_>) -> Result<Option<DriverEvent>> {
+    if let Command::Kernel { kernel, .. } = command {
+        return kernel.launch.run(&kernel.checked, to);
     }
-
-    /// Checks what [`run`](Self::run) would check, for a request that runs later.
-    fn check_now(&self, _: &Self::Checked, _: &Queue) -> Result<()> {
-        Ok(())
+    let by_ref = command.translate(&mut Borrow { slot })?;
+    let Command::Write { data, .. } = command else { return Ok(command::enqueue(to, &by_ref)?) };
+    if command.is_noop() {
+        return Ok(command::enqueue(to, &by_ref)?);
     }
-
-    /// Enqueues the request. The objects that it uses are kept alive until the command is complete.
-    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>>;
+    // The data is kept until the command is complete, so the command needs an event.
+    let event = command::enqueue(&To { event: true, ..*to }, &by_ref)?;
+    match &event {
+        Some(event) => event_reaper::keep_until(event.clone(), data.clone()),
+        None => event_reaper::leak(no_event("a host write"), data.clone()),
+    }
+    Ok(event)
 }
 
-/// Enqueues a command of size zero as a marker: only its place in the queue's order, its wait list and its event
-/// matter. Drivers disagree on commands of size zero.
-pub(super) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>> {
-    if to.waits.is_empty() && !to.event {
-        return Ok(None);
-    }
-    enqueue::entry(to.queue, to.waits).map(Some)
-}
-
-impl Run for Copy {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.src.mem);
-        each(&self.dst.mem);
-    }
-
-    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if let Some((launch, checked)) = checked {
-            return launch.run(checked, to);
-        }
-        let Self { src, dst } = self;
-        if src.size == 0 {
-            return nothing(to);
-        }
-        Ok(enqueue::copy(to, (&src.mem, src.offset), (&dst.mem, dst.offset), src.size)?)
+/// Whether a command uses memory that drivers keep no reference to: memory with an address. This crate then has to keep it
+/// alive.
+pub(super) fn needs_tracking(requested: &Requested) -> bool {
+    match &requested.command {
+        Command::Kernel { kernel, .. } => kernel.checked.addresses,
+        _ => requested.uses.iter().any(|(region, _)| !region.mem.is_buffer()),
     }
 }
 
-impl Run for Rect {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.src.region.mem);
-        each(&self.dst.region.mem);
+/// Checks what [`run`] would check, for a command that runs later.
+pub(super) fn check_now(command: &Command<ByHandle>, queue: &Queue) -> Result<()> {
+    let Command::Kernel { kernel, .. } = command else { return Ok(()) };
+    let CheckedLaunch { launch, checked } = &**kernel;
+    if let Some(index) = launch.first_bound() {
+        return Err(BuildError::new(launch.subject(), BuildCause::ParameterExecuted { index }).into());
     }
-
-    fn run(&self, laid: &Laid, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        let (from, into) = match laid {
-            Laid::Command(from, into) => (from, into),
-            Laid::Launch(launch, checked) => return launch.run(checked, to),
-        };
-        let region = self.bytes();
-        if region.contains(&0) {
-            return nothing(to);
-        }
-        let pitches = [from.row, from.slice, into.row, into.slice];
-        let (src, dst) = (&self.src.region.mem, &self.dst.region.mem);
-        Ok(enqueue::copy_rect(to, (src, &from.origin), (dst, &into.origin), &region, &pitches)?)
+    if checked.built.is_none() {
+        let device = queue.device().name().to_owned();
+        return Err(ProgramError::NotBuiltFor { kernel: launch.kernel.name().to_owned(), device }.into());
     }
+    Ok(())
 }
 
-impl Run for Fill {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.dst.mem);
-    }
-
-    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if let Some((launch, checked)) = checked {
-            return launch.run(checked, to);
-        }
-        let Self { dst, pattern } = self;
-        if dst.size == 0 {
-            return nothing(to);
-        }
-        Ok(enqueue::fill(to, (&dst.mem, dst.offset), pattern, dst.size)?)
-    }
+/// Borrows the handles of a command.
+struct Borrow<'a> {
+    slot: Option<&'a Slot>,
 }
 
-impl Run for Write {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.dst.mem);
+/// Queues execute no other commands.
+const NO_COMMAND: DriverError = DriverError::faulty("a command that no queue executes", DriverFault::Defect);
+
+impl<'a> Translate<'a, ByHandle, ByRef<'a>> for Borrow<'a> {
+    type Error = DriverError;
+
+    fn mem(&mut self, mem: &'a Mem) -> Result<&'a Mem, DriverError> {
+        Ok(mem)
     }
 
-    /// The data is kept until the command is complete, so the command needs an event.
-    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
-        let Self { dst, data } = self;
-        if dst.size == 0 {
-            return nothing(to);
-        }
-        let event = enqueue::write(&To { event: true, ..*to }, (&dst.mem, dst.offset), data)?;
-        match &event {
-            Some(event) => event_reaper::keep_until(event.clone(), data.clone()),
-            None => event_reaper::leak(no_event("clEnqueueWriteBuffer"), data.clone()),
-        }
-        Ok(event)
-    }
-}
-
-impl Run for HintRequest {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.of.mem);
+    fn kernel(&mut self, _: &'a Box<CheckedLaunch>, (): &'a ()) -> Result<(&'a KernelObject, ()), DriverError> {
+        // A launch sets arguments first: see `Launch::run`.
+        Err(NO_COMMAND)
     }
 
-    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
-        let Self { of, hint } = self;
-        if of.size == 0 {
-            return nothing(to);
-        }
-        let place = (&of.mem, of.offset);
-        let taken = match hint {
-            Hint::Advice(advice) => enqueue::advise(to, place, of.size, *advice)?,
-            hint => enqueue::migrate(to, place, of.size, *hint == Hint::ToHost)?,
-        };
-        taken.map_or_else(|| nothing(to), |taken| Ok(taken.0))
-    }
-}
-
-impl Run for Launch {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        for arg in &self.args {
-            if let GivenArgument::Buffer(region, _) = arg {
-                each(&region.mem);
-            }
-        }
-        self.indirect.iter().for_each(|(region, _)| each(&region.mem));
-        self.kernel.program().bound_globals().mems().for_each(each);
+    fn bytes(&mut self, bytes: &'a Vec<u8>) -> Result<&'a [u8], DriverError> {
+        Ok(bytes)
     }
 
-    #[inline]
-    fn needs_tracking(&self, checked: &Checked) -> bool {
-        checked.addresses
+    fn data(&mut self, data: &'a HostBytes, _: usize) -> Result<&'a HostBytes, DriverError> {
+        Ok(data)
     }
 
-    fn check_now(&self, checked: &Checked, queue: &Queue) -> Result<()> {
-        if let Some(index) = self.first_bound() {
-            return Err(BuildError::new(self.subject(), BuildCause::ParameterExecuted { index }).into());
-        }
-        if checked.built.is_none() {
-            let device = queue.device().name().to_owned();
-            return Err(ProgramError::NotBuiltFor { kernel: self.kernel.name().to_owned(), device }.into());
-        }
-        Ok(())
+    fn output(&mut self, (): &'a (), _: usize) -> Result<&'a Slot, DriverError> {
+        self.slot.ok_or(NO_COMMAND)
     }
 
-    #[inline(always)]
-    fn run(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if checked.loose { self.launch_and_keep(checked, to) } else { self.launch(checked, to) }
+    fn task(&mut self, _: &'a TaskFn) -> Result<Infallible, DriverError> {
+        Err(NO_COMMAND)
+    }
+
+    fn event(&mut self, (): &'a ()) -> Result<Infallible, DriverError> {
+        Err(NO_COMMAND)
+    }
+
+    fn native(&mut self, _: &'a NativeFn) -> Result<Infallible, DriverError> {
+        Err(NO_COMMAND)
+    }
+
+    fn executable(&mut self, _: &'a Child) -> Result<Infallible, DriverError> {
+        Err(NO_COMMAND)
+    }
+
+    fn alloc(&mut self, never: &'a Infallible) -> Result<Infallible, DriverError> {
+        match *never {}
     }
 }
 
 impl Launch {
+    #[inline(always)]
+    pub(super) fn run(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
+        if checked.loose { self.launch_and_keep(checked, to) } else { self.launch(checked, to) }
+    }
+
     #[inline(always)]
     fn launch(&self, checked: &Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
         if let Some(index) = self.first_bound() {
@@ -188,14 +132,16 @@ impl Launch {
         };
         let sizes = self.sizes(checked.built);
         if sizes.global.contains(&0) {
-            return nothing(to);
+            return Ok(enqueue::nothing(to)?);
         }
         let args = args.iter().map(|arg| match arg {
-            GivenArgument::Buffer(region, _) => SetArg::Mem(&region.mem),
-            GivenArgument::Null(_) => SetArg::Null,
-            GivenArgument::Sampler(sampler) => SetArg::Sampler(sampler),
-            GivenArgument::Local(size) => SetArg::Local(*size),
-            GivenArgument::Value(range, _) => SetArg::Value(&bytes[range.clone()]),
+            Arg::Memory((region, _)) => Arg::Memory(&region.mem),
+            Arg::Null(_) => Arg::Null(()),
+            Arg::Sampler(sampler) => Arg::Sampler(sampler),
+            Arg::Local(size) => Arg::Local(*size),
+            Arg::Value((range, _)) => Arg::Value(&bytes[range.clone()]),
+            // These have lists of their own.
+            Arg::Indirect(_) | Arg::Global(_) | Arg::Unused(_) => Arg::Unused(()),
         });
         let launch =
             |object: &KernelObject| enqueue::kernel(to, object, sizes.dims, sizes.offset, sizes.global, sizes.local);
@@ -204,7 +150,7 @@ impl Launch {
         } else {
             // A kernel object cannot be told to forget memory that it reaches indirectly, so this launch gets a kernel
             // object of its own.
-            let indirect = self.indirect.iter().map(|(region, _)| SetArg::Indirect(&region.mem));
+            let indirect = self.indirect.iter().map(|(region, _)| Arg::Indirect(&region.mem));
             kernel.with_args(to.queue.device(), args.chain(indirect)).map(|object| launch(&object))
         };
         match launched {

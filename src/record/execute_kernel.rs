@@ -14,9 +14,11 @@ use crate::cl::objects::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::objects::image::{Image, ImageLayers};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::sampler::Sampler;
+use crate::command::Arg;
 use crate::device_global::{AnyDeviceGlobal, declaration};
 use crate::error::Result;
-use crate::graph::nodes::launch::{GivenArgument, Launch};
+use crate::graph::nodes::launch::Launch;
+use crate::graph::recorder::Order;
 use crate::graph::{BufferArg, Extent, GraphMemory, LaunchRef, LocalMemory, Parameter, ValueArg};
 use crate::ir::Mode;
 
@@ -262,7 +264,7 @@ impl<'k> ExecuteKernel<'k> {
 
     /// Sets the next argument to local memory of `bytes` bytes for each work-group.
     pub fn set_arg_local_buffer(&mut self, bytes: usize) -> &mut Self {
-        self.launch.args.push(GivenArgument::Local(bytes));
+        self.launch.args.push(Arg::Local(bytes));
         self
     }
 
@@ -369,10 +371,16 @@ impl<'k> ExecuteKernel<'k> {
     #[inline(always)]
     fn go(&mut self, queue: &Queue, want: bool) -> Result<Option<Event>> {
         self.launch.resolve();
-        let outcome = if self.waits.is_empty() {
-            queue.submit(&self.launch, &[], want)
+        let list: Vec<&Event>;
+        let waits = if self.waits.is_empty() {
+            &[][..]
         } else {
-            queue.submit(&self.launch, &self.waits.iter().collect::<Vec<_>>(), want)
+            list = self.waits.iter().collect();
+            &list
+        };
+        let outcome = match queue.record_if(&self.launch, Order::Plain, waits) {
+            Ok(None) => queue.execute_launch(&self.launch, waits, want),
+            recorded => recorded,
         };
         if outcome.is_ok() {
             self.launch.clear();

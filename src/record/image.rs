@@ -2,24 +2,20 @@
 //! they become nodes.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use super::detached::{Detached, commands};
 use super::enqueue::{region, through};
 use super::event::Event;
-use super::execute::{Run, no_event, nothing};
+use super::execute::no_event;
 use super::pending_read::PendingRead;
 use super::queue::{List, Queue};
+use crate::cl::commands::enqueue;
 use crate::cl::commands::enqueue::{To, Waits};
-use crate::cl::commands::image_commands::{self, PixelsAt};
-use crate::cl::completion::event_reaper;
-use crate::cl::memory::allocation::Entering;
-use crate::cl::memory::host::{Element, HostData, Slot};
+use crate::cl::commands::image_commands;
+use crate::cl::memory::host::{Element, HostData};
 use crate::cl::memory::map::MapMode;
 use crate::cl::memory::map_image::MappedImage;
-use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
-use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::image::Image;
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::MemoryError;
@@ -30,78 +26,6 @@ use crate::graph::nodes::map::Map;
 use crate::graph::nodes::request::Request;
 use crate::graph::recorder::Order;
 use crate::images::{Area, Color};
-
-impl Run for ImageCopy {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        for side in [&self.src, &self.dst] {
-            match side {
-                PixelSide::Image(image, _) => each(&image.region().mem),
-                PixelSide::Buffer(buffer) => each(&buffer.mem),
-            }
-        }
-    }
-
-    fn run(&self, checked: &Self::Checked, to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if let Some((copy, checked)) = self.as_buffers().zip(checked.as_ref()) {
-            return copy.run(checked, to);
-        }
-        if self.region.contains(&0) {
-            return nothing(to);
-        }
-        let (src, dst) = self.sides();
-        let images = [&src, &dst].map(|side| match side {
-            PixelSide::Image(image, _) => image.region().mem,
-            PixelSide::Buffer(buffer) => buffer.mem.clone(),
-        });
-        let at = |side: &PixelSide, mem| match side {
-            PixelSide::Image(_, origin) => (mem, *origin, None),
-            PixelSide::Buffer(buffer) => (mem, [0; 3], Some(buffer.offset)),
-        };
-        let [src_mem, dst_mem] = &images;
-        let (from, into) = (at(&src, src_mem), at(&dst, dst_mem));
-        Ok(image_commands::copy(to, pixels_at(&from), pixels_at(&into), &self.region)?)
-    }
-}
-
-fn pixels_at<'a>((mem, origin, offset): &'a (&'a Mem, [usize; 3], Option<usize>)) -> PixelsAt<'a> {
-    match offset {
-        Some(offset) => PixelsAt::Buffer(mem, *offset),
-        None => PixelsAt::Image(mem, origin),
-    }
-}
-
-impl Run for ImageFill {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.image.region().mem);
-    }
-
-    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if self.area.is_empty() {
-            return nothing(to);
-        }
-        Ok(image_commands::fill(to, &self.image.region().mem, &self.area, &self.color.bytes())?)
-    }
-}
-
-impl Run for ImageWrite {
-    fn memory(&self, each: &mut dyn FnMut(&Mem)) {
-        each(&self.image.region().mem);
-    }
-
-    /// The data is kept until the command is complete, so the command needs an event.
-    fn run(&self, (): &(), to: &To<'_>) -> Result<Option<DriverEvent>> {
-        if self.area.is_empty() {
-            return nothing(to);
-        }
-        let mem = self.image.region().mem;
-        let event = image_commands::write(&To { event: true, ..*to }, &mem, &self.area, &self.data)?;
-        match &event {
-            Some(event) => event_reaper::keep_until(event.clone(), self.data.clone()),
-            None => event_reaper::leak(no_event("clEnqueueWriteImage"), self.data.clone()),
-        }
-        Ok(event)
-    }
-}
 
 /// The bytes of a buffer from an offset on, as many as the packed pixels have.
 fn packed(whole: Region, offset: usize, image: &Image, pixels: [usize; 3]) -> Result<PixelSide> {
@@ -134,7 +58,7 @@ impl Queue {
         let waiting = self.wait_on_host(waits)?;
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: want };
         if area.is_empty() {
-            return Ok(nothing(&to)?.map(Event::from));
+            return Ok(enqueue::nothing(&to)?.map(Event::from));
         }
         if self.blocks_too_long() {
             drop(waiting);
@@ -182,11 +106,11 @@ impl Queue {
         let waiting = self.wait_on_host(event_wait_list)?;
         if self.blocks_too_long() {
             drop(waiting);
-            return self.read_area::<u8>(&read, List::Now(Waits::NONE))?.wait_into(bytes);
+            return self.read_owned::<u8>(read, List::Now(Waits::NONE))?.wait_into(bytes);
         }
         let to = To { queue: self.driver(), waits: &Waits::NONE, event: true };
         let event = if area.is_empty() {
-            nothing(&to)?
+            enqueue::nothing(&to)?
         } else {
             image_commands::read_blocking(&to, &image.region().mem, &area, bytes)?
         };
@@ -246,18 +170,7 @@ impl Queue {
             return Ok(PendingRead { event, slot: None, element: PhantomData });
         }
         read.check(&self.target()).map_err(wrong)?;
-        self.read_area(&read, self.list(event_wait_list, false)?)
-    }
-
-    /// Enqueues a checked read into memory of its own.
-    fn read_area<T>(&self, read: &ImageRead, list: List) -> Result<PendingRead<T>> {
-        let (area, bytes) = (read.area, read.size());
-        let none = || BuildError::new("host read of an image", BuildCause::HostMemory { bytes });
-        let slot = Arc::new(Slot::new(bytes).ok_or_else(none)?);
-        let (mem, into) = (read.image.region().mem.clone(), Arc::clone(&slot));
-        self.read_owned("clEnqueueReadImage", list, Entering::default(), slot, move |to| {
-            if area.is_empty() { nothing(to) } else { Ok(image_commands::read(to, &mem, &area, &into)?) }
-        })
+        self.read_owned(read, self.list(event_wait_list, false)?)
     }
 }
 

@@ -9,18 +9,20 @@ use opencl_sys::cl_command_queue;
 
 use super::deferred::defer;
 use super::event::{Event, Kind};
-use super::execute::Run;
+use super::execute;
 use super::machine::{Goal, Locked, Machine};
 use crate::cl::commands::enqueue::{NOTHING, To, Waits};
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::workers::Waiting;
 use crate::cl::memory::allocation::Entering;
+use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::error::{BuildCause, BuildError, DriverError, Error, RecordError, Result, SubmitError};
-use crate::graph::nodes::request::{Request, Target};
+use crate::graph::nodes::launch::Launch;
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
 use crate::graph::recorder::{Order, QueueId, RecordingQueue};
 use crate::graph::{Graph, GraphRef};
 use crate::handles::{GraphId, Node};
@@ -269,8 +271,12 @@ impl Queue {
     }
 
     /// Executes or records a request. The returned event is the driver's, if one is wanted, or stands for the node.
-    #[inline(always)] // See `ExecuteKernel::go`.
-    pub(super) fn submit<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
+    pub(super) fn submit<R: CommandRequest + Clone>(
+        &self,
+        request: &R,
+        waits: &[&Event],
+        want: bool,
+    ) -> Result<Option<Event>> {
         match self.record_if(request, Order::Plain, waits)? {
             None => self.execute(request, waits, want),
             recorded => Ok(recorded),
@@ -364,11 +370,20 @@ impl Queue {
     }
 
     /// Executes a request now.
+    fn execute<R: CommandRequest + Clone>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
+        match request.check(&self.target()) {
+            Ok(checked) => self.execute_command(request.clone().command(checked), waits, want),
+            Err(cause) => Err(refused(request, cause)),
+        }
+    }
+
+    /// Executes a launch now. It does not become a [`Requested`], which would have to be allocated: a launch must not cost
+    /// more than a plain `clEnqueueNDRangeKernel`.
     #[inline(always)]
-    fn execute<R: Run>(&self, request: &R, waits: &[&Event], want: bool) -> Result<Option<Event>> {
-        let checked = match request.check(&self.target()) {
+    pub(super) fn execute_launch(&self, launch: &Launch, waits: &[&Event], want: bool) -> Result<Option<Event>> {
+        let checked = match launch.check(&self.target()) {
             Ok(checked) => checked,
-            Err(cause) => return Err(refused(request, cause)),
+            Err(cause) => return Err(refused(launch, cause)),
         };
         let unfinished;
         let waits = if waits.is_empty() {
@@ -376,25 +391,40 @@ impl Queue {
         } else {
             match self.list(waits, false)? {
                 List::Now(list) => unfinished = list,
-                List::Later(events) => return self.execute_later(request.clone(), checked, events).map(Some),
+                List::Later(events) => return self.execute_later(launch.clone().command(checked), events).map(Some),
             }
             &unfinished
         };
-        let needs_tracking = request.needs_tracking(&checked);
-        let _order = self.lock_order(waits, needs_tracking)?;
+        let _order = self.lock_order(waits, checked.addresses)?;
         let to = To { queue: &self.0.driver, waits, event: want };
-        if needs_tracking {
-            return self.run_tracked(request, &checked, to);
+        if checked.addresses {
+            return self.run_tracked(entering(|each| launch.all_memory(each))?, &to, |to| launch.run(&checked, to));
         }
-        Ok(request.run(&checked, &to)?.map(Event::from))
+        Ok(launch.run(&checked, &to)?.map(Event::from))
     }
 
-    /// Executes a request after events that may fail.
+    /// Executes a checked command.
+    fn execute_command(&self, requested: Requested, waits: &[&Event], want: bool) -> Result<Option<Event>> {
+        let waits = match self.list(waits, false)? {
+            List::Now(waits) => waits,
+            List::Later(events) => return self.execute_later(requested, events).map(Some),
+        };
+        let needs_tracking = execute::needs_tracking(&requested);
+        let _order = self.lock_order(&waits, needs_tracking)?;
+        let to = To { queue: &self.0.driver, waits: &waits, event: want };
+        let run = |to: &To<'_>| execute::run(&requested.command, None, to);
+        if needs_tracking {
+            return self.run_tracked(entering(|each| requested.memory(each))?, &to, run);
+        }
+        Ok(run(&to)?.map(Event::from))
+    }
+
+    /// Executes a command after events that may fail.
     #[cold]
-    fn execute_later<R: Run>(&self, request: R, checked: R::Checked, events: Vec<DriverEvent>) -> Result<Event> {
-        request.check_now(&checked, self)?;
-        let entering = entering(&request)?;
-        defer(self, events, false, entering, move |to| request.run(&checked, to))
+    fn execute_later(&self, requested: Requested, events: Vec<DriverEvent>) -> Result<Event> {
+        execute::check_now(&requested.command, self)?;
+        let entering = entering(|each| requested.memory(each))?;
+        defer(self, events, false, entering, move |to| execute::run(&requested.command, None, to))
     }
 
     /// Returns the in-order queue for commands that wait for events that may fail, and makes it when it is first
@@ -408,12 +438,16 @@ impl Queue {
         Ok(self.0.own.get_or_init(|| own).clone())
     }
 
-    /// Executes a request that uses memory with an address. Such memory has to be kept alive until the command is
+    /// Executes a command that uses memory with an address. Such memory has to be kept alive until the command is
     /// complete, and away from the host. The caller holds the queue's lock for that.
     #[cold]
-    fn run_tracked<R: Run>(&self, request: &R, checked: &R::Checked, to: To<'_>) -> Result<Option<Event>> {
-        let entering = entering(request)?;
-        let event = request.run(checked, &To { event: true, ..to })?;
+    fn run_tracked(
+        &self,
+        entering: Entering,
+        to: &To<'_>,
+        run: impl FnOnce(&To<'_>) -> Result<Option<DriverEvent>>,
+    ) -> Result<Option<Event>> {
+        let event = run(&To { event: true, ..*to })?;
         entering.entered(&self.0.driver, event.as_ref());
         Ok(event.filter(|_| to.event).map(Event::from))
     }
@@ -489,10 +523,10 @@ pub(super) enum List {
     Later(Vec<DriverEvent>),
 }
 
-/// Registers the memory of a request with its allocations. Returns an error if the host holds some of it.
-fn entering(request: &impl Run) -> Result<Entering> {
+/// Registers the memory of a command with its allocations. Returns an error if the host holds some of it.
+pub(super) fn entering(memory: impl FnOnce(&mut dyn FnMut(&Mem))) -> Result<Entering> {
     let (mut entering, mut refused) = (Entering::default(), Ok(()));
-    request.memory(&mut |mem| {
+    memory(&mut |mem| {
         if refused.is_ok() {
             refused = entering.add(mem);
         }

@@ -191,7 +191,7 @@ fn not_called(layer: &Layer) -> BTreeSet<String> {
 
 /// Functions that no use can call on a device.
 fn beyond_reach(layer: &Layer, caps: &Caps) -> BTreeSet<String> {
-    let buffers = caps.command_buffers.as_ref().filter(|_| caps.can_record(clgraph::Command::Kernel).is_ok());
+    let buffers = caps.command_buffers.as_ref().filter(|_| caps.can_record(clgraph::CommandKind::Kernel).is_ok());
     let lacks = |function: &str| buffers.is_some_and(|buffers| buffers.missing_commands.contains(&function));
     let (maps, il) =
         (!caps.platform.starts_with("Portable") || !caps.driver_version.starts_with("7."), &caps.il_versions);

@@ -6,6 +6,7 @@ use opencl_sys::cl_mem;
 
 use crate::cl::memory::allocation::Api;
 use crate::cl::memory::untyped::{Address, Mem};
+use crate::command::{CopyRect, Location};
 
 /// The source and the destination of a copy.
 pub(in crate::cl) enum CopyPlaces {
@@ -21,11 +22,11 @@ pub(in crate::cl) enum CopyPlaces {
 ///
 /// If both are in one buffer, both are named as that buffer with an offset, because OpenCL does not define a copy
 /// between a buffer and its sub-buffer.
-pub(in crate::cl) fn of_copy(src: (&Mem, usize), dst: (&Mem, usize)) -> CopyPlaces {
-    match (src.0.address(src.1), dst.0.address(dst.1)) {
+pub(in crate::cl) fn of_copy(src: &Location<&Mem>, dst: &Location<&Mem>) -> CopyPlaces {
+    match (src.mem.address(src.offset), dst.mem.address(dst.offset)) {
         (Address::Buffer(a, a_offset), Address::Buffer(b, b_offset)) => {
-            let in_root = |(mem, offset): (&Mem, usize)| (mem.root_raw(), mem.offset_in_root() + offset);
-            if src.0.root() == dst.0.root() {
+            let in_root = |at: &Location<&Mem>| (at.mem.root_raw(), at.mem.offset_in_root() + at.offset);
+            if src.mem.root() == dst.mem.root() {
                 CopyPlaces::Buffers(in_root(src), in_root(dst))
             } else {
                 CopyPlaces::Buffers((a, a_offset), (b, b_offset))
@@ -47,12 +48,8 @@ type RectPlace = (cl_mem, [usize; 3]);
 ///
 /// A sub-buffer is named as its buffer with an offset, because PoCL 3.1 crashes on sub-buffers here. Origins are in
 /// whole rows and slices, because PoCL treats other origins as overlapping.
-pub(in crate::cl) fn of_copy_rect(
-    (src, src_origin): (&Mem, &[usize; 3]),
-    (dst, dst_origin): (&Mem, &[usize; 3]),
-    region: &[usize; 3],
-    pitches: &[usize; 4],
-) -> (RectPlace, RectPlace) {
+pub(in crate::cl) fn of_copy_rect(rect: &CopyRect<&Mem>) -> (RectPlace, RectPlace) {
+    let CopyRect { src, dst, src_origin, dst_origin, region, pitches } = rect;
     let in_root = |mem: &Mem, origin: &[usize; 3], row: usize, slice: usize| {
         let offset = mem.offset_in_root() + origin[2] * slice + origin[1] * row + origin[0];
         (mem.root_raw(), rect_origin(offset, row, slice, region[2]))

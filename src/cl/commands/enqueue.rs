@@ -19,7 +19,8 @@ use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::kernel_object::KernelObject;
 use crate::cl::objects::queue::DriverQueue;
 use crate::cl::{MISSING, check};
-use crate::error::{DriverError, DriverFault, Result};
+use crate::command::{CopyRect, Location};
+use crate::error::{DriverError, DriverFault};
 use crate::ffi::core::Core;
 
 /// The queue of a command, its wait list, and whether the caller wants its event.
@@ -224,8 +225,8 @@ pub(crate) fn launch(
 /// Copies `size` bytes. Source and destination are both buffers, or both addresses.
 pub(crate) fn copy(
     to: &To<'_>,
-    src: (&Mem, usize),
-    dst: (&Mem, usize),
+    src: &Location<&Mem>,
+    dst: &Location<&Mem>,
     size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
     let call = "clEnqueueCopyBuffer";
@@ -274,13 +275,13 @@ unsafe fn memcpy(
 /// enqueued and the result is `None`.
 pub(crate) fn migrate(
     to: &To<'_>,
-    mem: (&Mem, usize),
+    of: &Location<&Mem>,
     size: usize,
     to_host: bool,
 ) -> Result<Option<Taken>, DriverError> {
     let flags = if to_host { CL_MIGRATE_MEM_OBJECT_HOST } else { 0 };
     let queue = to.queue.raw();
-    hint(match mem.0.address(mem.1) {
+    hint(match of.mem.address(of.offset) {
         Address::Buffer(raw, _) => enqueue("clEnqueueMigrateMemObjects", to, |core, count, list, event| {
             // SAFETY: **live**, **lists**; one object.
             unsafe { (core.clEnqueueMigrateMemObjects)(queue, 1, &raw const raw, flags, count, list, event) }
@@ -303,8 +304,8 @@ pub(crate) fn migrate(
 
 /// Tells the driver how memory will be used, with a number that the driver defines. This is a hint, and only USM has a
 /// command for it.
-pub(crate) fn advise(to: &To<'_>, mem: (&Mem, usize), size: usize, advice: u32) -> Result<Option<Taken>, DriverError> {
-    let Address::Pointer(pointer, allocation) = mem.0.address(mem.1) else { return Ok(None) };
+pub(crate) fn advise(to: &To<'_>, of: &Location<&Mem>, size: usize, advice: u32) -> Result<Option<Taken>, DriverError> {
+    let Address::Pointer(pointer, allocation) = of.mem.address(of.offset) else { return Ok(None) };
     let Api::Usm(fns) = allocation.api() else { return Ok(None) };
     hint(enqueue("clEnqueueMemAdviseINTEL", to, |_, count, list, event| {
         let Some(advise) = fns.advise else { return MISSING };
@@ -327,25 +328,23 @@ fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<Take
     }
 }
 
-/// Enqueues a command that does nothing on an in-order queue, for its wait list and its event.
+/// Enqueues a command that does nothing: only its place in the queue's order, its wait list and its event matter. Drivers
+/// disagree about commands of size zero.
 pub(crate) fn nothing(to: &To<'_>) -> Result<Option<DriverEvent>, DriverError> {
     if to.waits.is_empty() && !to.event {
         return Ok(None);
+    }
+    if to.queue.properties().out_of_order {
+        return entry(to.queue, to.waits).map(Some);
     }
     // A marker does not make later commands wait for its wait list, but a barrier does.
     if to.waits.is_empty() { marker(to.queue, to.waits) } else { barrier(to.queue, to.waits) }.map(Some)
 }
 
-/// Copies a rectangle of `region` (bytes, rows, slices) from buffer to buffer. `pitches` has, in bytes, the row pitch
-/// and the slice pitch of the source, then those of the destination.
-pub(crate) fn copy_rect(
-    to: &To<'_>,
-    src: (&Mem, &[usize; 3]),
-    dst: (&Mem, &[usize; 3]),
-    region: &[usize; 3],
-    pitches: &[usize; 4],
-) -> Result<Option<DriverEvent>, DriverError> {
-    let ((src, src_origin), (dst, dst_origin)) = copy_sides::of_copy_rect(src, dst, region, pitches);
+/// Copies a rectangle from buffer to buffer.
+pub(crate) fn copy_rect(to: &To<'_>, rect: &CopyRect<&Mem>) -> Result<Option<DriverEvent>, DriverError> {
+    let ((src, src_origin), (dst, dst_origin)) = copy_sides::of_copy_rect(rect);
+    let CopyRect { region, pitches, .. } = rect;
     enqueue("clEnqueueCopyBufferRect", to, |core, count, list, event| {
         // SAFETY: **live**, **lists**; three sizes each.
         unsafe {
@@ -371,14 +370,14 @@ pub(crate) fn copy_rect(
 /// Fills `size` bytes with a pattern.
 pub(crate) fn fill(
     to: &To<'_>,
-    dst: (&Mem, usize),
+    dst: &Location<&Mem>,
     pattern: &[u8],
     size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
     let (queue, start, len) = (to.queue.raw(), pattern.as_ptr().cast(), pattern.len());
     // "The memory associated with pattern can be reused or freed after the function returns" (OpenCL 3.0,
     // clEnqueueFillBuffer). The same holds for the other fill functions.
-    match dst.0.address(dst.1) {
+    match dst.mem.address(dst.offset) {
         Address::Buffer(raw, offset) => enqueue("clEnqueueFillBuffer", to, |core, count, list, event| {
             // SAFETY: **live**, **lists**.
             unsafe { (core.clEnqueueFillBuffer)(queue, raw, start, len, offset, size, count, list, event) }
@@ -398,13 +397,17 @@ pub(crate) fn fill(
 }
 
 /// Writes host data to memory.
-pub(crate) fn write(to: &To<'_>, dst: (&Mem, usize), data: &HostBytes) -> Result<Option<DriverEvent>, DriverError> {
+pub(crate) fn write(to: &To<'_>, dst: &Location<&Mem>, data: &HostBytes) -> Result<Option<DriverEvent>, DriverError> {
     // SAFETY: **host memory**.
     unsafe { write_from(to, false, dst, data.as_ptr().cast(), data.len()) }
 }
 
 /// Writes borrowed host data to memory. It blocks until the data is written.
-pub(crate) fn write_blocking(to: &To<'_>, dst: (&Mem, usize), data: &[u8]) -> Result<Option<DriverEvent>, DriverError> {
+pub(crate) fn write_blocking(
+    to: &To<'_>,
+    dst: &Location<&Mem>,
+    data: &[u8],
+) -> Result<Option<DriverEvent>, DriverError> {
     // SAFETY: the data is borrowed until the call returns, and then "can be reused" (OpenCL 3.0, clEnqueueWriteBuffer).
     unsafe { write_from(to, true, dst, data.as_ptr().cast(), data.len()) }
 }
@@ -414,12 +417,12 @@ pub(crate) fn write_blocking(to: &To<'_>, dst: (&Mem, usize), data: &[u8]) -> Re
 unsafe fn write_from(
     to: &To<'_>,
     blocking: bool,
-    dst: (&Mem, usize),
+    dst: &Location<&Mem>,
     data: *const c_void,
     size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
     let (queue, blocks) = (to.queue.raw(), u32::from(blocking));
-    match dst.0.address(dst.1) {
+    match dst.mem.address(dst.offset) {
         Address::Buffer(raw, offset) => enqueue("clEnqueueWriteBuffer", to, |core, count, list, event| {
             // SAFETY: **live**, **lists**, the caller's promise.
             unsafe { (core.clEnqueueWriteBuffer)(queue, raw, blocks, offset, size, data, count, list, event) }
@@ -432,7 +435,7 @@ unsafe fn write_from(
 /// Reads memory into borrowed host memory. It blocks until the data is read.
 pub(crate) fn read_blocking(
     to: &To<'_>,
-    src: (&Mem, usize),
+    src: &Location<&Mem>,
     data: &mut [u8],
 ) -> Result<Option<DriverEvent>, DriverError> {
     // SAFETY: the memory is borrowed exclusively until the call returns, and the buffer "has been read" by then (OpenCL
@@ -441,7 +444,7 @@ pub(crate) fn read_blocking(
 }
 
 /// Reads as many bytes of memory as the slot has into the slot.
-pub(crate) fn read(to: &To<'_>, src: (&Mem, usize), slot: &Slot) -> Result<Option<DriverEvent>, DriverError> {
+pub(crate) fn read(to: &To<'_>, src: &Location<&Mem>, slot: &Slot) -> Result<Option<DriverEvent>, DriverError> {
     // SAFETY: **host memory**.
     unsafe { read_into(to, false, src, slot.as_mut_ptr().cast(), slot.len()) }
 }
@@ -452,12 +455,12 @@ pub(crate) fn read(to: &To<'_>, src: (&Mem, usize), slot: &Slot) -> Result<Optio
 unsafe fn read_into(
     to: &To<'_>,
     blocking: bool,
-    src: (&Mem, usize),
+    src: &Location<&Mem>,
     data: *mut c_void,
     size: usize,
 ) -> Result<Option<DriverEvent>, DriverError> {
     let (queue, blocks) = (to.queue.raw(), u32::from(blocking));
-    match src.0.address(src.1) {
+    match src.mem.address(src.offset) {
         Address::Buffer(raw, offset) => enqueue("clEnqueueReadBuffer", to, |core, count, list, event| {
             // SAFETY: **live**, **lists**, the caller's promise.
             unsafe { (core.clEnqueueReadBuffer)(queue, raw, blocks, offset, size, data, count, list, event) }
@@ -479,12 +482,13 @@ pub(crate) fn marker(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, 
 /// work: on Intel's CPU runtime (2026.2) a marker with a wait list ignores earlier barriers, and on PoCL 3.1 a barrier
 /// with a wait list does. On PoCL (3.1 to 7.1) a marker with a wait list waits for all earlier commands too, as a marker
 /// or barrier without a wait list does.
-pub(crate) fn entry(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent> {
+pub(crate) fn entry(queue: &DriverQueue, waits: &Waits) -> Result<DriverEvent, DriverError> {
     if !queue.properties().out_of_order {
-        return Ok(marker(queue, waits)?);
+        return marker(queue, waits);
     }
-    let event = fill(&To { queue, waits, event: true }, (&queue.dummy_buffer()?, 0), &[0; 4], 4)?;
-    Ok(event.ok_or(DriverError::faulty("clEnqueueFillBuffer", DriverFault::NoEvent))?)
+    let dst = Location { mem: &queue.dummy_buffer()?, offset: 0 };
+    let event = fill(&To { queue, waits, event: true }, &dst, &[0; 4], 4)?;
+    event.ok_or(DriverError::faulty("clEnqueueFillBuffer", DriverFault::NoEvent))
 }
 
 /// Enqueues a marker after all commands, for a caller that would leak memory without its event. It tries twice, because

@@ -9,16 +9,10 @@ use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::{Address, Mem};
 use crate::cl::objects::command_buffer::{Recording, recorded};
 use crate::cl::objects::event::DriverEvent;
+use crate::command::{CopyImage, Location, Pixels};
 use crate::error::{DriverError, DriverFault};
 use crate::ffi::command_buffer::Tail;
 use crate::images::Area;
-
-/// The place of pixels: from an origin in an image, or packed in a buffer from a byte offset.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PixelsAt<'a> {
-    Image(&'a Mem, &'a [usize; 3]),
-    Buffer(&'a Mem, usize),
-}
 
 fn raw(mem: &Mem) -> opencl_sys::cl_mem {
     match mem.address(0) {
@@ -30,8 +24,8 @@ fn raw(mem: &Mem) -> opencl_sys::cl_mem {
 
 /// Returns the buffer and the offset of memory for a copy of pixels. A sub-buffer is named as its buffer with an
 /// offset, because PoCL 3.1 and 6.0 crash on sub-buffers here, and rusticl copies from the start of the buffer.
-fn place(mem: &Mem, offset: usize) -> (opencl_sys::cl_mem, usize) {
-    (mem.root_raw(), mem.offset_in_root() + offset)
+fn place(at: Location<&Mem>) -> (opencl_sys::cl_mem, usize) {
+    (at.mem.root_raw(), at.mem.offset_in_root() + at.offset)
 }
 
 /// Returns the size of a packed row in bytes. It is also the distance between layers of rows, because drivers ignore
@@ -126,39 +120,32 @@ pub(crate) fn fill(to: &To<'_>, image: &Mem, area: &Area, color: &[u8]) -> Resul
 }
 
 /// Copies pixels between two images, or between an image and a buffer.
-pub(crate) fn copy(
-    to: &To<'_>,
-    src: PixelsAt<'_>,
-    dst: PixelsAt<'_>,
-    region: &[usize; 3],
-) -> Result<Option<DriverEvent>, DriverError> {
-    let (queue, region) = (to.queue.raw(), region.as_ptr());
-    match (src, dst) {
-        (PixelsAt::Image(src, from), PixelsAt::Image(dst, into)) => {
+pub(crate) fn copy(to: &To<'_>, copy: &CopyImage<&Mem>) -> Result<Option<DriverEvent>, DriverError> {
+    let (queue, region) = (to.queue.raw(), copy.region.as_ptr());
+    match (copy.src, copy.dst) {
+        (Pixels::Image(src, from), Pixels::Image(dst, into)) => {
             enqueue("clEnqueueCopyImage", to, |core, count, list, event| {
                 let (src, dst, from, into) = (raw(src), raw(dst), from.as_ptr(), into.as_ptr());
                 // SAFETY: **live**, **lists**; three sizes each.
                 unsafe { (core.clEnqueueCopyImage)(queue, src, dst, from, into, region, count, list, event) }
             })
         }
-        (PixelsAt::Image(src, from), PixelsAt::Buffer(dst, offset)) => {
+        (Pixels::Image(src, from), Pixels::Buffer(dst)) => {
             enqueue("clEnqueueCopyImageToBuffer", to, |core, count, list, event| {
-                let (src, (dst, offset), from) = (raw(src), place(dst, offset), from.as_ptr());
+                let (src, (dst, offset), from) = (raw(src), place(dst), from.as_ptr());
                 // SAFETY: **live**, **lists**; three sizes each.
                 unsafe { (core.clEnqueueCopyImageToBuffer)(queue, src, dst, from, region, offset, count, list, event) }
             })
         }
-        (PixelsAt::Buffer(src, offset), PixelsAt::Image(dst, into)) => {
+        (Pixels::Buffer(src), Pixels::Image(dst, into)) => {
             enqueue("clEnqueueCopyBufferToImage", to, |core, count, list, event| {
-                let ((src, offset), dst, into) = (place(src, offset), raw(dst), into.as_ptr());
+                let ((src, offset), dst, into) = (place(src), raw(dst), into.as_ptr());
                 // SAFETY: **live**, **lists**; three sizes each.
                 unsafe { (core.clEnqueueCopyBufferToImage)(queue, src, dst, offset, into, region, count, list, event) }
             })
         }
         // A copy between two buffers is a buffer copy and never comes here.
-        (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
-            Err(DriverError::faulty("clEnqueueCopyImage", DriverFault::Defect))
-        }
+        (Pixels::Buffer(..), Pixels::Buffer(..)) => Err(DriverError::faulty("clEnqueueCopyImage", DriverFault::Defect)),
     }
 }
 
@@ -174,34 +161,29 @@ impl Recording {
     }
 
     /// Records a copy of pixels between two images, or between an image and a buffer.
-    pub(crate) fn copy_image(
-        &mut self,
-        src: PixelsAt<'_>,
-        dst: PixelsAt<'_>,
-        region: &[usize; 3],
-    ) -> Result<(), DriverError> {
+    pub(crate) fn copy_image(&mut self, copy: &CopyImage<&Mem>) -> Result<(), DriverError> {
         let (fns, abi, buffer) = self.parts();
-        let region = region.as_ptr();
-        match (src, dst) {
-            (PixelsAt::Image(src, from), PixelsAt::Image(dst, into)) => {
+        let region = copy.region.as_ptr();
+        match (copy.src, copy.dst) {
+            (Pixels::Image(src, from), Pixels::Image(dst, into)) => {
                 let (src, dst, from, into) = (raw(src), raw(dst), from.as_ptr(), into.as_ptr());
                 // SAFETY: **live**, **lists**; three sizes each.
                 let status = unsafe { fns.copy_image(abi, buffer, src, dst, from, into, region, Tail::NONE) };
                 recorded("clCommandCopyImageKHR", status)
             }
-            (PixelsAt::Image(src, from), PixelsAt::Buffer(dst, offset)) => {
-                let (src, (dst, offset), from) = (raw(src), place(dst, offset), from.as_ptr());
+            (Pixels::Image(src, from), Pixels::Buffer(dst)) => {
+                let (src, (dst, offset), from) = (raw(src), place(dst), from.as_ptr());
                 // SAFETY: as above.
                 let status = unsafe { fns.image_to_buffer(abi, buffer, src, dst, from, region, offset, Tail::NONE) };
                 recorded("clCommandCopyImageToBufferKHR", status)
             }
-            (PixelsAt::Buffer(src, offset), PixelsAt::Image(dst, into)) => {
-                let ((src, offset), dst, into) = (place(src, offset), raw(dst), into.as_ptr());
+            (Pixels::Buffer(src), Pixels::Image(dst, into)) => {
+                let ((src, offset), dst, into) = (place(src), raw(dst), into.as_ptr());
                 // SAFETY: as above.
                 let status = unsafe { fns.buffer_to_image(abi, buffer, src, dst, offset, into, region, Tail::NONE) };
                 recorded("clCommandCopyBufferToImageKHR", status)
             }
-            (PixelsAt::Buffer(..), PixelsAt::Buffer(..)) => {
+            (Pixels::Buffer(..), Pixels::Buffer(..)) => {
                 Err(DriverError::faulty("clCommandCopyImageKHR", DriverFault::Defect))
             }
         }

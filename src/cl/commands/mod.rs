@@ -4,10 +4,11 @@
 //! where the caller asked for one. No function here blocks, and none checks bounds: the request was checked when its
 //! node was added. The caller keeps everything that the command uses alive and in place until the command is complete.
 //!
-//! Read `enqueue.rs` first: `To` says where a command goes, and `Waits` is its wait list.
+//! Read `command.rs` first, then `enqueue.rs`: `To` says where a command goes, and `Waits` is its wait list.
 //!
 //! | file | what is there |
 //! |---|---|
+//! | `command.rs` | the two calls that take any command: one enqueues it, one records it |
 //! | `enqueue.rs` | kernels, copies, fills, writes, reads, hints, markers, barriers |
 //! | `image_commands.rs` | the commands on images, enqueued and recorded |
 //! | `copy_sides.rs` | how the two sides of a copy are named to drivers, enqueued or recorded |
@@ -16,6 +17,7 @@
 //! Invariants: **promise**, **lists** and **host memory** of `cl/mod.rs`. Recorded commands are in
 //! `cl/objects/command_buffer.rs`.
 
+pub(crate) mod command;
 pub(crate) mod copier;
 pub(crate) mod copy_sides;
 pub(crate) mod enqueue;

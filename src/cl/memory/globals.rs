@@ -27,6 +27,7 @@ use crate::cl::objects::handle::{ContextKind, Handle, MemKind};
 use crate::cl::objects::program::{Program, WeakProgram};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::cl::objects::retired_queues::RetiredQueues;
+use crate::command::Location;
 use crate::device_global::host_access::{Property as Access, ReadWrite, Readable, Writable};
 use crate::device_global::scope::Property as Scope;
 use crate::device_global::{Declared, DeviceGlobal, DeviceGlobalType, DynamicGlobal, declaration};
@@ -264,10 +265,11 @@ pub(in crate::cl) fn own(context: &Context, device: &Device, global: &Declared) 
 pub(in crate::cl) fn initialize(context: &Context, device: &Device, mem: &Mem, global: &Declared) -> Result<()> {
     let queue = DriverQueue::with_properties(context, device, QueueProperties::new())?;
     let to = To { queue: &queue, waits: &Waits::NONE, event: true };
+    let dst = Location { mem, offset: 0 };
     let event = match global.initial {
-        None => enqueue::fill(&to, (mem, 0), &[0], global.size)?,
+        None => enqueue::fill(&to, &dst, &[0], global.size)?,
         // The value lives as long as the process.
-        Some(value) => enqueue::write(&to, (mem, 0), &static_bytes(value))?,
+        Some(value) => enqueue::write(&to, &dst, &static_bytes(value))?,
     };
     let event = match event.map_or_else(|| enqueue::last_marker(&queue), Ok) {
         Ok(event) => event,

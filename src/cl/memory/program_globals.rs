@@ -10,6 +10,7 @@ use opencl_sys::CL_TRUE;
 
 use crate::caps::{Caps, GlobalAccess, MemoryKind, Version};
 use crate::cl::check;
+use crate::cl::commands::command::ByRef;
 use crate::cl::commands::enqueue::{self, To, Waits};
 use crate::cl::memory::allocation::{self, Allocation, Owner};
 use crate::cl::memory::globals::{initialize, own, shared};
@@ -17,9 +18,10 @@ use crate::cl::memory::untyped::{Address, Mem};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::Kernel;
-use crate::cl::objects::kernel_object::{KernelObjectError, SetArg};
+use crate::cl::objects::kernel_object::KernelObjectError;
 use crate::cl::objects::program::{Program, c_string};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::command::Arg;
 use crate::device_global::Declared;
 use crate::device_global::text::{self, Form, Named};
 use crate::env;
@@ -78,9 +80,9 @@ impl ProgramGlobals {
     }
 
     /// Returns the memory that kernels reach through pointers of the program.
-    pub(in crate::cl) fn reached(&self, device: &Device) -> impl Iterator<Item = SetArg<'_>> {
+    pub(in crate::cl) fn reached(&self, device: &Device) -> impl Iterator<Item = Arg<ByRef<'_>>> {
         let pointers = self.list.iter().filter(|global| global.form == Form::Pointer);
-        pointers.filter_map(move |global| global.mem(device).map(SetArg::Indirect))
+        pointers.filter_map(move |global| global.mem(device).map(Arg::Indirect))
     }
 
     /// Returns the number of a kernel's visible parameters, and the device globals of its hidden parameters.
@@ -438,7 +440,7 @@ impl Bound {
             return Ok(());
         }
         let kernel = program.kernel(&text::marker(&named))?;
-        let object = kernel.with_args(device, mems.into_iter().map(SetArg::Mem)).map_err(|error| match error {
+        let object = kernel.with_args(device, mems.into_iter().map(Arg::Memory)).map_err(|error| match error {
             KernelObjectError::Create(error) => error,
             KernelObjectError::Argument { source, .. } => source.into(),
         })?;

@@ -19,6 +19,7 @@ use crate::cl::memory::untyped::{Backing, Mem, MemInner};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::handle::{Handle, MemKind};
 use crate::cl::query::info::{self, ask};
+use crate::command::Location;
 use crate::error::{MemoryError, Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -503,6 +504,12 @@ pub struct Region {
     /// Offset of the first byte from the start of `mem`.
     pub(crate) offset: usize,
     pub(crate) size: usize,
+}
+
+impl Region {
+    pub(crate) fn location(&self) -> Location<Mem> {
+        Location { mem: self.mem.clone(), offset: self.offset }
+    }
 }
 
 impl PartialEq for Region {

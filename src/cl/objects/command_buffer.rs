@@ -11,14 +11,16 @@ use std::ptr::NonNull;
 use opencl_sys::{CL_INVALID_OPERATION, CL_SUCCESS, cl_int};
 
 use crate::caps::{RecordAbi, UpdateAbi};
+use crate::cl::commands::command::ByRef;
 use crate::cl::commands::copy_sides::{self, CopyPlaces};
 use crate::cl::commands::enqueue::{To, enqueue};
 use crate::cl::completion::deferred_release::{self, Release};
 use crate::cl::memory::untyped::{Address, Mem};
 use crate::cl::objects::event::DriverEvent;
-use crate::cl::objects::kernel_object::{KernelObject, SetArg};
+use crate::cl::objects::kernel_object::KernelObject;
 use crate::cl::objects::queue::DriverQueue;
 use crate::cl::{MISSING, check};
+use crate::command::{Arg, CopyRect, Location};
 use crate::error::{DriverError, DriverFault, Error, Result};
 use crate::ffi::command_buffer::{
     CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR,
@@ -82,23 +84,25 @@ impl<'a> Changes<'a> {
     pub(crate) fn add(
         &mut self,
         kernel: Handle,
-        args: impl Iterator<Item = (u32, SetArg<'a>)>,
+        args: impl Iterator<Item = (u32, Arg<ByRef<'a>>)>,
         sizes: ChangedSizes<'a>,
     ) {
         let before = (self.args.len(), self.pointers.len());
         for (index, arg) in args {
             let (size, value) = match arg {
-                SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-                SetArg::Local(size) => (size, std::ptr::null()),
-                SetArg::Mem(mem) => match mem.address(0) {
+                Arg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+                Arg::Local(size) => (size, std::ptr::null()),
+                Arg::Memory(mem) => match mem.address(0) {
                     Address::Buffer(raw, _) => self.object(raw),
                     Address::Pointer(value, _) => {
                         self.pointers.push(DispatchArg { index, size: size_of_val(&value), value });
                         continue;
                     }
                 },
-                SetArg::Sampler(sampler) => self.object(sampler.raw()),
-                SetArg::Null | SetArg::Indirect(_) | SetArg::Kept => self.object(std::ptr::null_mut()),
+                Arg::Sampler(sampler) => self.object(sampler.raw()),
+                Arg::Null(()) | Arg::Indirect(_) | Arg::Global(_) | Arg::Unused(()) => {
+                    self.object(std::ptr::null_mut())
+                }
             };
             self.args.push(DispatchArg { index, size, value });
         }
@@ -244,7 +248,7 @@ impl Recording {
     }
 
     /// Records a copy of `size` bytes. Source and destination are both buffers, or both addresses.
-    pub(crate) fn copy(&mut self, src: (&Mem, usize), dst: (&Mem, usize), size: usize) -> Result<(), DriverError> {
+    pub(crate) fn copy(&mut self, src: &Location<&Mem>, dst: &Location<&Mem>, size: usize) -> Result<(), DriverError> {
         let Owned { raw, fns } = self.owned;
         let raw = raw.as_ptr();
         match copy_sides::of_copy(src, dst) {
@@ -275,16 +279,10 @@ impl Recording {
 
     /// Records a copy of a rectangle from buffer to buffer, as
     /// [`enqueue::copy_rect`](crate::cl::commands::enqueue::copy_rect).
-    pub(crate) fn copy_rect(
-        &mut self,
-        src: (&Mem, &[usize; 3]),
-        dst: (&Mem, &[usize; 3]),
-        region: &[usize; 3],
-        pitches: &[usize; 4],
-    ) -> Result<(), DriverError> {
+    pub(crate) fn copy_rect(&mut self, rect: &CopyRect<&Mem>) -> Result<(), DriverError> {
         let Owned { raw, fns } = self.owned;
-        let ((src, src_origin), (dst, dst_origin)) = copy_sides::of_copy_rect(src, dst, region, pitches);
-        let [src_row, src_slice, dst_row, dst_slice] = *pitches;
+        let ((src, src_origin), (dst, dst_origin)) = copy_sides::of_copy_rect(rect);
+        let [src_row, src_slice, dst_row, dst_slice] = rect.pitches;
         // SAFETY: **live**, **lists**; three sizes each.
         let status = unsafe {
             fns.copy_rect(
@@ -294,7 +292,7 @@ impl Recording {
                 dst,
                 src_origin.as_ptr(),
                 dst_origin.as_ptr(),
-                region.as_ptr(),
+                rect.region.as_ptr(),
                 src_row,
                 src_slice,
                 dst_row,
@@ -306,15 +304,10 @@ impl Recording {
     }
 
     /// Records a fill of `size` bytes with a pattern.
-    pub(crate) fn fill(
-        &mut self,
-        (dst, offset): (&Mem, usize),
-        pattern: &[u8],
-        size: usize,
-    ) -> Result<(), DriverError> {
+    pub(crate) fn fill(&mut self, dst: &Location<&Mem>, pattern: &[u8], size: usize) -> Result<(), DriverError> {
         let Owned { raw, fns } = self.owned;
         let (raw, start, len) = (raw.as_ptr(), pattern.as_ptr().cast(), pattern.len());
-        match dst.address(offset) {
+        match dst.mem.address(dst.offset) {
             Address::Buffer(dst, offset) => {
                 // SAFETY: **live**, **lists**; the driver copies the pattern, as clEnqueueFillBuffer does.
                 let status = unsafe { fns.fill(self.abi, raw, dst, start, len, offset, size, Tail::NONE) };

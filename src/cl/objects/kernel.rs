@@ -16,13 +16,15 @@ use opencl_sys::{
 
 use crate::caps::Version;
 use crate::cl::check;
+use crate::cl::commands::command::ByRef;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::handle::{Handle, KernelKind};
-use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, Launcher, SetArg};
+use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, Launcher};
 use crate::cl::objects::program::{Program, c_string, list_or_none};
 use crate::cl::query::info::{self, ask};
+use crate::command::Arg;
 use crate::device_global::Declared;
 use crate::error::{DriverError, ProgramError, Result, SetupError};
 use crate::ffi::core::Core;
@@ -288,7 +290,7 @@ impl Kernel {
         let globals = self.0.program.bound_globals();
         for (index, global) in (self.0.num_args as usize..).zip(&self.0.hidden) {
             if let Some(mem) = globals.list()[*global].mem(device) {
-                object.set(index, SetArg::Mem(mem))?;
+                object.set(index, Arg::Memory(mem))?;
             }
         }
         object.set_all(globals.reached(device)).map_err(|(_, source)| source)
@@ -393,7 +395,7 @@ impl Kernel {
     pub(crate) fn with_args<'a>(
         &'a self,
         device: &'a Device,
-        args: impl Iterator<Item = SetArg<'a>>,
+        args: impl Iterator<Item = Arg<ByRef<'a>>>,
     ) -> Result<KernelObject, KernelObjectError> {
         let mut object = self.object().map_err(KernelObjectError::Create)?;
         let globals = self.0.program.bound_globals();
@@ -415,7 +417,7 @@ impl Kernel {
     pub(crate) fn launch<'a, R>(
         &self,
         place: usize,
-        args: impl Iterator<Item = SetArg<'a>>,
+        args: impl Iterator<Item = Arg<ByRef<'a>>>,
         launch: impl FnOnce(&KernelObject) -> R,
     ) -> Result<R, KernelObjectError> {
         let none = || KernelObjectError::Create(ProgramError::NotBuilt.into());

@@ -1,5 +1,6 @@
 //! Kernel objects: `cl_kernel`s, which contain their arguments.
 
+use std::convert::Infallible;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,30 +9,14 @@ use opencl_sys::{CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_kernel};
 
 use crate::caps::MemoryKind;
 use crate::cl::check;
+use crate::cl::commands::command::ByRef;
 use crate::cl::memory::allocation::Api;
-use crate::cl::memory::untyped::{Address, Mem, WeakMem};
+use crate::cl::memory::untyped::{Address, WeakMem};
 use crate::cl::objects::handle::{Handle, KernelKind};
-use crate::cl::objects::sampler::Sampler;
+use crate::command::{Arg, ArgRefs};
 use crate::error::{DriverError, DriverFault};
 use crate::ffi::core::Core;
 use crate::ffi::usm::USM_ACCESS;
-
-/// A value for one argument.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SetArg<'a> {
-    Mem(&'a Mem),
-    /// A null pointer in place of a buffer.
-    Null,
-    /// A number of bytes of local memory.
-    Local(usize),
-    Value(&'a [u8]),
-    /// Memory with an address that the kernel reaches through other memory. Such entries come after the arguments of
-    /// the kernel.
-    Indirect(&'a Mem),
-    Sampler(&'a Sampler),
-    /// An argument that every object of the kernel has since it was made.
-    Kept,
-}
 
 /// Why a kernel object could not be made.
 #[derive(Debug)]
@@ -66,19 +51,22 @@ impl KernelObject {
     }
 
     /// Sets all arguments. An error includes the index of the argument that failed.
-    pub(crate) fn set_all<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), (usize, DriverError)> {
+    pub(crate) fn set_all<'a>(
+        &mut self,
+        args: impl Iterator<Item = Arg<ByRef<'a>>>,
+    ) -> Result<(), (usize, DriverError)> {
         let (mut svm, mut usm) = (Vec::new(), [false; 3]);
         let mut first = 0;
         for (index, arg) in args.enumerate() {
             match arg {
-                SetArg::Indirect(mem) => match mem.kind() {
+                Arg::Indirect(mem) => match mem.kind() {
                     MemoryKind::UsmHost => usm[0] = true,
                     MemoryKind::UsmDevice => usm[1] = true,
                     MemoryKind::UsmShared => usm[2] = true,
                     // The memory is not a buffer: the checks of a launch exclude that.
                     _ => svm.extend(mem.allocation().map(|allocation| allocation.at(0))),
                 },
-                SetArg::Kept => {}
+                Arg::Global(_) | Arg::Unused(()) => {}
                 arg => {
                     self.set(index, arg).map_err(|source| (index, source))?;
                     first = index + 1;
@@ -106,13 +94,13 @@ impl KernelObject {
     }
 
     /// Sets an argument. Launches that are already enqueued keep their old arguments.
-    pub(crate) fn set(&mut self, index: usize, arg: SetArg<'_>) -> Result<(), DriverError> {
+    pub(crate) fn set(&mut self, index: usize, arg: Arg<ByRef<'_>>) -> Result<(), DriverError> {
         let call = "clSetKernelArg";
         let core = Core::get().map_err(|_| DriverError::faulty(call, DriverFault::Missing))?;
         let null: *mut c_void = std::ptr::null_mut();
         let raw;
         let (size, value) = match arg {
-            SetArg::Mem(mem) => match mem.address(0) {
+            Arg::Memory(mem) => match mem.address(0) {
                 Address::Buffer(handle, _) => {
                     raw = handle;
                     (size_of_val(&raw), (&raw const raw).cast::<c_void>())
@@ -122,14 +110,16 @@ impl KernelObject {
                 }
             },
             // These can only be set together with all others, because they form one list.
-            SetArg::Indirect(_) | SetArg::Kept => return Err(DriverError::faulty(call, DriverFault::Defect)),
-            SetArg::Null => (size_of_val(&null), (&raw const null).cast()),
-            SetArg::Sampler(sampler) => {
+            Arg::Indirect(_) | Arg::Global(_) | Arg::Unused(()) => {
+                return Err(DriverError::faulty(call, DriverFault::Defect));
+            }
+            Arg::Null(()) => (size_of_val(&null), (&raw const null).cast()),
+            Arg::Sampler(sampler) => {
                 raw = sampler.raw();
                 (size_of_val(&raw), (&raw const raw).cast())
             }
-            SetArg::Local(size) => (size, std::ptr::null()),
-            SetArg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+            Arg::Local(size) => (size, std::ptr::null()),
+            Arg::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
         };
         // SAFETY: **live**, and **threads**: the object is borrowed exclusively. The value has the given size, or the
         // size is that of local memory.
@@ -162,12 +152,12 @@ impl KernelObject {
 pub(in crate::cl) struct Launcher {
     object: KernelObject,
     /// The current arguments, so that only changed ones are set again.
-    args: Vec<LastArgument>,
+    args: Vec<Option<Arg<Last>>>,
 }
 
 impl Launcher {
     pub(in crate::cl) fn new(object: KernelObject, num_args: usize) -> Self {
-        Self { object, args: vec![LastArgument::Nothing; num_args] }
+        Self { object, args: vec![None; num_args] }
     }
 
     pub(in crate::cl) fn object(&self) -> &KernelObject {
@@ -176,51 +166,56 @@ impl Launcher {
 
     /// Sets these arguments.
     #[inline(always)]
-    pub(in crate::cl) fn set<'a>(&mut self, args: impl Iterator<Item = SetArg<'a>>) -> Result<(), KernelObjectError> {
-        for (index, (arg, known)) in args.zip(&mut self.args).enumerate() {
-            if known.is(&arg) {
+    pub(in crate::cl) fn set<'a>(
+        &mut self,
+        args: impl Iterator<Item = Arg<ByRef<'a>>>,
+    ) -> Result<(), KernelObjectError> {
+        for (index, (arg, last)) in args.zip(&mut self.args).enumerate() {
+            if last.as_ref().is_some_and(|last| last.is(&arg)) {
                 continue;
             }
-            *known = LastArgument::Nothing;
+            *last = None;
             self.object.set(index, arg).map_err(|source| KernelObjectError::Argument { index, source })?;
-            known.remember(&arg);
+            *last = Arg::last(&arg);
         }
         Ok(())
     }
 }
 
-#[derive(Clone)]
-enum LastArgument {
-    Nothing,
+/// How the last arguments of a kernel object are kept, for comparing.
+#[derive(Clone, Copy, Debug)]
+enum Last {}
+
+impl ArgRefs for Last {
     /// A weak reference: it does not keep the buffer alive, but no other buffer can get the same handle while it
     /// exists.
-    Mem(WeakMem),
-    Null,
-    Local(usize),
-    Value(Vec<u8>),
+    type Mem = WeakMem;
+    type NoMem = ();
+    type Value = Vec<u8>;
+    /// Samplers are not kept, because a later sampler may have the same handle.
+    type Sampler = Infallible;
 }
 
-impl LastArgument {
-    fn is(&self, arg: &SetArg<'_>) -> bool {
+impl Arg<Last> {
+    #[inline(always)]
+    fn is(&self, arg: &Arg<ByRef<'_>>) -> bool {
         match (self, arg) {
-            (Self::Mem(known), SetArg::Mem(mem)) => known.is(mem),
-            (Self::Null, SetArg::Null) => true,
-            (Self::Local(known), SetArg::Local(size)) => known == size,
-            (Self::Value(known), SetArg::Value(bytes)) => known == bytes,
+            (Self::Memory(last), Arg::Memory(mem)) => last.is(mem),
+            (Self::Null(()), Arg::Null(())) => true,
+            (Self::Local(last), Arg::Local(size)) => last == size,
+            (Self::Value(last), Arg::Value(bytes)) => last == bytes,
             _ => false,
         }
     }
 
-    fn remember(&mut self, arg: &SetArg<'_>) {
-        *self = match arg {
-            SetArg::Mem(mem) => Self::Mem(mem.downgrade()),
-            SetArg::Null => Self::Null,
-            SetArg::Local(size) => Self::Local(*size),
-            SetArg::Value(bytes) => Self::Value(bytes.to_vec()),
-            // Launches with these arguments have their own kernel objects.
-            SetArg::Indirect(_) | SetArg::Kept => Self::Nothing,
-            // A later sampler may have the same handle.
-            SetArg::Sampler(_) => Self::Nothing,
-        };
+    fn last(arg: &Arg<ByRef<'_>>) -> Option<Self> {
+        match arg {
+            Arg::Memory(mem) => Some(Self::Memory(mem.downgrade())),
+            Arg::Null(()) => Some(Self::Null(())),
+            Arg::Local(size) => Some(Self::Local(*size)),
+            Arg::Value(bytes) => Some(Self::Value(bytes.to_vec())),
+            // Launches with memory that they reach indirectly have their own kernel objects.
+            Arg::Indirect(_) | Arg::Global(_) | Arg::Unused(()) | Arg::Sampler(_) => None,
+        }
     }
 }

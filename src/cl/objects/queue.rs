@@ -24,7 +24,7 @@ use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::handle::{Handle, QueueKind};
 use crate::cl::objects::retired_queues::Last;
 use crate::cl::query::info::{self, ask};
-use crate::error::{DriverError, DriverFault, Result, SetupError};
+use crate::error::{DriverError, DriverFault, Error, MemoryError, Result, SetupError};
 use crate::ffi::core::Core;
 use crate::quirks;
 
@@ -352,11 +352,15 @@ impl DriverQueue {
     /// Returns a buffer of four bytes that nothing reads. On an out-of-order queue, [`enqueue::entry`] needs a real
     /// command to know when the queue's order allows a command to start, because markers and barriers with wait lists
     /// do not work on all drivers. A fill of this buffer is that command.
-    pub(in crate::cl) fn dummy_buffer(&self) -> Result<Mem> {
+    pub(in crate::cl) fn dummy_buffer(&self) -> Result<Mem, DriverError> {
         if let Some(dummy_buffer) = self.0.dummy_buffer.get() {
             return Ok(dummy_buffer.clone());
         }
-        let dummy_buffer = Buffer::<u32>::new(self, 1)?.region().mem;
+        let made = Buffer::<u32>::new(self, 1).map_err(|error| match error {
+            Error::Driver(error) | Error::Memory(MemoryError::Driver(error)) => error,
+            _ => DriverError::faulty("clCreateBuffer", DriverFault::Defect),
+        });
+        let dummy_buffer = made?.region().mem;
         Ok(self.0.dummy_buffer.get_or_init(|| dummy_buffer).clone())
     }
 

@@ -11,6 +11,7 @@ use crate::cl::objects::buffer::{AsRegion, Buffer};
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::command::Location;
 use crate::error::{Error, FinalizeError, MemoryError, Result};
 use crate::exec::report::summary::{AllocationReport, MemoryReport};
 use crate::graph::{Flat, Tables};
@@ -157,7 +158,8 @@ fn lay_out(context: &impl InContext, tables: &Tables, plan: &Plan, share: bool) 
 fn clear(context: &impl InContext, device: &Device, zeros: &[(Mem, usize, usize)]) -> Result<()> {
     let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
     for (mem, offset, size) in zeros {
-        enqueue::fill(&To { queue: &queue, waits: &Waits::NONE, event: false }, (mem, *offset), &[0], *size)?;
+        let dst = Location { mem, offset: *offset };
+        enqueue::fill(&To { queue: &queue, waits: &Waits::NONE, event: false }, &dst, &[0], *size)?;
     }
     queue.finish()
 }

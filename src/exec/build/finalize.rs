@@ -9,6 +9,7 @@ use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::kernel_object::KernelObjectError;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::command::Command;
 use crate::env;
 #[allow(unused_imports)] // Only the documentation names it.
 use crate::error::SubmitError;
@@ -30,7 +31,7 @@ use crate::exec::update::updatable::Updatable;
 use crate::exec::{Executable, Inner};
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
-use crate::ir::{Ir, NodeId, Op};
+use crate::ir::{Ir, NodeId};
 use crate::plan::{self, Conflicts, Options, Path, PathReason, Plan, PlanError};
 
 /// Returns whether command buffers of a device run on queues with profiling.
@@ -168,7 +169,7 @@ impl Graph {
         let views = Arc::clone(&exec_state.values);
         exec_state.share(&exclusive, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
-        let is_event = |node: &NodeId| matches!(flat.tables.ir.op(*node), Op::Event { .. });
+        let is_event = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Event { .. });
         let events_at = flat.tables.ir.ids().filter(is_event).collect();
         let inner = Inner {
             topology,
@@ -311,7 +312,7 @@ impl Graph {
             }
             PlanError::Late { alloc, freed, node: late, why } => {
                 let alloc = node(state.ir.allocs[alloc.index()].node);
-                let (freed, is_free) = (node(freed), matches!(state.ir.op(late), Op::Free(_)));
+                let (freed, is_free) = (node(freed), matches!(state.ir.command(late), Command::Free(_)));
                 let remedy = if is_free { "free it once" } else { "free it after all nodes that use it" };
                 FinalizeError::GraphMemoryFreed { alloc, freed, node: node(late), why, remedy }.into()
             }

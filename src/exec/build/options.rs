@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::cl::objects::device::Device;
 use crate::env;
 use crate::error::{Result, SetupError};
-use crate::plan::{Command, Path, PathReason};
+use crate::plan::{CommandKind, Path, PathReason};
 
 /// Options for finalizing a graph.
 ///
@@ -163,7 +163,7 @@ impl Device {
                 PathReason::Unusable
             })
         };
-        let usable = self.caps().can_record(Command::Kernel).and_then(|()| abi());
+        let usable = self.caps().can_record(CommandKind::Kernel).and_then(|()| abi());
         Ok(usable.map_or_else(|why| (Path::Replay, why), |_| (path, why)))
     }
 }

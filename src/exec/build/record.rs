@@ -8,15 +8,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::cl::commands::command::record as record_command;
 use crate::cl::completion::reentrancy::ReentrancyGuard;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{CommandBuffer, Handle, Recording};
 use crate::cl::objects::queue::DriverQueue;
-use crate::error::{DriverError, DriverFault, Error};
-use crate::exec::build::values::{Objects, Values};
+use crate::command::Command;
+use crate::error::{DriverError, Error};
+use crate::exec::build::values::{Objects, Resolver, Values};
 use crate::graph::NativeRecording;
 use crate::handles::Node;
-use crate::ir::{NodeId, Op};
+use crate::ir::{ById, NodeId};
 use crate::plan::{Path, Plan, can_hold};
 
 /// The command buffers of a plan for queues with one set of properties.
@@ -151,22 +153,22 @@ pub(in crate::exec) fn chunk(
     let mut recording = None;
     let (mut objects, mut handles) = (Objects::default(), Vec::new());
     for (index, step) in steps.clone().zip(&plan.steps[steps.clone()]) {
-        if values.op(step).is_noop() {
+        if values.command(step).is_noop() {
             continue;
         }
         let recording = match &mut recording {
             Some(recording) => recording,
             none => none.insert(Recording::new(queue, plan.updatable).map_err(Refusal::All)?),
         };
-        if let Op::Native { command, .. } = values.op(step) {
+        if let Command::Native { functions, .. } = values.command(step) {
             let _inside = ReentrancyGuard::native_command();
             let (raw, abi) = recording.raw_parts();
             let to = NativeRecording::new(raw, abi, queue, &values.tables, step.node);
-            let outcome = values.tables.natives[command.index()].record(&to);
+            let outcome = values.tables.natives[functions.index()].record(&to);
             outcome.map_err(|text| Refusal::Function(step.node, text))?;
             continue;
         }
-        let handle = match command(recording, values, index, values.op(step), &mut objects) {
+        let handle = match command(recording, values, index, values.command(step), &mut objects) {
             Ok(handle) => handle,
             Err(error) => {
                 refused.push((step.node, error));
@@ -195,45 +197,15 @@ fn command(
     recording: &mut Recording,
     values: &Values,
     index: usize,
-    op: &Op,
+    of: &Command<ById>,
     objects: &mut Objects,
 ) -> Result<Option<Handle>, DriverError> {
-    match op {
-        Op::Kernel { kernel, args, grid, .. } => {
-            let object = values.object(index, *kernel, *args)?.shared();
-            let handle = recording.kernel(&object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
-            objects.0.push(Some(object));
-            return handle;
-        }
-        Op::Copy { src, dst, size } => recording.copy(values.at(src)?, values.at(dst)?, *size)?,
-        Op::CopyRect(rect) => recording.copy_rect(
-            (values.mem(rect.src)?, &rect.src_origin),
-            (values.mem(rect.dst)?, &rect.dst_origin),
-            &rect.region,
-            &rect.pitches,
-        )?,
-        Op::CopyImage(copy) => {
-            recording.copy_image(values.pixels(&copy.src)?, values.pixels(&copy.dst)?, &copy.region)?;
-        }
-        Op::Fill { dst, pattern, area: Some(area), .. } => {
-            recording.fill_image(values.mem(dst.view)?, area, values.bytes(*pattern))?;
-        }
-        Op::Fill { dst, size, pattern, area: None } => {
-            recording.fill(values.at(dst)?, values.bytes(*pattern), *size)?
-        }
-        // There are no such commands: the planner asks for none, and its checker checks that.
-        Op::Empty
-        | Op::SubGraph(_)
-        | Op::Alloc(_)
-        | Op::Task(_)
-        | Op::Event { .. }
-        | Op::Native { .. }
-        | Op::Free(_)
-        | Op::Write { .. }
-        | Op::Read { .. }
-        | Op::Hint { .. } => {
-            return Err(DriverError::faulty("the recording of a host transfer or a hint", DriverFault::Defect));
-        }
-    }
-    Ok(None)
+    let Command::Kernel { kernel, args, grid, .. } = of else {
+        return record_command(recording, &of.translate(&mut Resolver { values, bindings: None })?);
+    };
+    let object = values.object(index, *kernel, *args)?.shared();
+    let launch = Command::Kernel { kernel: &*object, args: (), grid: *grid, bound: None, prints: false };
+    let handle = record_command(recording, &launch);
+    objects.0.push(Some(object));
+    handle
 }

@@ -1,17 +1,20 @@
 //! The current values of an executable. Submissions read them and updates write them; they are stored nowhere else.
 
+use std::convert::Infallible;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::cl::commands::image_commands::PixelsAt;
-use crate::cl::memory::host::HostBytes;
+use crate::cl::commands::command::ByRef;
+use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::device::Device;
-use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError, SetArg};
+use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
+use crate::command::{Arg, Command, Translate};
 use crate::error::{DriverError, DriverFault, Error};
+use crate::exec::submit::submitter::SubmissionBindings;
 use crate::exec::update::apply::Old;
 use crate::graph::Tables;
-use crate::ir::{Arg, DataId, KernelId, Location, Op, Pixels, Span, ViewId};
+use crate::ir::{AllocId, ById, ChildId, DataId, ExternalId, KernelId, NativeId, ResultId, Span, TaskId, ViewId};
 use crate::plan::{Plan, Step};
 
 /// What the commands do. A submission that is enqueued later keeps the values that it was submitted with.
@@ -57,21 +60,22 @@ impl Object<'_> {
 pub(in crate::exec) struct Objects(pub(in crate::exec) Vec<Option<Arc<KernelObject>>>);
 
 /// Returns arguments in OpenCL's form. Memory that no longer exists cannot be among them; the driver would refuse it.
-pub(in crate::exec) fn set_args(tables: &Tables, args: Span) -> impl Iterator<Item = SetArg<'_>> {
+pub(in crate::exec) fn set_args(tables: &Tables, args: Span) -> impl Iterator<Item = Arg<ByRef<'_>>> {
     tables.ir.args(args).iter().map(|arg| set_arg(tables, arg))
 }
 
-pub(in crate::exec) fn set_arg<'a>(tables: &'a Tables, arg: &Arg) -> SetArg<'a> {
+pub(in crate::exec) fn set_arg<'a>(tables: &'a Tables, arg: &Arg<ById>) -> Arg<ByRef<'a>> {
     match arg {
-        Arg::Buffer(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Mem),
-        Arg::Null(_) => SetArg::Null,
-        Arg::Sampler(id) => tables.sampler_of(*id).map_or(SetArg::Null, SetArg::Sampler),
-        Arg::Local(size) => SetArg::Local(*size),
-        Arg::Value(span) => SetArg::Value(tables.ir.bytes(*span)),
-        Arg::Global(_) | Arg::Unused(_) => SetArg::Kept,
+        Arg::Memory(view) => tables.mem(*view).map_or(Arg::Null(()), Arg::Memory),
+        Arg::Null(_) => Arg::Null(()),
+        Arg::Sampler(id) => tables.sampler_of(*id).map_or(Arg::Null(()), Arg::Sampler),
+        Arg::Local(size) => Arg::Local(*size),
+        Arg::Value(span) => Arg::Value(tables.ir.bytes(*span)),
+        Arg::Global(view) => tables.mem(*view).map_or(Arg::Unused(()), Arg::Global),
+        Arg::Unused(_) => Arg::Unused(()),
         // If the memory no longer exists, there is nothing to reach; null would be taken as an argument after the
         // kernel's own.
-        Arg::Indirect(view) => tables.mem(*view).map_or(SetArg::Null, SetArg::Indirect),
+        Arg::Indirect(view) => tables.mem(*view).map_or(Arg::Unused(()), Arg::Indirect),
     }
 }
 
@@ -96,8 +100,8 @@ impl From<NotMade> for DriverError {
 
 impl Values {
     /// What a step does.
-    pub(in crate::exec) fn op(&self, step: &Step) -> &Op {
-        self.tables.ir.op(step.node)
+    pub(in crate::exec) fn command(&self, step: &Step) -> &Command<ById> {
+        self.tables.ir.command(step.node)
     }
 
     /// Returns the kernel object of a launch, with the arguments of the tables.
@@ -153,7 +157,7 @@ impl Values {
         let mut from = steps.start;
         while let Some(step) = self.stale.next(from..steps.end) {
             from = step + 1;
-            let Op::Kernel { kernel, args, .. } = *self.tables.ir.op(plan.steps[step].node) else { continue };
+            let Command::Kernel { kernel, args, .. } = *self.tables.ir.command(plan.steps[step].node) else { continue };
             let takes = |object: &mut KernelObject| object.set_all(set_args(&self.tables, args)).is_ok();
             let mut place = spare.0.get_mut(step);
             let own = place.as_mut().and_then(|place| Arc::get_mut(place.as_mut()?));
@@ -180,7 +184,7 @@ impl Values {
         while let Some(step) = self.stale.next(from..steps.end) {
             from = step + 1;
             let tables = &*self.tables;
-            let Op::Kernel { kernel, args, .. } = *tables.ir.op(plan.steps[step].node) else { continue };
+            let Command::Kernel { kernel, args, .. } = *tables.ir.command(plan.steps[step].node) else { continue };
             // Indirectly reached memory cannot be removed from a kernel object.
             let kept = !tables.ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
             let object = self.objects.0.get_mut(step).and_then(Option::as_mut).and_then(Arc::get_mut);
@@ -198,31 +202,65 @@ impl Values {
         }
         Ok(())
     }
+}
 
-    /// Returns the memory of a view. Each view that a command uses has memory.
-    pub(in crate::exec) fn mem(&self, view: ViewId) -> Result<&Mem, DriverError> {
-        let missing = DriverError::faulty("a command without its memory", DriverFault::Defect);
-        self.tables.mem(view).ok_or(missing)
+/// Finds the objects that a command of the tables refers to.
+pub(in crate::exec) struct Resolver<'a> {
+    pub(in crate::exec) values: &'a Values,
+    /// Only submissions have them, and only they transfer host memory.
+    pub(in crate::exec) bindings: Option<&'a SubmissionBindings>,
+}
+
+/// Each thing that a command of an executable refers to is in its tables, so this is an error of clgraph.
+const MISSING: DriverError = DriverError::faulty("a command without its objects", DriverFault::Defect);
+
+impl<'a> Translate<'a, ById, ByRef<'a>> for Resolver<'a> {
+    type Error = DriverError;
+
+    fn mem(&mut self, mem: &'a ViewId) -> Result<&'a Mem, DriverError> {
+        self.values.tables.mem(*mem).ok_or(MISSING)
     }
 
-    pub(in crate::exec) fn at(&self, place: &Location) -> Result<(&Mem, usize), DriverError> {
-        Ok((self.mem(place.view)?, place.offset))
+    fn kernel(&mut self, _: &'a KernelId, _: &'a Span) -> Result<(&'a KernelObject, ()), DriverError> {
+        // `Values::object` finds them by step.
+        Err(MISSING)
     }
 
-    /// Returns where pixels are.
-    pub(in crate::exec) fn pixels<'a>(&'a self, of: &'a Pixels) -> Result<PixelsAt<'a>, DriverError> {
-        Ok(match of {
-            Pixels::Image(view, origin) => PixelsAt::Image(self.mem(*view)?, origin),
-            Pixels::Buffer(place) => PixelsAt::Buffer(self.mem(place.view)?, place.offset),
-        })
+    fn bytes(&mut self, bytes: &'a Span) -> Result<&'a [u8], DriverError> {
+        Ok(self.values.tables.ir.bytes(*bytes))
     }
 
-    pub(in crate::exec) fn bytes(&self, span: Span) -> &[u8] {
-        self.tables.ir.bytes(span)
+    /// The data of the submission, or that of the executable. The last one for an id counts.
+    fn data(&mut self, data: &'a DataId, _: usize) -> Result<&'a HostBytes, DriverError> {
+        let inputs = &self.bindings.ok_or(MISSING)?.inputs;
+        let end = inputs.partition_point(|(id, _)| id <= data);
+        let given = inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
+        Ok(given.unwrap_or_else(|| &self.values.tables.data[data.index()]))
     }
 
-    pub(in crate::exec) fn data(&self, id: DataId) -> &HostBytes {
-        &self.tables.data[id.index()]
+    fn output(&mut self, output: &'a ResultId, _: usize) -> Result<&'a Slot, DriverError> {
+        let slot = self.bindings.and_then(|bindings| bindings.slots.get(output.index()));
+        slot.map(|slot| &**slot).ok_or(MISSING)
+    }
+
+    fn task(&mut self, _: &'a TaskId) -> Result<Infallible, DriverError> {
+        Err(MISSING)
+    }
+
+    fn event(&mut self, _: &'a ExternalId) -> Result<Infallible, DriverError> {
+        Err(MISSING)
+    }
+
+    fn native(&mut self, _: &'a NativeId) -> Result<Infallible, DriverError> {
+        Err(MISSING)
+    }
+
+    fn executable(&mut self, _: &'a ChildId) -> Result<Infallible, DriverError> {
+        Err(MISSING)
+    }
+
+    fn alloc(&mut self, _: &'a AllocId) -> Result<Infallible, DriverError> {
+        Err(MISSING)
     }
 }
 

@@ -13,11 +13,12 @@ use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_QUEUED, CL_PROFI
 
 use crate::cl::objects::device::Device;
 use crate::cl::objects::event::DriverEvent;
+use crate::command::{Command, Grid};
 use crate::error::DriverError;
 use crate::exec::build::values::Values;
 use crate::graph::Flat;
 use crate::handles::{GraphId, Node, NodeKind};
-use crate::ir::{Grid, NodeId, Op};
+use crate::ir::NodeId;
 use crate::plan::{Path, Plan};
 
 /// When a submission and its nodes ran, in nanoseconds of one clock. Times of submissions to one device can be
@@ -252,7 +253,7 @@ impl Names {
             // The first planned node of a sub-graph is its entry.
             let first = written.as_ref().map(|written| written[origin.index()]);
             let inside = first.filter(|(_, count)| *count > 1).map(|(first, _)| id.index() - first.index() - 1);
-            let (kind, label) = (NodeKind::of(tables.ir.op(id)), tables.label(id).cloned());
+            let (kind, label) = (NodeKind::of(tables.ir.command(id)), tables.label(id).cloned());
             Name { node: Node::new(graph, origin), inside, kind, label }
         };
         Self {
@@ -274,7 +275,7 @@ pub(in crate::exec) struct Log {
 
 #[derive(Default)]
 struct Entries {
-    commands: Vec<Command>,
+    commands: Vec<Timed>,
     host: Vec<HostWork>,
     /// The profile, once somebody has asked for it: the events are released then.
     read: Option<Arc<Profile>>,
@@ -293,7 +294,7 @@ struct HostWork {
     end: Instant,
 }
 
-struct Command {
+struct Timed {
     step: usize,
     path: Path,
     /// A kernel's name and range, kept here because an update may change them.
@@ -326,14 +327,14 @@ impl Log {
     /// Notes that the command was enqueued.
     pub(in crate::exec) fn took(&self, values: &Values, plan: &Plan, step: usize, event: &DriverEvent) {
         let now = Instant::now();
-        let op = values.op(&plan.steps[step]);
+        let op = values.command(&plan.steps[step]);
         let mut entries = self.lock();
         let Some((begin, before)) = entries.begun.take() else { return };
         if op.is_noop() {
             return;
         }
         let launch = match op {
-            Op::Kernel { kernel, grid, .. } => {
+            Command::Kernel { kernel, grid, .. } => {
                 Some((Arc::clone(&values.tables.ir.kernels[kernel.index()].name), *grid))
             }
             _ => None,
@@ -341,8 +342,8 @@ impl Log {
         let segment = plan.segments.partition_point(|segment| segment.steps.end <= step);
         let path = plan.segments.get(segment).map_or(Path::Replay, |segment| segment.path);
         let enqueued = (begin, now);
-        let is_one = !matches!(op, Op::Native { .. });
-        entries.commands.push(Command { step, path, launch, before, event: event.clone(), is_one, enqueued });
+        let is_one = !matches!(op, Command::Native { .. });
+        entries.commands.push(Timed { step, path, launch, before, event: event.clone(), is_one, enqueued });
     }
 
     /// Notes that the host has worked after an event, from `begin` until now.

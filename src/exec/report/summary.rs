@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::caps::{Caps, MutableCaps};
 use crate::cl::memory::program_globals::GlobalBinding;
 use crate::cl::objects::device::Device;
+use crate::command::Command;
 use crate::exec::tune::autotuner::{Autotuner, Times};
 use crate::graph::{Flat, Tables, WritesConst};
 use crate::handles::NodeKind;
-use crate::ir::{NodeId, Op};
+use crate::ir::NodeId;
 use crate::plan::{Path, PathReason, Plan, Segment, Strategy};
 use crate::quirks::{self, Driver};
 
@@ -294,8 +295,8 @@ pub struct SubGraphReport {
 }
 
 fn sub_graphs(state: &Tables) -> Vec<SubGraphReport> {
-    let of = |id: NodeId| match state.ir.op(id) {
-        Op::SubGraph(child) => {
+    let of = |id: NodeId| match state.ir.command(id) {
+        Command::SubGraph(child) => {
             Some(SubGraphReport { node: id.index(), nodes: state.children[child.index()].of.nodes() })
         }
         _ => None,
@@ -384,7 +385,7 @@ impl Report {
                 .iter()
                 .map(|task| HostNodeReport {
                     node: flat.origins.of(task.node).node.index(),
-                    kind: NodeKind::of(ir.op(task.node)),
+                    kind: NodeKind::of(ir.command(task.node)),
                     label: flat.tables.label(task.node).map(|label| label.to_string()),
                 })
                 .collect(),

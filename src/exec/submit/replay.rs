@@ -3,16 +3,17 @@
 //! A command costs its own OpenCL call and nothing else: no allocation, no argument to set, and no event that nothing
 //! needs.
 
+use crate::cl::commands::command;
 use crate::cl::commands::enqueue::{self, To};
-use crate::cl::commands::image_commands;
 use crate::cl::completion::reentrancy::ReentrancyGuard;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
+use crate::command::Command;
 use crate::error::DriverError;
-use crate::exec::build::values::Values;
+use crate::exec::build::values::{Resolver, Values};
 use crate::exec::submit::submitter::SubmissionBindings;
 use crate::graph::NativeQueue;
-use crate::ir::{Hint, NativeId, Op};
+use crate::ir::NativeId;
 use crate::plan::Step;
 
 /// Why a command was not enqueued.
@@ -38,8 +39,8 @@ pub(in crate::exec) fn launch(
     step: &Step,
     queue: &DriverQueue,
 ) -> Result<bool, DriverError> {
-    let Op::Kernel { grid, .. } = values.op(step) else { return Ok(false) };
-    let Some(object) = values.kept(index).filter(|_| !grid.global.contains(&0)) else { return Ok(false) };
+    let Command::Kernel { grid, .. } = values.command(step) else { return Ok(false) };
+    let Some(object) = values.kept(index).filter(|_| !grid.is_empty()) else { return Ok(false) };
     enqueue::launch(queue, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?;
     Ok(true)
 }
@@ -53,58 +54,15 @@ pub(in crate::exec) fn enqueue(
     step: &Step,
     to: &To<'_>,
 ) -> Result<Option<DriverEvent>, ReplayError> {
-    let op = values.op(step);
-    if op.is_noop() {
-        return Ok(enqueue::nothing(to)?);
-    }
-    let event = match op {
-        Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) | Op::Task(_) | Op::Event { .. } => {
-            enqueue::nothing(to)
-        }
-        Op::Kernel { kernel, args, grid, .. } => {
+    match values.command(step) {
+        Command::Native { functions, .. } => native(values, *functions, step, to),
+        Command::Kernel { kernel, args, grid, .. } => {
             let object = values.object(index, *kernel, *args)?;
-            enqueue::kernel(to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())
+            let launch = Command::Kernel { kernel: &*object, args: (), grid: *grid, bound: None, prints: false };
+            Ok(command::enqueue(to, &launch)?)
         }
-        Op::Native { command, .. } => return native(values, *command, step, to),
-        Op::Copy { src, dst, size } => enqueue::copy(to, values.at(src)?, values.at(dst)?, *size),
-        Op::CopyRect(rect) => enqueue::copy_rect(
-            to,
-            (values.mem(rect.src)?, &rect.src_origin),
-            (values.mem(rect.dst)?, &rect.dst_origin),
-            &rect.region,
-            &rect.pitches,
-        ),
-        Op::CopyImage(copy) => {
-            image_commands::copy(to, values.pixels(&copy.src)?, values.pixels(&copy.dst)?, &copy.region)
-        }
-        Op::Fill { dst, pattern, area: Some(area), .. } => {
-            image_commands::fill(to, values.mem(dst.view)?, area, values.bytes(*pattern))
-        }
-        Op::Fill { dst, size, pattern, area: None } => {
-            enqueue::fill(to, values.at(dst)?, values.bytes(*pattern), *size)
-        }
-        Op::Write { dst, data, area, .. } => {
-            let end = bindings.inputs.partition_point(|(id, _)| id <= data);
-            let given = bindings.inputs[..end].last().filter(|(id, _)| id == data).map(|(_, bytes)| bytes);
-            let data = given.unwrap_or_else(|| values.data(*data));
-            match area {
-                Some(area) => image_commands::write(to, values.mem(dst.view)?, area, data),
-                None => enqueue::write(to, values.at(dst)?, data),
-            }
-        }
-        Op::Hint { of, size, hint } => {
-            let taken = match hint {
-                Hint::Advice(advice) => enqueue::advise(to, values.at(of)?, *size, *advice)?,
-                hint => enqueue::migrate(to, values.at(of)?, *size, *hint == Hint::ToHost)?,
-            };
-            taken.map_or_else(|| enqueue::nothing(to), |taken| Ok(taken.0))
-        }
-        Op::Read { src, result, area: Some(area), .. } => {
-            image_commands::read(to, values.mem(src.view)?, area, &bindings.slots[result.index()])
-        }
-        Op::Read { src, result, .. } => enqueue::read(to, values.at(src)?, &bindings.slots[result.index()]),
-    };
-    Ok(event?)
+        other => Ok(command::enqueue(to, &other.translate(&mut Resolver { values, bindings: Some(bindings) })?)?),
+    }
 }
 
 /// Calls the function of a native command, which enqueues. Markers before and after it wait for events and return them,

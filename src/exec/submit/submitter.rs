@@ -9,6 +9,7 @@ use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::objects::command_buffer::NotEnqueued;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
+use crate::command::Command;
 use crate::error::{DriverError, SubmitError};
 use crate::exec::Inner;
 use crate::exec::build::record::{Chunk, Recorded};
@@ -16,7 +17,7 @@ use crate::exec::build::values::Values;
 use crate::exec::report::profile::Log;
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::replay::{self, ReplayError};
-use crate::ir::{DataId, Op};
+use crate::ir::DataId;
 use crate::plan::{Partition, Path, PathReason};
 
 /// What a submission brings of its own: slots, events, inputs.
@@ -144,7 +145,7 @@ impl Submitter<'_> {
                 }
             }
             if self.bindings.log.is_some() {
-                let is_native = matches!(self.values.op(&self.exec.plan.steps[index]), Op::Native { .. });
+                let is_native = matches!(self.values.command(&self.exec.plan.steps[index]), Command::Native { .. });
                 self.prepare(index, is_native)?;
             }
             let to = self.to(index..index + 1);

@@ -22,6 +22,7 @@ use crate::cl::memory::map::Lost;
 use crate::cl::objects::buffer::Region;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
+use crate::command::Command;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
 use crate::exec::submit::deferred::{Blocker, Waiting};
@@ -33,7 +34,7 @@ use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
 use crate::handles::Port;
 use crate::handles::{Node, NodeKind};
-use crate::ir::{DataId, Ir, Mode, NodeId, Op};
+use crate::ir::{DataId, Ir, Mode, NodeId};
 use crate::plan::Plan;
 
 /// By partition of reads and writes, for tasks that take results and set input.
@@ -51,10 +52,10 @@ impl PartsOf {
         }
         for node in ir.ids() {
             let part = (node, plan.partition_of[node.index()]);
-            match ir.op(node) {
+            match ir.command(node) {
                 // Results are numbered as reads come.
-                Op::Read { .. } => parts.reads.push(part),
-                Op::Write { data, .. } => drop(parts.writes.insert(*data, part)),
+                Command::Read { .. } => parts.reads.push(part),
+                Command::Write { data, .. } => drop(parts.writes.insert(*data, part)),
                 _ => {}
             }
         }
@@ -453,9 +454,9 @@ impl TaskScheduler {
         let mut going = self.lock();
         let waiting = going.waiting.as_mut()?;
         let tables = &waiting.snapshot.values.tables;
-        match tables.ir.op(self.exec.plan.tasks[task].node) {
-            Op::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
-            Op::Event { event, .. } => waiting.bindings.events.get_mut(event.index()).map(|event| match event {
+        match tables.ir.command(self.exec.plan.tasks[task].node) {
+            Command::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
+            Command::Event { event, .. } => waiting.bindings.events.get_mut(event.index()).map(|event| match event {
                 External::Wait(blocker) => What::Wait(blocker.take()),
                 External::Signal(reserved) => What::Signal(reserved.take()),
             }),

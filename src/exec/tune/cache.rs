@@ -19,9 +19,10 @@ use serde_json::{Map, Value, json};
 use crate::caps::Caps;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::completion::workers;
+use crate::command::Command;
 use crate::exec::tune::autotuner::{Autotuner, Times};
 use crate::handles::NodeKind;
-use crate::ir::{Ir, Op};
+use crate::ir::Ir;
 use crate::plan::{Path, Plan, Strategy};
 
 /// A larger file is not a tuning cache.
@@ -200,8 +201,8 @@ fn fingerprint(ir: &Ir, plan: &Plan) -> String {
     let mut text = String::new();
     for step in &plan.steps {
         // Writing to a string does not fail.
-        let _ = match ir.op(step.node) {
-            Op::Kernel { kernel, grid, .. } => {
+        let _ = match ir.command(step.node) {
+            Command::Kernel { kernel, grid, .. } => {
                 write!(text, "{} {:?} {:?};", ir.kernels[kernel.index()].name, grid.global, grid.local)
             }
             op => write!(text, "{};", NodeKind::of(op)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::caps::MutableCaps;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{ChangedSizes, Changes};
-use crate::cl::objects::kernel_object::SetArg;
+use crate::command::{Arg, Command};
 use crate::error::{DriverError, DriverFault, Error, Result, UpdateError};
 use crate::exec::Inner;
 use crate::exec::build::record::{self, Chunk, Recorded, Refusal};
@@ -18,7 +18,6 @@ use crate::exec::submit::snapshot::Set;
 use crate::exec::update::transaction::Touched;
 use crate::exec::update::updatable::Updatable;
 use crate::exec::update::update_plan::Destination;
-use crate::ir::{Arg, Op};
 use crate::plan::can_hold;
 use crate::quirks;
 
@@ -113,7 +112,7 @@ impl ExecutableState {
             let mut changes = Changes::with_capacity(destinations.len());
             for of_one in destinations.chunk_by(|one, other| one.step == other.step) {
                 let handle = handles.get(of_one[0].step as usize - steps.start).copied().flatten();
-                let value = |place: &&Destination| (u32::from(place.arg), SetArg::Value(tables.ir.bytes(place.bytes)));
+                let value = |place: &&Destination| (u32::from(place.arg), Arg::Value(tables.ir.bytes(place.bytes)));
                 handle.into_iter().for_each(|handle| {
                     changes.add(handle, of_one.iter().map(value), ChangedSizes::default());
                 });
@@ -213,7 +212,7 @@ impl ExecutableState {
         let mut changes = Changes::with_capacity(one.touched.len());
         for (step, touched) in one.touched {
             let kernel = chunk.handles.get(step - one.steps.start).copied().flatten().ok_or(gone)?;
-            let Op::Kernel { args, grid, .. } = tables.ir.op(touched.node) else { continue };
+            let Command::Kernel { args, grid, .. } = tables.ir.command(touched.node) else { continue };
             let (args, changed) = (tables.ir.args(*args), &touched.changed);
             let args = changed.args.settable(args).map(|index| (index as u32, set_arg(tables, &args[index])));
             let old = changed.grid.as_deref().unwrap_or(grid);
@@ -285,7 +284,7 @@ fn can_change(values: &Values, touched: &Touched, fields: MutableCaps) -> bool {
     if changed.command || (!changed.args.is_empty() && !fields.arguments) {
         return false;
     }
-    let Op::Kernel { grid: new, args, .. } = values.tables.ir.op(touched.node) else { return false };
+    let Command::Kernel { grid: new, args, .. } = values.tables.ir.command(touched.node) else { return false };
     let args = values.tables.ir.args(*args);
     if changed.args.of(args.len()).any(|index| matches!(args[index], Arg::Indirect(_))) {
         return false;

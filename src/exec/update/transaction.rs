@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
+use crate::command::{Arg, Command};
 use crate::error::{Error, Result, UpdateError};
 use crate::exec::build::arena::OutOfTime;
 use crate::exec::build::values::{NotMade, Objects, Replaced, Values, set_arg};
@@ -24,7 +25,7 @@ use crate::graph::nodes::request::Target;
 use crate::graph::{Flat, Graph, Index, Nodes, Released, Tables, Writer};
 use crate::handles::{Node, NodeKind};
 use crate::ir::conflicts::Conflicts;
-use crate::ir::{Arg, NodeId, Op, Span};
+use crate::ir::{NodeId, Span};
 
 /// What the updates of one executable use, one update at a time.
 pub(in crate::exec) struct Editing {
@@ -209,9 +210,10 @@ impl Inner {
         let target = Target { context: &self.context, device: &self.device, graph: Some(self.graph) };
         let mut state = updatable.state.lock();
         if !state.ir.allocs.is_empty()
-            && let Some(&id) = ids.iter().find(|id| matches!(state.ir.op(**id), Op::Alloc(_) | Op::Free(_)))
+            && let Some(&id) =
+                ids.iter().find(|id| matches!(state.ir.command(**id), Command::Alloc(_) | Command::Free(_)))
         {
-            let kind = NodeKind::of(state.ir.op(id));
+            let kind = NodeKind::of(state.ir.command(id));
             return Err(UpdateError::Fixed { node: self.node(id), kind }.into());
         }
         let refreshed = state.refresh_nodes(&target, ids);
@@ -238,7 +240,7 @@ impl Inner {
         // A graph that was dropped has no sub-graphs any more, but the executable still knows where they were.
         let has_children = !from.children.is_empty() || !updatable.children.is_empty();
         for node in nodes.iter().filter(|_| has_children) {
-            let Op::SubGraph(child) = from.ir.op(*node) else { continue };
+            let Command::SubGraph(child) = from.ir.command(*node) else { continue };
             let Some(child) = from.children.get(child.index()) else {
                 return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), Dropped::default());
             };
@@ -415,7 +417,8 @@ impl ExecutableState {
         let keeps = |step: usize| {
             // Indirectly reached memory cannot be removed from a kernel object.
             let reaches = |args: Span| ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
-            let reaches = matches!(*ir.op(exec.plan.steps[step].node), Op::Kernel { args, .. } if reaches(args));
+            let reaches =
+                matches!(*ir.command(exec.plan.steps[step].node), Command::Kernel { args, .. } if reaches(args));
             updatable.is_native(step) && !reaches && switched.binary_search(&step).is_err()
         };
         let in_place = updatable.mutable().is_some_and(|fields| fields.arguments);
@@ -514,7 +517,7 @@ fn assign(
                 if reshaped.remove(&node) {
                     settled.push(node);
                 }
-            } else if matches!(to.ir.op(node), Op::Kernel { .. }) {
+            } else if matches!(to.ir.command(node), Command::Kernel { .. }) {
                 reshaped.insert(node);
             }
             if !changed.is_nothing() {
@@ -560,7 +563,7 @@ fn apply_to_object(
 ) -> Result<(), NotMade> {
     let (node, changed) = (touched.node, &touched.changed);
     let tables = &*values.tables;
-    let Op::Kernel { kernel, args, .. } = *tables.ir.op(node) else { return Ok(()) };
+    let Command::Kernel { kernel, args, .. } = *tables.ir.command(node) else { return Ok(()) };
     let given = tables.ir.args(args);
     // Indirectly reached memory cannot be removed from a kernel object.
     let anew = changed.switched || changed.args.of(given.len()).any(|at| matches!(given[at], Arg::Indirect(_)));

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::caps::MutableCaps;
+use crate::command::Command;
 use crate::exec::build::arena::OwnMemory;
 use crate::graph::{Graph, Origins, StateRef, Tables};
+use crate::ir::NodeId;
 use crate::ir::topology::Topology;
-use crate::ir::{NodeId, Op};
 use crate::plan::{Path, Plan};
 
 /// What an executable keeps if it is updatable.
@@ -51,8 +52,8 @@ impl Updatable {
         }
         let native = plan.segments.iter().filter(|segment| segment.path == Path::Native);
         let native = native.map(|segment| segment.steps.clone()).collect();
-        let child = |id: NodeId| match tables.ir.op(id) {
-            Op::SubGraph(child) => Some((id, tables.children[child.index()].of.id())),
+        let child = |id: NodeId| match tables.ir.command(id) {
+            Command::SubGraph(child) => Some((id, tables.children[child.index()].of.id())),
             _ => None,
         };
         Self {

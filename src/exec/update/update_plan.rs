@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::cl::objects::kernel_object::SetArg;
+use crate::command::{Arg, Command};
 use crate::exec::Inner;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::update::apply::{Applied, Old};
@@ -19,7 +19,7 @@ use crate::exec::update::updatable::Updatable;
 use crate::graph::edit::assign::Changed;
 use crate::graph::{Cell, Nodes, ParameterValue, Tables};
 use crate::handles::GraphId;
-use crate::ir::{Arg, NodeId, Op, Span};
+use crate::ir::{NodeId, Span};
 
 /// How many update plans are kept, and how many lists that came once are remembered.
 const LISTS: usize = 4;
@@ -136,7 +136,8 @@ impl Destinations {
         let mut near = 0;
         for origin in nodes {
             let node = updatable.alone(*origin)?;
-            let (Op::Kernel { args, .. }, Op::Kernel { args: given, .. }) = (tables.ir.op(node), from.ir.op(*origin))
+            let (Command::Kernel { args, .. }, Command::Kernel { args: given, .. }) =
+                (tables.ir.command(node), from.ir.command(*origin))
             else {
                 return None;
             };
@@ -309,7 +310,7 @@ impl ExecutableState {
         for place in replayed() {
             let object = values.objects.0.get_mut(place.step as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
             // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-            let value = SetArg::Value(values.tables.ir.bytes(place.bytes));
+            let value = Arg::Value(values.tables.ir.bytes(place.bytes));
             if object.is_none_or(|object| object.set(usize::from(place.arg), value).is_err()) {
                 return Applied::Partly;
             }

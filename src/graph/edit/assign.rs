@@ -1,8 +1,13 @@
 //! Edits of tables that can be rolled back: existing nodes get the values of other nodes. Edges never change.
 
+use crate::command::{Arg, Command, Grid, Pixels, Translate};
 use crate::graph::edit::undo::Edit;
-use crate::graph::tables::{Tables, Writer};
-use crate::ir::{Access, AllocId, Arg, Grid, Ir, Location, NodeId, Op, Pixels, Span, ViewId, ViewKind};
+use crate::graph::tables::Tables;
+use crate::graph::writer::Writer;
+use crate::ir::{
+    Access, AllocId, ById, ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, Span, TaskId, ViewId,
+    ViewKind,
+};
 
 /// What has changed about a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +47,7 @@ impl ArgSet {
 
     /// The indices among `args` that are in the set and that a driver can set by their index. The others come after the
     /// kernel's own arguments.
-    pub(crate) fn settable(self, args: &[Arg]) -> impl Iterator<Item = usize> {
+    pub(crate) fn settable(self, args: &[Arg<ById>]) -> impl Iterator<Item = usize> {
         self.of(args.len()).filter(|at| !matches!(args[*at], Arg::Global(_) | Arg::Indirect(_) | Arg::Unused(_)))
     }
 
@@ -79,17 +84,6 @@ impl Edit {
         Ok(view)
     }
 
-    fn place(&mut self, to: &mut Writer<'_>, from: &Tables, of: &Location) -> Result<Location, Mismatch> {
-        Ok(Location { view: self.view(to, from, of.view)?, offset: of.offset })
-    }
-
-    fn pixels(&mut self, to: &mut Writer<'_>, from: &Tables, of: &Pixels) -> Result<Pixels, Mismatch> {
-        Ok(match of {
-            Pixels::Image(view, origin) => Pixels::Image(self.view(to, from, *view)?, *origin),
-            Pixels::Buffer(place) => Pixels::Buffer(self.place(to, from, place)?),
-        })
-    }
-
     /// Gives a node the values of a node of other tables.
     pub(crate) fn assign(
         &mut self,
@@ -99,45 +93,22 @@ impl Edit {
         source: NodeId,
     ) -> Result<Changed, Mismatch> {
         let mut changed = Changed::default();
-        match (to.ir.op(node), from.ir.op(source)) {
-            (Op::Empty, Op::Empty) => return Ok(changed),
-            (Op::Event { signals, .. }, Op::Event { signals: signals2, .. }) if signals == signals2 => {
-                return Ok(changed);
-            }
+        match (to.ir.command(node), from.ir.command(source)) {
+            (Command::Empty, Command::Empty) => return Ok(changed),
             // Allocations of a sub-graph were placed when the sub-graph was finalized.
-            (Op::Empty, Op::Alloc(_) | Op::Free(_)) if from.placed.is_some() => return Ok(changed),
-            (Op::Alloc(mine), Op::Alloc(theirs)) | (Op::Free(mine), Op::Free(theirs)) if mine == theirs => {
-                let decl = |ir: &Ir, alloc: AllocId| ir.allocs.get(alloc.index()).map(|decl| (decl.size, decl.zero));
-                let (Some((old, was_zero)), Some((new, zero))) = (decl(&to.ir, *mine), decl(&from.ir, *theirs)) else {
-                    return Err("one of the two graphs does not have its allocation".to_owned());
-                };
-                if old != new {
-                    return Err(format!(
-                        "its allocation has {old} bytes, but the allocation given has {new}, and the size cannot change"
-                    ));
-                }
-                if was_zero != zero {
-                    let content = |zero| if zero { "filled with zeros" } else { "undefined" };
-                    return Err(format!(
-                        "its allocation is {} at finalize, but the allocation given is {}, and this cannot change",
-                        content(was_zero),
-                        content(zero)
-                    ));
-                }
-                return Ok(changed);
-            }
+            (Command::Empty, Command::Alloc(_) | Command::Free(_)) if from.placed.is_some() => return Ok(changed),
             (
-                Op::Kernel { kernel, args, .. },
-                Op::Kernel { kernel: kernel2, args: args2, grid: grid2, bound: bound2, prints: prints2 },
+                Command::Kernel { kernel, args, .. },
+                Command::Kernel { kernel: kernel2, args: args2, grid: grid2, bound: bound2, prints: prints2 },
             ) => {
                 let (mut kernel, mut args, args2) = (*kernel, *args, *args2);
                 if let Some((group, index, active)) = other_launch(to, node, from, source)? {
                     // The equal parts of the two launches are compared below.
-                    let Op::Kernel { kernel: other, args: theirs, .. } = &active else {
+                    let Command::Kernel { kernel: other, args: theirs, .. } = &active else {
                         return Err("its command group does not consist of kernels".to_owned());
                     };
                     (kernel, args) = (*other, *theirs);
-                    self.op(to, node, active);
+                    self.command(to, node, active);
                     self.active(to, group, index);
                     changed.command = true;
                     changed.switched = true;
@@ -154,7 +125,7 @@ impl Edit {
                         format!("its kernel is `{old}`, but `{new}` was given, and the kernel of a node cannot change")
                     });
                 }
-                let Op::Kernel { grid, bound, prints, .. } = to.ir.op(node) else { return Ok(changed) };
+                let Command::Kernel { grid, bound, prints, .. } = to.ir.command(node) else { return Ok(changed) };
                 if grid.dims != grid2.dims {
                     return Err(format!(
                         "the number of dimensions of its range cannot change: it is {}, and {} was given",
@@ -163,115 +134,33 @@ impl Edit {
                 }
                 changed.grid = (grid != grid2).then(|| Box::new(*grid));
                 if bound != bound2 || prints != prints2 {
-                    let op = Op::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
-                    self.op(to, node, op);
+                    let op = Command::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
+                    self.command(to, node, op);
                 } else if changed.grid.is_some() {
                     self.grid(to, node, *grid2);
                 }
                 self.args(to, args, from, args2, &mut changed)?;
             }
-            (Op::Copy { src, dst, size }, Op::Copy { src: src2, dst: dst2, size: size2 }) => {
-                let same = size == size2 && same_place(to, src, from, src2) && same_place(to, dst, from, dst2);
-                if !same {
-                    let op =
-                        Op::Copy { src: self.place(to, from, src2)?, dst: self.place(to, from, dst2)?, size: *size2 };
-                    self.op(to, node, op);
-                    changed.command = true;
+            (old, new) if old.is_alike(new) => {
+                match (old, new) {
+                    (Command::Write { size: old, .. }, Command::Write { size: new, .. })
+                    | (Command::Read { size: old, .. }, Command::Read { size: new, .. }) => same_size(*old, *new)?,
+                    (Command::Native { form: old, .. }, Command::Native { form: new, .. }) if old != new => {
+                        let why =
+                            "the native command given has other forms (enqueued, recorded), and these cannot change";
+                        return Err(why.to_owned());
+                    }
+                    _ => {}
                 }
-            }
-            (Op::CopyRect(rect), Op::CopyRect(rect2)) => {
-                let (old, mut new) = (rect.clone(), rect2.clone());
-                (new.src, new.dst) = (self.view(to, from, rect2.src)?, self.view(to, from, rect2.dst)?);
+                let old = old.clone();
+                let new = new.translate(&mut Assignment { edit: self, to, from, old: &old, changed: &mut changed })?;
                 if old != new {
-                    self.op(to, node, Op::CopyRect(new));
+                    self.command(to, node, new);
                     changed.command = true;
                 }
-            }
-            (Op::CopyImage(copy), Op::CopyImage(copy2)) if copy.is_alike(copy2) => {
-                let (old, mut new) = (copy.clone(), copy2.clone());
-                new.src = self.pixels(to, from, &copy2.src)?;
-                new.dst = self.pixels(to, from, &copy2.dst)?;
-                if old != new {
-                    self.op(to, node, Op::CopyImage(new));
-                    changed.command = true;
-                }
-            }
-            (
-                Op::Fill { dst, size, pattern, area },
-                Op::Fill { dst: dst2, size: size2, pattern: pattern2, area: area2 },
-            ) if area.is_some() == area2.is_some() => {
-                let (pattern, new) = (*pattern, from.ir.bytes(*pattern2));
-                if pattern.len() != new.len() {
-                    return Err(format!(
-                        "its pattern has {} bytes, but the pattern given has {}, and the size of a pattern cannot \
-                         change",
-                        pattern.len(),
-                        new.len()
-                    ));
-                }
-                if size != size2 || area != area2 || !same_place(to, dst, from, dst2) {
-                    let dst = self.place(to, from, dst2)?;
-                    let op = Op::Fill { dst, size: *size2, pattern, area: area2.clone() };
-                    self.op(to, node, op);
-                    changed.command = true;
-                }
-                if to.ir.bytes(pattern) != new {
-                    self.bytes(to, pattern, new);
-                    changed.command = true;
-                }
-            }
-            (Op::Write { dst, size, data, area }, Op::Write { dst: dst2, size: size2, data: data2, area: area2 })
-                if area.is_some() == area2.is_some() =>
-            {
-                same_size(*size, *size2)?;
-                let (data, new) = (*data, &from.data[data2.index()]);
-                if area != area2 || !same_place(to, dst, from, dst2) {
-                    let dst = self.place(to, from, dst2)?;
-                    let op = Op::Write { dst, size: *size2, data, area: area2.clone() };
-                    self.op(to, node, op);
-                    changed.command = true;
-                }
-                if !to.data[data.index()].is(new) {
-                    self.data(to, data, new.clone());
-                    changed.command = true;
-                }
-            }
-            (Op::Read { src, size, result, area }, Op::Read { src: src2, size: size2, area: area2, .. })
-                if area.is_some() == area2.is_some() =>
-            {
-                same_size(*size, *size2)?;
-                let result = *result;
-                if area != area2 || !same_place(to, src, from, src2) {
-                    let src = self.place(to, from, src2)?;
-                    let op = Op::Read { src, size: *size2, result, area: area2.clone() };
-                    self.op(to, node, op);
-                    changed.command = true;
-                }
-            }
-            (Op::Task(task), Op::Task(task2)) => {
-                let (task, new) = (*task, &from.tasks[task2.index()]);
-                if !to.tasks[task.index()].is(new) {
-                    let new = to.tasks[task.index()].replaced_by(new);
-                    self.task(to, task, new);
-                    changed.command = true;
-                }
-            }
-            (Op::Native { command, form }, Op::Native { command: command2, form: form2 }) => {
-                if form != form2 {
-                    let why = "the native command given has other forms (enqueued, recorded), and these cannot change";
-                    return Err(why.to_owned());
-                }
-                let (command, new) = (*command, &from.natives[command2.index()]);
-                if !to.natives[command.index()].is(new) {
-                    self.native(to, command, new.clone());
-                    changed.command = true;
-                }
-            }
-            (Op::Hint { of, size, hint }, Op::Hint { of: of2, size: size2, hint: hint2 }) => {
-                if size != size2 || hint != hint2 || !same_place(to, of, from, of2) {
-                    let op = Op::Hint { of: self.place(to, from, of2)?, size: *size2, hint: *hint2 };
-                    self.op(to, node, op);
-                    changed.command = true;
+                if matches!(old, Command::Alloc(_) | Command::Free(_)) {
+                    // The memory of an allocation was placed at finalize.
+                    return Ok(changed);
                 }
             }
             (old, new) => {
@@ -292,7 +181,9 @@ impl Edit {
         source: NodeId,
         near: &mut usize,
     ) -> Option<Changed> {
-        let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (to.ir.op(node), from.ir.op(source)) else {
+        let (Command::Kernel { args, .. }, Command::Kernel { args: args2, .. }) =
+            (to.ir.command(node), from.ir.command(source))
+        else {
             return None;
         };
         let (args, args2) = (*args, *args2);
@@ -346,11 +237,11 @@ impl Edit {
                     }
                     differs
                 }
-                (Arg::Buffer(view), Arg::Buffer(view2)) => {
+                (Arg::Memory(view), Arg::Memory(view2)) => {
                     let differs = !same_mem(to, view, from, view2);
                     if differs {
                         let view = self.view(to, from, view2)?;
-                        self.arg(to, args, index, Arg::Buffer(view));
+                        self.arg(to, args, index, Arg::Memory(view));
                     }
                     differs
                 }
@@ -381,14 +272,14 @@ impl Edit {
                     }
                     false
                 }
-                (Arg::Buffer(view), Arg::Null(view2)) if !is_image(to, view) => {
+                (Arg::Memory(view), Arg::Null(view2)) if !is_image(to, view) => {
                     let view = self.view(to, from, view2)?;
                     self.arg(to, args, index, Arg::Null(view));
                     true
                 }
-                (Arg::Null(_), Arg::Buffer(view2)) if !is_image(from, view2) => {
+                (Arg::Null(_), Arg::Memory(view2)) if !is_image(from, view2) => {
                     let view = self.view(to, from, view2)?;
-                    self.arg(to, args, index, Arg::Buffer(view));
+                    self.arg(to, args, index, Arg::Memory(view));
                     true
                 }
                 (Arg::Unused(_), Arg::Unused(_)) => false,
@@ -441,6 +332,119 @@ impl Edit {
     }
 }
 
+/// Gives what a command refers to the values of a command of other tables. Memory gets the id that it has here; everything
+/// else keeps its id, and what the id stands for changes.
+struct Assignment<'a, 'w> {
+    edit: &'a mut Edit,
+    to: &'a mut Writer<'w>,
+    from: &'a Tables,
+    /// The command that is changed, of the same kind.
+    old: &'a Command<ById>,
+    changed: &'a mut Changed,
+}
+
+/// The error if a command does not have what commands of its kind have, which cannot be.
+const OTHER_KIND: &str = "it is of another kind";
+
+impl<'a> Translate<'a, ById, ById> for Assignment<'_, '_> {
+    type Error = Mismatch;
+
+    fn mem(&mut self, mem: &'a ViewId) -> Result<ViewId, Mismatch> {
+        self.edit.view(self.to, self.from, *mem)
+    }
+
+    fn kernel(&mut self, _: &'a KernelId, _: &'a Span) -> Result<(KernelId, Span), Mismatch> {
+        // The arguments of kernels are compared one by one: see `Edit::assign`.
+        Err(OTHER_KIND.to_owned())
+    }
+
+    fn bytes(&mut self, bytes: &'a Span) -> Result<Span, Mismatch> {
+        let Command::Fill { pattern, .. } = self.old else { return Err(OTHER_KIND.to_owned()) };
+        let (pattern, new) = (*pattern, self.from.ir.bytes(*bytes));
+        if pattern.len() != new.len() {
+            return Err(format!(
+                "its pattern has {} bytes, but the pattern given has {}, and the size of a pattern cannot change",
+                pattern.len(),
+                new.len()
+            ));
+        }
+        if self.to.ir.bytes(pattern) != new {
+            self.edit.bytes(self.to, pattern, new);
+            self.changed.command = true;
+        }
+        Ok(pattern)
+    }
+
+    fn data(&mut self, data: &'a DataId, _: usize) -> Result<DataId, Mismatch> {
+        let Command::Write { data: old, .. } = self.old else { return Err(OTHER_KIND.to_owned()) };
+        let new = &self.from.data[data.index()];
+        if !self.to.data[old.index()].is(new) {
+            self.edit.data(self.to, *old, new.clone());
+            self.changed.command = true;
+        }
+        Ok(*old)
+    }
+
+    fn output(&mut self, _: &'a ResultId, _: usize) -> Result<ResultId, Mismatch> {
+        let Command::Read { output, .. } = self.old else { return Err(OTHER_KIND.to_owned()) };
+        Ok(*output)
+    }
+
+    fn task(&mut self, task: &'a TaskId) -> Result<TaskId, Mismatch> {
+        let Command::Task(old) = self.old else { return Err(OTHER_KIND.to_owned()) };
+        let (mine, new) = (&self.to.tasks[old.index()], &self.from.tasks[task.index()]);
+        if !mine.is(new) {
+            let new = mine.replaced_by(new);
+            self.edit.task(self.to, *old, new);
+            self.changed.command = true;
+        }
+        Ok(*old)
+    }
+
+    fn event(&mut self, _: &'a ExternalId) -> Result<ExternalId, Mismatch> {
+        let Command::Event { event, .. } = self.old else { return Err(OTHER_KIND.to_owned()) };
+        Ok(*event)
+    }
+
+    fn native(&mut self, functions: &'a NativeId) -> Result<NativeId, Mismatch> {
+        let Command::Native { functions: old, .. } = self.old else { return Err(OTHER_KIND.to_owned()) };
+        let new = &self.from.natives[functions.index()];
+        if !self.to.natives[old.index()].is(new) {
+            self.edit.native(self.to, *old, new.clone());
+            self.changed.command = true;
+        }
+        Ok(*old)
+    }
+
+    fn executable(&mut self, _: &'a ChildId) -> Result<ChildId, Mismatch> {
+        Err(OTHER_KIND.to_owned())
+    }
+
+    fn alloc(&mut self, alloc: &'a AllocId) -> Result<AllocId, Mismatch> {
+        let (Command::Alloc(old) | Command::Free(old)) = self.old else { return Err(OTHER_KIND.to_owned()) };
+        let decl = |ir: &Ir, alloc: AllocId| ir.allocs.get(alloc.index()).map(|decl| (decl.size, decl.zero));
+        if old != alloc {
+            return Err(format!("it is allocation {} of the graph, but allocation {} was given", old.0, alloc.0));
+        }
+        let decls = decl(&self.to.ir, *old).zip(decl(&self.from.ir, *alloc));
+        let ((old_size, was_zero), (size, zero)) = decls.ok_or("one of the two graphs does not have its allocation")?;
+        if old_size != size {
+            return Err(format!(
+                "its allocation has {old_size} bytes, but the allocation given has {size}, and the size cannot change"
+            ));
+        }
+        if was_zero != zero {
+            let content = |zero| if zero { "filled with zeros" } else { "undefined" };
+            return Err(format!(
+                "its allocation is {} at finalize, but the allocation given is {}, and this cannot change",
+                content(was_zero),
+                content(zero)
+            ));
+        }
+        Ok(*old)
+    }
+}
+
 /// The launch that a node gets, if it belongs to a command group of which another launch is active now: the group, the
 /// index of the launch, and the launch.
 fn other_launch(
@@ -448,24 +452,24 @@ fn other_launch(
     node: NodeId,
     from: &Tables,
     source: NodeId,
-) -> Result<Option<(usize, usize, Op)>, Mismatch> {
+) -> Result<Option<(usize, usize, Command<ById>)>, Mismatch> {
     let group = |tables: &Tables, node: NodeId| tables.group_of.get(&node).copied();
     match (group(to, node), group(from, source)) {
         (None, None) => Ok(None),
         (Some(mine), Some(theirs)) if to.groups[mine].is(&from.groups[theirs]) => {
             let active = from.groups[theirs].active;
             let launch = to.groups[mine].alternatives.get(active).filter(|_| to.groups[mine].active != active);
-            Ok(launch.map(|launch| (mine, active, launch.op.clone())))
+            Ok(launch.map(|launch| (mine, active, launch.command.clone())))
         }
         _ => Err("it does not belong to the same command group".to_owned()),
     }
 }
 
 /// The kind of an argument, for error texts.
-fn kind(arg: Arg) -> &'static str {
+fn kind(arg: Arg<ById>) -> &'static str {
     match arg {
         Arg::Value(_) => "a value",
-        Arg::Buffer(_) => "a buffer or an image",
+        Arg::Memory(_) => "a buffer or an image",
         Arg::Null(_) => "a null buffer",
         Arg::Sampler(_) => "a sampler",
         Arg::Local(_) => "local memory",
@@ -476,9 +480,9 @@ fn kind(arg: Arg) -> &'static str {
 }
 
 /// The name of a node, for error texts.
-pub(in crate::graph) fn name(op: &Op) -> String {
-    if let Op::CopyImage(copy) = op {
-        let side = |side: &Pixels| if matches!(side, Pixels::Image(..)) { "an image" } else { "a buffer" };
+pub(in crate::graph) fn name(op: &Command<ById>) -> String {
+    if let Command::CopyImage(copy) = op {
+        let side = |side: &Pixels<_>| if matches!(side, Pixels::Image(..)) { "an image" } else { "a buffer" };
         return format!("a copy of pixels from {} to {}", side(&copy.src), side(&copy.dst));
     }
     let kind = crate::handles::NodeKind::of(op).to_string();
@@ -496,10 +500,6 @@ fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {
 
 fn is_image(tables: &Tables, view: ViewId) -> bool {
     matches!(tables.ir.views[view.index()].kind, ViewKind::Image | ViewKind::ImageOfBuffer)
-}
-
-fn same_place(to: &Writer<'_>, a: &Location, from: &Tables, b: &Location) -> bool {
-    a.offset == b.offset && same_mem(to, a.view, from, b.view)
 }
 
 fn same_size(old: usize, new: usize) -> Result<(), Mismatch> {

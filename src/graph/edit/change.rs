@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::InContext;
+use crate::command::{Arg, Command};
 use crate::error::{BuildCause, BuildError, Result};
 use crate::graph::edit::assign;
 use crate::graph::edit::undo::{Edit, Owned};
@@ -18,10 +19,11 @@ use crate::graph::nodes::range::{Extent, NdRange, Sizes, check_bound, check_loca
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::nodes::transfer::forbid;
 use crate::graph::parameters::{Snapshot, Value};
-use crate::graph::tables::{Binding, Index, Released, Tables, Writer};
+use crate::graph::tables::{Binding, Tables};
+use crate::graph::writer::{Index, Released, Writer};
 use crate::graph::{After, Graph, State};
 use crate::handles::Node;
-use crate::ir::{Arg, KernelId, Mode, NodeId, Op, Span, ViewKind};
+use crate::ir::{ById, KernelId, Mode, NodeId, Span, ViewKind};
 
 /// Released objects and data, to be dropped where no lock is held.
 #[derive(Debug, Default)]
@@ -73,8 +75,8 @@ impl Graph {
         let fail = |cause| BuildError::new(format!("range of {node}"), cause);
         let mut state = self.lock();
         let id = self.resolve(&state, node).map_err(fail)?;
-        let op = state.ir.op(id);
-        let Op::Kernel { kernel, grid, bound, .. } = op else {
+        let op = state.ir.command(id);
+        let Command::Kernel { kernel, grid, bound, .. } = op else {
             let why = "only kernel nodes have a range";
             return Err(fail(other_kind(node, op, "another range", why)).into());
         };
@@ -137,7 +139,7 @@ impl Graph {
     }
 }
 
-pub(in crate::graph) fn other_kind(node: Node, op: &Op, given: &str, why: &'static str) -> BuildCause {
+pub(in crate::graph) fn other_kind(node: Node, op: &Command<ById>, given: &str, why: &'static str) -> BuildCause {
     BuildCause::OtherKind { node, is: assign::name(op), given: given.to_owned(), why }
 }
 
@@ -162,7 +164,9 @@ impl State {
             tables.moved = true;
         }
         Arc::make_mut(&mut self.reshaped).insert(node);
-        if let (Op::Kernel { args, .. }, Op::Kernel { args: args2, .. }) = (tables.ir.op(node), from.ir.op(source)) {
+        if let (Command::Kernel { args, .. }, Command::Kernel { args: args2, .. }) =
+            (tables.ir.command(node), from.ir.command(source))
+        {
             let (place, place2) = (args.ends().0, args2.ends().0);
             let here = tables.bindings(*args);
             let new = from.bindings[from.bindings(*args2)].iter().cloned().map(|mut binding| {
@@ -204,7 +208,7 @@ impl State {
             self.sync_group(node);
             return Ok(());
         }
-        let Op::Kernel { kernel, args, .. } = self.ir.op(node) else { return Ok(()) };
+        let Command::Kernel { kernel, args, .. } = self.ir.command(node) else { return Ok(()) };
         self.refresh_args(target, Launched::ByNode(node), *kernel, *args)
     }
 
@@ -240,14 +244,14 @@ impl State {
         modes: &[Mode],
         late: impl Fn(usize) -> Option<Option<Region>>,
     ) -> Result<(), BuildCause> {
-        let is_image = |arg: &Arg| {
+        let is_image = |arg: &Arg<ById>| {
             let kind = arg.view().map(|view| self.ir.views[view.index()].kind);
             matches!(kind, Some(ViewKind::Image | ViewKind::ImageOfBuffer))
         };
         if !self.ir.args(args).iter().any(is_image) {
             return Ok(());
         }
-        let used = |(_, arg): &(usize, &Arg)| !matches!(arg, Arg::Unused(_));
+        let used = |(_, arg): &(usize, &Arg<ById>)| !matches!(arg, Arg::Unused(_));
         let used = self.ir.args(args).iter().enumerate().filter(used);
         let memory = used.filter_map(|(index, arg)| Some((index, arg.view()?)));
         let uses = memory.zip(modes).filter_map(|((index, view), mode)| {
@@ -327,7 +331,7 @@ impl State {
                 let (access, arg) = match &now.region {
                     Some(region) => {
                         let access = to.access(region, *mode);
-                        let arg = Arg::Buffer(access.view);
+                        let arg = Arg::Memory(access.view);
                         (access, arg)
                     }
                     None => {
@@ -397,7 +401,7 @@ impl State {
 impl Tables {
     /// Copies by-value parameters into a launch. Returns whether the node needs no more work.
     fn refresh_values(&mut self, node: NodeId, near: &mut usize) -> bool {
-        let Op::Kernel { args, .. } = *self.ir.op(node) else { return true };
+        let Command::Kernel { args, .. } = *self.ir.command(node) else { return true };
         let bindings = self.bindings_near(*near, args);
         *near = bindings.end;
         // The parameters of a group are bound to the launches of the group.

@@ -7,7 +7,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `change.rs` | changes of a graph: ranges, parameters, other commands in the place of nodes. Read it first |
-//! | `assign.rs` | one node gets the values of another node, `Op` by `Op`: what an update can change at all |
+//! | `assign.rs` | one node gets the values of another node, what an update can change at all |
 //! | `undo.rs` | the log of an edit: the values that it has overwritten, and how they are restored |
 //!
 //! Invariants: an edit is applied completely, or undone completely. Edges never change (rule P6). The objects that an

@@ -1,10 +1,11 @@
 //! The undo log of an edit: the overwritten values, and how they are restored.
 
 use crate::cl::memory::host::HostBytes;
+use crate::command::{Arg, Command, Grid};
 use crate::graph::nodes::host_task::TaskFn;
 use crate::graph::nodes::native_command::NativeFn;
-use crate::graph::tables::Writer;
-use crate::ir::{Access, Arg, DataId, Grid, NativeId, NodeId, Op, Span, TaskId, ViewId};
+use crate::graph::writer::Writer;
+use crate::ir::{Access, ById, DataId, NativeId, NodeId, Span, TaskId, ViewId};
 
 /// The number of entries whose capacity is kept.
 const ROOM: usize = 4096;
@@ -31,10 +32,10 @@ pub(crate) struct Edit {
 
 #[derive(Debug)]
 enum Undo {
-    Op(NodeId, Box<Op>),
+    Command(NodeId, Box<Command<ById>>),
     /// The node, and the index of its old range in `grids`.
     Grid(NodeId, usize),
-    Arg(Span, usize, Arg),
+    Arg(Span, usize, Arg<ById>),
     Access(NodeId, usize, Access),
     Data(DataId, HostBytes),
     Task(TaskId, TaskFn),
@@ -52,9 +53,9 @@ pub(crate) enum Owned {
 }
 
 impl Edit {
-    pub(in crate::graph) fn op(&mut self, to: &mut Writer<'_>, node: NodeId, op: Op) {
-        let old = std::mem::replace(to.tables.ir.op_mut(node), op);
-        self.log.push(Undo::Op(node, Box::new(old)));
+    pub(in crate::graph) fn command(&mut self, to: &mut Writer<'_>, node: NodeId, op: Command<ById>) {
+        let old = std::mem::replace(to.tables.ir.command_mut(node), op);
+        self.log.push(Undo::Command(node, Box::new(old)));
     }
 
     pub(in crate::graph) fn grid(&mut self, to: &mut Writer<'_>, node: NodeId, grid: Grid) {
@@ -64,7 +65,7 @@ impl Edit {
         }
     }
 
-    pub(in crate::graph) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg) {
+    pub(in crate::graph) fn arg(&mut self, to: &mut Writer<'_>, args: Span, index: usize, arg: Arg<ById>) {
         if let Some(view) = arg.view() {
             to.keep(view);
         }
@@ -129,7 +130,7 @@ impl Edit {
                 Undo::Data(_, data) => dropped.push(Owned::Data(data)),
                 Undo::Task(_, task) => dropped.push(Owned::Task(task)),
                 Undo::Native(_, functions) => dropped.push(Owned::Native(functions)),
-                Undo::Op(..) | Undo::Grid(..) | Undo::Active(..) => {}
+                Undo::Command(..) | Undo::Grid(..) | Undo::Active(..) => {}
             }
         }
         self.empty();
@@ -141,7 +142,7 @@ impl Edit {
         let mut dropped = Vec::new();
         for undo in self.log.drain(..).rev() {
             match undo {
-                Undo::Op(node, old) => *to.tables.ir.op_mut(node) = *old,
+                Undo::Command(node, old) => *to.tables.ir.command_mut(node) = *old,
                 Undo::Grid(node, at) => {
                     to.tables.ir.grid_mut(node).into_iter().for_each(|grid| *grid = self.grids[at]);
                 }

@@ -8,7 +8,8 @@ use crate::cl::objects::buffer::{AsRegion, Buffer, BufferSlice};
 use crate::cl::objects::image::{Image, ImageLayers};
 use crate::cl::objects::kernel::Number;
 use crate::cl::objects::sampler::Sampler;
-use crate::graph::nodes::launch::{GivenArgument, Launch};
+use crate::command::Arg;
+use crate::graph::nodes::launch::Launch;
 use crate::graph::parameters::{LocalMemory, Parameter};
 use crate::graph::sealed;
 use crate::ir::Mode;
@@ -79,7 +80,7 @@ impl BufferArg<Pixels> for ImageLayers {
 
 impl ValueArg for &Sampler {
     fn give_value(&self, to: &mut LaunchRef<'_>) {
-        to.launch.args.push(GivenArgument::Sampler((*self).clone()));
+        to.launch.args.push(Arg::Sampler((*self).clone()));
     }
 }
 

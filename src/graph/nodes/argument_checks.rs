@@ -10,13 +10,14 @@ use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::{formats, limits, names};
 use crate::cl::objects::kernel::{ImageUse, Kernel, Number, Param, Space, is_image};
+use crate::command::{Arg, Command};
 use crate::error::BuildCause;
-use crate::graph::nodes::launch::GivenArgument;
+use crate::graph::nodes::request::ByHandle;
 use crate::graph::nodes::request::Target;
 use crate::graph::nodes::transfer::forbid;
 use crate::graph::tables::Tables;
 use crate::images::{ImageAccess, ImageInfo, ImageKind, ImageShape};
-use crate::ir::{Arg, KernelId, Mode, NodeId, Op};
+use crate::ir::{ById, KernelId, Mode, NodeId};
 use crate::quirks;
 
 /// What the arguments contain, collected in the same pass as the checks.
@@ -45,7 +46,7 @@ impl fmt::Display for ArgumentName {
 pub(in crate::graph) fn check_args(
     target: &Target<'_>,
     kernel: &Kernel,
-    args: &[GivenArgument],
+    args: &[Arg<ByHandle>],
     caps: &Caps,
 ) -> Result<Among, BuildCause> {
     let mut among = Among::default();
@@ -60,7 +61,7 @@ pub(in crate::graph) fn check_args(
             check_param(index, arg, param, caps)?;
         }
         match arg {
-            GivenArgument::Buffer(region, mode) => {
+            Arg::Memory((region, mode)) => {
                 let what = &ArgumentName("argument", index);
                 target.check_context(region, what)?;
                 // A kernel that reads write-only memory, or writes read-only memory, is undefined (OpenCL 3.0,
@@ -86,7 +87,7 @@ pub(in crate::graph) fn check_args(
                     }
                 }
             }
-            GivenArgument::Value(range, _) => {
+            Arg::Value((range, _)) => {
                 // The limit is for all arguments together. The values are stored one after another, so the end of this
                 // one counts them all.
                 if range.is_empty() || range.end > caps.max_parameter_size {
@@ -94,43 +95,36 @@ pub(in crate::graph) fn check_args(
                     return Err(BuildCause::ArgumentBytes { index, given, before, limit });
                 }
             }
-            GivenArgument::Local(0) => return Err(BuildCause::NoLocalMemory { index }),
-            GivenArgument::Sampler(sampler) if sampler.context() != target.context => {
+            Arg::Local(0) => return Err(BuildCause::NoLocalMemory { index }),
+            Arg::Sampler(sampler) if sampler.context() != target.context => {
                 return Err(BuildCause::OtherContext { what: format!("argument {index}") });
             }
-            GivenArgument::Local(size) => among.local = among.local.saturating_add(*size as u64),
-            GivenArgument::Sampler(_) => among.loose = true,
-            GivenArgument::Null(_) => {}
+            Arg::Local(size) => among.local = among.local.saturating_add(*size as u64),
+            Arg::Sampler(_) => among.loose = true,
+            // The last three have lists of their own.
+            Arg::Null(_) | Arg::Indirect(_) | Arg::Global(_) | Arg::Unused(_) => {}
         }
     }
     Ok(among)
 }
 
-fn check_param(index: usize, arg: &GivenArgument, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
+fn check_param(index: usize, arg: &Arg<ByHandle>, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
     let unsupported = |what: &str| BuildCause::NotSupported {
         what: format!("argument {index} `{}`, {what}", param.name),
         why: "clgraph does not support pipes; use a buffer".to_owned(),
     };
     let fits = match param.space {
         Space::Buffer => {
-            matches!(arg, GivenArgument::Null(_))
-                || matches!(arg, GivenArgument::Buffer(region, _) if region.mem.image().is_none())
+            matches!(arg, Arg::Null(_)) || matches!(arg, Arg::Memory((region, _)) if region.mem.image().is_none())
         }
-        Space::Local => matches!(arg, GivenArgument::Local(_)),
+        Space::Local => matches!(arg, Arg::Local(_)),
         // A type name of the program's own may stand for any type, also for a sampler's.
-        Space::Value => {
-            matches!(arg, GivenArgument::Value(..))
-                || (matches!(arg, GivenArgument::Sampler(_)) && param.value_size.is_none())
-        }
+        Space::Value => matches!(arg, Arg::Value(_)) || (matches!(arg, Arg::Sampler(_)) && param.value_size.is_none()),
         Space::Image => return check_image(index, arg, param, caps),
-        Space::Sampler => matches!(arg, GivenArgument::Sampler(_)),
+        Space::Sampler => matches!(arg, Arg::Sampler(_)),
         Space::Pipe => return Err(unsupported("a pipe")),
     };
-    if matches!(arg, GivenArgument::Sampler(_))
-        && param.space == Space::Value
-        && fits
-        && quirks::misses_named_types(caps)
-    {
+    if matches!(arg, Arg::Sampler(_)) && param.space == Space::Value && fits && quirks::misses_named_types(caps) {
         return Err(named_type(index, param, "a sampler", "sampler_t"));
     }
     let name = || param.name.clone();
@@ -143,10 +137,10 @@ fn check_param(index: usize, arg: &GivenArgument, param: &Param, caps: &Caps) ->
         };
         return Err(BuildCause::ArgumentKind { index, name: name(), expected, given: arg.what().to_owned() });
     }
-    if let GivenArgument::Value(_, number) = arg {
+    if let Arg::Value((_, number)) = arg {
         check_number(index, *number, param)?;
     }
-    if let (GivenArgument::Value(range, _), Some(expected)) = (arg, param.value_size)
+    if let (Arg::Value((range, _)), Some(expected)) = (arg, param.value_size)
         && range.len() != expected
     {
         let type_name = param.type_name.clone();
@@ -198,10 +192,10 @@ pub(in crate::graph) fn check_on_device(target: &Target<'_>, shape: ImageShape) 
 }
 
 /// Checks that an image matches its parameter: some drivers accept any image, and crash.
-fn check_image(index: usize, arg: &GivenArgument, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
+fn check_image(index: usize, arg: &Arg<ByHandle>, param: &Param, caps: &Caps) -> Result<(), BuildCause> {
     let name = || param.name.clone();
     let image = match arg {
-        GivenArgument::Buffer(region, mode) => region.mem.image().map(|info| (info, *mode)),
+        Arg::Memory((region, mode)) => region.mem.image().map(|info| (info, *mode)),
         _ => None,
     };
     let wrong = |given: String| {
@@ -318,8 +312,8 @@ impl Tables {
         if !looked_at.contains(&true) {
             return found;
         }
-        let mut look = |node, launch, op: &Op, modes: &mut dyn Iterator<Item = Mode>| {
-            let Op::Kernel { kernel, args, .. } = op else { return };
+        let mut look = |node, launch, op: &Command<ById>, modes: &mut dyn Iterator<Item = Mode>| {
+            let Command::Kernel { kernel, args, .. } = op else { return };
             let Some(params) = self.kernels[kernel.index()].params().filter(|_| looked_at[kernel.index()]) else {
                 return;
             };
@@ -332,12 +326,12 @@ impl Tables {
             }
         };
         for id in self.ir.ids() {
-            look(id, None, self.ir.op(id), &mut self.ir.accesses(id).iter().map(|access| access.mode));
+            look(id, None, self.ir.command(id), &mut self.ir.accesses(id).iter().map(|access| access.mode));
         }
         for group in &self.groups {
             let Some(&node) = group.nodes.first() else { continue };
             for (at, other) in group.alternatives.iter().enumerate().filter(|(at, _)| *at != group.active) {
-                look(node, Some(at), &other.op, &mut other.modes());
+                look(node, Some(at), &other.command, &mut other.modes());
             }
         }
         found

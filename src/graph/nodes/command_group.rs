@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cl::memory::untyped::Mem;
+use crate::command::{Arg, Command, Grid};
 use crate::error::{BuildCause, BuildError, GroupError, Result};
 use crate::graph::edit::assign;
 use crate::graph::nodes::kernel::KernelNode;
 use crate::graph::nodes::launch::{Checked, Launch};
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::nodes::task_group::TaskGroup;
-use crate::graph::tables::{Tables, Writer};
+use crate::graph::tables::Tables;
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, GraphRef, State, after_methods};
 use crate::handles::Node;
-use crate::ir::{Access, Arg, Grid, Mode, NodeId, Op, Span, View, ViewId, ViewKind};
+use crate::ir::{Access, ById, Mode, NodeId, Span, View, ViewId, ViewKind};
 
 /// Several launches, or several host tasks ([`Graph::host_task_group`]), for one node, of which one is active.
 ///
@@ -86,7 +88,7 @@ pub(crate) struct Group {
 #[derive(Clone, Debug)]
 pub(crate) struct Alternative {
     /// The launch of a kernel.
-    pub(in crate::graph) op: Op,
+    pub(in crate::graph) command: Command<ById>,
     /// How the launch uses its buffers, in the order of its buffer arguments.
     pub(in crate::graph) uses: Vec<Use>,
 }
@@ -190,14 +192,14 @@ impl Graph {
         let mut wrong = None;
         for (at, ((launch, _), checked)) in launches.into_iter().zip(checked).enumerate() {
             let mut accesses = Vec::new();
-            let op = launch.lower(checked, &mut to, &mut accesses);
+            let command = launch.lower(checked, &mut to, &mut accesses);
             all.push(accesses);
-            let Some(op) = op else {
+            let Some(command) = command else {
                 wrong = Some((at, crate::graph::full()));
                 break;
             };
             let uses = all[at].iter().map(|access| Use::of(&to, access)).collect();
-            alternatives.push(Alternative { op, uses });
+            alternatives.push(Alternative { command, uses });
         }
         if wrong.is_none() && !stand_in(&mut to, &mut alternatives, &all) {
             let differs = (1..all.len()).find(|at| !same_accesses(&all[0], &all[*at], &to.ir.views));
@@ -208,7 +210,7 @@ impl Graph {
         views.iter().for_each(|view| to.release(*view));
         if let Some((at, cause)) = wrong {
             for alternative in &alternatives {
-                to.release_args(&alternative.op);
+                to.release_args(&alternative.command);
             }
             to.tables.rewind(mark);
             let dropped = state.dropped();
@@ -265,7 +267,7 @@ fn stand_in(to: &mut Writer<'_>, alternatives: &mut [Alternative], all: &[Vec<Ac
         every.sort_unstable_by_key(key);
     }
     for (alternative, uses) in alternatives.iter_mut().zip(&uses) {
-        let Op::Kernel { args, .. } = &alternative.op else { continue };
+        let Command::Kernel { args, .. } = &alternative.command else { continue };
         let mut missing = lacks(&every, uses).into_iter();
         let with_use = to.ir.args(*args).to_vec().into_iter().enumerate().filter(|(_, arg)| arg.view().is_some());
         for (slot, (index, arg)) in with_use.enumerate() {
@@ -349,7 +351,7 @@ impl Request for Member {
         Err(GroupError::OtherGraph.into())
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
         let index = match self.0.which {
             Which::Launches(index) => index,
             Which::Tasks(index) => return Self::lower_task(index, state, accesses),
@@ -362,7 +364,7 @@ impl Request for Member {
         let now = state.accesses_of(&active);
         now.iter().for_each(|access| state.keep(access.view));
         accesses.extend(now);
-        Some(active.op)
+        Some(active.command)
     }
 }
 
@@ -427,8 +429,8 @@ impl State {
     /// Copies the values of parameters into the active launch of a group.
     pub(in crate::graph) fn refresh_group(&mut self, target: &Target<'_>, group: usize) -> Result<(), BuildCause> {
         let of = self.groups.get(group);
-        let active = of.and_then(|of| of.alternatives.get(of.active)).map(|active| &active.op);
-        let Some(Op::Kernel { kernel, args, .. }) = active else { return Ok(()) };
+        let active = of.and_then(|of| of.alternatives.get(of.active)).map(|active| &active.command);
+        let Some(Command::Kernel { kernel, args, .. }) = active else { return Ok(()) };
         self.refresh_args(target, Launched::ByGroup(group), *kernel, *args)
     }
 
@@ -441,7 +443,7 @@ impl State {
         let nodes = of.nodes.clone();
         let now = to.accesses_of(&alternative);
         for node in nodes {
-            *to.tables.ir.op_mut(node) = alternative.op.clone();
+            *to.tables.ir.command_mut(node) = alternative.command.clone();
             for (slot, access) in now.iter().enumerate() {
                 to.keep(access.view);
                 let old = std::mem::replace(&mut to.tables.ir.accesses_mut(node)[slot], access.clone());
@@ -478,7 +480,8 @@ impl State {
         let nodes = match group {
             Some(group) => {
                 let active = group.active;
-                if let Some(Op::Kernel { grid, .. }) = group.alternatives.get_mut(active).map(|of| &mut of.op) {
+                if let Some(Command::Kernel { grid, .. }) = group.alternatives.get_mut(active).map(|of| &mut of.command)
+                {
                     *grid = new;
                 }
                 group.nodes.as_slice()
@@ -497,7 +500,7 @@ impl State {
         if !self.group_of.contains_key(&node.id()) && !self.is_in_task_group(node.id()) {
             return Ok(());
         }
-        let is = format!("{} of a command group", assign::name(self.ir.op(node.id())));
+        let is = format!("{} of a command group", assign::name(self.ir.command(node.id())));
         let why = "choose the active command of the group by `CommandGroup::set_active_index` instead";
         Err(BuildCause::OtherKind { node, is, given: "another command".to_owned(), why })
     }
@@ -513,14 +516,14 @@ impl Tables {
             for node in nodes {
                 let mut alternatives = self.groups[at].alternatives.clone();
                 for alternative in &mut alternatives {
-                    if let Op::Kernel { args, .. } = &mut alternative.op {
+                    if let Command::Kernel { args, .. } = &mut alternative.command {
                         *args = self.copy_args(*args)?;
                     }
                 }
                 let mut group = Group::like(&self.groups[at], alternatives);
                 group.nodes.push(node);
                 if let Some(active) = group.alternatives.get(group.active) {
-                    *self.ir.op_mut(node) = active.op.clone();
+                    *self.ir.command_mut(node) = active.command.clone();
                 }
                 self.group_of.insert(node, self.groups.len());
                 self.groups.push(group);
@@ -542,7 +545,7 @@ impl Tables {
 
     /// The accesses of a launch, with the memory that its arguments name now.
     pub(in crate::graph) fn accesses_of(&self, alternative: &Alternative) -> Vec<Access> {
-        let Op::Kernel { args, .. } = &alternative.op else { return Vec::new() };
+        let Command::Kernel { args, .. } = &alternative.command else { return Vec::new() };
         let views = self.ir.args(*args).iter().filter_map(|arg| arg.view());
         let access = |(of, view): (&Use, ViewId)| {
             let start = self.mem(view).map_or(0, Mem::offset_in_root);

@@ -2,12 +2,13 @@
 
 use std::marker::PhantomData;
 
+use crate::command::Command;
 use crate::error::{BuildCause, Result};
-use crate::graph::nodes::request::{Request, Target};
-use crate::graph::tables::Writer;
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, Nodes, after_methods, sealed};
 use crate::handles::{Node, Port, RawNode};
-use crate::ir::{Access, ExternalId, Op};
+use crate::ir::{Access, ById};
 
 impl Graph {
     /// Starts a node that waits for an external event. Each submission gets its own event by
@@ -169,16 +170,13 @@ impl Request for ExternalEvent {
         Ok(())
     }
 
-    fn lower(self, (): (), to: &mut Writer<'_>, _: &mut Vec<Access>) -> Option<Op> {
-        to.external(self.signals)
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
     }
 }
 
-impl Writer<'_> {
-    /// Adds an external event to the tables.
-    pub(in crate::graph) fn external(&mut self, signals: bool) -> Option<Op> {
-        let event = ExternalId(self.ir.externals);
-        self.ir.externals = event.0.checked_add(1)?;
-        Some(Op::Event { event, signals })
+impl CommandRequest for ExternalEvent {
+    fn command(self, (): ()) -> Requested {
+        Requested::new(Command::Event { event: (), signals: self.signals }, [])
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::cl::memory::host::Element;
 use crate::cl::objects::buffer::{AsDestination, AsRegion, Buffer, Region};
+use crate::command::Command;
 use crate::error::{BuildCause, Error, MemoryError, Result};
 use crate::graph::nodes::copier;
-use crate::graph::nodes::launch::{Checked, Launch};
-use crate::graph::nodes::request::{Request, Target};
-use crate::graph::nodes::transfer::place;
-use crate::graph::tables::Writer;
+use crate::graph::nodes::launch::CheckedLaunch;
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, after_methods};
 use crate::handles::Node;
-use crate::ir::{Access, Mode, Op};
+use crate::ir::{Access, ById, Mode};
 
 impl Graph {
     /// Starts a fill: every element of the destination becomes `value`.
@@ -101,7 +101,7 @@ pub(crate) struct Fill {
 
 impl Request for Fill {
     /// The launch that does the fill where OpenCL has no command.
-    type Checked = Option<(Box<Launch>, Checked)>;
+    type Checked = Option<Box<CheckedLaunch>>;
 
     fn subject(&self) -> String {
         "fill".to_owned()
@@ -134,17 +134,21 @@ impl Request for Fill {
         let src = copier::Side { region: row.region(), row: 0, slice: 0 };
         let dst = copier::Side { region: dst.clone(), row: pattern.len(), slice: 0 };
         let launch = copier::launch(target, &src, &dst, [pattern.len(), dst.region.size / pattern.len(), 1])?;
-        let checked = launch.check(target)?;
-        Ok(Some((Box::new(launch), checked)))
+        Ok(Some(Box::new(launch.checked(target)?)))
     }
 
-    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        if let Some((launch, checked)) = checked {
-            return launch.lower(checked, state, accesses);
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Fill {
+    fn command(self, checked: Self::Checked) -> Requested {
+        if let Some(launch) = checked {
+            return Requested::launch(launch);
         }
         let Self { dst, pattern } = self;
-        accesses.push(state.access(&dst, Mode::Write));
-        let pattern = state.ir.push_bytes(&pattern)?;
-        Some(Op::Fill { dst: place(state, &dst), size: dst.size, pattern, area: None })
+        let command = Command::Fill { dst: dst.location(), size: dst.size, pattern, area: None };
+        Requested::new(command, [(dst, Mode::Write)])
     }
 }

@@ -1,13 +1,13 @@
 //! Hints on memory: where it is needed next, and how it is going to be used.
 
 use crate::cl::objects::buffer::{AsRegion, Region};
+use crate::command::{Command, Hint};
 use crate::error::{BuildCause, Result};
-use crate::graph::nodes::request::{Request, Target};
-use crate::graph::nodes::transfer::place;
-use crate::graph::tables::Writer;
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, after_methods};
 use crate::handles::Node;
-use crate::ir::{Access, Hint, Mode, Op};
+use crate::ir::{Access, ById, Mode};
 
 impl Graph {
     /// Starts a prefetch: a hint to the driver that memory is needed on the device soon.
@@ -100,9 +100,15 @@ impl Request for HintRequest {
         target.check_context(&self.of, "the memory")
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for HintRequest {
+    fn command(self, (): ()) -> Requested {
         let Self { of, hint } = self;
-        accesses.push(state.access(&of, Mode::Read));
-        Some(Op::Hint { of: place(state, &of), size: of.size, hint })
+        let command = Command::Hint { of: of.location(), size: of.size, hint };
+        Requested::new(command, [(of, Mode::Read)])
     }
 }

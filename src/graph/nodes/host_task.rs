@@ -14,14 +14,15 @@ use crate::cl::memory::map::Lost;
 use crate::cl::objects::buffer::{AsRegion, Region};
 use crate::cl::objects::image::{Image, ImageLayers};
 use crate::cl::objects::queue::DriverQueue;
+use crate::command::Command;
 use crate::error::{BuildCause, Result};
 use crate::graph::nodes::map::Map;
-use crate::graph::nodes::request::{Request, Target};
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
 use crate::graph::ports::{Scope, Written};
-use crate::graph::tables::Writer;
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, HostRead, HostWrite, after_methods, sealed};
 use crate::handles::{GraphId, Node, Port};
-use crate::ir::{Access, Mode, Op, TaskId};
+use crate::ir::{Access, ById, Mode};
 
 impl Graph {
     /// Starts a host task: a function that runs on the host after the nodes that it waits for, and before the nodes
@@ -386,9 +387,15 @@ impl Request for Task {
         Ok(target.graph)
     }
 
-    fn lower(mut self, home: Option<GraphId>, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, home: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(home).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Task {
+    fn command(mut self, home: Option<GraphId>) -> Requested {
         self.function.scope.home = home;
-        self.push(state, accesses)
+        Requested::new(Command::Task(self.function), self.uses)
     }
 }
 
@@ -396,14 +403,5 @@ impl Task {
     pub(in crate::graph) fn check_memory(&self, target: &Target<'_>) -> Result<(), BuildCause> {
         self.map.as_ref().map_or(Ok(()), |map| map.check(target))?;
         self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a host task uses"))
-    }
-
-    /// Adds the task to the tables.
-    pub(in crate::graph) fn push(self, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        accesses.extend(self.uses.iter().map(|(region, mode)| state.access(region, *mode)));
-        let id = TaskId(state.ir.tasks);
-        state.ir.tasks = id.0.checked_add(1)?;
-        state.tasks.push(self.function);
-        Some(Op::Task(id))
     }
 }

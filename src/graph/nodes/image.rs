@@ -7,16 +7,17 @@ use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE
 use crate::cl::memory::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::objects::buffer::{AsDestination, AsSource};
 use crate::cl::objects::image::Image;
+use crate::command::Command;
 use crate::error::{BuildCause, Result};
 use crate::graph::nodes::argument_checks::check_on_device;
 use crate::graph::nodes::image_copy::{ImageCopy, PixelSide};
-use crate::graph::nodes::request::{Request, Target};
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
 use crate::graph::nodes::transfer::{HostRead, HostWrite, forbid};
-use crate::graph::tables::Writer;
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, after_methods};
 use crate::handles::Node;
 use crate::images::{Area, Color, ImageKind};
-use crate::ir::{Access, DataId, Location, Mode, Op, ResultId};
+use crate::ir::{Access, ById, Mode};
 use crate::quirks;
 
 impl Graph {
@@ -354,12 +355,17 @@ impl Request for ImageFill {
         Ok(())
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for ImageFill {
+    fn command(self, (): ()) -> Requested {
         let Self { image, area, color } = self;
-        accesses.push(state.access(&image.part(&area), Mode::Write));
-        let pattern = state.ir.push_bytes(&color.bytes())?;
-        let dst = Location { view: state.view(&image.region().mem), offset: 0 };
-        Some(Op::Fill { dst, size: packed(&image, &area), pattern, area: Some(Box::new(area)) })
+        let (dst, size, pattern) = (image.region().location(), packed(&image, &area), color.bytes().to_vec());
+        let command = Command::Fill { dst, size, pattern, area: Some(area) };
+        Requested::new(command, [(image.part(&area), Mode::Write)])
     }
 }
 
@@ -400,14 +406,17 @@ impl Request for ImageWrite {
         check_image_write(target, &self.image, &self.area, self.data.len())
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for ImageWrite {
+    fn command(self, (): ()) -> Requested {
         let Self { image, area, data } = self;
-        accesses.push(state.access(&image.part(&area), Mode::Write));
-        let (dst, id) = (Location { view: state.view(&image.region().mem), offset: 0 }, DataId(state.ir.data));
-        let size = data.len();
-        state.ir.data = id.0.checked_add(1)?;
-        state.data.push(data);
-        Some(Op::Write { dst, size, data: id, area: Some(Box::new(area)) })
+        let (dst, size) = (image.region().location(), data.len());
+        let command = Command::Write { dst, size, data, area: Some(area) };
+        Requested::new(command, [(image.part(&area), Mode::Write)])
     }
 }
 
@@ -456,13 +465,16 @@ impl Request for ImageRead {
         forbid(&region, &"the image", CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for ImageRead {
+    fn command(self, (): ()) -> Requested {
         let size = self.size();
         let Self { image, area, .. } = self;
-        accesses.push(state.access(&image.part(&area), Mode::Read));
-        let (src, id) = (Location { view: state.view(&image.region().mem), offset: 0 }, ResultId(state.ir.results));
-        state.ir.results = id.0.checked_add(1)?;
-        state.results.push(size);
-        Some(Op::Read { src, size, result: id, area: Some(Box::new(area)) })
+        let command = Command::Read { src: image.region().location(), size, output: (), area: Some(area) };
+        Requested::new(command, [(image.part(&area), Mode::Read)])
     }
 }

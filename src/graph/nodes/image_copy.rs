@@ -1,14 +1,16 @@
 //! Copies of pixels: from image to image, or between images and buffers, and what drivers get wrong about them.
 
+use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::Region;
 use crate::cl::objects::image::Image;
+use crate::command::{Command, CopyImage, Pixels};
 use crate::error::BuildCause;
 use crate::graph::nodes::image::check_area;
-use crate::graph::nodes::request::{Request, Target};
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
 use crate::graph::nodes::transfer::Copy;
-use crate::graph::tables::Writer;
+use crate::graph::writer::Writer;
 use crate::images::{Area, ImageKind};
-use crate::ir::{Access, CopyImage, Location, Mode, Op, Pixels};
+use crate::ir::{Access, ById, Mode};
 use crate::quirks;
 
 /// One side of a copy of pixels.
@@ -67,10 +69,10 @@ impl PixelSide {
         }
     }
 
-    fn lower(&self, state: &mut Writer<'_>) -> Pixels {
+    fn pixels(self) -> Pixels<Mem> {
         match self {
-            Self::Image(image, origin) => Pixels::Image(state.view(&image.region().mem), *origin),
-            Self::Buffer(buffer) => Pixels::Buffer(Location { view: state.view(&buffer.mem), offset: buffer.offset }),
+            Self::Image(image, origin) => Pixels::Image(image.region().mem, origin),
+            Self::Buffer(buffer) => Pixels::Buffer(buffer.location()),
         }
     }
 }
@@ -203,14 +205,19 @@ impl Request for ImageCopy {
         self.as_buffers().map(|copy| copy.check(target)).transpose()
     }
 
-    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for ImageCopy {
+    fn command(self, checked: Self::Checked) -> Requested {
         if let Some((copy, checked)) = self.as_buffers().zip(checked) {
-            return copy.lower(checked, state, accesses);
+            return copy.command(checked);
         }
         let (src, dst) = self.sides();
-        accesses.push(state.access(&src.part(self.region), Mode::Read));
-        accesses.push(state.access(&dst.part(self.region), Mode::Write));
-        let (src, dst) = (src.lower(state), dst.lower(state));
-        Some(Op::CopyImage(Box::new(CopyImage { src, dst, region: self.region })))
+        let uses = [(src.part(self.region), Mode::Read), (dst.part(self.region), Mode::Write)];
+        let copy = CopyImage { src: src.pixels(), dst: dst.pixels(), region: self.region };
+        Requested::new(Command::CopyImage(copy), uses)
     }
 }

@@ -2,13 +2,15 @@
 
 use crate::cl::objects::buffer::{AsRegion, Region};
 use crate::cl::objects::kernel::Kernel;
+use crate::command::Arg;
 use crate::device_global::{AnyDeviceGlobal, Declared, declaration};
 use crate::error::Result;
 #[allow(unused_imports)] // The documentation names them.
 use crate::error::{BuildCause, GlobalError};
 use crate::graph::nodes::argument::{BufferArg, LaunchRef, ValueArg};
-use crate::graph::nodes::launch::{GivenArgument, Launch};
+use crate::graph::nodes::launch::Launch;
 use crate::graph::nodes::range::Extent;
+use crate::graph::nodes::request::ByHandle;
 use crate::graph::parameters::Parameter;
 use crate::graph::{After, Graph, after_methods};
 use crate::handles::Node;
@@ -144,7 +146,7 @@ impl KernelNode<'_> {
 
     /// Sets the next argument to local memory for `len` elements of type `T` for each work-group.
     pub fn local<T>(self, len: usize) -> Self {
-        self.given(GivenArgument::Local(len.saturating_mul(size_of::<T>())))
+        self.given(Arg::Local(len.saturating_mul(size_of::<T>())))
     }
 
     /// Sets the next argument to a value: a scalar, an array for a vector, or a `#[repr(C)]` struct that derives
@@ -175,7 +177,7 @@ impl KernelNode<'_> {
         self
     }
 
-    fn given(mut self, arg: GivenArgument) -> Self {
+    fn given(mut self, arg: Arg<ByHandle>) -> Self {
         self.launch.args.push(arg);
         self
     }

@@ -10,21 +10,22 @@ use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::kernel::{ImageUse, Kernel, Number};
-use crate::cl::objects::sampler::Sampler;
+use crate::command::{Arg, Command};
 use crate::device_global::Declared;
 use crate::error::{BuildCause, GlobalError, MemoryError};
 use crate::graph::nodes::argument_checks::{Among, ArgUse, check_args, check_number, check_shared_images};
 use crate::graph::nodes::range::{Extent, Sizes, check_bound, check_local, check_range};
-use crate::graph::nodes::request::{Request, Target};
+use crate::graph::nodes::request::{ByHandle, CommandRequest, Request, Requested, Target};
 use crate::graph::parameters::{Cell, Value};
-use crate::graph::tables::{Binding, Cells, Writer};
-use crate::ir::{Access, Arg, Mode, Op};
+use crate::graph::tables::{Binding, Cells};
+use crate::graph::writer::Writer;
+use crate::ir::{Access, ById, KernelId, Mode, Span};
 
 /// A kernel with its arguments and its range.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) kernel: Kernel,
-    pub(crate) args: Vec<GivenArgument>,
+    pub(crate) args: Vec<Arg<ByHandle>>,
     /// The bytes of the by-value arguments, one after another.
     pub(crate) bytes: Vec<u8>,
     pub(crate) range: Option<Extent>,
@@ -80,8 +81,8 @@ impl Launch {
         let time = cell.now(|value, time| {
             match value {
                 Value::Bytes(bytes) => self.number(bytes, cell.number()),
-                Value::Local(size) => self.args.push(GivenArgument::Local(*size)),
-                Value::Sampler(sampler) => self.args.push(GivenArgument::Sampler(sampler.clone())),
+                Value::Local(size) => self.args.push(Arg::Local(*size)),
+                Value::Sampler(sampler) => self.args.push(Arg::Sampler(sampler.clone())),
                 Value::Buffer(_) | Value::Null(_) => {}
             }
             time
@@ -105,7 +106,7 @@ impl Launch {
     /// Adds a null pointer. Memory in its place is used as declared, or by default as the kernel's parameter allows.
     pub(crate) fn null(&mut self, mode: Option<Mode>) {
         let mode = mode.unwrap_or_else(|| if self.next_is_const() { Mode::Read } else { Mode::ReadWrite });
-        self.args.push(GivenArgument::Null(mode));
+        self.args.push(Arg::Null(mode));
     }
 
     /// Whether the parameter of the next argument is known to point to memory that is only read.
@@ -116,7 +117,7 @@ impl Launch {
     /// Adds a buffer that is used as declared, or by default as its flags and the kernel's parameter allow.
     pub(crate) fn region(&mut self, region: Region, mode: Option<Mode>) {
         match mode {
-            Some(mode) => self.args.push(GivenArgument::Buffer(region, mode)),
+            Some(mode) => self.args.push(Arg::Memory((region, mode))),
             None => self.buffer(region),
         }
     }
@@ -148,18 +149,14 @@ impl Launch {
             let now = cell.snapshot();
             parameter_bound.time = now.time;
             match (self.args.get_mut(parameter_bound.arg), now.value, now.region) {
-                (Some(GivenArgument::Value(range, _)), Value::Bytes(bytes), _) if range.len() == bytes.len() => {
+                (Some(Arg::Value((range, _))), Value::Bytes(bytes), _) if range.len() == bytes.len() => {
                     self.bytes[range.clone()].copy_from_slice(&bytes);
                 }
-                (Some(GivenArgument::Local(size)), Value::Local(now), _) => *size = now,
-                (Some(GivenArgument::Sampler(of)), Value::Sampler(now), _) => *of = now,
-                (Some(GivenArgument::Buffer(of, _)), _, Some(region)) => *of = region,
-                (Some(given @ GivenArgument::Null(_)), _, Some(region)) => {
-                    *given = GivenArgument::Buffer(region, given.mode())
-                }
-                (Some(given @ GivenArgument::Buffer(..)), Value::Null(_), _) => {
-                    *given = GivenArgument::Null(given.mode())
-                }
+                (Some(Arg::Local(size)), Value::Local(now), _) => *size = now,
+                (Some(Arg::Sampler(of)), Value::Sampler(now), _) => *of = now,
+                (Some(Arg::Memory((of, _))), _, Some(region)) => *of = region,
+                (Some(given @ Arg::Null(_)), _, Some(region)) => *given = Arg::Memory((region, given.mode())),
+                (Some(given @ Arg::Memory(_)), Value::Null(_), _) => *given = Arg::Null(given.mode()),
                 // The checks find this.
                 _ => {}
             }
@@ -172,16 +169,16 @@ impl Launch {
         let flags = region.mem.flags();
         let param = self.kernel.params().and_then(|params| params.get(self.args.len()));
         match param.and_then(|param| param.access).filter(|_| region.mem.image().is_some()) {
-            Some(ImageUse::ReadOnly) => return self.args.push(GivenArgument::Buffer(region, Mode::Read)),
-            Some(ImageUse::WriteOnly) => return self.args.push(GivenArgument::Buffer(region, Mode::Write)),
-            Some(ImageUse::ReadWrite) => return self.args.push(GivenArgument::Buffer(region, Mode::ReadWrite)),
+            Some(ImageUse::ReadOnly) => return self.args.push(Arg::Memory((region, Mode::Read))),
+            Some(ImageUse::WriteOnly) => return self.args.push(Arg::Memory((region, Mode::Write))),
+            Some(ImageUse::ReadWrite) => return self.args.push(Arg::Memory((region, Mode::ReadWrite))),
             None => {}
         }
         if flags & CL_MEM_WRITE_ONLY != 0 {
-            return self.args.push(GivenArgument::Buffer(region, Mode::Write));
+            return self.args.push(Arg::Memory((region, Mode::Write)));
         }
         let reads = flags & CL_MEM_READ_ONLY != 0 || self.next_is_const();
-        self.args.push(GivenArgument::Buffer(region, if reads { Mode::Read } else { Mode::ReadWrite }));
+        self.args.push(Arg::Memory((region, if reads { Mode::Read } else { Mode::ReadWrite })));
     }
 
     /// Removes everything except the kernel.
@@ -207,13 +204,22 @@ impl Launch {
         self.globals.get_or_insert_default().extend(global);
     }
 
+    /// Calls `each` with the memory that the launch may use on any device.
+    pub(crate) fn all_memory(&self, each: &mut dyn FnMut(&Mem)) {
+        for arg in &self.args {
+            if let Arg::Memory((region, _)) = arg {
+                each(&region.mem);
+            }
+        }
+        self.indirect.iter().for_each(|(region, _)| each(&region.mem));
+        self.kernel.program().bound_globals().mems().for_each(each);
+    }
+
     /// The memory that the launch uses, once for each use.
     pub(crate) fn memory<'l>(&'l self, checked: &Checked) -> impl Iterator<Item = &'l Mem> {
         let args = self.args.iter().filter_map(|arg| match arg {
-            GivenArgument::Buffer(region, _) => Some(&region.mem),
-            GivenArgument::Null(_) | GivenArgument::Sampler(_) | GivenArgument::Local(_) | GivenArgument::Value(..) => {
-                None
-            }
+            Arg::Memory((region, _)) => Some(&region.mem),
+            _ => None,
         });
         let indirect = self.indirect.iter().map(|(region, _)| &region.mem);
         args.chain(indirect).chain(self.globals(checked).map(|(mem, _)| mem))
@@ -226,7 +232,7 @@ impl Launch {
 
     /// The number of uses of memory that the node of this launch has.
     pub(crate) fn uses(&self, checked: &Checked) -> usize {
-        self.memory(checked).count() + self.args.iter().filter(|arg| matches!(arg, GivenArgument::Null(_))).count()
+        self.memory(checked).count() + self.args.iter().filter(|arg| matches!(arg, Arg::Null(_))).count()
     }
 
     /// How the launch uses a device global of its program.
@@ -259,39 +265,31 @@ impl Launch {
     pub(crate) fn number(&mut self, value: &[u8], number: Number) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.args.push(GivenArgument::Value(start..self.bytes.len(), number));
+        self.args.push(Arg::Value((start..self.bytes.len(), number)));
     }
 }
 
 /// An argument as the caller gave it.
-#[derive(Clone, Debug)]
-pub(crate) enum GivenArgument {
-    Buffer(Region, Mode),
-    /// A null pointer, and how memory in its place is used.
-    Null(Mode),
-    Local(usize),
-    /// A range of the launch's bytes.
-    Value(std::ops::Range<usize>, Number),
-    Sampler(Sampler),
-}
-
-impl GivenArgument {
+impl Arg<ByHandle> {
     /// How the argument uses memory.
     fn mode(&self) -> Mode {
         match self {
-            Self::Buffer(_, mode) | Self::Null(mode) => *mode,
-            Self::Local(_) | Self::Value(..) | Self::Sampler(_) => Mode::Read,
+            Self::Memory((_, mode)) | Self::Null(mode) => *mode,
+            _ => Mode::Read,
         }
     }
 
     pub(in crate::graph) fn what(&self) -> &'static str {
         match self {
-            Self::Buffer(region, _) if region.mem.image().is_some() => "an image",
-            Self::Buffer(..) => "a buffer",
+            Self::Memory((region, _)) if region.mem.image().is_some() => "an image",
+            Self::Memory(_) => "a buffer",
             Self::Sampler(_) => "a sampler",
             Self::Null(_) => "a null buffer",
             Self::Local(_) => "a size of local memory",
-            Self::Value(..) => "a value",
+            Self::Value(_) => "a value",
+            Self::Indirect(_) => "memory that is accessed indirectly",
+            Self::Global(_) => "a device global",
+            Self::Unused(_) => "memory that is not used",
         }
     }
 }
@@ -305,7 +303,7 @@ impl Launch {
     #[cold]
     fn check_images(&self) -> Result<(), BuildCause> {
         let uses = self.args.iter().enumerate().filter_map(|(index, arg)| match arg {
-            GivenArgument::Buffer(region, mode) => Some(ArgUse { index, region: region.clone(), mode: *mode }),
+            Arg::Memory((region, mode)) => Some(ArgUse { index, region: region.clone(), mode: *mode }),
             _ => None,
         });
         check_shared_images(&uses.collect::<Vec<_>>())
@@ -350,26 +348,25 @@ impl Launch {
                 }
                 let now = cell.snapshot();
                 let fits = match (given, &now.value, &now.region) {
-                    (GivenArgument::Value(range, _), Value::Bytes(bytes), _) => range.len() == bytes.len(),
-                    (GivenArgument::Local(_), Value::Local(_), _)
-                    | (GivenArgument::Sampler(_), Value::Sampler(_), _) => true,
-                    (GivenArgument::Buffer(of, _), _, Some(region)) => match (of.mem.image(), region.mem.image()) {
+                    (Arg::Value((range, _)), Value::Bytes(bytes), _) => range.len() == bytes.len(),
+                    (Arg::Local(_), Value::Local(_), _) | (Arg::Sampler(_), Value::Sampler(_), _) => true,
+                    (Arg::Memory((of, _)), _, Some(region)) => match (of.mem.image(), region.mem.image()) {
                         (None, None) => (region.offset, region.size) == (of.offset, of.size),
                         (Some(one), Some(other)) => (one.shape, one.format) == (other.shape, other.format),
                         _ => false,
                     },
-                    (GivenArgument::Buffer(of, _), Value::Null(_), _) => {
+                    (Arg::Memory((of, _)), Value::Null(_), _) => {
                         of.mem.image().is_none() && cell.range() == Some(of.offset..of.offset + of.size)
                     }
-                    (GivenArgument::Null(_), Value::Null(_), _) => true,
-                    (GivenArgument::Null(_), _, Some(region)) => region.mem.image().is_none(),
+                    (Arg::Null(_), Value::Null(_), _) => true,
+                    (Arg::Null(_), _, Some(region)) => region.mem.image().is_none(),
                     _ => false,
                 };
                 if !fits {
                     let argument = match given {
-                        GivenArgument::Value(range, _) => format!("a value of {} bytes", range.len()),
-                        GivenArgument::Buffer(of, _) if of.mem.image().is_some() => given.what().to_owned(),
-                        GivenArgument::Buffer(of, _) => {
+                        Arg::Value((range, _)) => format!("a value of {} bytes", range.len()),
+                        Arg::Memory((of, _)) if of.mem.image().is_some() => given.what().to_owned(),
+                        Arg::Memory((of, _)) => {
                             format!("bytes {}..{} of a buffer", of.offset, of.offset + of.size)
                         }
                         given => given.what().to_owned(),
@@ -422,31 +419,59 @@ impl Request for Launch {
         Ok(Checked { built, loose, addresses })
     }
 
-    fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        let grid = self.sizes(checked.built).grid();
-        let globals: SmallVec<[_; 4]> = self.globals(&checked).map(|(mem, mode)| (mem.clone(), mode)).collect();
-        let Self { kernel, args, bytes, prints, parameter_bound, bound, indirect, unused, .. } = self;
+    fn lower(self, checked: Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        let (grid, bound, prints) = (self.sizes(checked.built).grid(), self.bound, self.prints);
+        let (kernel, args) = self.lower_args(&checked, to, accesses)?;
+        Some(Command::Kernel { kernel, args, grid, bound: bound.map(|bound| Box::new(bound.sizes)), prints })
+    }
+}
+
+impl CommandRequest for Launch {
+    fn command(self, checked: Checked) -> Requested {
+        Requested::launch(Box::new(CheckedLaunch { launch: self, checked }))
+    }
+}
+
+impl Launch {
+    /// Checks a launch that stands for another command.
+    pub(in crate::graph) fn checked(self, target: &Target<'_>) -> Result<CheckedLaunch, BuildCause> {
+        let checked = self.check(target)?;
+        Ok(CheckedLaunch { launch: self, checked })
+    }
+
+    /// Writes the kernel, its arguments and their accesses into the tables of a graph.
+    #[inline(always)] // A launch is large, and would be moved.
+    pub(in crate::graph) fn lower_args(
+        self,
+        checked: &Checked,
+        state: &mut Writer<'_>,
+        accesses: &mut Vec<Access>,
+    ) -> Option<(KernelId, Span)> {
+        let globals: SmallVec<[_; 4]> = self.globals(checked).map(|(mem, mode)| (mem.clone(), mode)).collect();
+        let Self { kernel, args, bytes, parameter_bound, indirect, unused, .. } = self;
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
-        let mut lowered = SmallVec::<[Arg; 8]>::with_capacity(args.len());
+        let mut lowered = SmallVec::<[Arg<ById>; 8]>::with_capacity(args.len());
         for arg in args {
             lowered.push(match arg {
-                GivenArgument::Buffer(region, mode) => {
+                Arg::Memory((region, mode)) => {
                     let access = state.access(&region, mode);
                     let view = access.view;
                     state.keep(view);
                     accesses.push(access);
-                    Arg::Buffer(view)
+                    Arg::Memory(view)
                 }
-                GivenArgument::Null(mode) => {
+                Arg::Null(mode) => {
                     let access = state.no_access(mode);
                     let view = access.view;
                     accesses.push(access);
                     Arg::Null(view)
                 }
-                GivenArgument::Sampler(sampler) => Arg::Sampler(state.sampler(&sampler)?),
-                GivenArgument::Local(size) => Arg::Local(size),
-                GivenArgument::Value(range, _) => Arg::Value(base.part(range)),
+                Arg::Sampler(sampler) => Arg::Sampler(state.sampler(&sampler)?),
+                Arg::Local(size) => Arg::Local(size),
+                Arg::Value((range, _)) => Arg::Value(base.part(range)),
+                // These have lists of their own.
+                Arg::Indirect(_) | Arg::Global(_) | Arg::Unused(_) => continue,
             });
         }
         for (region, mode) in indirect {
@@ -474,9 +499,15 @@ impl Request for Launch {
             cells,
             time,
         }));
-        let bound = bound.map(|bound| Box::new(bound.sizes));
-        Some(Op::Kernel { kernel: id, args, grid, bound, prints })
+        Some((id, args))
     }
+}
+
+/// A launch and the results of its checks.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckedLaunch {
+    pub(crate) launch: Launch,
+    pub(crate) checked: Checked,
 }
 
 /// The results of the checks of a launch.

@@ -9,13 +9,14 @@ use crate::cl::memory::host::Element;
 use crate::cl::memory::typed::MemorySlice;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region, sealed, too_large};
+use crate::command::Command;
 use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::graph::nodes::argument::{BufferArg, LaunchRef};
 use crate::graph::nodes::request::{Request, Target};
-use crate::graph::tables::Writer;
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, State, after_methods};
 use crate::handles::Node;
-use crate::ir::{Access, AllocDecl, AllocId, Mode, NodeId, Op};
+use crate::ir::{Access, AllocDecl, AllocId, ById, Mode, NodeId};
 
 /// Memory of `len` elements of type `T` that a graph owns, for temporary data between its nodes.
 ///
@@ -367,14 +368,14 @@ impl Request for Alloc {
         Ok(())
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
         let Self { mem, zero } = self;
         let size = mem.size();
         let alloc = AllocId(u32::try_from(state.ir.allocs.len()).ok()?);
         let node = NodeId(state.ir.len() as u32);
         state.ir.allocs.push(AllocDecl { size, zero, node });
         accesses.push(state.access(&Region { mem, offset: 0, size }, Mode::Write));
-        Some(Op::Alloc(alloc))
+        Some(Command::Alloc(alloc))
     }
 }
 
@@ -393,9 +394,9 @@ impl Request for Free {
         target.check_context(&self.0, "the memory")
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
         let alloc = AllocId(self.0.mem.graph_allocation()?.alloc()?);
         accesses.push(state.access(&self.0, Mode::Write));
-        Some(Op::Free(alloc))
+        Some(Command::Free(alloc))
     }
 }

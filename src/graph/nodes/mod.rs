@@ -2,7 +2,8 @@
 //!
 //! A builder collects a command's operands, dependencies and label. Its `add` hands a request to `Graph::insert`. A
 //! method of a queue makes the same request, and the queue either records or executes it. A request is checked by
-//! `check`, and written into the graph's tables by `lower`, which returns an `Op` and the memory that the node uses.
+//! `check`. Then it is a `Command` that refers to things by handles, with the memory that it uses: a queue that executes
+//! runs this command, and `lower` writes it into a graph's tables, where it refers to things by numbers.
 //!
 //! Read `request.rs` first, then `hint.rs`, which is short. A hint is never recorded into a command buffer: read
 //! `fill.rs` for that.
@@ -27,16 +28,15 @@
 //! To add a kind of node, see first whether it can become a command that exists: `fill.rs` makes kernels of fills that
 //! OpenCL has no command for, and needs only steps 2, 4 and 5. Otherwise:
 //!
-//! 1. a variant of `Op` in `ir/mod.rs`, and a `NodeKind` in `handles.rs`;
-//! 2. a file here, with a builder, a request, and `impl Request`; and the builder in the `pub use` lines of
-//!    `graph/mod.rs` and `lib.rs`;
-//! 3. what the compiler then asks for, because it finds each `match` over `Op`: the call (`exec/submit/replay.rs`,
-//!    `cl/commands/enqueue.rs`), the recording (`exec/build/record.rs`, `cl/objects/command_buffer.rs`), whether a
-//!    command buffer can hold it (`plan/path.rs`), the checker (`plan/check.rs`), its copy when it is inlined
-//!    (`graph/inline.rs`), its picture (`graph/drawing.rs`). The compiler does not find its update
-//!    (`graph/edit/assign.rs`: a kind that is missing there cannot be replaced), what the device must have
-//!    (`plan/runnable.rs`), and its shape in pictures (`graph/drawing.rs`);
-//! 4. for queues, a method in `record/enqueue.rs`, and an `impl Run` in `record/execute.rs`;
+//! 1. a variant of `Command` in `command.rs`, and a `NodeKind` in `handles.rs`;
+//! 2. a file here, with a builder, a request, `impl Request` and `impl CommandRequest`; and the builder in the `pub use`
+//!    lines of `graph/mod.rs` and `lib.rs`;
+//! 3. the call that enqueues it and the call that records it, in `cl/commands/command.rs`. Queues that execute, replay,
+//!    recording, inlining and updates then have it too, because they translate commands without a look at their kind;
+//! 4. what the compiler asks for, because it finds each `match` over `Command`: whether a command buffer can hold it
+//!    (`plan/command_kind.rs`), the checker (`plan/check.rs`), its name and picture (`graph/query.rs`,
+//!    `graph/drawing.rs`). The compiler does not find what must stay the same in an update (`graph/edit/assign.rs`) and
+//!    what the device must have (`plan/runnable.rs`). For queues, a method in `record/enqueue.rs`;
 //! 5. functions in C and Python (`capi/coverage.txt` lists the counterparts), a rule in `docs/SEMANTICS.md`, and a test
 //!    that names the rule.
 //!

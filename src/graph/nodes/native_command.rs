@@ -11,13 +11,15 @@ use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::DriverQueue;
+use crate::command::{Command, Form};
 use crate::error::{BuildCause, Result};
 use crate::graph::nodes::host_task::{TaskOutcome, UsedMemory, outcome_of};
-use crate::graph::nodes::request::{Request, Target};
-use crate::graph::tables::{Tables, Writer};
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
+use crate::graph::tables::Tables;
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, after_methods};
 use crate::handles::Node;
-use crate::ir::{Access, Form, Mode, NativeId, NodeId, Op};
+use crate::ir::{Access, ById, Mode, NodeId};
 
 /// A command that clgraph has no node for, such as one of a vendor's extension or of a library that enqueues by itself.
 ///
@@ -407,18 +409,14 @@ impl Request for NativeCommand {
         self.uses.iter().try_for_each(|(region, _)| target.check_context(region, "memory that a native command uses"))
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        accesses.extend(self.uses.iter().map(|(region, mode)| state.access(region, *mode)));
-        state.native(self.functions)
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
     }
 }
 
-impl Writer<'_> {
-    /// Adds the functions of a native command to the tables.
-    pub(in crate::graph) fn native(&mut self, functions: NativeFn) -> Option<Op> {
-        let (command, form) = (NativeId(self.ir.natives), functions.form());
-        self.ir.natives = command.0.checked_add(1)?;
-        self.natives.push(functions);
-        Some(Op::Native { command, form })
+impl CommandRequest for NativeCommand {
+    fn command(self, (): ()) -> Requested {
+        let form = self.functions.form();
+        Requested::new(Command::Native { functions: self.functions, form }, self.uses)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::caps::Caps;
 use crate::cl::objects::kernel::DeviceFacts;
+use crate::command::Grid;
 use crate::error::{BuildCause, WorkGroupError};
-use crate::ir::Grid;
 
 /// One, two or three sizes. `n`, `[x, y]` and `[x, y, z]` convert into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

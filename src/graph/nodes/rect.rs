@@ -3,14 +3,15 @@
 use crate::cl::commands::copy_sides::rect_origin;
 use crate::cl::memory::host::Element;
 use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
+use crate::command::{Command, CopyRect};
 use crate::error::{BuildCause, RectError, Result};
 use crate::graph::nodes::copier;
-use crate::graph::nodes::launch::{Checked, Launch};
-use crate::graph::nodes::request::{Request, Target};
-use crate::graph::tables::Writer;
+use crate::graph::nodes::launch::CheckedLaunch;
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, after_methods};
 use crate::handles::Node;
-use crate::ir::{Access, CopyRect, Mode, Op};
+use crate::ir::{Access, ById, Mode};
 
 impl Graph {
     /// Starts a copy of a rectangle or a box from memory to memory.
@@ -149,7 +150,7 @@ impl Rect {
 #[derive(Clone, Debug)]
 pub(crate) enum Laid {
     Command(Layout, Layout),
-    Launch(Box<Launch>, Checked),
+    Launch(Box<CheckedLaunch>),
 }
 
 /// The bytes that a rectangle touches.
@@ -179,27 +180,32 @@ impl Request for Rect {
         }
         let side = |side: &Side, of: &Layout| copier::Side { region: part(side, of), row: of.row, slice: of.slice };
         let launch = copier::launch(target, &side(src, &from), &side(dst, &into), size)?;
-        let checked = launch.check(target)?;
-        Ok(Laid::Launch(Box::new(launch), checked))
+        Ok(Laid::Launch(Box::new(launch.checked(target)?)))
     }
 
-    fn lower(self, laid: Laid, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Rect {
+    fn command(self, laid: Laid) -> Requested {
         let (from, into) = match laid {
             Laid::Command(from, into) => (from, into),
-            Laid::Launch(launch, checked) => return launch.lower(checked, state, accesses),
+            Laid::Launch(launch) => return Requested::launch(launch),
         };
         let region = self.bytes();
         let Self { src, dst, .. } = self;
-        accesses.push(state.access(&part(&src, &from), Mode::Read));
-        accesses.push(state.access(&part(&dst, &into), Mode::Write));
-        Some(Op::CopyRect(Box::new(CopyRect {
-            src: state.view(&src.region.mem),
-            dst: state.view(&dst.region.mem),
+        let uses = [(part(&src, &from), Mode::Read), (part(&dst, &into), Mode::Write)];
+        let command = Command::CopyRect(CopyRect {
+            src: src.region.mem,
+            dst: dst.region.mem,
             src_origin: from.origin,
             dst_origin: into.origin,
             region,
             pitches: [from.row, from.slice, into.row, into.slice],
-        })))
+        });
+        Requested::new(command, uses)
     }
 }
 

@@ -2,11 +2,13 @@
 
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
+use crate::command::Command;
 use crate::error::BuildCause;
 use crate::graph::inline::Flat;
 use crate::graph::nodes::request::{Request, Target};
-use crate::graph::tables::{Child, UseHandle, Writer};
-use crate::ir::{Access, ChildId, Op};
+use crate::graph::tables::{Child, UseHandle};
+use crate::graph::writer::Writer;
+use crate::ir::{Access, ById};
 
 /// An executable as a request: all of its commands, between the nodes before and after it.
 #[derive(Clone, Debug)]
@@ -40,15 +42,13 @@ impl Request for SubGraph {
         &self.child.exclusive
     }
 
-    fn lower(self, (): (), to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, (): (), to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
         let flat = self.flat;
         for access in flat.footprint() {
             let view = to.view(flat.tables.mem(access.view)?);
             to.keep(view);
             accesses.push(Access { view, ..access.clone() });
         }
-        let child = ChildId(u32::try_from(to.children.len()).ok()?);
-        to.children.push(self.child);
-        Some(Op::SubGraph(child))
+        to.child(self.child).map(Command::SubGraph)
     }
 }

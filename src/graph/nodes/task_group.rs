@@ -6,12 +6,15 @@
 use std::sync::Arc;
 
 use crate::cl::objects::buffer::Region;
+use crate::command::Command;
 use crate::error::{BuildError, GroupError, Result};
 use crate::graph::nodes::command_group::{CommandGroup, Member, Which, same_accesses};
 use crate::graph::nodes::host_task::{HostTaskNode, Task, TaskFn};
-use crate::graph::tables::{Tables, Writer};
+use crate::graph::nodes::request::Requested;
+use crate::graph::tables::Tables;
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph};
-use crate::ir::{Access, Mode, NodeId, Op};
+use crate::ir::{Access, ById, Mode, NodeId};
 
 /// A group in a graph's tables.
 #[derive(Clone, Debug)]
@@ -102,13 +105,16 @@ impl Graph {
 
 impl Member {
     /// Adds a node of a group of host tasks to the tables.
-    pub(in crate::graph) fn lower_task(group: usize, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    pub(in crate::graph) fn lower_task(
+        group: usize,
+        state: &mut Writer<'_>,
+        accesses: &mut Vec<Access>,
+    ) -> Option<Command<ById>> {
         let node = NodeId(state.ir.len() as u32);
         let group = state.tables.task_groups.get_mut(group)?;
         group.nodes.push(node);
         let function = group.functions.get(group.active)?.clone();
-        let task = Task { function, uses: group.uses.clone(), map: None };
-        task.push(state, accesses)
+        Requested::new(Command::Task(function), group.uses.clone()).lower(state, accesses)
     }
 }
 
@@ -119,7 +125,7 @@ impl Tables {
         let Some(function) = group.functions.get(active) else { return };
         group.active = active;
         for node in &group.nodes {
-            if let Op::Task(task) = self.ir.op(*node) {
+            if let Command::Task(task) = self.ir.command(*node) {
                 let of = &mut self.tasks[task.index()];
                 // The group keeps the previous function.
                 *of = of.replaced_by(function);

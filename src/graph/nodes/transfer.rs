@@ -8,15 +8,16 @@ use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE
 use crate::cl::memory::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::memory::map::MapAccess;
 use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
+use crate::command::Command;
 use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::graph::edit::change::other_kind;
 use crate::graph::nodes::copier;
-use crate::graph::nodes::launch::{Checked, Launch};
-use crate::graph::nodes::request::{Request, Target};
-use crate::graph::tables::Writer;
+use crate::graph::nodes::launch::CheckedLaunch;
+use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};
+use crate::graph::writer::Writer;
 use crate::graph::{After, Graph, Nodes, after_methods};
 use crate::handles::{Node, RawNode};
-use crate::ir::{Access, DataId, Location, Mode, Op, ResultId};
+use crate::ir::{Access, ById, Mode};
 
 impl Graph {
     /// Starts an empty node, which does no work and only orders other nodes, as a join or a fork.
@@ -115,13 +116,13 @@ impl Graph {
         let (node, state) = (node.into(), self.lock());
         let fail = |cause| BuildError::new("handle of a host write", cause);
         let id = self.resolve(&state, node).map_err(fail)?;
-        let op = state.ir.op(id);
+        let op = state.ir.command(id);
         let why = "only a host write has such a handle";
         match op {
-            Op::Write { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
+            Command::Write { size, .. } if size_of::<T>() > 0 && size.is_multiple_of(size_of::<T>()) => {
                 Ok(HostWrite::of(node))
             }
-            Op::Write { size, .. } => {
+            Command::Write { size, .. } => {
                 Err(fail(MemoryError::ElementSize { bytes: *size, element: size_of::<T>() }.into()).into())
             }
             op => Err(fail(other_kind(node, op, "a handle of a host write", why)).into()),
@@ -368,8 +369,14 @@ impl Request for Empty {
         Ok(())
     }
 
-    fn lower(self, (): (), _: &mut Writer<'_>, _: &mut Vec<Access>) -> Option<Op> {
-        Some(Op::Empty)
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Empty {
+    fn command(self, (): ()) -> Requested {
+        Requested::new(Command::Empty, [])
     }
 }
 
@@ -382,7 +389,7 @@ pub(crate) struct Copy {
 
 impl Request for Copy {
     /// The launch that copies where OpenCL has no command.
-    type Checked = Option<(Box<Launch>, Checked)>;
+    type Checked = Option<Box<CheckedLaunch>>;
 
     fn subject(&self) -> String {
         "copy".to_owned()
@@ -399,18 +406,22 @@ impl Request for Copy {
         }
         let side = |region: &Region| copier::Side { region: region.clone(), row: 0, slice: 0 };
         let launch = copier::launch(target, &side(src), &side(dst), [src.size, 1, 1])?;
-        let checked = launch.check(target)?;
-        Ok(Some((Box::new(launch), checked)))
+        Ok(Some(Box::new(launch.checked(target)?)))
     }
 
-    fn lower(self, checked: Self::Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
-        if let Some((launch, checked)) = checked {
-            return launch.lower(checked, state, accesses);
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Copy {
+    fn command(self, checked: Self::Checked) -> Requested {
+        if let Some(launch) = checked {
+            return Requested::launch(launch);
         }
         let Self { src, dst } = self;
-        accesses.push(state.access(&src, Mode::Read));
-        accesses.push(state.access(&dst, Mode::Write));
-        Some(Op::Copy { src: place(state, &src), dst: place(state, &dst), size: src.size })
+        let command = Command::Copy { src: src.location(), dst: dst.location(), size: src.size };
+        Requested::new(command, [(src, Mode::Read), (dst, Mode::Write)])
     }
 }
 
@@ -440,13 +451,16 @@ impl Request for Write {
         check_write(target, &self.dst, self.data.len())
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Write {
+    fn command(self, (): ()) -> Requested {
         let Self { dst, data } = self;
-        accesses.push(state.access(&dst, Mode::Write));
-        let (dst, size, id) = (place(state, &dst), dst.size, DataId(state.ir.data));
-        state.ir.data = id.0.checked_add(1)?;
-        state.data.push(data);
-        Some(Op::Write { dst, size, data: id, area: None })
+        let command = Command::Write { dst: dst.location(), size: dst.size, data, area: None };
+        Requested::new(command, [(dst, Mode::Write)])
     }
 }
 
@@ -482,14 +496,16 @@ impl Request for Read {
         forbid(src, &"the source", CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
     }
 
-    fn lower(self, (): (), state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Op> {
+    fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        self.command(checked).lower(to, accesses)
+    }
+}
+
+impl CommandRequest for Read {
+    fn command(self, (): ()) -> Requested {
         let src = self.src;
-        accesses.push(state.access(&src, Mode::Read));
-        let (size, id) = (src.size, ResultId(state.ir.results));
-        let src = place(state, &src);
-        state.ir.results = id.0.checked_add(1)?;
-        state.results.push(size);
-        Some(Op::Read { src, size, result: id, area: None })
+        let command = Command::Read { src: src.location(), size: src.size, output: (), area: None };
+        Requested::new(command, [(src, Mode::Read)])
     }
 }
 
@@ -536,8 +552,4 @@ fn check_overlap(src: &Region, dst: &Region) -> Result<(), BuildCause> {
         return Err(BuildCause::Overlap { src: format!("bytes {a:?}"), dst: format!("bytes {b:?}") });
     }
     Ok(())
-}
-
-pub(in crate::graph) fn place(state: &mut Writer<'_>, region: &Region) -> Location {
-    Location { view: state.view(&region.mem), offset: region.offset }
 }

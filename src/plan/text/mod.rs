@@ -33,10 +33,11 @@ use expect_test::{Expect, expect};
 
 use super::{Conflicts, Options, Path, PathReason, Plan, plan};
 use crate::caps::{Caps, Version};
+use crate::command::{Arg, Command, CopyRect, Form, Grid, Location};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
-    Access, AllocDecl, AllocId, Arg, CopyRect, DataId, ExternalId, Form, Grid, Ir, KernelDecl, KernelId, Location,
-    Mode, NativeId, NodeId, Op, ResultId, RootId, TaskId, View, ViewId, ViewKind,
+    Access, AllocDecl, AllocId, ById, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId, ResultId,
+    RootId, TaskId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -110,7 +111,7 @@ impl Reader {
         if words[0] == "alloc" {
             self.alloc(name, node, words[1].parse().unwrap(), words.contains(&"zero"));
         }
-        let (op, accesses) = self.op(name, words);
+        let (op, accesses) = self.command(name, words);
         for access in &accesses {
             self.hazards.add(node, access, &self.ir.views[access.view.index()], &mut after);
         }
@@ -128,9 +129,9 @@ impl Reader {
         self.roots += 1;
     }
 
-    fn op(&mut self, name: &str, words: &[&str]) -> (Op, Vec<Access>) {
+    fn command(&mut self, name: &str, words: &[&str]) -> (Command<ById>, Vec<Access>) {
         let place = |access: &Access, ir: &Ir| Location {
-            view: access.view,
+            mem: access.view,
             offset: access.range.start - ir.views[access.view.index()].offset,
         };
         let sized = |mut access: Access, size: &str| {
@@ -139,12 +140,12 @@ impl Reader {
             (access, size)
         };
         match words[0] {
-            "empty" => (Op::Empty, vec![]),
+            "empty" => (Command::Empty, vec![]),
             "task" => {
                 let mode = |word| if word == "read" { Mode::Read } else { Mode::Write };
                 let accesses = words[1..].chunks(2).map(|pair| self.access(pair[1], mode(pair[0]))).collect();
                 self.ir.tasks += 1;
-                (Op::Task(TaskId(self.ir.tasks - 1)), accesses)
+                (Command::Task(TaskId(self.ir.tasks - 1)), accesses)
             }
             "native" => {
                 let mode = |word| if word == "read" { Mode::Read } else { Mode::Write };
@@ -155,21 +156,21 @@ impl Reader {
                     "recorded" => Form::Recorded,
                     _ => Form::Either,
                 };
-                (Op::Native { command: NativeId(self.ir.natives - 1), form }, accesses)
+                (Command::Native { functions: NativeId(self.ir.natives - 1), form }, accesses)
             }
             "wait" | "signal" => {
                 self.ir.externals += 1;
-                (Op::Event { event: ExternalId(self.ir.externals - 1), signals: words[0] == "signal" }, vec![])
+                (Command::Event { event: ExternalId(self.ir.externals - 1), signals: words[0] == "signal" }, vec![])
             }
             "alloc" | "free" => {
                 let access = self.access(if words[0] == "alloc" { name } else { words[1] }, Mode::Write);
                 let ViewKind::Owned(alloc) = self.ir.views[access.view.index()].kind else { panic!("{words:?}") };
-                (if words[0] == "alloc" { Op::Alloc(alloc) } else { Op::Free(alloc) }, vec![access])
+                (if words[0] == "alloc" { Command::Alloc(alloc) } else { Command::Free(alloc) }, vec![access])
             }
             "copy" => {
                 let (src, size) = sized(self.access(words[1], Mode::Read), words[3]);
                 let (dst, _) = sized(self.access(words[2], Mode::Write), words[3]);
-                (Op::Copy { src: place(&src, &self.ir), dst: place(&dst, &self.ir), size }, vec![src, dst])
+                (Command::Copy { src: place(&src, &self.ir), dst: place(&dst, &self.ir), size }, vec![src, dst])
             }
             "rect" => {
                 let (src, dst) = (self.access(words[1], Mode::Read), self.access(words[2], Mode::Write));
@@ -184,23 +185,31 @@ impl Reader {
                     region,
                     pitches: [row, slice, row, slice],
                 };
-                (Op::CopyRect(Box::new(rect)), vec![src, dst])
+                (Command::CopyRect(rect), vec![src, dst])
             }
             "fill" => {
                 let (dst, size) = sized(self.access(words[1], Mode::Write), words[2]);
                 let pattern = self.ir.push_bytes(&[0]).unwrap();
-                (Op::Fill { dst: place(&dst, &self.ir), size, pattern, area: None }, vec![dst])
+                (Command::Fill { dst: place(&dst, &self.ir), size, pattern, area: None }, vec![dst])
             }
             "write" => {
                 let (dst, size) = sized(self.access(words[1], Mode::Write), words[2]);
                 self.ir.data += 1;
-                (Op::Write { dst: place(&dst, &self.ir), size, data: DataId(self.ir.data - 1), area: None }, vec![dst])
+                (
+                    Command::Write { dst: place(&dst, &self.ir), size, data: DataId(self.ir.data - 1), area: None },
+                    vec![dst],
+                )
             }
             "read" => {
                 let (src, size) = sized(self.access(words[1], Mode::Read), words[2]);
                 self.ir.results += 1;
                 (
-                    Op::Read { src: place(&src, &self.ir), size, result: ResultId(self.ir.results - 1), area: None },
+                    Command::Read {
+                        src: place(&src, &self.ir),
+                        size,
+                        output: ResultId(self.ir.results - 1),
+                        area: None,
+                    },
                     vec![src],
                 )
             }
@@ -209,7 +218,7 @@ impl Reader {
         }
     }
 
-    fn kernel(&mut self, name: &str, built: bool, words: &[&str]) -> (Op, Vec<Access>) {
+    fn kernel(&mut self, name: &str, built: bool, words: &[&str]) -> (Command<ById>, Vec<Access>) {
         let (mut args, mut accesses, mut global, mut prints) = (Vec::new(), Vec::new(), 1, false);
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -237,7 +246,7 @@ impl Reader {
                         other => panic!("no such argument: {other}"),
                     };
                     let access = self.access(words.next().unwrap(), mode);
-                    args.push(Arg::Buffer(access.view));
+                    args.push(Arg::Memory(access.view));
                     accesses.push(access);
                 }
             }
@@ -248,7 +257,7 @@ impl Reader {
         });
         let args = self.ir.push_args(args.into_iter()).unwrap();
         let grid = Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: None };
-        (Op::Kernel { kernel, args, grid, bound: None, prints }, accesses)
+        (Command::Kernel { kernel, args, grid, bound: None, prints }, accesses)
     }
 }
 
@@ -259,20 +268,20 @@ fn read(text: &str) -> Reader {
 }
 
 /// The kind of command.
-fn name_of(op: &Op) -> &'static str {
+fn name_of(op: &Command<ById>) -> &'static str {
     match op {
-        Op::Kernel { .. } => "kernel",
-        Op::Copy { .. } => "copy",
-        Op::CopyRect(_) => "rectangular copy",
-        Op::CopyImage(_) => "copy of pixels",
-        Op::Fill { .. } => "fill",
-        Op::Write { .. } => "host write",
-        Op::Read { .. } => "host read",
-        Op::Hint { .. } => "hint",
-        Op::Task(_) => "task",
-        Op::Event { .. } => "event",
-        Op::Native { .. } => "native command",
-        Op::Empty | Op::SubGraph(_) | Op::Alloc(_) | Op::Free(_) => "no command",
+        Command::Kernel { .. } => "kernel",
+        Command::Copy { .. } => "copy",
+        Command::CopyRect(_) => "rectangular copy",
+        Command::CopyImage(_) => "copy of pixels",
+        Command::Fill { .. } => "fill",
+        Command::Write { .. } => "host write",
+        Command::Read { .. } => "host read",
+        Command::Hint { .. } => "hint",
+        Command::Task(_) => "task",
+        Command::Event { .. } => "event",
+        Command::Native { .. } => "native command",
+        Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => "no command",
     }
 }
 
@@ -303,7 +312,7 @@ fn show(reader: &Reader, plan: &Plan) -> String {
         for step in &plan.steps[segment.steps.clone()] {
             let name = &reader.names[step.node.index()];
             let object = step.object.map_or_else(String::new, |object| format!(" #{}", object.0));
-            writeln!(text, "  {name} {}{object}", name_of(reader.ir.op(step.node))).unwrap();
+            writeln!(text, "  {name} {}{object}", name_of(reader.ir.command(step.node))).unwrap();
         }
     }
     let name = |node: NodeId| &reader.names[node.index()];

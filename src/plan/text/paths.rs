@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::caps::{CommandBufferCaps, DetectedBy, QueueKinds};
 use crate::error::{DriverError, Status};
-use crate::plan::{Command, PlanError, Segment};
+use crate::plan::{CommandKind, PlanError, Segment};
 
 /// A device that has command buffers and no known quirks.
 fn recording_device() -> Caps {
@@ -89,14 +89,14 @@ fn a_device_that_cannot_record_replays_and_says_why() {
         change(caps.command_buffers.as_mut().unwrap());
         caps
     };
-    let why = |caps: &Caps| caps.can_record(Command::Kernel).unwrap_err();
+    let why = |caps: &Caps| caps.can_record(CommandKind::Kernel).unwrap_err();
     assert_eq!(why(&new_device()), PathReason::NoCommandBuffers);
     assert_eq!(why(&with(&|caps| caps.claim = DetectedBy::Hidden)), PathReason::NotListed);
     let missing = "clFinalizeCommandBufferKHR";
     assert_eq!(why(&with(&|caps| caps.missing = vec![missing])), PathReason::MissingFunction(missing));
     let queues = QueueKinds { out_of_order: true, ..QueueKinds::default() };
     assert_eq!(why(&with(&|caps| caps.required_queue = queues)), PathReason::Queues);
-    assert_eq!(with(&|caps| caps.claim = DetectedBy::Assumed).can_record(Command::Kernel), Ok(()));
+    assert_eq!(with(&|caps| caps.claim = DetectedBy::Assumed).can_record(CommandKind::Kernel), Ok(()));
     let partitions = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
     assert_eq!(partitions, ["0..1 replay (the device has no command buffers)"]);
 }
