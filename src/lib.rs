@@ -348,9 +348,10 @@ pub use error::{
     UpdateError, WorkGroupError,
 };
 pub use exec::{
-    AllocationReport, Clock, Dependency, Executable, Finalize, HostNodeReport, MemoryReport, NodeProfile, Profile,
-    Progress, RanOn, Report, SegmentReport, StrategyReport, SubGraph, SubGraphNode, SubGraphReport, Submission,
-    SubmissionFuture, Submit, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, UserEvent, WaitFor,
+    AllocationReport, Clock, Dependency, ExcludedPath, Executable, Finalize, HostNodeReport, MemoryReport, NodeProfile,
+    Profile, Progress, RanOn, Report, SegmentReport, StrategyReport, SubGraph, SubGraphNode, SubGraphReport,
+    Submission, SubmissionFuture, Submit, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, UserEvent,
+    WaitFor,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, DrawingDetail, EmptyNode, EventHandle, EventNode,
@@ -363,7 +364,7 @@ pub use handles::{Node, NodeKind, RawNode};
 pub use images::{
     Addressing, ChannelOrder, ChannelType, Color, Filter, ImageAccess, ImageFormat, ImageKind, ImageShape,
 };
-pub use plan::{CommandKind, Path, PathReason};
+pub use plan::{CommandKind, Exclusion, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

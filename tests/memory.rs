@@ -1086,3 +1086,47 @@ fn a_parameter_of_a_buffer_is_set_to_parts() {
         Err(clgraph::Error::Memory(MemoryError::ElementSize { bytes: 36, element: 8 }))
     ));
 }
+
+/// Rule M2: the host gets memory back although a parent was submitted that has a child which uses the memory since an
+/// update. The parent has its own values (rule N5).
+#[test]
+fn memory_of_an_updated_child_is_the_hosts_after_a_submission_of_its_parent() {
+    let bench = Bench::new();
+    let Some(host) = shared(&bench) else { return };
+    let other = |kind: &MemoryKind| matches!(kind, MemoryKind::UsmDevice | MemoryKind::SvmCoarse | MemoryKind::SvmFine);
+    let device = memory(&bench, kinds(&bench.queue).find(other).unwrap(), &[0; LEN]);
+    let (parameter, graph) = (Parameter::memory(&device), bench.graph());
+    let stir = bench.kernel("stir");
+    // SAFETY: a work-item touches its own element.
+    let node = unsafe { graph.kernel(&stir).read_write(&parameter).range(LEN).add() }.unwrap();
+    let child = graph.finalize(Finalize::new().updatable()).unwrap();
+    let outer = bench.graph();
+    outer.sub_graph(&child).add().unwrap();
+    let parent = outer.finalize(Finalize::new()).unwrap();
+    parameter.set(&host).unwrap();
+    child.update(&node).unwrap();
+    drop(host.host_mut().unwrap());
+    for _ in 0..3 {
+        parent.submit_to(&bench.queue).submit_detached().unwrap();
+        bench.queue.finish().unwrap();
+        assert!(host.host_mut().is_ok());
+    }
+}
+
+/// Rule S10: what was enqueued on a queue runs although the queue is dropped and an executable that ran there is not.
+#[test]
+fn a_submission_runs_although_its_queue_is_dropped() {
+    let bench = Bench::new();
+    let Some(memory) = shared(&bench) else { return };
+    memory.host_mut().unwrap().fill(0);
+    let graph = bench.graph();
+    graph.fill(&memory, 5).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    executable.submit_to(&bench.another_queue(false)).submit_detached().unwrap();
+    let begin = std::time::Instant::now();
+    while memory.host_mut().is_err() {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(60), "the submission never ran");
+        std::thread::yield_now();
+    }
+    assert_eq!(memory.host_mut().unwrap()[0], 5);
+}

@@ -751,3 +751,19 @@ fn a_use_before_a_gate_does_not_come_after_it() {
     };
     own.enqueue_host_task(task, &[]).unwrap().wait().unwrap();
 }
+
+/// The conversion of a label is code of the program: it may ask the graph that the label is for.
+#[test]
+fn a_label_that_asks_its_graph_is_converted() {
+    struct Label(Graph);
+    impl From<Label> for String {
+        fn from(Label(graph): Label) -> Self {
+            format!("one of {}", graph.len())
+        }
+    }
+    let graph = Bench::new().graph();
+    let node = graph.empty().label(Label(graph.clone())).add().unwrap();
+    assert_eq!(graph.label(node).unwrap().as_deref(), Some("one of 0"));
+    graph.set_label(node, Label(graph.clone())).unwrap();
+    assert_eq!(graph.label(node).unwrap().as_deref(), Some("one of 1"));
+}

@@ -31,8 +31,8 @@ pub(crate) mod update;
 pub use build::options::Finalize;
 pub use report::profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
 pub use report::summary::{
-    AllocationReport, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport, SubGraphReport,
-    TuningReport, TuningState, UpdateReport,
+    AllocationReport, ExcludedPath, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport,
+    SubGraphReport, TuningReport, TuningState, UpdateReport,
 };
 pub use report::trace::Trace;
 pub use sub_graph::{SubGraph, SubGraphNode};

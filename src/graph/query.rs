@@ -83,10 +83,11 @@ impl Graph {
     /// # Errors
     /// [`BuildCause::OtherGraph`](crate::BuildCause::OtherGraph).
     pub fn set_label(&self, node: impl Into<Node>, label: impl Into<String>) -> Result<()> {
-        let node = node.into();
+        // Conversions are code of the program, so they come before the lock.
+        let (node, label) = (node.into(), label.into().into());
         let mut state = self.lock();
         let id = self.resolve(&state, node).map_err(|cause| BuildError::new("label of a node", cause))?;
-        state.give_label(id, Some(&label.into().into()));
+        state.give_label(id, Some(&label));
         Ok(())
     }
 

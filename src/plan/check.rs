@@ -15,14 +15,17 @@
 //! 8. partitions tile the steps; a node's partition waits for all host tasks before the node, and for no others;
 //!    everything before a host task is complete when the partitions and tasks that it waits for are, or was complete
 //!    for one of these tasks already;
-//! 9. if commands use several queues, two commands that a path of edges connects are connected by the order of a queue
-//!    and by waits, and the end is after all of them.
+//! 9. the instructions of a schedule cover all steps in their order. Two commands that a path of edges connects are
+//!    connected by the order of a queue, by waits, and by what the host has waited for; and a host task waits for all
+//!    commands before it;
+//! 10. on several queues, the order of each is known although partitions run in any order, each begins after the begin,
+//!     and the end is after all commands.
 //!
-//! The rules 5, 6, 8 and 9 compare all pairs, so they are left out for large graphs.
+//! The rules 5, 6, 8, 9 and 10 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
-use super::{Conflicts, Options, Path, Plan};
+use super::{Conflicts, Instruction, Options, Path, Plan, Schedule};
 use crate::command::{Arg, Command, Form};
 use crate::ir::{AllocId, Ir, NodeId, ViewKind};
 
@@ -38,54 +41,151 @@ pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
         partitions(ir, plan)?;
-        streams(ir, plan)?;
+        schedule(ir, plan, &plan.schedule)?;
+        plan.on_streams.as_ref().map_or(Ok(()), |on_streams| schedule(ir, plan, on_streams))?;
     }
     Ok(())
 }
 
-/// Rule 9: commands over several queues.
-fn streams(ir: &Ir, plan: &Plan) -> Result<(), String> {
-    let Some(streams) = &plan.streams else { return Ok(()) };
-    let steps = 0..plan.steps.len();
-    // Returns all steps that are complete when some steps are, by going back. The index after the last step stands for
-    // the end.
-    let complete = |first: Vec<usize>| {
+/// Rules 9 and 10: the instructions of a schedule.
+fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
+    let steps = plan.steps.len();
+    // By step: its stream, its partition, and what it comes after by itself. By event: the step, or None for the begin.
+    let (mut place, mut waits) = (vec![None; steps], vec![Vec::new(); steps]);
+    let mut events: Vec<Option<Option<usize>>> = vec![None; schedule.events];
+    let mut pending: Vec<Vec<usize>> = vec![Vec::new(); schedule.streams];
+    let mut begun = vec![false; schedule.streams];
+    begun[0] = true;
+    let mut end = Vec::new();
+    let all = std::iter::once((None, schedule.begin.clone()))
+        .chain(schedule.blocks.iter().cloned().enumerate().map(|(block, range)| (Some(block), range)))
+        .chain([(None, schedule.end.clone())]);
+    let mut next = 0;
+    for (block, range) in all {
+        for instruction in &schedule.instructions[range] {
+            match instruction {
+                Instruction::Wait { stream, event } => match events.get(*event).copied().flatten() {
+                    Some(Some(step)) => pending[*stream].push(step),
+                    Some(None) => begun[*stream] = true,
+                    None => return fail(format!("a wait for event {event}, which nothing has made")),
+                },
+                Instruction::Barrier { event: Some(event), .. } => events[*event] = Some(None),
+                Instruction::Barrier { stream, event: None } => {
+                    end = std::mem::take(&mut pending[*stream]);
+                    end.extend((0..steps).rev().find(|step| place[*step].is_some_and(|(of, _)| of == *stream)));
+                }
+                Instruction::Run { stream, steps: run, event } | Instruction::Native { stream, steps: run, event } => {
+                    let Some(block) = block else { return fail("steps outside of all partitions".to_owned()) };
+                    if run.start != next || !plan.partitions[block].steps.contains(&run.start) {
+                        return fail(format!("steps {run:?} where {next} comes next"));
+                    }
+                    if !begun[*stream] {
+                        return fail(format!("stream {stream} does not wait for the begin"));
+                    }
+                    next = run.end;
+                    for step in run.clone() {
+                        (place[step], waits[step]) = (Some((*stream, block)), std::mem::take(&mut pending[*stream]));
+                    }
+                    if let Some(event) = event {
+                        events[*event] = Some(Some(run.end - 1));
+                    }
+                }
+            }
+        }
+    }
+    if next != steps {
+        return fail(format!("the instructions end at step {next} of {steps}"));
+    }
+    if schedule.streams == 1
+        && !schedule.instructions.iter().all(|one| matches!(one, Instruction::Run { .. } | Instruction::Native { .. }))
+    {
+        return fail("a wait on a single queue".to_owned());
+    }
+    let before = |node: NodeId| before(ir, node);
+    let blocks = 0..plan.partitions.len();
+    let tasks: Vec<HashSet<usize>> =
+        plan.partitions.iter().map(|partition| tasks_behind(ir, plan, &partition.tasks)).collect();
+    // The partitions that always run before one.
+    let earlier: Vec<Vec<usize>> =
+        blocks.map(|block| (0..block).filter(|other| tasks[*other].is_subset(&tasks[block])).collect()).collect();
+    // The last step of a partition on a stream, before a certain one.
+    let last =
+        |stream: usize, block: usize, end: usize| (0..end).rev().find(|step| place[*step] == Some((stream, block)));
+    // What must be complete when a step begins. By task: what the host has waited for when the task has succeeded.
+    let directly_before = |step: usize, on_host: &[HashSet<usize>]| {
+        let Some((stream, block)) = place[step] else { return Vec::new() };
+        let mut all = waits[step].clone();
+        all.extend(last(stream, block, step));
+        all.extend(earlier[block].iter().filter_map(|other| last(stream, *other, step)));
+        all.extend(tasks[block].iter().filter_map(|task| on_host.get(*task)).flatten());
+        all
+    };
+    // Returns all steps that are complete when some steps are, by going back.
+    let complete = |first: Vec<usize>, on_host: &[HashSet<usize>]| {
         let (mut seen, mut todo) = (HashSet::new(), first);
         while let Some(step) = todo.pop() {
             if seen.insert(step) {
-                todo.extend(streams.waits(step));
-                todo.extend((0..step).rev().find(|before| streams.stream(*before) == streams.stream(step)));
+                todo.extend(directly_before(step, on_host));
             }
         }
         seen
     };
-    for step in steps.clone() {
-        if streams.stream(step) >= streams.count {
-            return fail(format!("step {step} is on queue {} of {}", streams.stream(step), streams.count));
+    let mut on_host: Vec<HashSet<usize>> = Vec::new();
+    for (number, task) in plan.tasks.iter().enumerate() {
+        let mut first: Vec<usize> = Vec::new();
+        for event in &schedule.tasks[number] {
+            first.extend(events.get(*event as usize).copied().flatten().flatten());
         }
-        if let Some(late) = streams.waits(step).find(|wait| *wait >= step || streams.event(*wait).is_none()) {
-            return fail(format!("step {step} cannot wait for step {late}"));
+        let earlier = tasks_behind(ir, plan, &task.tasks);
+        first.extend(earlier.iter().filter_map(|task| on_host.get(*task)).flatten());
+        let (complete, needed) = (complete(first, &on_host), before(task.node));
+        let is_missed = |step: &usize| needed.contains(&plan.steps[*step].node) && !complete.contains(step);
+        if let Some(missed) = (0..steps).find(is_missed) {
+            return fail(format!("task {} does not wait for step {missed}", task.node.0));
         }
-        let mut before: Vec<usize> = streams.waits(step).collect();
-        before.extend((0..step).rev().find(|before| streams.stream(*before) == streams.stream(step)));
-        let complete = complete(before);
-        let (mut seen, mut todo) = (HashSet::new(), vec![plan.steps[step].node]);
-        while let Some(node) = todo.pop() {
-            todo.extend(ir.topology.preds(node).filter(|pred| seen.insert(*pred)));
+        on_host.push(complete);
+    }
+    for step in 0..steps {
+        let Some((stream, block)) = place[step] else { return fail(format!("step {step} is nowhere")) };
+        let is_unordered = |other: &usize| {
+            place[*other].is_some_and(|(of, other)| of == stream && other != block && !earlier[block].contains(&other))
+        };
+        if let Some(other) = (0..step).find(is_unordered).filter(|_| schedule.streams > 1) {
+            return fail(format!("nobody knows which of the steps {other} and {step} comes first on stream {stream}"));
         }
-        if let Some(missed) =
-            (0..step).find(|other| seen.contains(&plan.steps[*other].node) && !complete.contains(other))
-        {
+        let complete = complete(directly_before(step, &on_host), &on_host);
+        let needed = before(plan.steps[step].node);
+        let is_missed = |other: &usize| needed.contains(&plan.steps[*other].node) && !complete.contains(other);
+        if let Some(missed) = (0..step).find(is_missed) {
             return fail(format!("step {step} does not come after step {missed}"));
         }
     }
-    let mut last: Vec<usize> = streams.ends().collect();
-    last.extend(steps.clone().rev().find(|step| streams.stream(*step) == 0));
-    let complete = complete(last);
-    match steps.into_iter().find(|step| !complete.contains(step)) {
-        Some(missed) => fail(format!("the end does not come after step {missed}")),
-        None => Ok(()),
+    if schedule.streams > 1 {
+        let complete = complete(end, &on_host);
+        if let Some(missed) = (0..steps).find(|step| !complete.contains(step)) {
+            return fail(format!("the end does not come after step {missed}"));
+        }
     }
+    Ok(())
+}
+
+/// Returns all nodes before a node, by going back.
+fn before(ir: &Ir, node: NodeId) -> HashSet<NodeId> {
+    let (mut seen, mut todo) = (HashSet::new(), vec![node]);
+    while let Some(node) = todo.pop() {
+        todo.extend(ir.topology.preds(node).filter(|pred| seen.insert(*pred)));
+    }
+    seen
+}
+
+/// Returns the tasks that have succeeded when some tasks have.
+fn tasks_behind(ir: &Ir, plan: &Plan, tasks: &[u32]) -> HashSet<usize> {
+    let mut all: HashSet<usize> = tasks.iter().map(|task| *task as usize).collect();
+    for task in tasks {
+        let before = before(ir, plan.tasks[*task as usize].node);
+        all.extend((0..plan.tasks.len()).filter(|other| before.contains(&plan.tasks[*other].node)));
+    }
+    all
 }
 
 fn fail(text: String) -> Result<(), String> {
@@ -158,14 +258,7 @@ fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
     if next != plan.steps.len() {
         return fail(format!("the partitions end at step {next} of {}", plan.steps.len()));
     }
-    // Returns all nodes before a node, by going back.
-    let before = |node: NodeId| {
-        let (mut seen, mut todo) = (HashSet::new(), vec![node]);
-        while let Some(node) = todo.pop() {
-            todo.extend(ir.topology.preds(node).filter(|pred| seen.insert(*pred)));
-        }
-        seen
-    };
+    let before = |node: NodeId| before(ir, node);
     let number = |node: NodeId| plan.tasks.iter().position(|task| task.node == node);
     let tasks_before = |node: NodeId| before(node).into_iter().filter_map(number).collect::<HashSet<usize>>();
     // Returns the tasks that have succeeded when some tasks have.

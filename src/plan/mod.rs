@@ -16,6 +16,8 @@
 //! | `segments.rs`, `path.rs` | runs of commands that take one path, and why |
 //! | `command_kind.rs` | the kinds of commands, and which a command buffer can hold |
 //! | `streams.rs` | which of several in-order queues each command goes to |
+//! | `schedule.rs` | the schedule: what a submission does, as instructions over one or several queues |
+//! | `exclusions.rs` | what cannot be combined with several queues or a gate, and why |
 //! | `strategies.rs` | how a submission may be enqueued; the autotuner finds the fastest |
 //! | `check.rs` | the independent checker, in tests and debug builds |
 //! | `text` | graphs and plans as text: the tests of all passes, without a device |
@@ -28,6 +30,7 @@
 #[cfg(any(test, debug_assertions))]
 mod check;
 mod command_kind;
+mod exclusions;
 mod intern;
 pub(crate) mod lifetimes;
 mod order;
@@ -36,6 +39,7 @@ mod path;
 pub(crate) mod placement;
 mod reduce;
 mod runnable;
+mod schedule;
 mod segments;
 mod steps;
 mod strategies;
@@ -44,13 +48,15 @@ mod streams;
 mod text;
 
 pub use command_kind::CommandKind;
+pub use exclusions::Exclusion;
 pub use path::{Path, PathReason};
 pub(crate) use segments::can_hold;
 
 pub(crate) use partitions::TaskPlan;
+pub(crate) use schedule::{Instruction, Schedule};
 pub(crate) use strategies::{CHUNK, Strategy};
-pub(crate) use streams::Streams;
 
+use exclusions::Facts;
 use lifetimes::Lifetimes;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -106,8 +112,13 @@ pub(crate) struct Plan {
     pub(crate) updatable: bool,
     /// Whether it has commands that can only be recorded.
     pub(crate) only_recorded: bool,
-    /// The queues of commands that can run side by side. None if that is not possible, or not asked for.
-    pub(crate) streams: Option<Streams>,
+    /// What a submission does on one queue.
+    pub(crate) schedule: Schedule,
+    /// What it does on several queues, where commands can run side by side. None if that is not possible, or not asked
+    /// for.
+    pub(crate) on_streams: Option<Schedule>,
+    /// Paths that were asked for, or may be faster, and that the graph or the driver excludes.
+    pub(crate) excluded: Vec<(Path, Exclusion)>,
     /// How submissions may be enqueued. The first strategy is used before anything is measured.
     pub(crate) strategies: Vec<Strategy>,
     /// Whether the driver does not report when the first command starts, so that a marker before it has to.
@@ -216,8 +227,7 @@ pub(crate) enum PlanError {
 /// Plans a graph for a device.
 pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
     let mut order = order::order(ir)?;
-    let partitions::Partitions { tasks, partitions, of: partition_of, in_order } =
-        partitions::partitions(ir, &mut order)?;
+    let mut divided = partitions::partitions(ir, &mut order)?;
     runnable::check_runnable(ir, caps, options)?;
     if options.conflicts == Conflicts::ToFind
         && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
@@ -229,7 +239,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
     let steps = steps::steps(ir, &order, &object_of, options.updatable);
     let mut segments = Vec::new();
-    let partitions = place(&order, &steps, &partitions, |steps_of| {
+    let partitions = place(&order, &steps, &divided.partitions, |steps_of| {
         let start = segments.len();
         segments.extend(segments::segments(ir, &steps, steps_of, caps, options));
         start..segments.len()
@@ -238,9 +248,22 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     // side by side.
     let is_host = |node: &NodeId| ir.command(*node).is_host();
     edges.implied_by_queue = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
-    let may_use_streams = tasks.is_empty() && segments::may_use_streams(ir, &steps, caps, options);
-    let streams = if may_use_streams { streams::streams(ir, &order, &steps, &edges) } else { None };
-    let strategies = strategies::strategies(ir, &steps, &segments, !tasks.is_empty(), streams.as_ref(), caps, options);
+    divided.only_commands(ir, &order, |partition| !partitions[partition].steps.is_empty());
+    let has_tasks = !divided.tasks.is_empty();
+    let facts = Facts { ir, steps: &steps, has_tasks, caps, options };
+    let streams = match facts.no_queues() {
+        Some(why) => Err(why),
+        // Finding the streams takes long.
+        None if !facts.wants(Path::Queues) => Err(Exclusion::OneRow),
+        None => streams::streams(ir, &order, &steps, &edges, &divided),
+    };
+    let partitions::Partitions { tasks, of: partition_of, in_order, .. } = divided;
+    let schedule = Schedule::on_one_stream(&segments, &partitions, &tasks);
+    let on_streams = streams.map(|streams| Schedule::on_streams(&streams, &partitions, tasks.len()));
+    let queues = on_streams.as_ref().map(|schedule| schedule.streams).map_err(|why| *why);
+    let mut excluded = Vec::new();
+    let strategies = strategies::strategies(&facts, &segments, queues, &mut excluded);
+    let on_streams = on_streams.ok();
     let marked = segments::marked(ir, &steps, &segments, caps);
     let only_recorded = segments.iter().any(|segment: &Segment| segment.why == PathReason::OnlyRecorded);
     let updatable = options.updatable;
@@ -252,7 +275,9 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         objects,
         updatable,
         only_recorded,
-        streams,
+        schedule,
+        on_streams,
+        excluded,
         strategies,
         marked,
         edges,

@@ -25,6 +25,41 @@ pub(crate) struct Partitions {
     pub(crate) of: Vec<u32>,
     /// Whether they always run in this order.
     pub(crate) in_order: bool,
+    /// By partition: all tasks that have succeeded when it runs.
+    after: Vec<FixedBitSet>,
+}
+
+impl Partitions {
+    /// Whether a partition always runs after another one, or is the same.
+    pub(super) fn follows(&self, this: u32, other: u32) -> bool {
+        this == other || (other < this && self.after[other as usize].is_subset(&self.after[this as usize]))
+    }
+
+    /// Replaces partitions without commands that tasks wait for by those with commands before them.
+    pub(super) fn only_commands(&mut self, ir: &Ir, order: &[NodeId], has_commands: impl Fn(usize) -> bool) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        let mut with_commands: Vec<Vec<u32>> = Vec::with_capacity(self.partitions.len());
+        for (at, partition) in self.partitions.iter().enumerate() {
+            if has_commands(at) {
+                with_commands.push(vec![at as u32]);
+                continue;
+            }
+            let nodes = order[partition.nodes.clone()].iter().filter(|node| self.of[node.index()] == at as u32);
+            let preds = nodes.flat_map(|node| ir.topology.preds(*node)).map(|pred| self.of[pred.index()] as usize);
+            let mut before: Vec<u32> = preds.filter_map(|pred| with_commands.get(pred)).flatten().copied().collect();
+            before.sort_unstable();
+            before.dedup();
+            with_commands.push(before);
+        }
+        for task in &mut self.tasks {
+            let all = task.partitions.iter().flat_map(|partition| with_commands[*partition as usize].iter().copied());
+            task.commands = all.collect();
+            task.commands.sort_unstable();
+            task.commands.dedup();
+        }
+    }
 }
 
 /// A node that is in no partition.
@@ -34,8 +69,10 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskPlan {
     pub(crate) node: NodeId,
-    /// Partitions that must be complete.
+    /// Partitions that must be enqueued, because they have nodes before it.
     pub(crate) partitions: Vec<u32>,
+    /// Partitions with commands that must be complete, on one queue. See [`Partitions::only_commands`].
+    pub(crate) commands: Vec<u32>,
     /// Tasks that must have succeeded.
     pub(crate) tasks: Vec<u32>,
     /// Partitions that wait for this task.
@@ -179,7 +216,8 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
         waits.sort_unstable();
         waits.dedup();
         let before = keys.sets[key_of[node.index()] as usize].clone();
-        TaskPlan { node, partitions: waits, tasks: before, then_parts: Vec::new(), then_tasks: Vec::new() }
+        let (commands, partitions) = (waits.clone(), waits);
+        TaskPlan { node, partitions, commands, tasks: before, then_parts: Vec::new(), then_tasks: Vec::new() }
     };
     let mut planned: Vec<TaskPlan> = tasks.iter().map(plan).collect();
     for task in 0..planned.len() {
@@ -197,5 +235,10 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
     let mut used: Vec<u32> = order.iter().map(|node| key_of[node.index()]).collect();
     used.dedup();
     let in_order = used.windows(2).all(|pair| inside(pair[0], pair[1]));
-    Ok(Partitions { tasks: planned, partitions, of, in_order })
+    let mut after = Vec::with_capacity(partitions.len());
+    for partition in &partitions {
+        let key = key_of[order[partition.nodes.start].index()];
+        after.push(all[key as usize].clone());
+    }
+    Ok(Partitions { tasks: planned, partitions, of, in_order, after })
 }

@@ -32,9 +32,9 @@ pub enum Path {
     ///
     /// Where an edge leads from queue to queue, a command waits for an event. The submission begins and ends on the
     /// queue that it is submitted to. These are replayed on that queue alone: a graph whose commands are all in one
-    /// row; a graph with memory of its own, or with a sub-graph that has some; a graph with host tasks, external
-    /// events, native commands, hints, or allowed conflicts; and every graph on drivers that cannot run several queues
-    /// at once.
+    /// row; a graph with memory of its own, or with a sub-graph that has some; a graph with native commands, hints, or
+    /// allowed conflicts; a graph with more independent branches between host tasks than there are queues; and every
+    /// graph on drivers that cannot run several queues at once. [`Report::excluded`](crate::Report::excluded) says why.
     Queues,
 }
 

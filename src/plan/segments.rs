@@ -136,18 +136,3 @@ pub(super) fn marked(ir: &Ir, steps: &[Step], segments: &[Segment], caps: &Caps)
         || steps.first().is_some_and(|first| matches!(ir.command(first.node), Command::Native { .. }))
         || !quirks::reports_running_status(caps)
 }
-
-/// Returns whether the commands themselves allow running side by side.
-pub(super) fn may_use_streams(ir: &Ir, steps: &[Step], caps: &Caps, options: &Options<'_>) -> bool {
-    let wanted = match options.path {
-        Path::Auto => options.autotune && !options.profiled,
-        path => path == Path::Queues && !options.profiled,
-    };
-    // Memory of the graph's own is shared by commands that follow each other in the order of the steps, and allowed
-    // conflicts have no other order either. Native commands get only one queue, and a hint may turn out to be no
-    // command.
-    let in_one_row = |step: &Step| matches!(ir.command(step.node), Command::Native { .. } | Command::Hint { .. });
-    let shares_bytes = ir.shares_bytes || !ir.allocs.is_empty();
-    let wanted = wanted && quirks::runs_queues_at_once(caps);
-    wanted && !shares_bytes && options.conflicts != super::Conflicts::Allowed && !steps.iter().any(in_one_row)
-}

@@ -1,12 +1,9 @@
-//! Pass 10: the strategies for enqueueing a submission. The autotuner finds the fastest of them.
+//! Pass 11: the strategies for enqueueing a submission. The autotuner finds the fastest of them.
 
 use std::fmt;
 
-use super::streams::Streams;
-use super::{Options, Path, Segment, Step};
-use crate::caps::Caps;
-use crate::command::Command;
-use crate::ir::Ir;
+use super::exclusions::{Exclusion, Facts};
+use super::{Path, PathReason, Segment};
 use crate::quirks;
 
 /// The largest number of commands in one command buffer if the program does not say.
@@ -51,16 +48,15 @@ impl fmt::Display for Strategy {
 }
 
 /// Returns the strategies. The first one is used before anything is measured. There is only one if there is nothing to
-/// choose.
+/// choose. `excluded` gets the paths that were wanted and are excluded; a graph that cannot use several queues has none
+/// here.
 pub(super) fn strategies(
-    ir: &Ir,
-    steps: &[Step],
+    facts: &Facts<'_>,
     segments: &[Segment],
-    has_tasks: bool,
-    streams: Option<&Streams>,
-    caps: &Caps,
-    options: &Options<'_>,
+    queues: Result<usize, Exclusion>,
+    excluded: &mut Vec<(Path, Exclusion)>,
 ) -> Vec<Strategy> {
+    let Facts { steps, caps, options, .. } = *facts;
     let longest =
         segments.iter().filter(|segment| segment.path == Path::Native).map(|segment| segment.steps.len()).max();
     let usual = if options.updatable && quirks::updates_long_buffers_faster(caps) { UPDATED_CHUNK } else { CHUNK };
@@ -68,25 +64,19 @@ pub(super) fn strategies(
         Some(_) => Strategy { chunk: options.chunk.unwrap_or(usual).max(1), ..Strategy::by(Path::Native) },
         None => Strategy::by(Path::Replay),
     };
-    // The function of a native command may wait for the queue, and some native commands can only be recorded. Between
-    // host tasks each partition is enqueued alone.
-    let native_command = || steps.iter().any(|step| matches!(ir.command(step.node), Command::Native { .. }));
-    if has_tasks || options.profiled || native_command() {
-        return vec![base];
+    let gated = facts.no_gate().map_or(Ok(Strategy::by(Path::Gated)), Err);
+    let queues = queues.map(|queues| Strategy { queues, ..Strategy::by(Path::Queues) });
+    for (path, strategy) in [(Path::Queues, &queues), (Path::Gated, &gated)] {
+        excluded.extend(strategy.as_ref().err().filter(|_| facts.wants(path)).map(|why| (path, *why)));
     }
-    let side_by_side = streams.map(|streams| Strategy { queues: streams.count, ..Strategy::by(Path::Queues) });
-    // A gate pays only if several commands wait for it.
-    let may_gate = steps.len() > 1;
     match options.path {
-        Path::Gated if may_gate => return vec![Strategy::by(Path::Gated)],
-        Path::Queues if side_by_side.is_some() => return side_by_side.into_iter().collect(),
+        Path::Gated => return vec![gated.unwrap_or(base)],
+        Path::Queues => return vec![queues.unwrap_or(base)],
         Path::Auto => {}
-        _ => return vec![base],
+        Path::Native | Path::Replay => return vec![base],
     }
     let mut strategies = Vec::new();
-    if may_gate && steps.len() >= GATED && quirks::gate_pays(caps) {
-        strategies.push(Strategy::by(Path::Gated));
-    }
+    strategies.extend(gated.ok().filter(|_| steps.len() >= GATED && quirks::gate_pays(caps)));
     strategies.push(base);
     if !options.autotune {
         strategies.truncate(1);
@@ -95,14 +85,12 @@ pub(super) fn strategies(
     if longest.is_some_and(|longest| longest > usual) && options.chunk.is_none() {
         strategies.push(Strategy { chunk: LONG_CHUNK, ..Strategy::by(Path::Native) });
     }
-    strategies.extend(side_by_side);
-    // A driver may block the thread that enqueues a transfer of host bytes until all earlier commands have run. This
-    // same thread has to open the gate, so it would wait for ever.
-    let of_host = |step: &Step| matches!(ir.command(step.node), Command::Write { .. } | Command::Read { .. });
-    let may_gate = may_gate && (quirks::gated_transfers_do_not_block(caps) || !steps.iter().any(of_host));
-    for path in [Path::Replay, Path::Gated] {
-        if (path == Path::Replay || may_gate) && !strategies.contains(&Strategy::by(path)) {
-            strategies.push(Strategy::by(path));
+    strategies.extend(queues.ok());
+    // Some native commands can only be recorded.
+    let may_replay = !segments.iter().any(|segment| segment.why == PathReason::OnlyRecorded);
+    for strategy in may_replay.then_some(Strategy::by(Path::Replay)).into_iter().chain(gated.ok()) {
+        if !strategies.contains(&strategy) {
+            strategies.push(strategy);
         }
     }
     strategies

@@ -13,6 +13,7 @@ use super::execute;
 use super::machine::{Goal, Locked, Machine};
 use crate::cl::commands::enqueue::{NOTHING, To, Waits};
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::completion::workers::Waiting;
 use crate::cl::memory::allocation::Entering;
 use crate::cl::memory::untyped::Mem;
@@ -61,6 +62,16 @@ pub(super) struct Shared {
     pub(super) machine: Machine<GraphRef>,
     /// See [`Queue::own_queue`].
     own: OnceLock<DriverQueue>,
+}
+
+/// Releasing a queue flushes it (OpenCL 3.0, clReleaseCommandQueue). But executables that have run on it may hold the
+/// driver's queue for long, so this does not wait for the release.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Err(error) = self.driver.flush() {
+            log_later!(Warn, "{error}: commands of a queue that was dropped may never start");
+        }
+    }
 }
 
 /// Whether a queue executes or records.

@@ -51,14 +51,12 @@ struct Pool {
     waiting: usize,
     /// How many threads there can be.
     most: usize,
-    /// The system refused the last thread that was asked for.
-    refused: bool,
 }
 
 impl Pool {
-    /// Returns whether no thread will ever take another job.
-    fn is_stuck(&self) -> bool {
-        self.threads > 0 && (self.refused || self.threads >= self.most) && self.waiting >= self.threads
+    /// Returns whether each thread waits, so that none of them will take another job before that has run.
+    fn all_wait(&self) -> bool {
+        self.waiting >= self.threads
     }
 }
 
@@ -112,7 +110,8 @@ impl Waiting {
         let wait = reentrancy::begin_wait(gates)?;
         let mut pool = workers.lock();
         pool.waiting += 1;
-        if pool.is_stuck() && !pool.jobs.is_empty() {
+        // A job that is here was given to a thread that does not wait yet: see `Workers::start`.
+        if pool.all_wait() && !pool.jobs.is_empty() && !workers.add_thread(&mut pool) {
             pool.waiting -= 1;
             return Err(SubmitError::NoThread { threads: pool.threads });
         }
@@ -159,7 +158,7 @@ impl Drop for DeviceWait {
 
 impl Workers {
     const fn new(most: usize) -> Self {
-        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most, refused: false };
+        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most };
         Self { pool: Mutex::new(pool), came: Condvar::new() }
     }
 
@@ -167,31 +166,32 @@ impl Workers {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The lock is held from the look at idle threads until the job is in its place. Otherwise a new thread would look
+    /// idle to others, and get their job beside its own.
     fn start(&'static self, job: Job) -> Result<(), Job> {
         let mut pool = self.lock();
-        if pool.idle > pool.jobs.len() {
-            pool.jobs.push_back(job);
-            self.came.notify_one();
-            return Ok(());
-        }
-        if pool.threads < pool.most {
-            pool.threads += 1;
-            drop(pool);
-            let spawned = threads::start("clgraph-task", || self.work());
-            pool = self.lock();
-            pool.refused = spawned.is_err();
-            if let Err(error) = spawned {
-                pool.threads -= 1;
-                let threads = pool.threads;
-                log_later!(Warn, "{error}: host tasks share {threads} threads, because no other could be started");
-            }
-        }
-        if pool.threads == 0 || pool.is_stuck() {
+        if pool.idle <= pool.jobs.len() && !self.add_thread(&mut pool) && pool.all_wait() {
             return Err(job);
         }
         pool.jobs.push_back(job);
         self.came.notify_one();
         Ok(())
+    }
+
+    /// Starts one more thread. Returns false if there can be no more.
+    fn add_thread(&'static self, pool: &mut Pool) -> bool {
+        if pool.threads >= pool.most {
+            return false;
+        }
+        match threads::start("clgraph-task", || self.work()) {
+            Ok(()) => pool.threads += 1,
+            Err(error) => {
+                let threads = pool.threads;
+                log_later!(Warn, "{error}: host tasks share {threads} threads, because no other could be started");
+                return false;
+            }
+        }
+        true
     }
 
     fn work(&self) {
@@ -239,6 +239,30 @@ mod tests {
             assert!(DeviceWait::counted_by(&COUNT).is_none());
         }
         assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+    }
+
+    /// Two tasks that are started at once have a thread each, also in a pool that has none yet: one of them may wait for
+    /// the other.
+    #[test]
+    fn tasks_that_are_started_at_once_have_a_thread_each() {
+        for _ in 0..100 {
+            let workers: &'static Workers = Box::leak(Box::new(Workers::new(8)));
+            let (told, gets) = channel::<()>();
+            let (ended, ends) = channel();
+            let start = std::sync::Barrier::new(2);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    let wait = move || ended.send(gets.recv_timeout(Duration::from_secs(20)).is_ok()).unwrap();
+                    assert!(workers.start(Box::new(wait)).is_ok());
+                });
+                scope.spawn(|| {
+                    start.wait();
+                    assert!(workers.start(Box::new(move || told.send(()).unwrap())).is_ok());
+                });
+            });
+            assert!(ends.recv().unwrap(), "the second task had to wait for the first");
+        }
     }
 
     /// With two threads: two tasks of which each waits for a third one stand still for ever. The second wait is

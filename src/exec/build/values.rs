@@ -11,7 +11,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::command::{Arg, Command, Translate};
 use crate::error::{DriverError, DriverFault, Error};
-use crate::exec::submit::submitter::SubmissionBindings;
+use crate::exec::submit::interpreter::SubmissionBindings;
 use crate::exec::update::apply::Old;
 use crate::graph::Tables;
 use crate::ir::{AllocId, ById, ChildId, DataId, ExternalId, KernelId, NativeId, ResultId, Span, TaskId, ViewId};

@@ -12,7 +12,7 @@ use crate::exec::tune::autotuner::{Autotuner, Times};
 use crate::graph::{Flat, Tables, WritesConst};
 use crate::handles::NodeKind;
 use crate::ir::NodeId;
-use crate::plan::{Path, PathReason, Plan, Segment, Strategy};
+use crate::plan::{Exclusion, Path, PathReason, Plan, Segment, Strategy};
 use crate::quirks::{self, Driver};
 
 /// What finalize decided, and why. `Display` shows it as text.
@@ -58,6 +58,8 @@ pub struct Report {
     pub host_nodes: Vec<HostNodeReport>,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,
+    /// The paths that submissions never take, although they were asked for or might be faster.
+    pub excluded: Vec<ExcludedPath>,
     /// How updates reach the commands. None if the executable cannot be updated.
     pub updates: Option<UpdateReport>,
     /// How many arguments have parameters but keep their values of finalize, because the executable cannot be updated.
@@ -85,6 +87,22 @@ pub struct TuningReport {
     /// How many trials have ended. If other strategies were about as fast as the chosen one, these are timed again
     /// soon.
     pub trials: usize,
+}
+
+/// A path that was asked for, or that might be faster, and that submissions of the executable never take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExcludedPath {
+    /// The path.
+    pub path: Path,
+    /// Why it is excluded.
+    pub why: Exclusion,
+}
+
+impl fmt::Display for ExcludedPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no {}: {}", self.path, self.why)
+    }
 }
 
 /// The state of the autotuner.
@@ -390,6 +408,7 @@ impl Report {
                 })
                 .collect(),
             tuning: TuningReport::default(),
+            excluded: plan.excluded.iter().map(|(path, why)| ExcludedPath { path: *path, why: *why }).collect(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
             fixed_parameters: if plan.updatable { 0 } else { flat.tables.bindings.len() },
             kernel_objects: plan.objects.len(),
@@ -526,6 +545,9 @@ impl fmt::Display for Report {
             writeln!(f, "           and {} more", rest.len())?;
         }
         self.tuning.fmt(f)?;
+        for excluded in &self.excluded {
+            writeln!(f, "excluded   {excluded}")?;
+        }
         if let Some(updates) = &self.updates {
             writeln!(f, "updates    {updates}")?;
         }

@@ -16,10 +16,10 @@ use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
 use crate::exec::submit::executable_state::PartlyEnqueued;
 use crate::exec::submit::external_events;
+use crate::exec::submit::interpreter::{SubmissionBindings, Want};
 use crate::exec::submit::snapshot::Snapshot;
 use crate::exec::submit::submission::{Results, Submission};
 use crate::exec::submit::submission_state::{self, RetainedMemory, SubmissionState};
-use crate::exec::submit::submitter::{SubmissionBindings, Want};
 use crate::exec::submit::task_scheduler::TaskScheduler;
 
 /// What has to be over first.

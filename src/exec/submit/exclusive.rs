@@ -27,6 +27,8 @@ pub(in crate::exec) struct Uses {
     over: Vec<Running>,
     /// Whether uses have gone to more than one queue. Then every use takes an event.
     pub(in crate::exec) several_queues: bool,
+    /// Whether the host may use some of the executable's memory between uses. Then every use takes an event.
+    shares_memory: bool,
     /// The last deferred use. Later uses wait until it has ended.
     pub(in crate::exec) deferred: Option<Arc<SubmissionState>>,
 }
@@ -214,9 +216,12 @@ impl ExclusiveUse {
         Arc::clone(&self.own) as _
     }
 
-    /// Gives every running use an event, so that its end can be seen.
-    pub(in crate::exec) fn mark(&self) -> Result<(), DriverError> {
-        for running in lock(&self.own).running.iter_mut().filter(|running| running.event.is_none()) {
+    /// Notes that the host may use memory of the executable between uses. Gives every running use an event, so that its
+    /// end can be seen.
+    pub(in crate::exec) fn share_memory(&self) -> Result<(), DriverError> {
+        let mut own = lock(&self.own);
+        own.shares_memory = true;
+        for running in own.running.iter_mut().filter(|running| running.event.is_none()) {
             running.end()?;
             running.queue.flush()?;
         }
@@ -238,8 +243,9 @@ impl ExclusiveUseGuard<'_> {
         std::iter::once(&mut *self.first).chain(self.rest.iter_mut().map(|uses| &mut **uses))
     }
 
-    pub(in crate::exec) fn on_several_queues(&mut self) -> bool {
-        self.each().any(|uses| uses.several_queues)
+    /// Whether a use needs an event: somebody asks whether the use has ended, for one of the executables.
+    pub(in crate::exec) fn wants_event(&mut self) -> bool {
+        self.each().any(|uses| uses.several_queues || uses.shares_memory)
     }
 
     /// Returns the ends of everything that runs, and adds the queues that the caller flushes after it has released all

@@ -22,13 +22,12 @@ use crate::exec::report::summary::TuningReport;
 use crate::exec::submit::deferred::{Blocker, Deferred, Waiting};
 use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, Uses};
 use crate::exec::submit::external_events::External;
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
-use crate::exec::submit::streams;
 use crate::exec::submit::submission::{Results, Submission};
 use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
-use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
 use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::transaction::Editing;
@@ -145,7 +144,7 @@ impl ExecutableState {
         for allocation in mems.filter_map(Mem::allocation).filter(|its| its.may_have_guards()) {
             let Entry::Vacant(place) = self.shared.entry(Arc::as_ptr(allocation).addr()) else { continue };
             if std::mem::take(&mut is_first)
-                && let Err(error) = exclusive.mark()
+                && let Err(error) = exclusive.share_memory()
             {
                 log_later!(
                     Warn,
@@ -323,7 +322,7 @@ impl ExecutableState {
             return Err(error.into());
         }
         let keeps = !bindings.inputs.is_empty();
-        let others = keeps || self.is_shared() || exclusive.on_several_queues() || snapshot.timer.is_some();
+        let others = keeps || self.is_shared() || exclusive.wants_event() || snapshot.timer.is_some();
         let want = Want { last: want.last || others, ..want };
         if snapshot.strategy.path == Path::Gated {
             match Gate::closed(&exec.context) {
@@ -336,27 +335,13 @@ impl ExecutableState {
                 }
             }
         }
-        // A plan without host tasks has one partition.
-        let Some(partition) = exec.plan.partitions.first() else { return Ok(Ends::default()) };
         let others = &*snapshot.others;
-        let streams = exec.plan.streams.as_ref().filter(|_| snapshot.strategy.path == Path::Queues);
-        let outcome = match streams {
-            Some(streams) => {
-                // The queues wait for each other, so all must be flushed.
-                self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
-                streams::enqueue(exec, &snapshot.values, streams, &bindings, (queue, others), &waits)
-            }
-            None => submitter::enqueue(
-                exec,
-                &snapshot.values,
-                snapshot.recorded.as_deref(),
-                &bindings,
-                queue,
-                &waits,
-                want,
-                partition,
-            ),
-        };
+        if !others.is_empty() {
+            // The queues wait for each other, so all must be flushed.
+            self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
+        }
+        let mut events = snapshot.events(exec);
+        let outcome = Interpreter::new(exec, snapshot, &bindings, queue, waits, want, &mut events).all();
         retained.put(bindings.inputs);
         match outcome {
             Ok(ends) => {
@@ -381,7 +366,7 @@ impl ExecutableState {
             }
             Err(Stopped { error, under_way: true }) => {
                 // Some commands are enqueued and may use the host memory, so it is retained until they are complete.
-                let rest = if others.is_empty() { enqueue::last_marker(queue) } else { streams::rest(queue, others) };
+                let rest = interpreter::rest(queue, others);
                 if rest.is_err() {
                     exclusive.each().for_each(|uses| others.iter().for_each(|queue| uses.runs(queue, None)));
                 }
@@ -487,8 +472,14 @@ impl ExecutableState {
         blockers: &[Blocker],
     ) -> Result<Arc<Deferred>> {
         let retained = RetainedMemory::place_for(&bindings.inputs);
-        let held =
-            self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, (self.autotuner.strategy(), None)));
+        // A submission that waits for others is not timed.
+        let idle = exclusive.each().all(|uses| uses.is_idle());
+        let strategy = match blockers.is_empty() {
+            true => self.autotuner.next(idle, waits.is_empty()),
+            false => (self.autotuner.strategy(), None),
+        };
+        let timer = strategy.1.clone();
+        let held = self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, strategy));
         let mut begin = Gates::default();
         blockers.iter().for_each(|blocker| begin.extend(&blocker.gates()));
         // It waits for what runs on other queues when it is launched.
@@ -521,10 +512,11 @@ impl ExecutableState {
             Stage::Deferred,
             left,
             log,
-            None,
+            timer.clone(),
             id,
         ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
+        self.leftovers.timer = timer;
         Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
     }
 

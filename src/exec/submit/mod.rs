@@ -13,8 +13,8 @@
 //! 3. If nothing that the submission waits for can fail, and the graph has no host tasks or external events, the
 //!    commands are enqueued at once on the caller's thread (`submit_now`): the autotuner (`exec/tune`) names the
 //!    strategy; for an out-of-order queue they go to a queue of the executable's own, between two joining commands; a
-//!    snapshot of values and command buffers is taken (`snapshot.rs`); and `submitter.rs` enqueues on one queue, or
-//!    `streams.rs` on several. Both use `replay.rs` for single commands. Then, without the lock, `leftovers.rs` flushes
+//!    snapshot of values and command buffers is taken (`snapshot.rs`); and `interpreter.rs` carries out
+//!    the plan's schedule, on one queue or on several. `replay.rs` enqueues single commands. Then, without the lock, `leftovers.rs` flushes
 //!    queues, opens the gate of `Path::Gated`, and drops what is left.
 //! 4. Otherwise, or if an earlier use of the executable is deferred, the submission is deferred (`deferred.rs`): a gate holds back the caller's queue, and the commands are
 //!    enqueued on a queue of the executable's own after everything has succeeded. With host tasks or external events,
@@ -28,9 +28,10 @@
 //! | `external_events.rs`, `user_event.rs` | events given to a submission; events that the program completes |
 //! | `queue_host_task.rs`, `queue_native_command.rs` | host tasks, maps and native commands given to a queue |
 //! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
+//! | `frontier.rs` | what can go on in a graph with host tasks, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
-//! Read `builder.rs` first, then `executable_state.rs`, then `submitter.rs`.
+//! Read `builder.rs` first, then `executable_state.rs`, then `interpreter.rs`.
 //!
 //! Invariants: no driver waits for an event that may fail. A command buffer is enqueued at most once for each
 //! submission. Host memory of a transfer stays until the transfer ends. What drops values of the program, or flushes a
@@ -43,16 +44,16 @@ pub(in crate::exec) mod exclusive;
 pub(in crate::exec) mod executable_state;
 pub(in crate::exec) mod external_events;
 pub(in crate::exec) mod formatting;
+mod frontier;
+pub(in crate::exec) mod interpreter;
 pub(in crate::exec) mod leftovers;
 pub(in crate::exec) mod queue_host_task;
 pub(in crate::exec) mod queue_native_command;
 pub(in crate::exec) mod replay;
 pub(crate) mod result_slots;
 pub(in crate::exec) mod snapshot;
-pub(in crate::exec) mod streams;
 pub(in crate::exec) mod submission;
 pub(in crate::exec) mod submission_state;
-pub(in crate::exec) mod submitter;
 pub(in crate::exec) mod task_scheduler;
 pub(in crate::exec) mod trampoline;
 pub(in crate::exec) mod user_event;

@@ -109,7 +109,8 @@ impl ExecutableState {
     /// needed.
     fn other_queues(&mut self, exec: &Inner, count: usize) -> Result<Arc<[DriverQueue]>> {
         if self.others.len() < count {
-            let queue = |_| DriverQueue::with_properties(&exec.context, &exec.device, QueueProperties::new());
+            let properties = QueueProperties::new().profiling(exec.names.is_some());
+            let queue = |_| DriverQueue::with_properties(&exec.context, &exec.device, properties);
             self.others = (0..count).map(queue).collect::<Result<_>>()?;
         }
         Ok(Arc::clone(&self.others))

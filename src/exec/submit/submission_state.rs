@@ -16,7 +16,7 @@ use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::report::profile::Log;
-use crate::exec::submit::submitter::{Ends, Inputs};
+use crate::exec::submit::interpreter::{Ends, Inputs};
 use crate::exec::submit::trampoline::run;
 
 /// What the handles of a submission and the event reaper share.

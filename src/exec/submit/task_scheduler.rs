@@ -8,27 +8,28 @@
 //! with the next task, so that a chain of tasks costs no more than a loop of waiting and calling.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use crate::cl::commands::enqueue::{self, Waits};
+use crate::cl::commands::enqueue::Waits;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers::{self, DeviceWait};
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::map::Lost;
 use crate::cl::objects::buffer::Region;
-use crate::cl::objects::event::{CommandStatus, DriverEvent};
+use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
 use crate::exec::submit::deferred::{Blocker, Waiting};
 use crate::exec::submit::external_events::External;
+use crate::exec::submit::frontier::Frontier;
+use crate::exec::submit::interpreter::{self, Ends, Events, Interpreter, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::submission_state::{self, SubmissionState};
-use crate::exec::submit::submitter::{self, Ends, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
@@ -74,50 +75,18 @@ pub(in crate::exec) struct TaskScheduler {
 struct Going {
     /// The last command of the queue before those of the submission.
     entered: Option<DriverEvent>,
+    /// The events that the schedule keeps.
+    events: Events,
+    /// The end of the partition that was enqueued last, on one queue.
+    last: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
     waiting: Option<Waiting>,
-    parts: Vec<PartState>,
-    tasks: Vec<TaskState>,
-    /// What partitions and tasks still wait for.
-    missing_of_parts: Vec<usize>,
-    missing_of_tasks: Vec<usize>,
-    /// Partitions and tasks that have not ended: a partition ends when it is enqueued, or never will be.
-    left: usize,
+    frontier: Frontier,
     /// How many partitions were enqueued.
     enqueued: usize,
     /// Whether the queue has refused a command: nothing is enqueued any more.
     refused: bool,
     failure: Option<Error>,
-    /// Tasks that will never run, and whose events were not failed yet.
-    given_up: Vec<usize>,
-}
-
-impl Going {
-    /// The partition that was enqueued last.
-    fn last(&self) -> Option<(usize, DriverEvent)> {
-        let enqueued = self.parts.iter().filter_map(|part| match part {
-            PartState::Enqueued(at, event) => Some((*at, event)),
-            _ => None,
-        });
-        enqueued.max_by_key(|(at, _)| *at).map(|(at, event)| (at, event.clone()))
-    }
-}
-
-enum PartState {
-    Held,
-    /// The number in the order of enqueueing, and an event that is complete when the partition is.
-    Enqueued(usize, DriverEvent),
-    /// It has no commands.
-    Nothing,
-    Skipped,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TaskState {
-    Held,
-    /// It runs, or is about to.
-    Armed,
-    Ended,
 }
 
 /// What a task does.
@@ -129,14 +98,8 @@ enum What {
     Signal(Option<ReservedUserEvent>),
 }
 
-/// What has come of something.
-enum News {
-    Task(usize, bool),
-    Part(usize, bool),
-}
-
-/// A task that can run once an event is complete.
-type Armed = (usize, Option<DriverEvent>);
+/// A task that can run once these events are complete.
+type Armed = (usize, SmallVec<[DriverEvent; 1]>);
 
 impl TaskScheduler {
     /// Enqueues the partitions that wait for no task, and has the tasks run, all after `entered`, which is the last
@@ -148,28 +111,22 @@ impl TaskScheduler {
         entered: Option<DriverEvent>,
         waiting: Waiting,
     ) {
-        let plan = &exec.plan;
         let going = Going {
             entered,
+            events: waiting.snapshot.events(exec),
+            last: None,
             waiting: Some(waiting),
-            parts: plan.partitions.iter().map(|_| PartState::Held).collect(),
-            tasks: vec![TaskState::Held; plan.tasks.len()],
-            missing_of_parts: plan.partitions.iter().map(|part| part.tasks.len()).collect(),
-            missing_of_tasks: plan.tasks.iter().map(|task| task.partitions.len() + task.tasks.len()).collect(),
-            left: plan.partitions.len() + plan.tasks.len(),
+            frontier: Frontier::new(&exec.plan),
             enqueued: 0,
             refused: false,
             failure: None,
-            given_up: Vec::new(),
         };
         let scheduler =
             Arc::new(Self { exec: Arc::clone(exec), state: Arc::clone(state), own, going: Mutex::new(going) });
-        let ready = |missing: &[usize]| -> Vec<usize> { (0..missing.len()).filter(|at| missing[*at] == 0).collect() };
         let mut going = scheduler.lock();
-        let (parts, tasks) = (ready(&going.missing_of_parts), ready(&going.missing_of_tasks));
-        tasks.iter().for_each(|task| going.tasks[*task] = TaskState::Armed);
-        let armed = scheduler.go_on(&mut going, parts.into_iter().collect(), Vec::new(), tasks);
-        let over = going.left == 0;
+        scheduler.begin(&mut going);
+        let armed = scheduler.go_on(&mut going);
+        let over = going.frontier.is_over();
         drop(going);
         scheduler.flush();
         scheduler.tell_given_up();
@@ -179,6 +136,20 @@ impl TaskScheduler {
         scheduler.dispatch(armed.into_iter(), None);
     }
 
+    /// Enqueues what comes before all partitions, on several queues.
+    fn begin(&self, going: &mut Going) {
+        let outcome = self.carry_out(going, Want { first: false, last: false }, |of| of.before_blocks());
+        match outcome {
+            Ok(Ends { first: Some(first), .. }) => self.state.staged(Some(first)),
+            Ok(_) => {}
+            Err(Stopped { error, under_way }) => {
+                going.enqueued += usize::from(under_way);
+                going.failure.get_or_insert(error.into());
+                going.refused = true;
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Going> {
         self.going.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,115 +157,70 @@ impl TaskScheduler {
     /// Flushes what was enqueued. Not under the lock: a driver may call the program's code here.
     fn flush(&self) {
         submission_state::flush(&self.own);
+        let others = self.lock().waiting.as_ref().map(|waiting| Arc::clone(&waiting.snapshot.others));
+        others.iter().flat_map(|others| others.iter()).for_each(submission_state::flush);
     }
 
-    /// Applies the news: partitions that can be enqueued are, in their order. Returns the tasks that can run next, with
-    /// those that were known.
-    fn go_on(
-        &self,
-        going: &mut Going,
-        mut ready: BTreeSet<usize>,
-        mut news: Vec<News>,
-        mut armed: Vec<usize>,
-    ) -> Vec<Armed> {
+    /// Enqueues, in order, the partitions that have become ready. Returns the tasks that are ready.
+    fn go_on(&self, going: &mut Going) -> Vec<Armed> {
         let plan = &self.exec.plan;
-        loop {
-            let (then_parts, then_tasks, well): (&[u32], &[u32], bool) = match news.pop() {
-                Some(News::Task(task, well)) => (&plan.tasks[task].then_parts, &plan.tasks[task].then_tasks, well),
-                Some(News::Part(part, well)) => (&[], &plan.partitions[part].then_tasks, well),
-                None => {
-                    let Some(part) = ready.pop_first() else { break };
-                    news.push(News::Part(part, self.enqueue(going, part)));
-                    continue;
-                }
-            };
-            going.left -= 1;
-            for part in then_parts.iter().map(|part| *part as usize) {
-                going.missing_of_parts[part] -= usize::from(well);
-                if !well && matches!(going.parts[part], PartState::Held) {
-                    going.parts[part] = PartState::Skipped;
-                    news.push(News::Part(part, false));
-                } else if well && going.missing_of_parts[part] == 0 && matches!(going.parts[part], PartState::Held) {
-                    ready.insert(part);
-                }
-            }
-            for task in then_tasks.iter().map(|task| *task as usize) {
-                going.missing_of_tasks[task] -= usize::from(well);
-                if !well && going.tasks[task] == TaskState::Held {
-                    going.tasks[task] = TaskState::Ended;
-                    going.given_up.push(task);
-                    news.push(News::Task(task, false));
-                } else if well && going.missing_of_tasks[task] == 0 && going.tasks[task] == TaskState::Held {
-                    going.tasks[task] = TaskState::Armed;
-                    armed.push(task);
-                }
-            }
+        while let Some(part) = going.frontier.next_partition() {
+            let well = self.enqueue(going, part);
+            going.frontier.partition_ended(plan, part, well);
         }
-        // The queue is in order, so the last event covers all. A partition that waits for a task is after `entered`
-        // already.
-        let event = |task: usize| {
-            let of = &plan.tasks[task];
-            let parts = of.partitions.iter().filter_map(|part| match &going.parts[*part as usize] {
-                PartState::Enqueued(at, event) => Some((*at, event)),
-                _ => None,
-            });
-            let last = parts.max_by_key(|(at, _)| *at).map(|(_, event)| event);
-            last.or(going.entered.as_ref().filter(|_| of.tasks.is_empty())).cloned()
+        let armed = going.frontier.take_armed();
+        let schedule = going.waiting.as_ref().map(|waiting| waiting.snapshot.schedule(&self.exec));
+        let events = |task: usize| {
+            let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
+            let mut events: SmallVec<[DriverEvent; 1]> =
+                waits.iter().filter_map(|event| going.events[*event as usize].clone()).collect();
+            // A task after another one is after `entered` already.
+            if events.is_empty() && plan.tasks[task].tasks.is_empty() {
+                events.extend(going.entered.clone());
+            }
+            events
         };
-        armed.into_iter().map(|task| (task, event(task))).collect()
+        armed.into_iter().map(|task| (task, events(task))).collect()
     }
 
     /// Enqueues a partition. Returns whether that succeeded.
     fn enqueue(&self, going: &mut Going, index: usize) -> bool {
-        let plan = &self.exec.plan;
-        let part = &plan.partitions[index];
-        if going.refused {
-            going.parts[index] = PartState::Skipped;
-            return false;
+        if going.refused || self.exec.plan.partitions[index].steps.is_empty() {
+            return !going.refused;
         }
-        if part.steps.is_empty() {
-            // The commands before it are in the queue.
-            going.parts[index] = going.last().map_or(PartState::Nothing, |(at, event)| PartState::Enqueued(at, event));
-            return true;
-        }
-        let Some(waiting) = &going.waiting else { return false };
+        // On several queues it has begun before its first partition.
         let is_first = going.enqueued == 0;
-        let (snapshot, want) = (&waiting.snapshot, Want { first: is_first, last: true });
-        let recorded = snapshot.recorded.as_deref();
-        let _elsewhere = self.exec.context.enqueue_elsewhere();
-        let outcome = submitter::enqueue(
-            &self.exec,
-            &snapshot.values,
-            recorded,
-            &waiting.bindings,
-            &self.own,
-            &Waits::NONE,
-            want,
-            part,
-        );
+        let outcome = self.carry_out(going, Want { first: is_first, last: true }, |of| of.block(index));
         match outcome {
             Ok(Ends { first, last, .. }) => {
                 going.enqueued += 1;
-                let event = last.map_or_else(|| enqueue::last_marker(&self.own), Ok);
-                match event {
-                    Ok(event) => {
-                        if is_first {
-                            self.state.staged(first.or_else(|| Some(event.clone())));
-                        }
-                        going.parts[index] = PartState::Enqueued(going.enqueued, event);
-                        return true;
-                    }
-                    Err(error) => going.failure.get_or_insert(SubmitError::Driver(error).into()),
+                if let Some(first) = first.or_else(|| last.clone()).filter(|_| is_first) {
+                    self.state.staged(Some(first));
                 }
+                going.last = last;
+                true
             }
             Err(Stopped { error, under_way }) => {
                 going.enqueued += usize::from(under_way);
-                going.failure.get_or_insert(error.into())
+                going.failure.get_or_insert(error.into());
+                going.refused = true;
+                false
             }
+        }
+    }
+
+    /// Carries out some of the schedule.
+    fn carry_out(
+        &self,
+        going: &mut Going,
+        want: Want,
+        what: impl FnOnce(Interpreter<'_>) -> Result<Ends, Stopped>,
+    ) -> Result<Ends, Stopped> {
+        let Going { waiting: Some(Waiting { snapshot, bindings, .. }), events, .. } = going else {
+            return Ok(Ends::default());
         };
-        going.refused = true;
-        going.parts[index] = PartState::Skipped;
-        false
+        let _elsewhere = self.exec.context.enqueue_elsewhere();
+        what(Interpreter::new(&self.exec, snapshot, bindings, &self.own, Waits::NONE, want, events))
     }
 
     /// Has tasks run: the first by the caller, if that is a thread for tasks, the others when the event reaper sees
@@ -303,7 +229,7 @@ impl TaskScheduler {
         let mut may_wait = true;
         for armed in armed {
             // One thread may wait for the device, but not for a gate: that may need a thread, and all might wait so.
-            let waits_here = may_wait && armed.1.as_ref().is_none_or(|event| event.gates().is_empty());
+            let waits_here = may_wait && armed.1.iter().all(|event| event.gates().is_empty());
             match (armed, &mut next) {
                 (armed, Some(next)) if waits_here => {
                     may_wait = false;
@@ -313,11 +239,13 @@ impl TaskScheduler {
                     may_wait = false;
                     self.start_task(armed);
                 }
-                ((task, None), _) => self.start_task((task, None)),
-                ((task, Some(event)), _) => {
-                    let (scheduler, again) = (Arc::clone(self), event.clone());
-                    event_reaper::when_done(event, move |_| scheduler.start_task((task, Some(again))));
-                }
+                (armed, _) => match armed.1.first().cloned() {
+                    None => self.start_task(armed),
+                    Some(event) => {
+                        let scheduler = Arc::clone(self);
+                        event_reaper::when_done(event, move |_| scheduler.start_task(armed));
+                    }
+                },
             }
         }
     }
@@ -341,8 +269,8 @@ impl TaskScheduler {
     /// Runs a task, and those that can run then, on a thread for tasks.
     fn run(self: Arc<Self>, first: Armed) {
         let mut next = Some(first);
-        while let Some((task, event)) = next.take() {
-            let Some(outcome) = self.call(task, event) else { return };
+        while let Some((task, events)) = next.take() {
+            let Some(outcome) = self.call(task, events) else { return };
             next = self.ended(task, outcome);
         }
     }
@@ -365,15 +293,13 @@ impl TaskScheduler {
         {
             let mut going = self.lock();
             let before = going.enqueued;
-            going.tasks[task] = TaskState::Ended;
             let well = outcome.is_ok();
             if let Err(error) = outcome {
                 going.failure.get_or_insert(error);
-                // The task may have been the one to complete an event.
-                going.given_up.push(task);
             }
-            let armed = self.go_on(&mut going, BTreeSet::new(), vec![News::Task(task, well)], Vec::new());
-            let (over, grown) = (going.left == 0, going.enqueued > before);
+            going.frontier.task_ended(&self.exec.plan, task, well);
+            let armed = self.go_on(&mut going);
+            let (over, grown) = (going.frontier.is_over(), going.enqueued > before);
             drop(going);
             if grown {
                 self.flush();
@@ -389,12 +315,12 @@ impl TaskScheduler {
 
     /// Waits for the device, and does what the task is. None if the task waits for an event, after which it continues
     /// by itself.
-    fn call(self: &Arc<Self>, task: usize, event: Option<DriverEvent>) -> Option<Result<()>> {
-        if let Some(event) = &event {
+    fn call(self: &Arc<Self>, task: usize, events: SmallVec<[DriverEvent; 1]>) -> Option<Result<()>> {
+        for event in &events {
             let waits = DeviceWait::begin();
             if waits.is_none() && event.may_run() {
-                let (scheduler, again) = (Arc::clone(self), event.clone());
-                event_reaper::when_done(event.clone(), move |_| scheduler.start_task((task, Some(again))));
+                let (scheduler, again) = (Arc::clone(self), events.clone());
+                event_reaper::when_done(event.clone(), move |_| scheduler.start_task((task, again)));
                 return None;
             }
             let outcome = event.wait_surely();
@@ -404,6 +330,7 @@ impl TaskScheduler {
                 return Some(Err(wrong(error).into()));
             }
         }
+        let event = events.last().cloned();
         match self.what(task) {
             None => Some(Ok(())),
             Some(What::Function(function)) => {
@@ -479,7 +406,7 @@ impl TaskScheduler {
     /// Fails events that will never be completed, as soon as that is known.
     fn tell_given_up(&self) {
         let mut going = self.lock();
-        let given_up = std::mem::take(&mut going.given_up);
+        let given_up = going.frontier.take_given_up();
         let failure = going.failure.clone();
         drop(going);
         for task in given_up {
@@ -491,24 +418,42 @@ impl TaskScheduler {
 
     /// Everything has been enqueued, called or given up: the submission ends when the device is done.
     fn end(self: &Arc<Self>, may_wait: bool) {
-        let going = self.lock();
-        let last = going.last().map(|(_, event)| event);
-        let (refused, enqueued) = (going.refused, going.enqueued);
-        drop(going);
-        let event = if enqueued == 0 {
+        let mut going = self.lock();
+        if going.enqueued == 0 {
+            drop(going);
             return self.over(Ok(()));
-        } else if refused {
+        }
+        let others = going.waiting.as_ref().map(|waiting| Arc::clone(&waiting.snapshot.others)).unwrap_or_default();
+        let whole = !going.refused && (others.is_empty() || going.failure.is_none());
+        let ends = match (whole, going.last.take().filter(|_| others.is_empty())) {
+            (true, Some(last)) => Ends { last: Some(last), ..Ends::default() },
+            (true, None) => {
+                let want = Want { first: false, last: true };
+                self.carry_out(&mut going, want, |of| of.after_blocks()).unwrap_or_default()
+            }
             // Some commands may run after the last whole partition.
-            enqueue::last_marker(&self.own).inspect(|_| self.flush())
-        } else {
-            last.map_or_else(|| enqueue::last_marker(&self.own), Ok)
+            (false, _) => Ends::default(),
         };
-        match event {
+        drop(going);
+        let last = match ends.last {
+            Some(last) => Ok(last),
+            None => interpreter::rest(&self.own, &others),
+        };
+        if !others.is_empty() || !whole {
+            self.flush();
+        }
+        match last {
             Err(error) => self.over(Err(error)),
-            Ok(event) if may_wait => self.over(event.wait_surely()),
-            Ok(event) => {
+            Ok(last) if may_wait => {
+                // Each queue in turn: on Intel's CPU runtime a thread that waits helps one queue only.
+                for event in &ends.beside {
+                    let _ = event.wait_surely();
+                }
+                self.over(last.wait_surely());
+            }
+            Ok(last) => {
                 let scheduler = Arc::clone(self);
-                event_reaper::when_done(event, move |outcome| scheduler.over(outcome));
+                event_reaper::when_done(last, move |outcome| scheduler.over(outcome));
             }
         }
     }
@@ -523,7 +468,10 @@ impl TaskScheduler {
             // Nobody can know when the driver is done with what it runs.
             let (values, recorded) = (Arc::clone(&waiting.snapshot.values), waiting.snapshot.recorded.clone());
             let bindings = (waiting.bindings.slots.clone(), std::mem::take(&mut waiting.bindings.inputs));
-            self.exec.exclusive.take().each().for_each(|uses| uses.runs(&self.own, None));
+            let all = std::iter::once(&self.own).chain(waiting.snapshot.others.iter());
+            let mut exclusive = self.exec.exclusive.take();
+            all.for_each(|queue| exclusive.each().for_each(|uses| uses.runs(queue, None)));
+            drop(exclusive);
             event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
         }
         let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
@@ -556,11 +504,8 @@ impl TaskSubmission for Calling<'_> {
             return Err(SubmitError::NotAfterRead { task, read: read.node }.into());
         }
         let going = self.scheduler.lock();
-        let is_complete = match place.and_then(|(_, part)| going.parts.get(*part as usize)) {
-            Some(PartState::Enqueued(_, event)) => matches!(event.status()?, CommandStatus::Complete),
-            Some(PartState::Nothing) => true,
-            _ => false,
-        };
+        // A task waits for everything before it, so the read is complete, unless it was never enqueued.
+        let is_complete = place.is_some_and(|(_, part)| going.frontier.is_enqueued(*part as usize));
         let slot = going.waiting.as_ref().and_then(|waiting| waiting.bindings.slots.get(at)).filter(|_| is_complete);
         Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
     }
@@ -574,8 +519,7 @@ impl TaskSubmission for Calling<'_> {
         let place = exec.parts_of.writes.get(&id);
         let is_after = place.is_some_and(|(write, _)| exec.is_after(*write, self.node));
         let mut going = self.scheduler.lock();
-        let part = place.and_then(|(_, part)| going.parts.get(*part as usize));
-        if !is_after || !matches!(part, Some(PartState::Held)) {
+        if !is_after || !place.is_some_and(|(_, part)| going.frontier.is_held(*part as usize)) {
             return Err(SubmitError::InputTaken { node }.into());
         }
         let Some(waiting) = &mut going.waiting else { return Err(SubmitError::InputTaken { node }.into()) };

@@ -27,11 +27,12 @@ mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 
-use super::{Conflicts, Options, Path, PathReason, Plan, plan};
+use super::{Conflicts, Exclusion, Instruction, Options, Path, PathReason, Plan, Schedule, plan};
 use crate::caps::{Caps, Version};
 use crate::command::{Arg, Command, CopyRect, Form, Grid, Location};
 use crate::ir::hazards::Hazards;
@@ -323,6 +324,45 @@ fn show(reader: &Reader, plan: &Plan) -> String {
         writeln!(text, "{} is needed {life}", name(decl.node)).unwrap();
     }
     text
+}
+
+/// Returns the instructions of a schedule: the stream, and what is enqueued on it.
+fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String> {
+    let names = |steps: &Range<usize>| {
+        let names = plan.steps[steps.clone()].iter().map(|step| &*reader.names[step.node.index()]);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let kept = |event: &Option<usize>| event.map_or_else(String::new, |event| format!(", event {event}"));
+    let line = |instruction: &Instruction| match instruction {
+        Instruction::Run { stream, steps, event } => format!("{stream}: {}{}", names(steps), kept(event)),
+        Instruction::Native { stream, steps, event } => {
+            format!("{stream}: command buffer {}{}", names(steps), kept(event))
+        }
+        Instruction::Wait { stream, event } => format!("{stream}: wait {event}"),
+        Instruction::Barrier { stream, event } => format!("{stream}: barrier{}", kept(event)),
+    };
+    let all = |range: &Range<usize>| schedule.instructions[range.clone()].iter().map(line).collect::<Vec<_>>();
+    let mut lines = all(&schedule.begin);
+    for (at, block) in schedule.blocks.iter().enumerate() {
+        if !plan.tasks.is_empty() {
+            lines.push(format!("partition {at}"));
+        }
+        lines.extend(all(block));
+    }
+    if !schedule.end.is_empty() {
+        lines.push("end".to_owned());
+    }
+    lines.extend(all(&schedule.end));
+    for (task, events) in plan.tasks.iter().zip(&schedule.tasks) {
+        let events: Vec<_> = events.iter().map(u32::to_string).collect();
+        lines.push(format!("{} waits for {}", reader.names[task.node.index()], events.join(" ")).trim_end().to_owned());
+    }
+    lines
+}
+
+/// Returns lines as one text.
+fn lines(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 fn new_device() -> Caps {

@@ -5,22 +5,11 @@ use quickcheck::{Arbitrary, Gen, QuickCheck};
 use super::*;
 use crate::plan::check::check;
 
-/// Returns the commands by queue, with the commands of other queues that they wait for, and what the end waits for.
+/// Returns the instructions of the schedule with several queues. Nothing if there is one queue.
 fn streams(graph: &str) -> Vec<String> {
     let reader = read(graph);
     let plan = plan(&reader.ir, &new_device(), &asked(Path::Queues)).unwrap();
-    let Some(streams) = &plan.streams else { return Vec::new() };
-    let name = |step: usize| reader.names[plan.steps[step].node.index()].clone();
-    let list = |steps: &mut dyn Iterator<Item = usize>| steps.map(name).collect::<Vec<_>>().join("+");
-    let shown = |step: usize| match list(&mut streams.waits(step)) {
-        waits if waits.is_empty() => name(step),
-        waits => format!("{}({waits})", name(step)),
-    };
-    let on = |stream: usize| (0..plan.steps.len()).filter(move |step| streams.stream(*step) == stream);
-    let mut all: Vec<_> =
-        (0..streams.count).map(|stream| on(stream).map(shown).collect::<Vec<_>>().join(" ")).collect();
-    all.push(format!("end {}", list(&mut streams.ends())).trim().to_owned());
-    all
+    plan.on_streams.as_ref().map(|schedule| instructions(&reader, &plan, schedule)).unwrap_or_default()
 }
 
 #[test]
@@ -38,7 +27,19 @@ fn chains_have_a_queue_each_and_the_end_waits_for_the_others() {
         b: fill x 64
         q: fill y 64
         c: fill x 64";
-    assert_eq!(streams(graph), ["a b c", "p q", "end q"]);
+    expect![[r#"
+        0: barrier, event 0
+        0: a
+        1: wait 0
+        1: p
+        0: b
+        1: q, event 1
+        0: c
+        end
+        0: wait 1
+        0: barrier
+    "#]]
+    .assert_eq(&lines(&streams(graph)));
 }
 
 #[test]
@@ -54,7 +55,25 @@ fn forks_and_joins_wait_once() {
         all: kernel f update x update y update z
         more: kernel f update x";
     // `c` waits for the start; `all` is after that too, and by `both` after `a`.
-    assert_eq!(streams(graph), ["start a", "b(start) both(a) all(c) more", "c(start)", "end more"]);
+    expect![[r#"
+        0: barrier, event 0
+        0: start, event 1
+        0: a, event 2
+        1: wait 0
+        1: wait 1
+        1: b
+        2: wait 0
+        2: wait 1
+        2: c, event 3
+        1: wait 2
+        1: both
+        1: wait 3
+        1: all more, event 4
+        end
+        0: wait 4
+        0: barrier
+    "#]]
+    .assert_eq(&lines(&streams(graph)));
 }
 
 #[test]
@@ -69,25 +88,27 @@ fn more_chains_than_queues_stay_where_they_are() {
         }
     }
     let shown = streams(&graph);
-    assert_eq!(shown.len(), 8 + 1, "{shown:#?}");
-    assert!(!shown[..8].iter().any(|stream| stream.contains('(')), "nothing waits: {shown:#?}");
-    assert_eq!(shown[0], "n0-0 n8-0 n0-1 n8-1 n0-2 n8-2");
+    let on = |stream: usize| shown.iter().filter(move |line| line.starts_with(&format!("{stream}: n"))).cloned();
+    assert_eq!(shown.iter().filter(|line| line.contains("wait")).count(), 7 + 7, "begin and end only: {shown:#?}");
+    assert_eq!(on(0).collect::<Vec<_>>().join(" "), "0: n0-0 0: n8-0 0: n0-1 0: n8-1 0: n0-2 0: n8-2");
+    assert_eq!((0..8).flat_map(on).count(), 33);
 }
 
 #[test]
 fn what_has_only_the_order_of_the_steps_is_in_one_row() {
     let two = |more: &str| streams(&format!("buffer x 64\nbuffer y 64\na: fill x 64\nb: fill y 64\n{more}"));
-    assert_eq!(two("").len(), 3);
-    assert!(two("t: task update x").is_empty(), "host tasks");
+    assert!(!two("").is_empty());
+    assert!(!two("t: task update x").is_empty(), "host tasks");
+    assert!(two("n: native either read x").is_empty(), "native commands");
     let reader = read("buffer x 64\nbuffer y 64\na: fill x 64\nb: fill y 64");
     let count =
-        |options: &Options<'_>| plan(&reader.ir, &new_device(), options).unwrap().streams.map(|streams| streams.count);
+        |options: &Options<'_>| plan(&reader.ir, &new_device(), options).unwrap().on_streams.map(|on| on.streams);
     assert_eq!(count(&asked(Path::Queues)), Some(2));
     assert_eq!(count(&asked(Path::Auto)), Some(2));
     assert_eq!(count(&asked(Path::Replay)), None);
     assert_eq!(count(&Options { autotune: false, ..asked(Path::Auto) }), None);
     assert_eq!(count(&Options { conflicts: Conflicts::Allowed, ..asked(Path::Queues) }), None);
-    assert_eq!(count(&Options { profiled: true, ..asked(Path::Queues) }), None);
+    assert_eq!(count(&Options { profiled: true, ..asked(Path::Queues) }), Some(2));
 }
 
 /// A graph of fills of up to twelve buffers, and of kernels over two or three of them.
@@ -127,7 +148,7 @@ fn random_graphs_are_in_order_on_several_queues() {
     fn property(graph: Random) -> bool {
         let reader = read(&graph.text());
         let plan = plan(&reader.ir, &new_device(), &asked(Path::Queues)).unwrap();
-        plan.streams.is_none_or(|streams| streams.count >= 2)
+        plan.on_streams.is_none_or(|on| on.streams >= 2)
     }
     QuickCheck::new().tests(2_000).quickcheck(property as fn(Random) -> bool);
 }
@@ -146,11 +167,79 @@ fn a_wait_that_is_missing_is_found() {
     let good = plan(&reader.ir, &new_device(), &options).unwrap();
     let order: Vec<NodeId> = reader.ir.ids().collect();
     assert_eq!(check(&reader.ir, &order, &good, &options), Ok(()));
-    let broken = |change: &dyn Fn(&mut crate::plan::Streams)| {
+    let broken = |change: &dyn Fn(&mut Vec<Instruction>)| {
         let mut bad = good.clone();
-        change(bad.streams.as_mut().unwrap());
+        change(&mut bad.on_streams.as_mut().unwrap().instructions);
         check(&reader.ir, &order, &bad, &options).unwrap_err()
     };
-    assert_eq!(broken(&|streams| streams.forget_waits(2)), "step 2 does not come after step 0");
-    assert_eq!(broken(&|streams| streams.forget_ends()), "the end does not come after step 3");
+    let is_wait = |one: &Instruction, of: usize| matches!(one, Instruction::Wait { event, .. } if *event == of);
+    let without = |of: usize| {
+        broken(&|all| {
+            for one in all.iter_mut().filter(|one| is_wait(one, of)) {
+                *one = Instruction::Wait { stream: 1, event: 0 };
+            }
+        })
+    };
+    assert_eq!(without(1), "step 2 does not come after step 0");
+    let last = |all: &mut Vec<Instruction>| {
+        let last = all.iter_mut().rev().find(|one| matches!(one, Instruction::Wait { .. })).unwrap();
+        *last = Instruction::Wait { stream: 1, event: 0 };
+    };
+    assert_eq!(broken(&last), "the end does not come after step 3");
+}
+
+/// Rule H2: branches with host tasks have a queue each. What comes after a task waits for nothing that the task has waited
+/// for.
+#[test]
+fn branches_with_tasks_have_a_queue_each() {
+    let graph = "buffer x 64
+        buffer y 64
+        a: fill x 64
+        p: fill y 64
+        t: task update x
+        u: task update y
+        b: fill x 64
+        q: fill y 64
+        both: kernel f read x read y";
+    expect![[r#"
+        0: barrier, event 0
+        partition 0
+        0: a, event 3
+        partition 1
+        1: wait 0
+        1: p, event 4
+        partition 2
+        0: b, event 1
+        partition 3
+        1: q
+        partition 4
+        1: wait 1
+        1: both, event 2
+        end
+        0: wait 2
+        0: barrier
+        t waits for 3
+        u waits for 4
+    "#]]
+    .assert_eq(&lines(&streams(graph)));
+}
+
+/// Nobody knows in which order branches go on after their tasks, so each needs a queue.
+#[test]
+fn many_branches_with_tasks_are_on_one_queue() {
+    let branches = |count: usize| {
+        let mut text: String = (0..count).map(|branch| format!("buffer x{branch} 64\n")).collect();
+        for branch in 0..count {
+            writeln!(
+                text,
+                "a{branch}: fill x{branch} 64\nt{branch}: task update x{branch}\nb{branch}: fill x{branch} 64"
+            )
+            .unwrap();
+        }
+        let reader = read(&text);
+        let plan = plan(&reader.ir, &new_device(), &asked(Path::Queues)).unwrap();
+        (plan.on_streams.map(|on| on.streams), plan.excluded)
+    };
+    assert_eq!(branches(8), (Some(8), vec![]));
+    assert_eq!(branches(9), (None, vec![(Path::Queues, Exclusion::ManyBranches)]));
 }

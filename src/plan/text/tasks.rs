@@ -118,7 +118,10 @@ fn random_graphs_are_cut_right() {
             writeln!(text, "n{at}: {what} after{after}").unwrap();
         }
         let reader = read(&text);
-        plan(&reader.ir, &new_device(), &asked(Path::Auto)).unwrap();
+        for path in [Path::Auto, Path::Queues] {
+            let made = plan(&reader.ir, &new_device(), &asked(path));
+            made.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        }
     }
     QuickCheck::new().tests(300).quickcheck(is_cut_right as fn(Nodes));
 }

@@ -1,0 +1,269 @@
+//! What of a submission can go on: which partitions can be enqueued, and which host tasks can run.
+//!
+//! It knows nothing of OpenCL, threads or events: it is told what has ended, and says what comes next.
+
+use std::collections::BTreeSet;
+
+use crate::plan::{Partition, Plan, TaskPlan};
+
+/// How far a submission has come.
+#[derive(Debug)]
+pub(in crate::exec) struct Frontier {
+    parts: Vec<State>,
+    tasks: Vec<State>,
+    /// What partitions and tasks still wait for.
+    missing_of_parts: Vec<usize>,
+    missing_of_tasks: Vec<usize>,
+    /// Partitions that can be enqueued, which happens in their order.
+    ready: BTreeSet<usize>,
+    /// Tasks that can run.
+    armed: Vec<usize>,
+    /// Tasks that will never run.
+    given_up: Vec<usize>,
+    /// Partitions and tasks that have not ended: a partition ends when it is enqueued, or never will be.
+    left: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It waits for others.
+    Held,
+    /// It can go on, or does.
+    Begun,
+    EndedWell,
+    /// It failed, or something before it did.
+    Failed,
+}
+
+/// What has ended, and whether well.
+enum News {
+    Part(usize, bool),
+    Task(usize, bool),
+}
+
+impl Frontier {
+    pub(in crate::exec) fn new(plan: &Plan) -> Self {
+        Self::of(&plan.partitions, &plan.tasks)
+    }
+
+    fn of(partitions: &[Partition], tasks: &[TaskPlan]) -> Self {
+        let mut this = Self {
+            parts: vec![State::Held; partitions.len()],
+            tasks: vec![State::Held; tasks.len()],
+            missing_of_parts: partitions.iter().map(|part| part.tasks.len()).collect(),
+            missing_of_tasks: tasks.iter().map(|task| task.partitions.len() + task.tasks.len()).collect(),
+            ready: BTreeSet::new(),
+            armed: Vec::new(),
+            given_up: Vec::new(),
+            left: partitions.len() + tasks.len(),
+        };
+        (0..partitions.len()).for_each(|part| this.check_part(part));
+        (0..tasks.len()).for_each(|task| this.check_task(task));
+        this
+    }
+
+    /// Takes the next partition that can be enqueued.
+    pub(in crate::exec) fn next_partition(&mut self) -> Option<usize> {
+        self.ready.pop_first()
+    }
+
+    /// Takes the tasks that can run.
+    pub(in crate::exec) fn take_armed(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.armed)
+    }
+
+    /// Takes the tasks that will never run.
+    pub(in crate::exec) fn take_given_up(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.given_up)
+    }
+
+    /// Whether nothing more will happen.
+    pub(in crate::exec) fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Whether a partition was not enqueued, and may be later.
+    pub(in crate::exec) fn is_held(&self, part: usize) -> bool {
+        self.parts.get(part).is_some_and(|state| matches!(state, State::Held | State::Begun))
+    }
+
+    pub(in crate::exec) fn is_enqueued(&self, part: usize) -> bool {
+        self.parts.get(part) == Some(&State::EndedWell)
+    }
+
+    /// A partition was enqueued, or was refused.
+    pub(in crate::exec) fn partition_ended(&mut self, plan: &Plan, part: usize, well: bool) {
+        self.apply(&plan.partitions, &plan.tasks, News::Part(part, well));
+    }
+
+    /// A task has returned. One that failed may have been the one to complete an event, so it is given up.
+    pub(in crate::exec) fn task_ended(&mut self, plan: &Plan, task: usize, well: bool) {
+        self.given_up.extend((!well).then_some(task));
+        self.apply(&plan.partitions, &plan.tasks, News::Task(task, well));
+    }
+
+    fn apply(&mut self, partitions: &[Partition], tasks: &[TaskPlan], first: News) {
+        let mut news = vec![first];
+        while let Some(one) = news.pop() {
+            self.left -= 1;
+            let (then_parts, then_tasks, well): (&[u32], &[u32], bool) = match one {
+                News::Task(task, well) => {
+                    self.tasks[task] = if well { State::EndedWell } else { State::Failed };
+                    (&tasks[task].then_parts, &tasks[task].then_tasks, well)
+                }
+                News::Part(part, well) => {
+                    self.parts[part] = if well { State::EndedWell } else { State::Failed };
+                    (&[], &partitions[part].then_tasks, well)
+                }
+            };
+            for part in then_parts.iter().map(|part| *part as usize) {
+                if well {
+                    self.missing_of_parts[part] -= 1;
+                    self.check_part(part);
+                } else if self.parts[part] == State::Held {
+                    self.parts[part] = State::Begun;
+                    news.push(News::Part(part, false));
+                }
+            }
+            for task in then_tasks.iter().map(|task| *task as usize) {
+                if well {
+                    self.missing_of_tasks[task] -= 1;
+                    self.check_task(task);
+                } else if self.tasks[task] == State::Held {
+                    self.tasks[task] = State::Begun;
+                    self.given_up.push(task);
+                    news.push(News::Task(task, false));
+                }
+            }
+        }
+    }
+
+    fn check_part(&mut self, part: usize) {
+        if self.missing_of_parts[part] == 0 && self.parts[part] == State::Held {
+            self.parts[part] = State::Begun;
+            self.ready.insert(part);
+        }
+    }
+
+    fn check_task(&mut self, task: usize) {
+        if self.missing_of_tasks[task] == 0 && self.tasks[task] == State::Held {
+            self.tasks[task] = State::Begun;
+            self.armed.push(task);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quickcheck::{Arbitrary, Gen, QuickCheck};
+
+    use super::*;
+
+    /// Partitions and tasks, each after some of those before it. Then which ends next, and whether well.
+    #[derive(Clone, Debug)]
+    struct Case {
+        nodes: Vec<(bool, Vec<u8>)>,
+        ends: Vec<(u8, bool)>,
+    }
+
+    impl Arbitrary for Case {
+        fn arbitrary(g: &mut Gen) -> Self {
+            let mut nodes: Vec<(bool, Vec<u8>)> = Vec::arbitrary(g);
+            nodes.truncate(30);
+            nodes.iter_mut().for_each(|(_, after)| after.truncate(3));
+            Self { nodes, ends: Vec::arbitrary(g) }
+        }
+
+        fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
+            let ends = self.ends.clone();
+            Box::new(self.nodes.shrink().map(move |nodes| Self { nodes, ends: ends.clone() }))
+        }
+    }
+
+    /// The partitions and tasks of a case, and by node: its number, and the nodes that it waits for.
+    type Built = (Vec<Partition>, Vec<TaskPlan>, Vec<(bool, usize, Vec<usize>)>);
+
+    fn build(nodes: &[(bool, Vec<u8>)]) -> Built {
+        let (mut parts, mut tasks) = (Vec::<Partition>::new(), Vec::<TaskPlan>::new());
+        let mut known: Vec<(bool, usize, Vec<usize>)> = Vec::new();
+        for (at, (is_task, after)) in nodes.iter().enumerate() {
+            let before = after.iter().filter(|_| at > 0).map(|of| usize::from(*of) % at);
+            // A partition waits for tasks only.
+            let mut before: Vec<usize> = before.filter(|of| *is_task || known[*of].0).collect();
+            before.sort_unstable();
+            before.dedup();
+            let of = |kind: bool| -> Vec<u32> {
+                before.iter().filter(|one| known[**one].0 == kind).map(|one| known[*one].1 as u32).collect()
+            };
+            let (of_tasks, of_parts) = (of(true), of(false));
+            if *is_task {
+                let number = tasks.len() as u32;
+                of_tasks.iter().for_each(|task| tasks[*task as usize].then_tasks.push(number));
+                of_parts.iter().for_each(|part| parts[*part as usize].then_tasks.push(number));
+                tasks.push(TaskPlan {
+                    node: crate::ir::NodeId(at as u32),
+                    commands: of_parts.clone(),
+                    partitions: of_parts,
+                    tasks: of_tasks,
+                    then_parts: Vec::new(),
+                    then_tasks: Vec::new(),
+                });
+                known.push((true, tasks.len() - 1, before));
+            } else {
+                let number = parts.len() as u32;
+                of_tasks.iter().for_each(|task| tasks[*task as usize].then_parts.push(number));
+                parts.push(Partition { tasks: of_tasks, then_tasks: Vec::new(), steps: 0..0, segments: 0..0 });
+                known.push((false, parts.len() - 1, before));
+            }
+        }
+        (parts, tasks, known)
+    }
+
+    /// Whatever ends in whatever order, well or not: each partition and each task goes on once, after all that it waits
+    /// for has ended well; what comes after a failure never goes on; and at the end nothing is left.
+    #[test]
+    fn everything_goes_on_once_after_what_it_waits_for_or_never() {
+        fn holds(Case { nodes, ends }: Case) -> bool {
+            let (parts, tasks, known) = build(&nodes);
+            let node = |is_task: bool, number: usize| {
+                known.iter().position(|(kind, of, _)| (*kind, *of) == (is_task, number)).unwrap()
+            };
+            let mut frontier = Frontier::of(&parts, &tasks);
+            // By node: how it ended.
+            let mut ended: Vec<Option<bool>> = vec![None; known.len()];
+            let (mut going, mut ends) = (Vec::new(), ends.into_iter().cycle());
+            loop {
+                going.extend(frontier.take_armed().into_iter().map(|task| node(true, task)));
+                for given_up in frontier.take_given_up() {
+                    ended[node(true, given_up)] = Some(false);
+                }
+                // Partitions come first, as they are enqueued at once.
+                let next = match frontier.next_partition() {
+                    Some(part) => node(false, part),
+                    None if going.is_empty() => break,
+                    None => {
+                        let pick = usize::from(ends.next().unwrap_or((0, true)).0) % going.len();
+                        going.swap_remove(pick)
+                    }
+                };
+                let (is_task, number, before) = &known[next];
+                assert!(ended[next].is_none(), "node {next} goes on twice");
+                assert!(before.iter().all(|of| ended[*of] == Some(true)), "node {next} goes on too early");
+                let well = ends.next().is_none_or(|(_, well)| well);
+                ended[next] = Some(well);
+                match is_task {
+                    true => frontier.apply(&parts, &tasks, News::Task(*number, well)),
+                    false => frontier.apply(&parts, &tasks, News::Part(*number, well)),
+                }
+                assert!(*is_task || frontier.is_enqueued(*number) == well);
+            }
+            assert!(frontier.is_over());
+            let failed = |of: &usize| ended[*of] != Some(true);
+            known
+                .iter()
+                .zip(&ended)
+                .all(|((_, _, before), end)| *end == Some(true) || end.is_some() || before.iter().any(failed))
+        }
+        QuickCheck::new().tests(2_000).quickcheck(holds as fn(Case) -> bool);
+    }
+}

@@ -1,0 +1,407 @@
+//! The interpreter: carries out the instructions of a schedule, block by block.
+//!
+//! It enqueues and never waits. Streams are in-order queues: the first is the queue that the submission is enqueued on, the
+//! others are the executable's own. A queue whose commands another queue waits for is flushed, as OpenCL requires, by the
+//! caller, without a lock.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use crate::cl::commands::enqueue::{self, To, Waits};
+use crate::cl::memory::host::{HostBytes, Slot};
+use crate::cl::objects::command_buffer::NotEnqueued;
+use crate::cl::objects::event::DriverEvent;
+use crate::cl::objects::queue::DriverQueue;
+use crate::command::Command;
+use crate::error::{DriverError, DriverFault, SubmitError};
+use crate::exec::Inner;
+use crate::exec::build::record::Chunk;
+use crate::exec::report::profile::Log;
+use crate::exec::submit::external_events::External;
+use crate::exec::submit::replay::{self, ReplayError};
+use crate::exec::submit::snapshot::Snapshot;
+use crate::ir::DataId;
+use crate::plan::{Instruction, Path, PathReason, Schedule};
+
+/// What a submission brings of its own: slots, events, inputs.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct SubmissionBindings {
+    /// By result.
+    pub(in crate::exec) slots: Vec<Arc<Slot>>,
+    pub(in crate::exec) inputs: Inputs,
+    /// The external events, by node.
+    pub(in crate::exec) events: Vec<External>,
+    /// Where times are recorded. None if nothing is profiled.
+    pub(in crate::exec) log: Option<Arc<Log>>,
+}
+
+/// Data in place of the executable's own, sorted by id. The last one for an id counts.
+pub(in crate::exec) type Inputs = Vec<(DataId, HostBytes)>;
+
+/// Which events are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::exec) struct Want {
+    pub(in crate::exec) first: bool,
+    pub(in crate::exec) last: bool,
+}
+
+/// The events of the first and of the last command or command buffer. With one in all they are the same.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct Ends {
+    pub(in crate::exec) first: Option<DriverEvent>,
+    pub(in crate::exec) last: Option<DriverEvent>,
+    /// The ends of queues besides the one of the last command, which is after them.
+    pub(in crate::exec) beside: Vec<DriverEvent>,
+}
+
+/// An error during the enqueue.
+#[derive(Debug)]
+pub(in crate::exec) struct Stopped {
+    pub(in crate::exec) error: SubmitError,
+    /// Whether commands may have been enqueued before the error. They will run.
+    pub(in crate::exec) under_way: bool,
+}
+
+/// The events that a submission keeps, by number.
+pub(in crate::exec) type Events = Vec<Option<DriverEvent>>;
+
+/// A submission in the course of being carried out.
+pub(in crate::exec) struct Interpreter<'a> {
+    exec: &'a Inner,
+    snapshot: &'a Snapshot,
+    bindings: &'a SubmissionBindings,
+    schedule: &'a Schedule,
+    queue: &'a DriverQueue,
+    /// The steps that are enqueued together, for the first and last event and for error texts.
+    steps: Range<usize>,
+    want: Want,
+    /// By stream: what its next command waits for.
+    waits: SmallVec<[Waits; 1]>,
+    events: &'a mut Events,
+    /// Whether anything was enqueued.
+    under_way: bool,
+    /// Whether all blocks are enqueued.
+    ending: bool,
+    ends: Ends,
+}
+
+impl Snapshot {
+    /// Returns the schedule of the snapshot's strategy.
+    pub(in crate::exec) fn schedule<'a>(&self, exec: &'a Inner) -> &'a Schedule {
+        let on_streams = exec.plan.on_streams.as_ref().filter(|_| self.strategy.path == Path::Queues);
+        on_streams.unwrap_or(&exec.plan.schedule)
+    }
+
+    /// Returns room for the events of a submission.
+    pub(in crate::exec) fn events(&self, exec: &Inner) -> Events {
+        let mut events = Events::new();
+        events.resize_with(self.schedule(exec).events, || None);
+        events
+    }
+}
+
+impl<'a> Interpreter<'a> {
+    /// Prepares to enqueue a partition, or with `None` what comes before or after all partitions. The first command of
+    /// the first stream waits for `waits`.
+    pub(in crate::exec) fn new(
+        exec: &'a Inner,
+        snapshot: &'a Snapshot,
+        bindings: &'a SubmissionBindings,
+        queue: &'a DriverQueue,
+        waits: Waits,
+        want: Want,
+        events: &'a mut Events,
+    ) -> Self {
+        let schedule = snapshot.schedule(exec);
+        let mut all = SmallVec::new();
+        all.push(waits);
+        all.resize_with(schedule.streams, || Waits::NONE);
+        let (ends, steps) = (Ends::default(), 0..exec.plan.steps.len());
+        Self {
+            exec,
+            snapshot,
+            bindings,
+            schedule,
+            queue,
+            steps,
+            want,
+            waits: all,
+            events,
+            under_way: false,
+            ending: false,
+            ends,
+        }
+    }
+
+    /// Carries out everything, in a schedule without host tasks.
+    pub(in crate::exec) fn all(mut self) -> Result<Ends, Stopped> {
+        let schedule = self.schedule;
+        if self.steps.is_empty() {
+            // Nothing ever runs; the order of the queue and the events to wait for still count.
+            let last = enqueue::marker(self.queue, &self.waits[0])
+                .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: false })?;
+            return Ok(Ends { last: Some(last), ..Ends::default() });
+        }
+        self.begin(schedule.begin.clone())?;
+        for block in &schedule.blocks {
+            self.carry_out(block.clone())?;
+        }
+        self.end(schedule.end.clone())
+    }
+
+    /// Carries out a block, after others of the same submission.
+    pub(in crate::exec) fn block(mut self, block: usize) -> Result<Ends, Stopped> {
+        self.steps = self.exec.plan.partitions[block].steps.clone();
+        self.begin(self.schedule.blocks[block].clone())?;
+        Ok(self.ends)
+    }
+
+    /// Carries out what comes before all blocks.
+    pub(in crate::exec) fn before_blocks(mut self) -> Result<Ends, Stopped> {
+        self.carry_out(self.schedule.begin.clone())?;
+        Ok(self.ends)
+    }
+
+    /// Carries out what comes after all blocks.
+    pub(in crate::exec) fn after_blocks(self) -> Result<Ends, Stopped> {
+        let end = self.schedule.end.clone();
+        self.end(end)
+    }
+
+    fn end(mut self, instructions: Range<usize>) -> Result<Ends, Stopped> {
+        self.ending = true;
+        self.carry_out(instructions)?;
+        Ok(self.ends)
+    }
+
+    fn begin(&mut self, instructions: Range<usize>) -> Result<(), Stopped> {
+        if self.schedule.streams == 1 && self.want.first && self.exec.plan.marked {
+            // The driver does not report when the first command starts: a marker before it is complete then.
+            let waits = self.take_waits(0);
+            let first = enqueue::marker(self.queue, &waits)
+                .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: self.under_way })?;
+            (self.ends.first, self.want.first, self.under_way) = (Some(first), false, true);
+        }
+        self.carry_out(instructions)
+    }
+
+    /// Carries out some instructions.
+    #[inline]
+    fn carry_out(&mut self, instructions: Range<usize>) -> Result<(), Stopped> {
+        for instruction in &self.schedule.instructions[instructions] {
+            match instruction {
+                Instruction::Run { stream, steps, event } => self.run(*stream, steps.clone(), *event)?,
+                Instruction::Native { stream, steps, event } => self.native(*stream, steps, *event)?,
+                Instruction::Wait { stream, event } => self.wait(*stream, *event)?,
+                Instruction::Barrier { stream, event } => self.barrier(*stream, *event)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&self, stream: usize) -> &'a DriverQueue {
+        let snapshot = self.snapshot;
+        if stream == 0 { self.queue } else { &snapshot.others[stream - 1] }
+    }
+
+    fn take_waits(&mut self, stream: usize) -> Waits {
+        std::mem::take(&mut self.waits[stream])
+    }
+
+    /// The next command of a stream waits for an event.
+    fn wait(&mut self, stream: usize, event: usize) -> Result<(), Stopped> {
+        // What a block waits for is enqueued before the block: see `Partitions::follows`.
+        let missing = || DriverError::faulty("a wait for a command that was not enqueued", DriverFault::Defect);
+        let event =
+            self.events[event].clone().ok_or_else(|| self.stopped(self.steps.end..self.steps.end, missing()))?;
+        if self.ending {
+            self.ends.beside.push(event.clone());
+        }
+        self.waits[stream].push(event);
+        Ok(())
+    }
+
+    fn barrier(&mut self, stream: usize, event: Option<usize>) -> Result<(), Stopped> {
+        let waits = self.take_waits(stream);
+        let barrier = enqueue::barrier(self.queue(stream), &waits);
+        let barrier = barrier.map_err(|source| match self.under_way {
+            true => self.stopped(self.steps.end..self.steps.end, source),
+            false => Stopped { error: SubmitError::Driver(source), under_way: false },
+        })?;
+        match event {
+            Some(event) => {
+                self.ends.first.get_or_insert_with(|| barrier.clone());
+                self.events[event] = Some(barrier);
+            }
+            None => self.ends.last = Some(barrier),
+        }
+        self.under_way = true;
+        Ok(())
+    }
+
+    /// Enqueues steps one by one.
+    #[inline]
+    fn run(&mut self, stream: usize, steps: Range<usize>, event: Option<usize>) -> Result<(), Stopped> {
+        let (values, plan, queue) = (&*self.snapshot.values, &self.exec.plan, self.queue(stream));
+        let inner = steps.start + 1..steps.end.saturating_sub(1);
+        let is_quiet = self.bindings.log.is_none();
+        for index in steps.clone() {
+            if is_quiet && inner.contains(&index) {
+                match replay::launch(values, index, &plan.steps[index], queue) {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(source) => return Err(self.stopped(index..index + 1, source)),
+                }
+            }
+            if self.bindings.log.is_some() {
+                let is_native = matches!(values.command(&plan.steps[index]), Command::Native { .. });
+                self.log_begin(stream, index, is_native)?;
+            }
+            let event = event.filter(|_| index + 1 == steps.end);
+            let waits = self.take_waits(stream);
+            let to = To { queue, waits: &waits, event: self.wants_event(stream, index..index + 1, event) };
+            match replay::enqueue(values, self.bindings, index, &plan.steps[index], &to) {
+                Ok(taken) => self.took(stream, index..index + 1, event, taken)?,
+                Err(ReplayError::Driver(source)) => return Err(self.stopped(index..index + 1, source)),
+                Err(ReplayError::Native(text)) => {
+                    let origin = self.exec.origins.of(plan.steps[index].node);
+                    let error = SubmitError::NativeCommand { node: self.exec.node(origin.node), text: text.into() };
+                    return Err(Stopped { error, under_way: true });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues the command buffers of steps, or the steps one by one where there are none.
+    fn native(&mut self, stream: usize, steps: &Range<usize>, event: Option<usize>) -> Result<(), Stopped> {
+        let Some(recorded) = &self.snapshot.recorded else { return self.run(stream, steps.clone(), event) };
+        for chunk in recorded.of(steps) {
+            let event = event.filter(|_| chunk.steps.end == steps.end);
+            if chunk.replayed {
+                self.run(stream, chunk.steps.clone(), event)?;
+            } else if let Some(not_now) = self.chunk(stream, chunk, event)? {
+                let segment = self.exec.plan.segments.partition_point(|segment| segment.steps.end <= steps.start);
+                if self.exec.plan.segments[segment].why == PathReason::OnlyRecorded {
+                    return Err(self.stopped(chunk.steps.clone(), not_now));
+                }
+                recorded.log_once(&not_now);
+                self.run(stream, chunk.steps.clone(), event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues a command buffer. Returns an error if it cannot run now: then nothing was enqueued.
+    fn chunk(&mut self, stream: usize, chunk: &Chunk, event: Option<usize>) -> Result<Option<DriverError>, Stopped> {
+        let steps = chunk.steps.clone();
+        self.log_begin(stream, steps.start, chunk.buffer.is_some())?;
+        let waits = self.take_waits(stream);
+        let to = To { queue: self.queue(stream), waits: &waits, event: self.wants_event(stream, steps.clone(), event) };
+        let outcome = match &chunk.buffer {
+            Some(buffer) => buffer.enqueue(&to),
+            None => enqueue::nothing(&to).map_err(NotEnqueued::Failed),
+        };
+        match outcome {
+            Ok(taken) => {
+                self.took(stream, steps, event, taken)?;
+                Ok(None)
+            }
+            Err(NotEnqueued::NotNow(error)) => {
+                self.waits[stream] = waits;
+                Ok(Some(error))
+            }
+            // Some of its commands may run.
+            Err(NotEnqueued::Failed(source)) => {
+                self.under_way = true;
+                Err(self.stopped(steps, source))
+            }
+        }
+    }
+
+    /// Records that a step is about to be enqueued, after a marker if its event will not report when it starts. That is
+    /// so for a native command, which may enqueue several commands, and for a command buffer, whose event reports only
+    /// the end (PoCL 3.1 to 6.0, Intel's CPU runtime).
+    #[cold]
+    fn log_begin(&mut self, stream: usize, index: usize, marked: bool) -> Result<(), Stopped> {
+        let Some(log) = &self.bindings.log else { return Ok(()) };
+        let (mut start, before) = (None, Instant::now());
+        if marked {
+            let waits = self.take_waits(stream);
+            let marker = enqueue::marker(self.queue(stream), &waits);
+            let marker = marker.map_err(|source| self.stopped(index..index + 1, source))?;
+            start = Some((marker, (before, Instant::now())));
+            self.under_way = true;
+        }
+        log.begin(start);
+        Ok(())
+    }
+
+    /// Returns whether a command needs an event.
+    #[inline]
+    fn wants_event(&self, stream: usize, steps: Range<usize>, kept: Option<usize>) -> bool {
+        let (is_first, is_last) = (steps.start == self.steps.start, steps.end == self.steps.end);
+        let end = stream == 0 && self.schedule.streams == 1 && is_last && self.want.last;
+        let first = is_first && self.want.first && self.ends.first.is_none() && !is_last;
+        kept.is_some() || end || first || self.bindings.log.is_some()
+    }
+
+    #[inline]
+    fn took(
+        &mut self,
+        stream: usize,
+        steps: Range<usize>,
+        kept: Option<usize>,
+        mut event: Option<DriverEvent>,
+    ) -> Result<(), Stopped> {
+        self.under_way = true;
+        if let (Some(log), Some(event)) = (&self.bindings.log, &event) {
+            log.took(&self.snapshot.values, &self.exec.plan, steps.start, event);
+        }
+        if let Some(kept) = kept {
+            if event.is_none() {
+                // The driver returned no event, although one was asked for. A marker is after the command.
+                let marker = enqueue::last_marker(self.queue(stream));
+                event = Some(marker.map_err(|source| self.stopped(steps.clone(), source))?);
+            }
+            self.events[kept].clone_from(&event);
+        }
+        if self.schedule.streams > 1 {
+            return Ok(());
+        }
+        if steps.end == self.steps.end {
+            self.ends.last = event;
+        } else if steps.start == self.steps.start && event.is_some() && self.want.first {
+            self.ends.first = event;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn stopped(&self, steps: Range<usize>, source: DriverError) -> Stopped {
+        let (all, own) = (&self.exec.plan.steps, &self.steps);
+        let Some(step) = all.get(steps.start.min(all.len().saturating_sub(1))) else {
+            return Stopped { error: SubmitError::Driver(source), under_way: self.under_way };
+        };
+        let node = self.exec.node(self.exec.origins.of(step.node).node);
+        let (commands, enqueued) = (steps.len().max(1), steps.start - own.start);
+        let error = SubmitError::Enqueue { node, commands, enqueued, total: own.len(), source };
+        Stopped { error, under_way: self.under_way || steps.start > own.start }
+    }
+}
+
+/// Returns an event that is complete when everything on the queues is, after not all commands could be enqueued. An error
+/// means that no such event can be made.
+pub(in crate::exec) fn rest(first: &DriverQueue, others: &[DriverQueue]) -> Result<DriverEvent, DriverError> {
+    if others.is_empty() {
+        return enqueue::last_marker(first);
+    }
+    let mut list = Waits::NONE;
+    for queue in others {
+        list.push(enqueue::last_marker(queue)?);
+    }
+    enqueue::barrier(first, &list).or_else(|_| enqueue::barrier(first, &list))
+}

@@ -1,0 +1,104 @@
+//! What excludes a path: the one table of what cannot be combined.
+
+use std::fmt;
+
+use super::{Conflicts, Options, Path, Step};
+use crate::caps::Caps;
+use crate::command::Command;
+use crate::ir::Ir;
+use crate::quirks;
+
+/// Why the submissions of an executable never take a path, although it was asked for or might be faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Exclusion {
+    /// Several queues: all commands are in one row.
+    OneRow,
+    /// Several queues: the driver runs queues one after another.
+    NoOverlap,
+    /// Several queues: the graph, or a sub-graph, owns memory. Its allocations share bytes, in the order of one queue.
+    GraphMemory,
+    /// Several queues: conflicts are allowed, and only the order of one queue makes them harmless.
+    AllowedConflicts,
+    /// Several queues: a prefetch or advice may turn out to be no command.
+    Hint,
+    /// Several queues: the host tasks leave more independent branches than there are queues.
+    ManyBranches,
+    /// Several queues, or a gate: the function of a native command gets one queue, and may wait for it.
+    NativeCommand,
+    /// A gate: it holds back all commands, and a host task waits for some of them.
+    HostTask,
+    /// A gate: each command is timed, and would seem to wait.
+    Profiled,
+    /// A gate: on this driver a transfer of host memory may block until the gate is open.
+    HostTransfer,
+    /// A gate: there is nothing to hold back.
+    OneCommand,
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneRow => "all commands are in one row",
+            Self::NoOverlap => "the driver runs queues one after another",
+            Self::GraphMemory => "memory of the graph is shared in the order of one queue",
+            Self::AllowedConflicts => "conflicts are allowed, so commands keep the order of one queue",
+            Self::Hint => "the driver may ignore a prefetch or advice",
+            Self::ManyBranches => "host tasks leave more independent branches than there are queues",
+            Self::NativeCommand => "a native command may wait for its queue",
+            Self::HostTask => "a host task waits for some of the commands",
+            Self::Profiled => "each command is timed",
+            Self::HostTransfer => "a transfer of host memory may block on this driver",
+            Self::OneCommand => "there is only one command",
+        })
+    }
+}
+
+/// What is known of a graph before its streams are.
+pub(super) struct Facts<'a> {
+    pub(super) ir: &'a Ir,
+    pub(super) steps: &'a [Step],
+    pub(super) has_tasks: bool,
+    pub(super) caps: &'a Caps,
+    pub(super) options: &'a Options<'a>,
+}
+
+impl Facts<'_> {
+    fn any(&self, is: impl Fn(&Command<crate::ir::ById>) -> bool) -> bool {
+        self.steps.iter().any(|step| is(self.ir.command(step.node)))
+    }
+
+    /// Returns whether the program asked for a path, or left it to be found by measuring.
+    pub(super) fn wants(&self, path: Path) -> bool {
+        self.options.path == path || (self.options.path == Path::Auto && self.options.autotune)
+    }
+
+    /// Returns why several queues cannot be used, as far as that is known without the streams.
+    pub(super) fn no_queues(&self) -> Option<Exclusion> {
+        let rules = [
+            (Exclusion::NoOverlap, !quirks::runs_queues_at_once(self.caps)),
+            (Exclusion::GraphMemory, self.ir.shares_bytes || !self.ir.allocs.is_empty()),
+            (Exclusion::AllowedConflicts, self.options.conflicts == Conflicts::Allowed),
+            (Exclusion::NativeCommand, self.any(|command| matches!(command, Command::Native { .. }))),
+            (Exclusion::Hint, self.any(|command| matches!(command, Command::Hint { .. }))),
+        ];
+        rules.into_iter().find(|(_, holds)| *holds).map(|(why, _)| why)
+    }
+
+    /// Returns why a gate cannot be used.
+    pub(super) fn no_gate(&self) -> Option<Exclusion> {
+        // A program that asks for a gate has looked at its transfers.
+        let blocks = || {
+            let of_host = |command: &Command<_>| matches!(command, Command::Write { .. } | Command::Read { .. });
+            self.options.path == Path::Auto && !quirks::gated_transfers_do_not_block(self.caps) && self.any(of_host)
+        };
+        let rules = [
+            (Exclusion::OneCommand, self.steps.len() < 2),
+            (Exclusion::HostTask, self.has_tasks),
+            (Exclusion::Profiled, self.options.profiled),
+            (Exclusion::NativeCommand, self.any(|command| matches!(command, Command::Native { .. }))),
+            (Exclusion::HostTransfer, blocks()),
+        ];
+        rules.into_iter().find(|(_, holds)| *holds).map(|(why, _)| why)
+    }
+}
