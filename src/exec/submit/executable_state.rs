@@ -340,8 +340,8 @@ impl ExecutableState {
             // The queues wait for each other, so all must be flushed.
             self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
         }
-        let mut events = snapshot.events(exec);
-        let outcome = Interpreter::new(exec, snapshot, &bindings, queue, waits, want, &mut events).all();
+        let mut kept = snapshot.kept(exec);
+        let outcome = Interpreter::new(exec, snapshot, &bindings, queue, &waits, want, kept.as_deref_mut()).all();
         retained.put(bindings.inputs);
         match outcome {
             Ok(ends) => {

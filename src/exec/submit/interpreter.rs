@@ -8,9 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use smallvec::SmallVec;
-
-use crate::cl::commands::enqueue::{self, To, Waits};
+use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::objects::command_buffer::NotEnqueued;
 use crate::cl::objects::event::DriverEvent;
@@ -65,8 +63,21 @@ pub(in crate::exec) struct Stopped {
     pub(in crate::exec) under_way: bool,
 }
 
-/// The events that a submission keeps, by number.
-pub(in crate::exec) type Events = Vec<Option<DriverEvent>>;
+/// What a submission keeps between instructions, and between blocks. Most submissions keep nothing.
+#[derive(Debug)]
+pub(in crate::exec) struct Kept {
+    /// By number.
+    events: Vec<Option<DriverEvent>>,
+    /// On several streams: what the next command of each waits for. Empty with one stream.
+    pending: Vec<Waits>,
+}
+
+impl Kept {
+    /// Returns an event, if its command was enqueued.
+    pub(in crate::exec) fn event(&self, number: usize) -> Option<&DriverEvent> {
+        self.events.get(number)?.as_ref()
+    }
+}
 
 /// A submission in the course of being carried out.
 pub(in crate::exec) struct Interpreter<'a> {
@@ -78,13 +89,11 @@ pub(in crate::exec) struct Interpreter<'a> {
     /// The steps that are enqueued together, for the first and last event and for error texts.
     steps: Range<usize>,
     want: Want,
-    /// By stream: what its next command waits for.
-    waits: SmallVec<[Waits; 1]>,
-    events: &'a mut Events,
+    /// What the first command of the submission waits for, until that is enqueued.
+    waits: &'a Waits,
+    kept: Option<&'a mut Kept>,
     /// Whether anything was enqueued.
     under_way: bool,
-    /// Whether all blocks are enqueued.
-    ending: bool,
     ends: Ends,
 }
 
@@ -95,11 +104,18 @@ impl Snapshot {
         on_streams.unwrap_or(&exec.plan.schedule)
     }
 
-    /// Returns room for the events of a submission.
-    pub(in crate::exec) fn events(&self, exec: &Inner) -> Events {
-        let mut events = Events::new();
-        events.resize_with(self.schedule(exec).events, || None);
-        events
+    /// Returns room for what a submission keeps.
+    pub(in crate::exec) fn kept(&self, exec: &Inner) -> Option<Box<Kept>> {
+        let schedule = self.schedule(exec);
+        if schedule.events == 0 {
+            return None;
+        }
+        let (mut events, mut pending) = (Vec::new(), Vec::new());
+        events.resize_with(schedule.events, || None);
+        if schedule.streams > 1 {
+            pending.resize_with(schedule.streams, || Waits::NONE);
+        }
+        Some(Box::new(Kept { events, pending }))
     }
 }
 
@@ -111,51 +127,33 @@ impl<'a> Interpreter<'a> {
         snapshot: &'a Snapshot,
         bindings: &'a SubmissionBindings,
         queue: &'a DriverQueue,
-        waits: Waits,
+        waits: &'a Waits,
         want: Want,
-        events: &'a mut Events,
+        kept: Option<&'a mut Kept>,
     ) -> Self {
         let schedule = snapshot.schedule(exec);
-        let mut all = SmallVec::new();
-        all.push(waits);
-        all.resize_with(schedule.streams, || Waits::NONE);
         let (ends, steps) = (Ends::default(), 0..exec.plan.steps.len());
-        Self {
-            exec,
-            snapshot,
-            bindings,
-            schedule,
-            queue,
-            steps,
-            want,
-            waits: all,
-            events,
-            under_way: false,
-            ending: false,
-            ends,
-        }
+        Self { exec, snapshot, bindings, schedule, queue, steps, want, waits, kept, under_way: false, ends }
     }
 
     /// Carries out everything, in a schedule without host tasks.
     pub(in crate::exec) fn all(mut self) -> Result<Ends, Stopped> {
-        let schedule = self.schedule;
         if self.steps.is_empty() {
             // Nothing ever runs; the order of the queue and the events to wait for still count.
-            let last = enqueue::marker(self.queue, &self.waits[0])
+            let last = enqueue::marker(self.queue, self.waits)
                 .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: false })?;
             return Ok(Ends { last: Some(last), ..Ends::default() });
         }
-        self.begin(schedule.begin.clone())?;
-        for block in &schedule.blocks {
-            self.carry_out(block.clone())?;
-        }
-        self.end(schedule.end.clone())
+        self.mark_start()?;
+        self.carry_out(0..self.schedule.instructions.len())?;
+        Ok(self.ends)
     }
 
     /// Carries out a block, after others of the same submission.
     pub(in crate::exec) fn block(mut self, block: usize) -> Result<Ends, Stopped> {
         self.steps = self.exec.plan.partitions[block].steps.clone();
-        self.begin(self.schedule.blocks[block].clone())?;
+        self.mark_start()?;
+        self.carry_out(self.schedule.blocks[block].clone())?;
         Ok(self.ends)
     }
 
@@ -166,26 +164,21 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Carries out what comes after all blocks.
-    pub(in crate::exec) fn after_blocks(self) -> Result<Ends, Stopped> {
-        let end = self.schedule.end.clone();
-        self.end(end)
-    }
-
-    fn end(mut self, instructions: Range<usize>) -> Result<Ends, Stopped> {
-        self.ending = true;
-        self.carry_out(instructions)?;
+    pub(in crate::exec) fn after_blocks(mut self) -> Result<Ends, Stopped> {
+        self.carry_out(self.schedule.end.clone())?;
         Ok(self.ends)
     }
 
-    fn begin(&mut self, instructions: Range<usize>) -> Result<(), Stopped> {
+    /// Makes an event that is complete when the first command starts, where the driver does not report that.
+    #[inline]
+    fn mark_start(&mut self) -> Result<(), Stopped> {
         if self.schedule.streams == 1 && self.want.first && self.exec.plan.marked {
-            // The driver does not report when the first command starts: a marker before it is complete then.
-            let waits = self.take_waits(0);
-            let first = enqueue::marker(self.queue, &waits)
+            // It is complete when the first command may start.
+            let first = enqueue::marker(self.queue, self.waits)
                 .map_err(|error| Stopped { error: SubmitError::Driver(error), under_way: self.under_way })?;
-            (self.ends.first, self.want.first, self.under_way) = (Some(first), false, true);
+            (self.ends.first, self.want.first, self.under_way, self.waits) = (Some(first), false, true, &NOTHING);
         }
-        self.carry_out(instructions)
+        Ok(())
     }
 
     /// Carries out some instructions.
@@ -207,26 +200,41 @@ impl<'a> Interpreter<'a> {
         if stream == 0 { self.queue } else { &snapshot.others[stream - 1] }
     }
 
-    fn take_waits(&mut self, stream: usize) -> Waits {
-        std::mem::take(&mut self.waits[stream])
+    /// Returns what the next command of a stream waits for. `own` keeps the list.
+    #[inline]
+    fn take_waits<'w>(&mut self, stream: usize, own: &'w mut Waits) -> &'w Waits
+    where
+        'a: 'w,
+    {
+        match self.kept.as_mut().and_then(|kept| kept.pending.get_mut(stream)) {
+            // What the first command waits for is in the barrier at the begin.
+            Some(pending) => {
+                *own = std::mem::take(pending);
+                own
+            }
+            None => std::mem::replace(&mut self.waits, &NOTHING),
+        }
     }
 
     /// The next command of a stream waits for an event.
     fn wait(&mut self, stream: usize, event: usize) -> Result<(), Stopped> {
         // What a block waits for is enqueued before the block: see `Partitions::follows`.
         let missing = || DriverError::faulty("a wait for a command that was not enqueued", DriverFault::Defect);
-        let event =
-            self.events[event].clone().ok_or_else(|| self.stopped(self.steps.end..self.steps.end, missing()))?;
-        if self.ending {
-            self.ends.beside.push(event.clone());
+        let event = self.kept.as_ref().and_then(|kept| kept.event(event)).cloned();
+        let event = event.ok_or_else(|| self.stopped(self.steps.end..self.steps.end, missing()))?;
+        if let Some(pending) = self.kept.as_mut().and_then(|kept| kept.pending.get_mut(stream)) {
+            pending.push(event);
         }
-        self.waits[stream].push(event);
         Ok(())
     }
 
     fn barrier(&mut self, stream: usize, event: Option<usize>) -> Result<(), Stopped> {
-        let waits = self.take_waits(stream);
-        let barrier = enqueue::barrier(self.queue(stream), &waits);
+        let mut own = Waits::NONE;
+        let waits = match event {
+            Some(_) => self.waits,
+            None => self.take_waits(stream, &mut own),
+        };
+        let barrier = enqueue::barrier(self.queue(stream), waits);
         let barrier = barrier.map_err(|source| match self.under_way {
             true => self.stopped(self.steps.end..self.steps.end, source),
             false => Stopped { error: SubmitError::Driver(source), under_way: false },
@@ -234,12 +242,18 @@ impl<'a> Interpreter<'a> {
         match event {
             Some(event) => {
                 self.ends.first.get_or_insert_with(|| barrier.clone());
-                self.events[event] = Some(barrier);
+                self.keep(event, barrier);
             }
-            None => self.ends.last = Some(barrier),
+            None => (self.ends.last, self.ends.beside) = (Some(barrier), own.into_events()),
         }
         self.under_way = true;
         Ok(())
+    }
+
+    fn keep(&mut self, number: usize, event: DriverEvent) {
+        if let Some(place) = self.kept.as_mut().and_then(|kept| kept.events.get_mut(number)) {
+            *place = Some(event);
+        }
     }
 
     /// Enqueues steps one by one.
@@ -261,8 +275,9 @@ impl<'a> Interpreter<'a> {
                 self.log_begin(stream, index, is_native)?;
             }
             let event = event.filter(|_| index + 1 == steps.end);
-            let waits = self.take_waits(stream);
-            let to = To { queue, waits: &waits, event: self.wants_event(stream, index..index + 1, event) };
+            let mut own = Waits::NONE;
+            let waits = self.take_waits(stream, &mut own);
+            let to = To { queue, waits, event: self.wants_event(stream, index..index + 1, event) };
             match replay::enqueue(values, self.bindings, index, &plan.steps[index], &to) {
                 Ok(taken) => self.took(stream, index..index + 1, event, taken)?,
                 Err(ReplayError::Driver(source)) => return Err(self.stopped(index..index + 1, source)),
@@ -299,8 +314,9 @@ impl<'a> Interpreter<'a> {
     fn chunk(&mut self, stream: usize, chunk: &Chunk, event: Option<usize>) -> Result<Option<DriverError>, Stopped> {
         let steps = chunk.steps.clone();
         self.log_begin(stream, steps.start, chunk.buffer.is_some())?;
-        let waits = self.take_waits(stream);
-        let to = To { queue: self.queue(stream), waits: &waits, event: self.wants_event(stream, steps.clone(), event) };
+        let (first, mut own) = (self.waits, Waits::NONE);
+        let waits = self.take_waits(stream, &mut own);
+        let to = To { queue: self.queue(stream), waits, event: self.wants_event(stream, steps.clone(), event) };
         let outcome = match &chunk.buffer {
             Some(buffer) => buffer.enqueue(&to),
             None => enqueue::nothing(&to).map_err(NotEnqueued::Failed),
@@ -311,7 +327,10 @@ impl<'a> Interpreter<'a> {
                 Ok(None)
             }
             Err(NotEnqueued::NotNow(error)) => {
-                self.waits[stream] = waits;
+                match self.kept.as_mut().and_then(|kept| kept.pending.get_mut(stream)) {
+                    Some(pending) => *pending = own,
+                    None => self.waits = first,
+                }
                 Ok(Some(error))
             }
             // Some of its commands may run.
@@ -330,8 +349,9 @@ impl<'a> Interpreter<'a> {
         let Some(log) = &self.bindings.log else { return Ok(()) };
         let (mut start, before) = (None, Instant::now());
         if marked {
-            let waits = self.take_waits(stream);
-            let marker = enqueue::marker(self.queue(stream), &waits);
+            let mut own = Waits::NONE;
+            let waits = self.take_waits(stream, &mut own);
+            let marker = enqueue::marker(self.queue(stream), waits);
             let marker = marker.map_err(|source| self.stopped(index..index + 1, source))?;
             start = Some((marker, (before, Instant::now())));
             self.under_way = true;
@@ -349,7 +369,7 @@ impl<'a> Interpreter<'a> {
         kept.is_some() || end || first || self.bindings.log.is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     fn took(
         &mut self,
         stream: usize,
@@ -367,7 +387,7 @@ impl<'a> Interpreter<'a> {
                 let marker = enqueue::last_marker(self.queue(stream));
                 event = Some(marker.map_err(|source| self.stopped(steps.clone(), source))?);
             }
-            self.events[kept].clone_from(&event);
+            event.iter().for_each(|event| self.keep(kept, event.clone()));
         }
         if self.schedule.streams > 1 {
             return Ok(());

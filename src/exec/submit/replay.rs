@@ -56,10 +56,11 @@ pub(in crate::exec) fn enqueue(
 ) -> Result<Option<DriverEvent>, ReplayError> {
     match values.command(step) {
         Command::Native { functions, .. } => native(values, *functions, step, to),
+        // As `command::enqueue`, without a copy of the range.
+        Command::Kernel { grid, .. } if grid.is_empty() => Ok(enqueue::nothing(to)?),
         Command::Kernel { kernel, args, grid, .. } => {
             let object = values.object(index, *kernel, *args)?;
-            let launch = Command::Kernel { kernel: &*object, args: (), grid: *grid, bound: None, prints: false };
-            Ok(command::enqueue(to, &launch)?)
+            Ok(enqueue::kernel(to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?)
         }
         other => Ok(command::enqueue(to, &other.translate(&mut Resolver { values, bindings: Some(bindings) })?)?),
     }

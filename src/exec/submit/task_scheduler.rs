@@ -14,7 +14,7 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::cl::commands::enqueue::Waits;
+use crate::cl::commands::enqueue::NOTHING;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers::{self, DeviceWait};
 use crate::cl::memory::host::{HostBytes, Slot};
@@ -28,7 +28,7 @@ use crate::exec::Inner;
 use crate::exec::submit::deferred::{Blocker, Waiting};
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::frontier::Frontier;
-use crate::exec::submit::interpreter::{self, Ends, Events, Interpreter, Stopped, SubmissionBindings, Want};
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Kept, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
@@ -76,7 +76,7 @@ struct Going {
     /// The last command of the queue before those of the submission.
     entered: Option<DriverEvent>,
     /// The events that the schedule keeps.
-    events: Events,
+    kept: Option<Box<Kept>>,
     /// The end of the partition that was enqueued last, on one queue.
     last: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
@@ -113,7 +113,7 @@ impl TaskScheduler {
     ) {
         let going = Going {
             entered,
-            events: waiting.snapshot.events(exec),
+            kept: waiting.snapshot.kept(exec),
             last: None,
             waiting: Some(waiting),
             frontier: Frontier::new(&exec.plan),
@@ -173,7 +173,7 @@ impl TaskScheduler {
         let events = |task: usize| {
             let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
             let mut events: SmallVec<[DriverEvent; 1]> =
-                waits.iter().filter_map(|event| going.events[*event as usize].clone()).collect();
+                waits.iter().filter_map(|event| going.kept.as_ref()?.event(*event as usize).cloned()).collect();
             // A task after another one is after `entered` already.
             if events.is_empty() && plan.tasks[task].tasks.is_empty() {
                 events.extend(going.entered.clone());
@@ -216,11 +216,11 @@ impl TaskScheduler {
         want: Want,
         what: impl FnOnce(Interpreter<'_>) -> Result<Ends, Stopped>,
     ) -> Result<Ends, Stopped> {
-        let Going { waiting: Some(Waiting { snapshot, bindings, .. }), events, .. } = going else {
+        let Going { waiting: Some(Waiting { snapshot, bindings, .. }), kept, .. } = going else {
             return Ok(Ends::default());
         };
         let _elsewhere = self.exec.context.enqueue_elsewhere();
-        what(Interpreter::new(&self.exec, snapshot, bindings, &self.own, Waits::NONE, want, events))
+        what(Interpreter::new(&self.exec, snapshot, bindings, &self.own, &NOTHING, want, kept.as_deref_mut()))
     }
 
     /// Has tasks run: the first by the caller, if that is a thread for tasks, the others when the event reaper sees

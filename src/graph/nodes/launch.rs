@@ -19,7 +19,7 @@ use crate::graph::nodes::request::{ByHandle, CommandRequest, Request, Requested,
 use crate::graph::parameters::{Cell, Value};
 use crate::graph::tables::{Binding, Cells};
 use crate::graph::writer::Writer;
-use crate::ir::{Access, ById, KernelId, Mode, Span};
+use crate::ir::{Access, ById, Mode};
 
 /// A kernel with its arguments and its range.
 #[derive(Clone, Debug)]
@@ -419,36 +419,10 @@ impl Request for Launch {
         Ok(Checked { built, loose, addresses })
     }
 
-    fn lower(self, checked: Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
-        let (grid, bound, prints) = (self.sizes(checked.built).grid(), self.bound, self.prints);
-        let (kernel, args) = self.lower_args(&checked, to, accesses)?;
-        Some(Command::Kernel { kernel, args, grid, bound: bound.map(|bound| Box::new(bound.sizes)), prints })
-    }
-}
-
-impl CommandRequest for Launch {
-    fn command(self, checked: Checked) -> Requested {
-        Requested::launch(Box::new(CheckedLaunch { launch: self, checked }))
-    }
-}
-
-impl Launch {
-    /// Checks a launch that stands for another command.
-    pub(in crate::graph) fn checked(self, target: &Target<'_>) -> Result<CheckedLaunch, BuildCause> {
-        let checked = self.check(target)?;
-        Ok(CheckedLaunch { launch: self, checked })
-    }
-
-    /// Writes the kernel, its arguments and their accesses into the tables of a graph.
-    #[inline(always)] // A launch is large, and would be moved.
-    pub(in crate::graph) fn lower_args(
-        self,
-        checked: &Checked,
-        state: &mut Writer<'_>,
-        accesses: &mut Vec<Access>,
-    ) -> Option<(KernelId, Span)> {
-        let globals: SmallVec<[_; 4]> = self.globals(checked).map(|(mem, mode)| (mem.clone(), mode)).collect();
-        let Self { kernel, args, bytes, parameter_bound, indirect, unused, .. } = self;
+    fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
+        let grid = self.sizes(checked.built).grid();
+        let globals: SmallVec<[_; 4]> = self.globals(&checked).map(|(mem, mode)| (mem.clone(), mode)).collect();
+        let Self { kernel, args, bytes, prints, parameter_bound, bound, indirect, unused, .. } = self;
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
         let mut lowered = SmallVec::<[Arg<ById>; 8]>::with_capacity(args.len());
@@ -499,7 +473,22 @@ impl Launch {
             cells,
             time,
         }));
-        Some((id, args))
+        let bound = bound.map(|bound| Box::new(bound.sizes));
+        Some(Command::Kernel { kernel: id, args, grid, bound, prints })
+    }
+}
+
+impl CommandRequest for Launch {
+    fn command(self, checked: Checked) -> Requested {
+        Requested::launch(Box::new(CheckedLaunch { launch: self, checked }))
+    }
+}
+
+impl Launch {
+    /// Checks a launch that stands for another command.
+    pub(in crate::graph) fn checked(self, target: &Target<'_>) -> Result<CheckedLaunch, BuildCause> {
+        let checked = self.check(target)?;
+        Ok(CheckedLaunch { launch: self, checked })
     }
 }
 

@@ -145,7 +145,10 @@ impl<'a> Translate<'a, ByHandle, ById> for Lower<'_, '_> {
 
     fn kernel(&mut self, kernel: &'a Box<CheckedLaunch>, (): &'a ()) -> Result<(KernelId, Span), Full> {
         let CheckedLaunch { launch, checked } = (**kernel).clone();
-        launch.lower_args(&checked, self.to, self.accesses).ok_or(Full)
+        match launch.lower(checked, self.to, self.accesses) {
+            Some(Command::Kernel { kernel, args, .. }) => Ok((kernel, args)),
+            _ => Err(Full),
+        }
     }
 
     fn bytes(&mut self, bytes: &'a Vec<u8>) -> Result<Span, Full> {
