@@ -59,14 +59,14 @@ pub(crate) use parameters::{Cell, Value as ParameterValue};
 pub use parameters::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
 use recorder::{Order, Recorder, RecordingQueue};
-pub(crate) use tables::{Child, CurrentValues, Tables, UseHandle};
+pub(crate) use tables::{Binding, Child, CurrentValues, Tables, UseHandle};
 pub(crate) use writer::{Index, Released, Writer};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
@@ -186,8 +186,8 @@ pub(crate) struct State {
     last_use: FxHashMap<usize, NodeId>,
     /// Where in the bindings the next update is likely to look first.
     next_binding: usize,
-    /// Nodes that have changed since they were added by more than the bytes of their values.
-    pub(crate) reshaped: Arc<FxHashSet<NodeId>>,
+    /// How often nodes have changed since they were added by more than the bytes of their values.
+    pub(crate) reshaped: Arc<FxHashMap<NodeId, u32>>,
     /// A scratch list for the accesses of the node that is being added. It is empty between two nodes.
     accesses: Vec<Access>,
 }

@@ -328,6 +328,7 @@ impl Ir {
         &mut self.args[span.start as usize..span.end as usize]
     }
 
+    #[inline]
     pub(crate) fn bytes_mut(&mut self, span: Span) -> &mut [u8] {
         &mut self.bytes[span.start as usize..span.end as usize]
     }

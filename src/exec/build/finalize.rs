@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rustc_hash::FxHashMap;
+
 use crate::caps::Caps;
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::InContext;
@@ -26,6 +28,7 @@ use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::task_scheduler::PartsOf;
 use crate::exec::tune::cache::TuningCache;
+use crate::exec::update::destinations::Destinations;
 use crate::exec::update::transaction::Editing;
 use crate::exec::update::updatable::Updatable;
 use crate::exec::{Executable, Inner};
@@ -52,21 +55,21 @@ struct ExecutableParts {
 }
 
 impl Graph {
-    /// Returns the graph with the current values of parameters, and whether nodes use other memory than when their
-    /// edges were made.
-    fn current(&self) -> Result<(Arc<Tables>, bool)> {
+    /// Returns the graph with the current values of parameters, how often its nodes have changed in more than values, and
+    /// whether nodes use other memory than when their edges were made.
+    fn current(&self) -> Result<(Arc<Tables>, Arc<FxHashMap<NodeId, u32>>, bool)> {
         let mut state = self.lock();
         let refreshed = state.refresh_all(&self.target());
         let dropped = state.dropped();
         if let Some(tables) = Arc::get_mut(&mut state.tables) {
             tables.ir.shrink();
         }
-        let tables = Arc::clone(&state.tables);
+        let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
         drop(state);
         drop(dropped);
         refreshed.map_err(|(node, cause)| FinalizeError::Node { node: Node::new(self.id(), node), cause })?;
         let moved = tables.moved || tables.children.iter().any(|child| child.of.has_changed());
-        Ok((tables, moved))
+        Ok((tables, reshaped, moved))
     }
 
     /// Plans the graph for its device and prepares everything that a submission needs. The graph does not change: it
@@ -111,7 +114,7 @@ impl Graph {
         }
         let (path, from_environment) = asked_path(options.path)?;
         // If another thread adds nodes meanwhile, it adds them to a copy.
-        let (graph, moved) = self.current()?;
+        let (graph, reshaped, moved) = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let flat = Flat::new(&graph).ok_or_else(full)?;
         // Otherwise each update would have to record the command buffers of these nodes again.
@@ -152,14 +155,16 @@ impl Graph {
         let (mut updatable, mut editing) = (None, None);
         if options.updatable {
             let own_memory = OwnMemory::new(&plan, &values.tables);
-            updatable = Some(Updatable::new(self, &graph, &flat.origins, &plan, own_memory, options.allow_conflicts));
+            let keeps = Updatable::new(self, &graph, &flat.origins, &plan, own_memory, options.allow_conflicts);
             // The executable has its own tables, so that the first update does not have to copy them. Parameters stay
             // the graph's, because an update reads their values from the graph.
             let mut own = (*values.tables).clone();
             (own.bindings, own.parameter_bound, own.task_groups) = (Vec::new(), BTreeSet::new(), Vec::new());
             own.placed.get_or_insert_default();
             own.split_groups().ok_or_else(full)?;
-            editing = Some(Editing::new(&own));
+            let destinations = Destinations::new(&keeps, &own, &graph, &reshaped);
+            editing = Some(Editing::new(&own, destinations));
+            updatable = Some(keeps);
             values.tables = Arc::new(own);
         }
         let tuning_cache = options.tuning_cache.or_else(env::tuning_cache).filter(|_| plan.strategies.len() > 1);

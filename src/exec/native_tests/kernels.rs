@@ -97,7 +97,7 @@ fn an_update_reaches_recorded_kernels_by_either_signature() {
         chain.numbers[0].set(6).unwrap();
         chain.numbers[1].set(8).unwrap();
         executable.update(&chain.nodes).unwrap();
-        assert_eq!(updated(), 3);
+        assert_eq!(updated(), 2 + 2, "the direct way, and the full update");
         assert_ne!(executable.command_buffers(), before, "{update}: recorded again");
         chain.assert_runs(&executable, &setting, [16; 3], [6, 8, 7]);
         drop((executable, chain));
@@ -130,7 +130,11 @@ fn an_update_that_fails_half_way_is_rolled_back() {
     }
     let error = executable.update(&chain.nodes).unwrap_err().to_string();
     assert!(error.contains("node 2 could not be updated: clCommandNDRangeKernelKHR failed"), "{error}");
-    assert_eq!(setting.fake.updated.load(SeqCst), 2, "both had been changed when the second failed");
+    assert_eq!(
+        setting.fake.updated.load(SeqCst),
+        1 + 2,
+        "the direct way stops at the first; the full update tries both"
+    );
     chain.assert_runs(&executable, &setting, [16, 8, 4], [1, 1, 1]);
     // The same update after the driver works again.
     setting.fake.update_status.store(opencl_sys::CL_SUCCESS, SeqCst);
@@ -141,7 +145,7 @@ fn an_update_that_fails_half_way_is_rolled_back() {
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }
 
-/// Rule U4: an update that comes again uses its update plan, and the full update if the driver refuses there.
+/// Rule U4: an update of values is direct, and a full update if the driver refuses there.
 #[test]
 fn an_update_that_comes_again_is_refused_as_any_other() {
     let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
@@ -168,7 +172,7 @@ fn an_update_that_comes_again_is_refused_as_any_other() {
     setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
     set([6, 9, 7]);
     executable.update(&chain.nodes).unwrap();
-    assert_eq!(updated(), 1 + 2, "the first stops the short strategy, and the usual one tries both");
+    assert_eq!(updated(), 1 + 2, "the direct way stops at the first; the full update tries both");
     chain.assert_runs(&executable, &setting, [16, 8, 4], [6, 9, 7]);
     // Recording again is refused too: nothing has changed.
     setting.fake.refused_kernel.store(8, SeqCst);
@@ -187,31 +191,35 @@ fn an_update_that_comes_again_is_refused_as_any_other() {
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }
 
-/// Returns how many lists of an executable have an update plan that can be used.
-fn prepared(executable: &Executable) -> usize {
-    executable.0.lock_state().editing.as_ref().unwrap().update_plans.count()
+/// Returns how many updates of an executable went straight to where the values are.
+fn direct(executable: &Executable) -> usize {
+    executable.0.lock_state().editing.as_ref().unwrap().destinations.direct
 }
 
-/// Rule U6: a list has an update plan when it comes the second time, as long as its nodes differ only in values.
+/// Rule U6: an update of values is direct from the first on. After another change of a node, one update is not.
 #[test]
-fn a_list_that_comes_again_is_prepared_while_nothing_else_changes() {
+fn updates_of_values_are_direct() {
     for path in [Path::Replay, Path::Native] {
         let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
         let chain = Chain::new(&setting, [16, 8, 4]);
         let executable = chain.graph.finalize(Finalize::new().path(path).updatable()).unwrap();
-        let update = |nodes: &[Node]| executable.update(nodes).map(|()| prepared(&executable)).unwrap();
-        assert_eq!((update(&chain.nodes), update(&chain.nodes[..1])), (0, 0), "{path}: they came once");
-        assert_eq!((update(&chain.nodes), update(&chain.nodes[..1])), (1, 2), "{path}: and again");
-        chain.numbers[0].set(3).unwrap();
-        assert_eq!(update(&chain.nodes), 2, "{path}");
-        chain.assert_runs(&executable, &setting, [16, 8, 4], [3, 1, 1]);
-        // Another range of one node: the lists with this node get no plan any more, and the other list has to come
-        // twice again.
+        let update = |nodes: &[Node], values: [u32; 3]| {
+            chain.numbers.iter().zip(values).for_each(|(number, value)| number.set(value).unwrap());
+            executable.update(nodes).map(|()| direct(&executable)).unwrap()
+        };
+        assert_eq!(update(&chain.nodes, [2, 3, 4]), 1, "{path}");
+        chain.assert_runs(&executable, &setting, [16, 8, 4], [2, 3, 4]);
+        assert_eq!(update(&chain.nodes[..1], [3, 3, 4]), 2, "{path}: another list");
+        assert_eq!(update(&chain.nodes[1..], [3, 5, 6]), 3, "{path}: and another");
+        assert_eq!(update(&[chain.nodes[2], chain.nodes[0], chain.nodes[2]], [4, 5, 7]), 4, "{path}: in any order");
+        chain.assert_runs(&executable, &setting, [16, 8, 4], [4, 5, 7]);
+        // Another range of one node.
         chain.graph.set_nd_range(chain.nodes[2], 2).unwrap();
-        chain.numbers[1].set(4).unwrap();
-        assert_eq!(update(&chain.nodes), 2, "{path}: they are of no use, and nobody has looked for room");
-        chain.assert_runs(&executable, &setting, [16, 8, 2], [3, 4, 1]);
-        assert_eq!((update(&chain.nodes[..1]), update(&chain.nodes)), (1, 1), "{path}");
+        assert_eq!(update(&chain.nodes[..2], [5, 6, 7]), 5, "{path}: nodes without a change");
+        assert_eq!(update(&chain.nodes, [6, 7, 8]), 5, "{path}: the range");
+        chain.assert_runs(&executable, &setting, [16, 8, 2], [6, 7, 8]);
+        assert_eq!(update(&chain.nodes, [7, 8, 9]), 6, "{path}: values again");
+        chain.assert_runs(&executable, &setting, [16, 8, 2], [7, 8, 9]);
     }
 }
 

@@ -15,9 +15,9 @@ use crate::exec::build::record::{self, Chunk, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Replaced, Values, set_arg};
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::snapshot::Set;
+use crate::exec::update::destinations::Destination;
 use crate::exec::update::transaction::Touched;
 use crate::exec::update::updatable::Updatable;
-use crate::exec::update::update_plan::Destination;
 use crate::plan::can_hold;
 use crate::quirks;
 
@@ -112,7 +112,7 @@ impl ExecutableState {
             let mut changes = Changes::with_capacity(destinations.len());
             for of_one in destinations.chunk_by(|one, other| one.step == other.step) {
                 let handle = handles.get(of_one[0].step as usize - steps.start).copied().flatten();
-                let value = |place: &&Destination| (u32::from(place.arg), Arg::Value(tables.ir.bytes(place.bytes)));
+                let value = |place: &&Destination| (u32::from(place.arg), Arg::Value(place.value(tables)));
                 handle.into_iter().for_each(|handle| {
                     changes.add(handle, of_one.iter().map(value), ChangedSizes::default());
                 });

@@ -13,13 +13,13 @@
 //! | `transaction.rs` | the steps of an update, and how they are undone if one of them fails |
 //! | `apply.rs` | command buffers: changed in place where the driver can, recorded again where it cannot |
 //! | `updatable.rs` | what an executable keeps from finalize so that it can be updated |
-//! | `update_plan.rs` | a faster update for a list of nodes that is updated again: new values are written directly to their places |
+//! | `destinations.rs` | updates that change nothing but values: where each value goes is known since finalize |
 //!
 //! Invariants: an update is applied completely or not at all. The arguments of a kernel object change only if nothing
 //! else uses the object. If undoing fails as well, the command buffers are discarded and everything is replayed. Rules:
 //! U1 to U9.
 
 pub(in crate::exec) mod apply;
+pub(in crate::exec) mod destinations;
 pub(in crate::exec) mod transaction;
 pub(in crate::exec) mod updatable;
-pub(in crate::exec) mod update_plan;

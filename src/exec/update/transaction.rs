@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::user_code::log_later;
@@ -16,8 +16,8 @@ use crate::exec::build::arena::OutOfTime;
 use crate::exec::build::values::{NotMade, Objects, Replaced, Values, set_arg};
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::update::apply::Old;
+use crate::exec::update::destinations::Destinations;
 use crate::exec::update::updatable::Updatable;
-use crate::exec::update::update_plan::{UpdatePlan, UpdatePlans};
 use crate::exec::{Executable, Inner};
 use crate::graph::edit::assign::Changed;
 use crate::graph::edit::undo::{Edit, Owned, empty};
@@ -34,7 +34,7 @@ pub(in crate::exec) struct Editing {
     conflicts: Option<Conflicts>,
     /// Planned kernels that may differ from what they were at finalize in more than the bytes of values.
     reshaped: FxHashSet<NodeId>,
-    pub(in crate::exec) update_plans: UpdatePlans,
+    pub(in crate::exec) destinations: Destinations,
     // These are empty between updates and only keep their memory: freeing much small memory, as a driver may have done
     // before, makes glibc's next large allocation slow, in time that grows with the graph.
     edit: Edit,
@@ -43,12 +43,12 @@ pub(in crate::exec) struct Editing {
 }
 
 impl Editing {
-    pub(in crate::exec) fn new(tables: &Tables) -> Self {
+    pub(in crate::exec) fn new(tables: &Tables, destinations: Destinations) -> Self {
         Self {
             index: Index::of(tables),
             conflicts: None,
             reshaped: FxHashSet::default(),
-            update_plans: UpdatePlans::default(),
+            destinations,
             edit: Edit::default(),
             touched: Vec::new(),
             ids: Vec::new(),
@@ -74,10 +74,9 @@ impl Executable {
     /// allowed and change nothing. Edges stay the same: an update that makes two nodes conflict that no edges order is
     /// an error, unless [`Finalize::allow_conflicts`](crate::Finalize::allow_conflicts) was given.
     ///
-    /// The cost depends on the nodes that change, not on the size of the graph. From the third time on, the same list
-    /// of kernels costs a third of that, if only by-value parameters of these kernels have ever changed, and if the
-    /// program uses at most four such lists by turns. The first update that changes memory costs more, because it looks
-    /// at the whole graph once. So does each update while a submission waits for events that are not complete.
+    /// The cost depends on the nodes that change, not on the size of the graph. An update in which only by-value parameters
+    /// of kernels have changed costs a third of any other. The first update that changes memory costs more, because it
+    /// looks at the whole graph once. So does each update while a submission waits for events that are not complete.
     ///
     /// # Errors
     /// [`UpdateError::NotUpdatable`]; [`UpdateError::NotInExecutable`] for a node of another graph, or a node that was
@@ -113,7 +112,7 @@ impl Executable {
         let inner = &*self.0;
         let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         let turn = updatable.turn();
-        if inner.update_prepared(updatable, nodes) {
+        if inner.update_values(updatable, nodes) {
             return Ok(());
         }
         let mut ids =
@@ -174,7 +173,7 @@ impl Executable {
         // Kinds and kernels are compared later, when the values are assigned.
         let ids: Vec<NodeId> = tables.ir.ids().collect();
         let own = Some(&*reshaped).filter(|_| graph.id() == inner.graph);
-        let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids, false));
+        let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids));
         drop(turn);
         drop(dropped);
         inner.settle(outcome?)
@@ -223,7 +222,7 @@ impl Inner {
         drop(state);
         drop(dropped);
         refreshed?;
-        Ok(self.take_over(updatable, &tables, Some(&reshaped), ids, true))
+        Ok(self.take_over(updatable, &tables, Some(&reshaped), ids))
     }
 
     /// Assigns the values of nodes from a graph's tables.
@@ -231,9 +230,8 @@ impl Inner {
         &self,
         updatable: &Updatable,
         from: &Tables,
-        reshaped: Option<&FxHashSet<NodeId>>,
+        reshaped: Option<&FxHashMap<NodeId, u32>>,
         nodes: &[NodeId],
-        is_list: bool,
     ) -> (Result<()>, Dropped) {
         // Done before the executable's state is locked, because a graph may contain this very executable.
         let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
@@ -247,7 +245,7 @@ impl Inner {
             children.push((*node, child.of.id(), child.of.flat()));
         }
         children.sort_unstable_by_key(|(node, ..)| *node);
-        self.lock_state().edit(self, updatable, &Source { tables: from, reshaped, children, is_list }, nodes)
+        self.lock_state().edit(self, updatable, &Source { tables: from, reshaped, children }, nodes)
     }
 
     /// Releases what an update replaced, after all locks are released.
@@ -273,11 +271,9 @@ impl Inner {
 struct Source<'a> {
     tables: &'a Tables,
     /// The nodes of which more than values has changed since they were added. None if another graph was finalized.
-    reshaped: Option<&'a FxHashSet<NodeId>>,
+    reshaped: Option<&'a FxHashMap<NodeId, u32>>,
     /// The sub-graphs among the listed nodes, in order: the node, the executable, and its values.
     children: Vec<(NodeId, u64, Flat)>,
-    /// Whether the program listed the nodes, so that the list may come again.
-    is_list: bool,
 }
 
 /// What an update replaced, to be dropped where no lock is held.
@@ -286,7 +282,6 @@ struct Dropped {
     _data: Vec<Owned>,
     objects: Released,
     _old: Vec<Old>,
-    _lists: Vec<UpdatePlan>,
 }
 
 impl ExecutableState {
@@ -309,8 +304,7 @@ impl ExecutableState {
         let mut settled = Vec::new();
         let reshaped = (&mut editing.reshaped, &mut settled);
         let assigned = assign(updatable, from, nodes, &mut edit, &mut to, reshaped, &mut touched);
-        let may_come_again = from.is_list && matches!(assigned, Ok(true));
-        let mut outcome = assigned.map(|_| ());
+        let mut outcome = assigned;
         let moves = touched.iter().any(|one| one.changed.memory);
         if outcome.is_ok() && moves {
             outcome = touched.iter().filter(|one| one.changed.memory).try_for_each(|one| {
@@ -346,14 +340,13 @@ impl ExecutableState {
             self.restore(exec, &mut dropped._old);
         }
         self.keep_spare(exec, updatable, &touched, replaced, outcome.is_ok(), &mut dropped._old);
-        dropped._lists = match (from.reshaped, &outcome) {
-            (Some(reshaped), Ok(())) if may_come_again => {
-                let tables = (&*self.values.tables, from.tables);
-                editing.update_plans.came(updatable, nodes, tables, reshaped.len())
+        match (from.reshaped, &outcome) {
+            (Some(reshaped), Ok(())) => {
+                editing.destinations.assigned(nodes, reshaped);
             }
-            (Some(_), _) => Vec::new(),
-            (None, _) => editing.update_plans.forget(),
-        };
+            (Some(_), Err(_)) => {}
+            (None, _) => editing.destinations.forget(),
+        }
         self.unshare(dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
         if outcome.is_ok() && moves {
             let values = Arc::clone(&self.values);
@@ -472,8 +465,7 @@ impl ExecutableState {
     }
 }
 
-/// Assigns the values of a graph's nodes to planned nodes. Returns whether all of them are kernels of which only values
-/// have ever changed.
+/// Assigns the values of a graph's nodes to planned nodes.
 fn assign(
     updatable: &Updatable,
     from: &Source<'_>,
@@ -482,11 +474,11 @@ fn assign(
     to: &mut Writer<'_>,
     (reshaped, settled): (&mut FxHashSet<NodeId>, &mut Vec<NodeId>),
     touched: &mut Vec<Touched>,
-) -> Result<bool> {
-    let (mut near, mut only_values) = (0, true);
+) -> Result<()> {
+    let mut near = 0;
     for &origin in nodes {
         // Most updates change only values, so that is tried first.
-        let is_plain = from.reshaped.is_some_and(|reshaped| !reshaped.contains(&origin))
+        let is_plain = from.reshaped.is_some_and(|reshaped| !reshaped.contains_key(&origin))
             && !from.tables.group_of.contains_key(&origin);
         let node = updatable.alone(origin).filter(|node| is_plain && !reshaped.contains(node));
         if let Some(node) = node
@@ -497,7 +489,6 @@ fn assign(
             }
             continue;
         }
-        only_values = false;
         let differs =
             |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
         let planned = updatable.planned(origin);
@@ -525,7 +516,7 @@ fn assign(
             }
         }
     }
-    Ok(only_values)
+    Ok(())
 }
 
 fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit, tables: &Tables) -> Result<()> {

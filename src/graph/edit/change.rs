@@ -163,7 +163,7 @@ impl State {
         if changed.memory {
             tables.moved = true;
         }
-        Arc::make_mut(&mut self.reshaped).insert(node);
+        *Arc::make_mut(&mut self.reshaped).entry(node).or_default() += 1;
         if let (Command::Kernel { args, .. }, Command::Kernel { args: args2, .. }) =
             (tables.ir.command(node), from.ir.command(source))
         {
@@ -318,7 +318,7 @@ impl State {
             check_local(sum, facts, target.device.caps())?;
         }
         if let Launched::ByNode(node) = by {
-            Arc::make_mut(&mut self.reshaped).insert(node);
+            *Arc::make_mut(&mut self.reshaped).entry(node).or_default() += 1;
         }
         let Self { tables, index: known, .. } = self;
         let mut to = Writer { tables: Arc::make_mut(tables), index: known };

@@ -474,7 +474,7 @@ impl State {
     /// Gives a kernel another range. If its node has a group, the active launch and all nodes of the group get the
     /// range.
     pub(in crate::graph) fn set_grid(&mut self, node: NodeId, new: Grid) {
-        Arc::make_mut(&mut self.reshaped).insert(node);
+        *Arc::make_mut(&mut self.reshaped).entry(node).or_default() += 1;
         let Tables { ir, groups, group_of, .. } = Arc::make_mut(&mut self.tables);
         let group = group_of.get(&node).and_then(|group| groups.get_mut(*group));
         let nodes = match group {

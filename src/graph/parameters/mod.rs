@@ -160,6 +160,7 @@ impl Cell {
         Self { held: Mutex::new(value), time, bound, number, misplaced: None }
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Value> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,6 +210,7 @@ impl Cell {
     }
 
     /// When the parameter was set.
+    #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.time.load(Ordering::Acquire)
     }

@@ -1,0 +1,481 @@
+//! Where the values of parameters go: for updates that change nothing but values, which most updates are.
+//!
+//! Finalize finds, for each kernel node, to which bytes of the executable and to which argument of which command the value of
+//! each parameter goes. An update of such nodes writes values there directly. A node that has changed in anything else since
+//! takes the full update (`transaction.rs`), which finds its destinations again. So does each node for which the driver, or a
+//! submission that has not been enqueued yet, does not allow the direct way.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::command::{Arg, Command};
+use crate::exec::Inner;
+use crate::exec::build::values::Values;
+use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::update::apply::{Applied, Old};
+use crate::exec::update::transaction::Touched;
+use crate::exec::update::updatable::Updatable;
+use crate::graph::edit::assign::Changed;
+use crate::graph::{Binding, Cell, Nodes, ParameterValue, State, Tables};
+use crate::handles::GraphId;
+use crate::ir::{NodeId, Span};
+
+/// After so many useless attempts in a row, values are not written directly any more.
+const IN_VAIN: u8 = 8;
+
+/// Where the values of all nodes go.
+#[derive(Default)]
+pub(in crate::exec) struct Destinations {
+    /// By node of the graph.
+    nodes: Vec<OfNode>,
+    /// Those of all nodes, and some that are not used any more.
+    list: Vec<Destination>,
+    /// How many of the list are not used any more.
+    unused: usize,
+    /// Of how many nodes the destinations have to be found again.
+    unknown: usize,
+    /// Whether some are of recorded kernels.
+    has_native: bool,
+    /// How often another graph has given values.
+    epoch: u32,
+    /// For how many nodes the last direct update was of no use.
+    failing: usize,
+    /// How many direct updates there were.
+    #[cfg(test)]
+    pub(in crate::exec) direct: usize,
+    /// What is not used any more. It may own what is a user's, so it is dropped where no lock is held.
+    dropped: Vec<Arc<Cell>>,
+    /// Room for one update: the nodes, what changed, and what was there.
+    ids: Vec<NodeId>,
+    changed: Vec<u32>,
+    before: Vec<u8>,
+}
+
+/// The parameters of a node.
+#[derive(Clone, Copy)]
+struct OfNode {
+    /// Where they are in the list.
+    start: u32,
+    /// [`NOT_DIRECT`] if the node cannot be updated directly.
+    count: u32,
+    /// How often the node had been changed in more than values when the executable got its values.
+    reshaped: u32,
+    /// The number of the epoch in which the executable got the node's values.
+    epoch: u32,
+    /// How often in a row a direct update was of no use.
+    in_vain: u8,
+    /// Whether the place in the list is right.
+    is_known: bool,
+}
+
+const NOT_DIRECT: u32 = u32::MAX;
+
+impl OfNode {
+    fn range(self) -> Range<usize> {
+        let count = if self.count == NOT_DIRECT { 0 } else { self.count };
+        self.start as usize..(self.start + count) as usize
+    }
+}
+
+/// Where the value of a parameter goes.
+pub(in crate::exec) struct Destination {
+    /// None if it is not used any more.
+    cell: Option<Arc<Cell>>,
+    /// When the value that is there was set, or an earlier time.
+    time: u64,
+    /// None if it is no plain value: then the node can be updated directly only while the parameter stays what it is.
+    bytes: Option<Span>,
+    pub(in crate::exec) step: u32,
+    /// The node of the graph.
+    node: u32,
+    pub(in crate::exec) arg: u16,
+    is_native: bool,
+}
+
+impl Destination {
+    /// Returns the value that the executable has.
+    pub(in crate::exec) fn value<'a>(&self, tables: &'a Tables) -> &'a [u8] {
+        self.bytes.map_or(&[], |bytes| tables.ir.bytes(bytes))
+    }
+
+    /// Whether the parameter was set since.
+    fn is_set(&self) -> bool {
+        self.cell.as_ref().is_some_and(|cell| cell.time() != self.time)
+    }
+}
+
+impl Destinations {
+    /// Finds the destinations of all nodes. `tables`: the executable's; `from`: the graph's, which the executable was just
+    /// made of; `reshaped`: how often its nodes have changed in more than values.
+    pub(in crate::exec) fn new(
+        updatable: &Updatable,
+        tables: &Tables,
+        from: &Tables,
+        reshaped: &FxHashMap<NodeId, u32>,
+    ) -> Self {
+        let mut this = Self::default();
+        this.nodes.reserve_exact(from.ir.len());
+        let (mut near, mut found) = (0, Found::new());
+        for node in from.ir.ids() {
+            found.clear();
+            let (start, is_direct) =
+                (this.list.len() as u32, find(updatable, node, (tables, from), &mut near, &mut found));
+            let count = if is_direct { found.len() as u32 } else { NOT_DIRECT };
+            if is_direct {
+                this.has_native |= found.iter().any(|one| one.is_native);
+                this.list.extend(found.drain(..).map(Destination::from));
+            }
+            let reshaped = reshaped.get(&node).copied().unwrap_or(0);
+            this.nodes.push(OfNode { start, count, reshaped, epoch: 0, in_vain: 0, is_known: true });
+        }
+        this.list.shrink_to_fit();
+        this
+    }
+
+    /// Another graph has given values: what is there is not what the own graph's nodes say.
+    pub(in crate::exec) fn forget(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// Notes that the executable just got the values of nodes from its own graph. Their destinations are found again when
+    /// they are next needed: the update after this one may be as large.
+    pub(in crate::exec) fn assigned(&mut self, nodes: &[NodeId], reshaped: &FxHashMap<NodeId, u32>) {
+        for node in nodes {
+            let Some(of) = self.nodes.get_mut(node.index()) else { continue };
+            let now = reshaped.get(node).copied().unwrap_or(0);
+            let is_same = |one: &Destination| one.bytes.is_some() || !one.is_set();
+            if of.epoch != self.epoch || of.reshaped != now || !self.list[of.range()].iter().all(is_same) {
+                self.unknown += usize::from(of.is_known);
+                self.failing -= usize::from(of.in_vain > 0);
+                (of.epoch, of.reshaped, of.in_vain, of.is_known) = (self.epoch, now, 0, false);
+            }
+        }
+    }
+
+    /// Finds the destinations of a node again. Values are looked at again whenever their parameters were set.
+    #[cold]
+    fn find_again(&mut self, updatable: &Updatable, node: NodeId, tables: (&Tables, &Tables)) {
+        let Some(of) = self.nodes.get(node.index()).copied() else { return };
+        self.unknown -= 1;
+        let mut found = Found::new();
+        let is_direct = find(updatable, node, tables, &mut 0, &mut found);
+        // Another executable's update may have brought newer values to the graph than this executable has.
+        found.iter_mut().filter(|one| one.bytes.is_some()).for_each(|one| one.time = 0);
+        self.has_native |= found.iter().any(|one| one.is_native);
+        let (range, mut place) = (of.range(), OfNode { is_known: true, ..of });
+        if is_direct && found.len() == range.len() {
+            // The new ones take the place of the old ones.
+            place.count = range.len() as u32;
+            let replaced = self.list[range].iter_mut().zip(found).filter_map(|(old, new)| new.replace(old));
+            self.dropped.extend(replaced);
+        } else {
+            self.unused += range.len();
+            self.dropped.extend(self.list[range].iter_mut().filter_map(|old| old.cell.take()));
+            (place.start, place.count) = (self.list.len() as u32, NOT_DIRECT);
+            if is_direct {
+                place.count = found.len() as u32;
+                self.list.extend(found.into_iter().map(Destination::from));
+            }
+        }
+        self.nodes[node.index()] = place;
+    }
+
+    /// Removes what is not used any more, once it is more than the rest.
+    fn shrink(&mut self) {
+        if self.unused <= 64 + self.list.len() / 2 {
+            return;
+        }
+        let mut old: Vec<Option<Destination>> = std::mem::take(&mut self.list).into_iter().map(Some).collect();
+        for of in &mut self.nodes {
+            let range = of.range();
+            of.start = self.list.len() as u32;
+            self.list.extend(old[range].iter_mut().filter_map(Option::take));
+        }
+        self.unused = 0;
+    }
+
+    /// Writes the values of the nodes that were set since, and keeps what was there. Returns false if one of the nodes cannot
+    /// be updated directly: then some values may be written.
+    fn write(
+        &mut self,
+        (updatable, from): (&Updatable, &State),
+        graph: GraphId,
+        nodes: &(impl Nodes + ?Sized),
+        tables: &mut Tables,
+    ) -> bool {
+        let Self { ids, .. } = self;
+        ids.clear();
+        let mut all_are_here = true;
+        nodes.for_each_node(&mut |node| match node {
+            Some(node) if node.graph() == graph => ids.push(node.id()),
+            _ => all_are_here = false,
+        });
+        if !all_are_here {
+            return false;
+        }
+        let ids = std::mem::take(ids);
+        let direct = self.write_to((updatable, from), &ids, tables);
+        self.ids = ids;
+        direct
+    }
+
+    fn write_to(&mut self, (updatable, from): (&Updatable, &State), ids: &[NodeId], tables: &mut Tables) -> bool {
+        self.changed.clear();
+        self.before.clear();
+        let is_plain = from.reshaped.is_empty();
+        let reshaped_now = |node: &NodeId| if is_plain { 0 } else { from.reshaped.get(node).copied().unwrap_or(0) };
+        let may_be_unknown = if self.unknown > 0 { ids } else { &[] };
+        for node in may_be_unknown {
+            let of = self.nodes.get(node.index()).filter(|of| !of.is_known && of.epoch == self.epoch);
+            if of.is_some_and(|of| of.reshaped == reshaped_now(node)) {
+                self.find_again(updatable, *node, (tables, from));
+            }
+        }
+        let Self { nodes: all, list, epoch, changed, before, .. } = self;
+        for node in ids {
+            let Some(of) = all.get(node.index()) else { return false };
+            let is_usable = of.is_known && of.epoch == *epoch && of.count != NOT_DIRECT && of.in_vain < IN_VAIN;
+            let is_current = || if is_plain { of.reshaped == 0 } else { of.reshaped == reshaped_now(node) };
+            if !is_usable || !is_current() {
+                return false;
+            }
+            let (start, count) = (of.start as usize, of.count as usize);
+            for (at, one) in (of.start..).zip(&mut list[start..start + count]) {
+                let Some(cell) = one.cell.as_ref().filter(|cell| cell.time() != one.time) else { continue };
+                let Some(bytes) = one.bytes else { return false };
+                let bytes = tables.ir.bytes_mut(bytes);
+                one.time = cell.now(|value, time| {
+                    if let ParameterValue::Bytes(new) = value
+                        && new.len() == bytes.len()
+                        && **new != *bytes
+                    {
+                        before.extend_from_slice(bytes);
+                        bytes.copy_from_slice(new);
+                        changed.push(at);
+                    }
+                    time
+                });
+            }
+        }
+        true
+    }
+
+    /// Those whose values have changed.
+    fn changed(&self) -> impl Iterator<Item = &Destination> {
+        self.changed.iter().map(|at| &self.list[*at as usize])
+    }
+
+    /// Counts attempts that were of no use, for the nodes that they would have changed.
+    fn count(&mut self, was_useful: bool) {
+        if was_useful && self.failing == 0 {
+            return;
+        }
+        let Self { nodes, list, changed, failing, .. } = self;
+        for at in &*changed {
+            let of = &mut nodes[list[*at as usize].node as usize];
+            *failing -= usize::from(of.in_vain > 0);
+            of.in_vain = if was_useful { 0 } else { (of.in_vain + 1).min(IN_VAIN) };
+            *failing += usize::from(of.in_vain > 0);
+        }
+    }
+
+    /// Takes back what was written.
+    fn take_back(&mut self, tables: &mut Tables) {
+        let mut before = &*self.before;
+        for at in &self.changed {
+            let one = &mut self.list[*at as usize];
+            let Some(bytes) = one.bytes else { continue };
+            let (was, rest) = before.split_at(bytes.len());
+            tables.ir.bytes_mut(bytes).copy_from_slice(was);
+            before = rest;
+            // Never: it is looked at again.
+            one.time = 0;
+        }
+    }
+}
+
+/// What was found of one node.
+type Found<'a> = SmallVec<[New<'a>; 8]>;
+
+/// A destination that was found.
+struct New<'a> {
+    cell: &'a Arc<Cell>,
+    time: u64,
+    bytes: Option<Span>,
+    step: u32,
+    node: u32,
+    arg: u16,
+    is_native: bool,
+}
+
+impl New<'_> {
+    /// Takes the place of another destination. Returns what was there and is not used any more.
+    fn replace(self, old: &mut Destination) -> Option<Arc<Cell>> {
+        let unused = match &old.cell {
+            Some(cell) if Arc::ptr_eq(cell, self.cell) => None,
+            _ => old.cell.replace(Arc::clone(self.cell)),
+        };
+        (old.time, old.bytes, old.step) = (self.time, self.bytes, self.step);
+        (old.node, old.arg, old.is_native) = (self.node, self.arg, self.is_native);
+        unused
+    }
+}
+
+impl From<New<'_>> for Destination {
+    fn from(new: New<'_>) -> Self {
+        let New { cell, time, bytes, step, node, arg, is_native } = new;
+        Self { cell: Some(Arc::clone(cell)), time, bytes, step, node, arg, is_native }
+    }
+}
+
+/// Finds the destinations of a node. Returns false if it is no kernel of its own, if an argument has several parameters, of
+/// which the last that was set counts, or if the device cannot change values of recorded kernels.
+fn find<'a>(
+    updatable: &Updatable,
+    origin: NodeId,
+    (tables, from): (&Tables, &'a Tables),
+    near: &mut usize,
+    found: &mut Found<'a>,
+) -> bool {
+    let Some(node) = updatable.alone(origin) else { return false };
+    let (Command::Kernel { args, .. }, Command::Kernel { args: given, .. }) =
+        (tables.ir.command(node), from.ir.command(origin))
+    else {
+        return false;
+    };
+    if !from.group_of.is_empty() && from.group_of.contains_key(&origin) {
+        return false;
+    }
+    let bindings = from.bindings_near(*near, *given);
+    *near = bindings.end;
+    if bindings.is_empty() {
+        return true;
+    }
+    let Some(step) = updatable.step_of[node.index()] else { return false };
+    let is_native = updatable.is_native(step as usize);
+    if is_native && !updatable.mutable().is_some_and(|fields| fields.arguments) {
+        return false;
+    }
+    for Binding { arg, cells, time } in &from.bindings[bindings] {
+        let index = (arg - given.ends().0) as usize;
+        let (Ok(arg), [cell]) = (u16::try_from(index), cells.as_slice()) else { return false };
+        let bytes = match (tables.ir.args(*args)[index], from.ir.args(*given)[index]) {
+            (Arg::Value(bytes), Arg::Value(_)) => Some(bytes),
+            _ => None,
+        };
+        found.push(New { cell, time: *time, bytes, step, node: origin.0, arg, is_native });
+    }
+    true
+}
+
+impl Inner {
+    /// Makes an update if only values have changed in its nodes. If not, or if something prevents it, all values are what
+    /// they were.
+    pub(in crate::exec) fn update_values(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized)) -> bool {
+        let mut exec_state = self.lock_state();
+        // Nobody changes the graph meanwhile: what is at a place is what its parameter was then. The lock is only
+        // tried: the function of a native command uses the graph while the executable's state is locked.
+        let Some(state) = updatable.state.try_lock() else { return false };
+        let Some(editing) = &mut exec_state.editing else { return false };
+        let mut destinations = std::mem::take(&mut editing.destinations);
+        let mut old = Vec::new();
+        let done = exec_state.bring(self, updatable, &mut destinations, (nodes, &state), &mut old);
+        destinations.shrink();
+        let dropped = std::mem::take(&mut destinations.dropped);
+        if let Some(editing) = &mut exec_state.editing {
+            editing.destinations = destinations;
+        }
+        drop(state);
+        drop(exec_state);
+        drop(dropped);
+        if !old.is_empty() {
+            self.exclusive.keep_until_idle(old);
+        }
+        done
+    }
+}
+
+impl ExecutableState {
+    /// Brings values to their destinations, if nothing else needs the old values.
+    fn bring(
+        &mut self,
+        exec: &Inner,
+        updatable: &Updatable,
+        destinations: &mut Destinations,
+        (nodes, state): (&(impl Nodes + ?Sized), &State),
+        old: &mut Vec<Old>,
+    ) -> bool {
+        if destinations.has_native && !self.may_change(exec) {
+            return false;
+        }
+        // A submission that is not enqueued yet keeps the values that it has.
+        let Some(values) = Arc::get_mut(&mut self.values) else { return false };
+        let Some(tables) = Arc::get_mut(&mut values.tables) else { return false };
+        if !destinations.write((updatable, state), exec.graph, nodes, tables) {
+            destinations.take_back(tables);
+            return false;
+        }
+        if destinations.changed.is_empty() {
+            return true;
+        }
+        let applied = self.apply_values(destinations);
+        if applied == Applied::All {
+            self.half_changed.clear();
+            destinations.count(true);
+            #[cfg(test)]
+            {
+                destinations.direct += 1;
+            }
+            return true;
+        }
+        destinations.count(false);
+        let values = Arc::make_mut(&mut self.values);
+        destinations.take_back(Arc::make_mut(&mut values.tables));
+        if applied == Applied::Partly {
+            let touched = destinations.changed().map(|one| {
+                let node = exec.plan.steps[one.step as usize].node;
+                Touched { node, origin: exec.origins.of(node).node, changed: Changed::default() }
+            });
+            let touched: Vec<Touched> = touched.collect();
+            self.take_back(exec, updatable, &touched, &mut [], old);
+            self.restore(exec, old);
+        }
+        false
+    }
+
+    /// Applies the values to kernel objects and command buffers.
+    fn apply_values(&mut self, destinations: &Destinations) -> Applied {
+        if destinations.has_native {
+            let of_native = destinations.changed().filter(|one| one.is_native);
+            let mut native: Vec<&Destination> = of_native.collect();
+            native.sort_unstable_by_key(|one| (one.step, one.arg));
+            let changes = if native.is_empty() { Applied::All } else { self.change_values(&native) };
+            if changes != Applied::All {
+                return changes;
+            }
+            let values = Arc::make_mut(&mut self.values);
+            native.iter().for_each(|one| values.stale.add(one.step as usize));
+        }
+        let Values { objects, tables, .. } = Arc::make_mut(&mut self.values);
+        for (done, one) in destinations.changed().enumerate() {
+            if one.is_native {
+                continue;
+            }
+            // Steps with the same values have one object. The full update gives this one an object of its own.
+            let object = objects.0.get_mut(one.step as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
+            // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
+            let value = Arg::Value(one.value(tables));
+            let Some(object) = object else {
+                let nothing = done == 0 && !destinations.has_native;
+                return if nothing { Applied::Nothing } else { Applied::Partly };
+            };
+            if object.set(usize::from(one.arg), value).is_err() {
+                return Applied::Partly;
+            }
+        }
+        Applied::All
+    }
+}
