@@ -10,7 +10,7 @@ use rust::{CommandGroup, ExecuteKernel, GraphMemory, Kernel, PendingRead, Queue}
 use crate::event::{clg_event, give_event, wait_list};
 use crate::graph::{clg_node, give_node};
 use crate::handle::{self, handled};
-use crate::image::{AnyImage, clg_area, color};
+use crate::image::{AnyImage, clg_area, color, packed};
 use crate::launch::{clg_command_group, clg_launch, fill_in};
 use crate::objects::{AnyMemory, clg_memory, clg_queue, clg_range, with_slice};
 use crate::pointers::{self, Release, UserData};
@@ -120,9 +120,10 @@ pub unsafe extern "C" fn clg_enqueue_fill_buffer(
     enter(|| {
         // SAFETY: **caller**.
         let event = unsafe { pointers::target("event", event) }?;
-        // SAFETY: **caller**.
-        let pattern: &[u8] = unsafe { pointers::list("pattern", pattern.cast::<u8>(), pattern_size) }?;
         let to = to.slice()?;
+        let size = with_slice!(to, |to| to.size());
+        // SAFETY: **caller**.
+        let pattern = unsafe { pointers::pattern(pattern, pattern_size, size) }?;
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| with_slice!(to, |to| queue
             .enqueue_fill_buffer(to, pattern, 0, to.size(), waits)))
     })
@@ -149,13 +150,10 @@ pub unsafe extern "C" fn clg_enqueue_write_buffer(
         let user = UserData::new(user, release as Release);
         // SAFETY: **caller**.
         let event = unsafe { pointers::target("event", event) }?;
-        // SAFETY: **caller**.
-        let data = unsafe { pointers::data(data, data_size, user) }?;
         let to = to.slice()?;
         let size = with_slice!(to, |to| to.size());
-        if size != data_size {
-            return Err(Failure::invalid(format!("the range has {size} bytes, and the data {data_size}")));
-        }
+        // SAFETY: **caller**.
+        let data = unsafe { pointers::data(data, data_size, size, user) }?;
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| with_slice!(to, |to| queue
             .enqueue_write_buffer_owned(to, 0, data, waits)))
     })
@@ -272,9 +270,9 @@ pub unsafe extern "C" fn clg_enqueue_write_image(
         let user = UserData::new(user, release as Release);
         // SAFETY: **caller**.
         let event = unsafe { pointers::target("event", event) }?;
-        // SAFETY: **caller**.
-        let data = unsafe { pointers::data(data, data_size, user) }?;
         let (image, origin, region) = to.parts()?;
+        // SAFETY: **caller**.
+        let data = unsafe { pointers::data(data, data_size, packed(&image, region)?, user) }?;
         enqueue!(queue, num_events, event_wait_list, event, |queue, waits| queue
             .enqueue_write_image_owned(&image, origin, region, data, waits))
     })

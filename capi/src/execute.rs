@@ -210,6 +210,26 @@ unsafe fn given<'a>(options: *const clg_submit_options) -> Outcome<(&'a clg_subm
     Ok((options, inputs.iter().map(|input| UserData::new(input.user, input.release)).collect()))
 }
 
+/// Whether something that a submission waits for was recorded: then the submission is recorded too.
+///
+/// # Safety
+/// **caller**.
+unsafe fn waits_for_nodes(options: &clg_submit_options) -> Outcome<bool> {
+    // SAFETY: **caller**.
+    for event in unsafe { pointers::list("options->events", options.events, options.num_events) }? {
+        if handle::get::<Event>(event.addr())?.node().is_some() {
+            return Ok(true);
+        }
+    }
+    // SAFETY: **caller**.
+    for run in unsafe { pointers::list("options->submissions", options.submissions, options.num_submissions) }? {
+        if run_of(*run)?.submission().sub_graph().is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Gives a submission what C says.
 ///
 /// # Safety
@@ -222,9 +242,12 @@ unsafe fn fill_in<'a>(
     // SAFETY: **caller**.
     let inputs = unsafe { pointers::list("options->inputs", options.inputs, options.num_inputs) }?;
     for (input, user) in inputs.iter().zip(users) {
+        let write = HostWrite::<u8>::from_raw(input.write.raw());
+        let expected = submit.input_size(&write)?;
         // SAFETY: **caller**.
-        let data = unsafe { pointers::data(input.data, input.size, user) }?;
-        submit = submit.with(&HostWrite::<u8>::from_raw(input.write.raw()), data);
+        let data = unsafe { pointers::data(input.data, input.size, expected, user) }
+            .map_err(|failure| failure.within(format!("the input of {}", write.node())))?;
+        submit = submit.with(&write, data);
     }
     // SAFETY: **caller**.
     let waits = unsafe { pointers::list("options->wait_list", options.wait_list, options.num_waits) }?;
@@ -272,7 +295,7 @@ unsafe fn fill_in<'a>(
 /// wait for.
 ///
 /// `event` gets a `cl_event` of the submission, which the program releases with clReleaseEvent: it is complete when the
-/// submission has ended, well or not. `submission` gets a handle. Either may be null; if both are, the submission is
+/// submission has ended, well or not. A queue that records gives none: then `event` is null. `submission` gets a handle. Either may be null; if both are, the submission is
 /// detached: only the log knows whether it failed.
 ///
 /// # Safety
@@ -294,9 +317,18 @@ pub unsafe extern "C" fn clg_executable_submit(
         let executable = handle::get::<Executable>(executable.addr())?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let mut submit = executable.submit_to(&queue);
+        let mut is_recorded = queue.recording_graph().is_ok();
         if let Some((options, users)) = given {
             // SAFETY: **caller**.
+            is_recorded |= unsafe { waits_for_nodes(options) }?;
+            // SAFETY: **caller**.
             submit = unsafe { fill_in(submit, options, users) }?;
+        }
+        if event.is_some() && is_recorded {
+            return Err(Failure::invalid(
+                "the queue records, so the submission becomes a node, which has no `cl_event`: pass null for `event`, \
+                 and take `submission` instead",
+            ));
         }
         if event.is_none() && submission.is_none() {
             return Ok(submit.submit_detached()?);

@@ -148,6 +148,12 @@ impl clg_area {
     }
 }
 
+/// Returns how many bytes the packed pixels of a region have.
+pub(crate) fn packed(image: &Image, region: [usize; 3]) -> Outcome<usize> {
+    let bytes = region.iter().try_fold(image.pixel_size(), |bytes, size| bytes.checked_mul(*size));
+    bytes.ok_or_else(|| Failure::invalid(format!("the region {region:?} is not inside the image")))
+}
+
 /// Whether the channels of a colour are floating-point numbers, signed or unsigned integers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,8 +304,10 @@ pub unsafe extern "C" fn clg_graph_write_image(
         let node = unsafe { pointers::target("node", node) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
-        let (options, data) = unsafe { (self::options(options)?, pointers::data(data, data_size, user)?) };
+        let options = unsafe { self::options(options) }?;
         let (image, origin, region) = to.parts()?;
+        // SAFETY: **caller**.
+        let data = unsafe { pointers::data(data, data_size, packed(&image, region)?, user) }?;
         let write = graph.write_image(&image, data).area(origin, region);
         add_or_replace!(write, options, node, |old| &HostWrite::<u8>::from_raw(old.raw()))
     })

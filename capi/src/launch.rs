@@ -327,7 +327,7 @@ fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
     }
     Ok(if is(kind::CLG_ARG_VALUE) {
         // SAFETY: **caller**.
-        launch.value(unsafe { pointers::list("data", arg.data.cast::<u8>(), arg.size) }?)
+        launch.value(unsafe { pointers::value("data", arg.data, arg.size) }?)
     } else if is(kind::CLG_ARG_LOCAL) {
         launch.local(arg.size)
     } else if is(kind::CLG_ARG_NULL) {

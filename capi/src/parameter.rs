@@ -66,7 +66,10 @@ pub unsafe extern "C" fn clg_parameter_create(
 ) -> clg_status {
     new_parameter(result, || {
         // SAFETY: **caller**.
-        let value: &[u8] = unsafe { pointers::list("value", value.cast::<u8>(), size) }?;
+        let value: &[u8] = unsafe { pointers::value("value", value, size) }?;
+        if value.is_empty() {
+            return Err(Failure::invalid("a parameter of a value has at least one byte"));
+        }
         Ok(AnyParameter::Bytes(Arc::new(Parameter::any_bytes(value))))
     })
 }
@@ -120,7 +123,7 @@ pub unsafe extern "C" fn clg_parameter_set(parameter: clg_parameter, value: *con
     enter(|| match handle::get::<AnyParameter>(parameter.addr())? {
         AnyParameter::Bytes(parameter) => {
             // SAFETY: **caller**.
-            let value: &[u8] = unsafe { pointers::list("value", value.cast::<u8>(), size) }?;
+            let value: &[u8] = unsafe { pointers::value("value", value, size) }?;
             Ok(parameter.set(value)?)
         }
         _ => Err(Failure::invalid(

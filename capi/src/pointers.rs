@@ -192,15 +192,67 @@ impl AsRef<[u8]> for Lent {
     }
 }
 
-/// Returns host data: a copy, or, if there is a function to give it back, the bytes of the program themselves.
+/// The most bytes of a value of a kernel. No device takes so many (CL_DEVICE_MAX_PARAMETER_SIZE).
+const MOST_VALUE: usize = 1 << 20;
+
+/// Returns the bytes of a value of a kernel, which are copied later.
+///
+/// # Safety
+/// **caller**: null, or that many bytes.
+pub(crate) unsafe fn value<'a>(what: &str, pointer: *const c_void, size: usize) -> Outcome<&'a [u8]> {
+    if size > MOST_VALUE {
+        return Err(Failure::invalid(format!(
+            "`{what}` is a value of {size} bytes, and no kernel takes more than {MOST_VALUE}: put it into a buffer"
+        )));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { list(what, pointer.cast::<u8>(), size) }
+}
+
+/// Returns the pattern of a fill of so many bytes.
+///
+/// # Safety
+/// **caller**: null, or that many bytes.
+pub(crate) unsafe fn pattern<'a>(pointer: *const c_void, size: usize, filled: usize) -> Outcome<&'a [u8]> {
+    if size > filled {
+        return Err(Failure::invalid(format!(
+            "the pattern has {size} bytes, and the range {filled}: give a pattern whose size divides that of the range"
+        )));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { list("pattern", pointer.cast::<u8>(), size) }
+}
+
+/// Copies bytes. Without memory for them it fails: the size comes from the program, and may be anything.
+pub(crate) fn copy_of(bytes: &[u8]) -> Outcome<Vec<u8>> {
+    let mut copy = Vec::new();
+    if copy.try_reserve_exact(bytes.len()).is_err() {
+        return Err(Failure::out_of_memory(format!("the host has no memory for a copy of {} bytes", bytes.len())));
+    }
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// Returns host data of the size that is expected: a copy, or, if there is a function to give it back, the bytes of the
+/// program themselves. The sizes are compared before any byte is read.
 ///
 /// # Safety
 /// **caller**: null, or that many bytes; with a function to release them they stay valid and unchanged until then.
-pub(crate) unsafe fn data(pointer: *const c_void, size: usize, user: UserData) -> Outcome<HostData<u8>> {
+pub(crate) unsafe fn data(
+    pointer: *const c_void,
+    size: usize,
+    expected: usize,
+    user: UserData,
+) -> Outcome<HostData<u8>> {
+    if size != expected {
+        return Err(Failure::invalid(format!(
+            "the data has {size} bytes, and {expected} bytes are written: give exactly {expected} bytes"
+        )));
+    }
     // SAFETY: the caller's promise.
     let bytes: &[u8] = unsafe { list("data", pointer.cast::<u8>(), size) }?;
     if user.release.is_none() || size == 0 {
-        return Ok(HostData::from(bytes.to_vec()));
+        return Ok(HostData::from(copy_of(bytes)?));
     }
     Ok(HostData::shared(Arc::new(Lent { data: bytes.as_ptr(), size, _user: user })))
 }

@@ -72,14 +72,20 @@ pub unsafe extern "C" fn clg_global_create(
         // SAFETY: **caller**.
         let (place, name) = unsafe { (pointers::place("result", result)?, pointers::text("name", name)?) };
         let name = name.ok_or_else(|| Failure::null("name"))?;
-        let initial: Option<&[u8]> = if initial.is_null() {
+        if name.is_empty() {
+            return Err(Failure::invalid("the name of a device global is empty: give it one, for drawings and errors"));
+        }
+        if size > isize::MAX as usize {
+            return Err(Failure::invalid(format!("device global `{name}` cannot have {size} bytes")));
+        }
+        let initial = if initial.is_null() {
             None
         } else {
             // SAFETY: **caller**.
-            Some(unsafe { pointers::list("initial", initial.cast::<u8>(), size) }?)
+            Some(pointers::copy_of(unsafe { pointers::list("initial", initial.cast::<u8>(), size) }?)?)
         };
         let declare = if of_program { DynamicGlobal::of_program } else { DynamicGlobal::new };
-        place.set(handle::new(declare(name, size, initial)?)? as clg_global);
+        place.set(handle::new(declare(name, size, initial.as_deref())?)? as clg_global);
         Ok(())
     })
 }

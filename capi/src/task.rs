@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rust::{Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue};
+use rust::{Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue, SubmitError};
 
 use crate::event::{clg_event, wait_list};
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
@@ -281,8 +281,16 @@ pub unsafe extern "C" fn clg_task_get(task: clg_task, read: clg_node, data: *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_task_put(task: clg_task, write: clg_node, data: *const c_void, size: usize) -> clg_status {
     enter(|| {
-        // SAFETY: **caller**.
-        let data = unsafe { pointers::data(data, size, UserData::new(std::ptr::null_mut(), None)) }?;
-        Task::of(task)?.with(|context| Ok(context.put(&HostWrite::<u8>::from_raw(write.raw()), data)?))
+        let write = HostWrite::<u8>::from_raw(write.raw());
+        Task::of(task)?.with(|context| {
+            // Data of a wrong size is refused, and the error says which size it has to have: a write has bytes.
+            let expected = match context.put(&write, Vec::new()) {
+                Err(rust::Error::Submit(SubmitError::InputSize { expected, .. })) => expected,
+                other => return Ok(other?),
+            };
+            // SAFETY: **caller**.
+            let data = unsafe { pointers::data(data, size, expected, UserData::new(std::ptr::null_mut(), None)) }?;
+            Ok(context.put(&write, data)?)
+        })
     })
 }

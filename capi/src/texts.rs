@@ -53,8 +53,12 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Words of Rust outside of backquotes, and what C calls them.
-const WORDS: &[(&str, &str)] =
-    &[("drop the guard", "release the access"), ("dropped", "released"), ("drop ", "release ")];
+const WORDS: &[(&str, &str)] = &[
+    ("drop the guard", "release the access"),
+    ("dropped", "released"),
+    ("drop ", "release "),
+    ("given to opencl3", "given as a cl_event"),
+];
 
 /// Returns a text of clgraph with the names that things have in C.
 pub(crate) fn in_c(text: &str) -> String {

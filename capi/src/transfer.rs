@@ -54,9 +54,10 @@ pub unsafe extern "C" fn clg_graph_fill(
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
-        // SAFETY: **caller**.
-        let pattern: &[u8] = unsafe { pointers::list("pattern", pattern.cast::<u8>(), pattern_size) }?;
         let to = to.slice()?;
+        let size = with_slice!(to, |to| to.size());
+        // SAFETY: **caller**.
+        let pattern = unsafe { pointers::pattern(pattern, pattern_size, size) }?;
         let fill = with_slice!(to, |to| graph.fill_pattern(to, pattern));
         add_or_replace!(fill, options, node, |old| old.node())
     })
@@ -88,9 +89,10 @@ pub unsafe extern "C" fn clg_graph_write(
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let options = unsafe { self::options(options) }?;
-        // SAFETY: **caller**.
-        let data = unsafe { pointers::data(data, data_size, user) }?;
         let to = to.slice()?;
+        let size = with_slice!(to, |to| to.size());
+        // SAFETY: **caller**.
+        let data = unsafe { pointers::data(data, data_size, size, user) }?;
         let write = with_slice!(to, |to| graph.write::<u8>(to, data));
         add_or_replace!(write, options, node, |old| &HostWrite::<u8>::from_raw(old.raw()))
     })

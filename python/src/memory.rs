@@ -1,6 +1,7 @@
 //! Memory: buffers and arrays of pyopencl, memory of graphs, and slices of all of them.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
@@ -114,9 +115,76 @@ impl Held {
         if own.is_empty() { alive(None) } else { own }
     }
 
+    fn inner(&self) -> MutexGuard<'_, Vec<Arc<Self>>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Keeps what a sub-graph keeps.
     pub(crate) fn keep_all(&self, of: &Arc<Self>) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(of));
+        self.inner().push(Arc::clone(of));
+    }
+
+    fn is_empty(&self) -> bool {
+        let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        objects && self.inner().iter().all(|inner| inner.is_empty())
+    }
+}
+
+/// What an executable keeps: what its graph keeps, and what the graph keeps whose values it took last
+/// (`Executable.update_from`).
+pub(crate) struct ExecutableHeld {
+    graph: Arc<Held>,
+    all: Arc<Held>,
+    /// Whether it is part of a graph, which may have any of its values.
+    is_nested: AtomicBool,
+}
+
+impl ExecutableHeld {
+    pub(crate) fn new(graph: Arc<Held>) -> Self {
+        let all = Arc::<Held>::default();
+        all.keep_all(&graph);
+        Self { graph, all, is_nested: AtomicBool::new(false) }
+    }
+
+    /// What a graph keeps that the executable becomes a part of.
+    pub(crate) fn nested(&self) -> &Arc<Held> {
+        self.is_nested.store(true, Ordering::Relaxed);
+        &self.all
+    }
+
+    /// Updates the executable from a graph. What it used before is kept by the submissions that use it.
+    pub(crate) fn update_from(&self, graph: &Arc<Held>, update: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
+        self.all.keep_all(graph);
+        let updated = update();
+        if !self.is_nested.load(Ordering::Relaxed) {
+            let mut all = self.all.inner();
+            // In a failure nothing changed, and the graph was the last in the list, or another thread has added one.
+            let dropped: Vec<_> = match &updated {
+                Ok(()) => all.extract_if(.., |held| !Arc::ptr_eq(held, &self.graph) && !Arc::ptr_eq(held, graph)).collect(),
+                Err(_) => all.iter().rposition(|held| Arc::ptr_eq(held, graph)).map(|at| all.remove(at)).into_iter().collect(),
+            };
+            drop(all);
+            drop(dropped);
+        }
+        updated
+    }
+
+    /// Submits. What the executable uses is kept until the submission has ended, whether the program keeps the
+    /// submission or not.
+    pub(crate) fn submit(&self, submit: impl FnOnce() -> PyResult<rust::Submission>) -> PyResult<rust::Submission> {
+        if self.all.is_empty() {
+            return submit();
+        }
+        let mut held = self.all.inner().clone();
+        let run = submit()?;
+        // Another thread may have updated the executable meanwhile.
+        held.extend(self.all.inner().iter().cloned());
+        let kept = run.clone();
+        Python::attach(|py| call(py, || {
+            kept.on_complete(move |_| drop(held));
+            Ok(())
+        }))?;
+        Ok(run)
     }
 }
 

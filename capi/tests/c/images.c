@@ -63,6 +63,10 @@ static void commands_of_images(void) {
     }
     uint32_t grey[4] = {100, 100, 100, 100};
     clg_node write, read, part;
+    /* Sizes are compared before data is copied. */
+    FAILS(CLG_INVALID, "exactly", clg_graph_write_image(all.graph, CLG_WHOLE_IMAGE(from), pixels, (size_t)1 << 40, NULL, NULL, NULL, &write));
+    FAILS(CLG_INVALID, "exactly",
+          clg_enqueue_write_image(all.queue, CLG_WHOLE_IMAGE(from), pixels, (size_t)1 << 40, NULL, NULL, 0, NULL, NULL));
     OK(clg_graph_write_image(all.graph, CLG_WHOLE_IMAGE(from), pixels, sizeof pixels, NULL, NULL, NULL, &write));
     clg_arg args[] = {CLG_IMAGE_READ(from), CLG_IMAGE_WRITE(to), CLG_SAMPLER(sampler)};
     clg_launch launch = {.kernel = invert, .args = args, .num_args = 3, .work_dim = 2, .global = {WIDTH, HEIGHT}};

@@ -193,6 +193,103 @@ static void one_by_one(void) {
     OK(clg_kernel_release(scale));
 }
 
+/* The result of a host task that gives a write data of a wrong size. */
+static clg_node input;
+
+static int puts_too_much(clg_task task, void *user) {
+    uint32_t *number = user;
+    return clg_task_put(task, input, number, (size_t)1 << 40) == CLG_INVALID && clg_task_put(task, input, number, 65) == CLG_INVALID &&
+                   strstr(clg_last_error(), "exactly 64 bytes") != NULL && clg_task_put(task, input, number, 64) == CLG_SUCCESS
+               ? 0
+               : 1;
+}
+
+/* Sizes are compared before data is read or copied: these are of more bytes than there are, and than any host has. */
+static void sizes_that_are_wrong(void) {
+    static const size_t sizes[] = {0, 63, 65, 80, (size_t)1 << 40, (size_t)1 << 46, (size_t)1 << 62, (size_t)-1};
+    clg_memory memory = buffer(all, 64);
+    uint8_t *data = calloc(64, 1);
+    clg_graph graph;
+    clg_executable executable;
+    OK(clg_graph_create(all.queue, &graph));
+    OK(clg_graph_write(graph, CLG_ALL(memory), data, 64, NULL, NULL, NULL, &input));
+    OK(clg_graph_finalize(graph, NULL, &executable));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        clg_input wrong = {.write = input, .data = data, .size = sizes[i]};
+        clg_submit_options options = {.inputs = &wrong, .num_inputs = 1};
+        FAILS(CLG_INVALID, "exactly 64 bytes", clg_graph_write(graph, CLG_ALL(memory), data, sizes[i], NULL, NULL, NULL, NULL));
+        FAILS(CLG_INVALID, "exactly 64 bytes", clg_enqueue_write_buffer(all.queue, CLG_ALL(memory), data, sizes[i], NULL, NULL, 0, NULL, NULL));
+        FAILS(CLG_INVALID, "exactly 64 bytes", clg_executable_submit(executable, all.queue, &options, NULL, NULL));
+    }
+    clg_host_task task = {.function = puts_too_much, .user = data};
+    clg_graph with_task;
+    clg_node put;
+    OK(clg_graph_create(all.queue, &with_task));
+    OK(clg_graph_host_task(with_task, &task, NULL, &put));
+    clg_node_options after = {.after = &put, .num_after = 1};
+    OK(clg_graph_write(with_task, CLG_ALL(memory), data, 64, NULL, NULL, &after, &input));
+    clg_executable runs;
+    OK(clg_graph_finalize(with_task, NULL, &runs));
+    OK(clg_submission_release(submitted(all, runs)));
+    OK(clg_executable_release(runs));
+    OK(clg_graph_release(with_task));
+    FAILS(CLG_INVALID, "divides", clg_graph_fill(graph, CLG_ALL(memory), data, (size_t)1 << 40, NULL, NULL));
+    FAILS(CLG_INVALID, "divides", clg_enqueue_fill_buffer(all.queue, CLG_ALL(memory), data, (size_t)1 << 40, 0, NULL, NULL));
+    clg_parameter value;
+    FAILS(CLG_INVALID, "buffer", clg_parameter_create(data, (size_t)1 << 40, &value));
+    FAILS(CLG_INVALID, "at least one byte", clg_parameter_create(data, 0, &value));
+    OK(clg_parameter_create(data, 4, &value));
+    FAILS(CLG_INVALID, "buffer", clg_parameter_set(value, data, (size_t)1 << 40));
+    OK(clg_parameter_release(value));
+    clg_kernel scale = kernel(all, "scale");
+    clg_arg args[] = {CLG_READ_WRITE(memory), {.kind = CLG_ARG_VALUE, .size = (size_t)1 << 40, .data = data}};
+    clg_launch launch = {.kernel = scale, .args = args, .num_args = 2, .work_dim = 1, .global = {4}};
+    FAILS(CLG_INVALID, "argument 1", clg_graph_kernel(graph, &launch, NULL, NULL));
+    clg_global global;
+    FAILS(CLG_INVALID, "name", clg_global_create("", 4, NULL, false, &global));
+    FAILS(CLG_INVALID, "bytes", clg_global_create("misuse::huge", (size_t)-1, NULL, false, &global));
+    FAILS(CLG_OUT_OF_MEMORY, "no memory", clg_global_create("misuse::huge", (size_t)1 << 62, data, false, &global));
+    OK(clg_kernel_release(scale));
+    OK(clg_executable_release(executable));
+    OK(clg_graph_release(graph));
+    OK(clg_memory_release(memory));
+    free(data);
+}
+
+/* A queue that records gives no `cl_event`: then nothing is recorded. */
+static void no_event_of_a_recording(void) {
+    clg_graph inner, outer;
+    clg_executable executable;
+    OK(clg_graph_create(all.queue, &inner));
+    OK(clg_graph_create(all.queue, &outer));
+    OK(clg_graph_empty(inner, NULL, NULL));
+    OK(clg_graph_finalize(inner, NULL, &executable));
+    OK(clg_graph_begin_recording(outer, &all.queue, 1));
+    cl_event event = NULL;
+    clg_submission run = NULL;
+    FAILS(CLG_INVALID, "pass null for `event`", clg_executable_submit(executable, all.queue, NULL, &event, &run));
+    CHECK(event == NULL && run == NULL && strstr(clg_last_error(), "opencl3") == NULL);
+    OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
+    /* A queue that waits for the recorded submission records too. */
+    cl_int status;
+    cl_command_queue raw = clCreateCommandQueue(all.context, all.device, 0, &status);
+    CHECK(status == CL_SUCCESS);
+    clg_queue joins;
+    OK(clg_queue_from_cl(raw, &joins));
+    clg_submit_options after = {.submissions = &run, .num_submissions = 1};
+    FAILS(CLG_INVALID, "pass null for `event`", clg_executable_submit(executable, joins, &after, &event, NULL));
+    OK(clg_graph_end_all_recording(outer, NULL));
+    size_t nodes;
+    OK(clg_graph_size(outer, &nodes));
+    CHECK(nodes == 1);
+    OK(clg_queue_release(joins));
+    CHECK(clReleaseCommandQueue(raw) == CL_SUCCESS);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_graph_release(inner));
+    OK(clg_graph_release(outer));
+}
+
 static void counts(void *user) { ++*(uint32_t *)user; }
 
 /* In the child of a process that has used clgraph every call is an error. */
@@ -219,6 +316,8 @@ int main(void) {
     all = start();
     forked();
     one_by_one();
+    sizes_that_are_wrong();
+    no_event_of_a_recording();
     pthread_t threads[THREADS];
     pool[0] = all.graph;
     pool[1] = buffer(all, 64);

@@ -177,6 +177,13 @@ impl<'a> Submit<'a> {
         self
     }
 
+    /// Returns how many bytes the data of a host write has. Other languages ask before they copy data of the program.
+    #[doc(hidden)]
+    pub fn input_size<T>(&self, input: &HostWrite<T>) -> Result<usize> {
+        let (_, expected) = self.exec.0.ports.input(Port { node: input.node(), index: input.part() })?;
+        Ok(expected)
+    }
+
     /// Submits the executable. Does not block.
     ///
     /// While the queue records, the executable becomes a sub-graph of the recorded graph, and the submission stands for
