@@ -12,7 +12,7 @@ use crate::event;
 use crate::gate::{Own, call, check};
 use crate::graph::Graph;
 use crate::interop::{self, Kind};
-use crate::memory::Held;
+use crate::memory::{ExecutableHeld, Held};
 use crate::node::{self, Write};
 use crate::numpy;
 use crate::queue::Queue;
@@ -25,7 +25,7 @@ pub(crate) struct Executable {
     pub(crate) executable: Own<rust::Executable>,
     /// The queue of the graph.
     queue: Option<Own<rust::Queue>>,
-    held: Arc<Held>,
+    held: ExecutableHeld,
 }
 
 /// The path with a name.
@@ -104,10 +104,10 @@ impl Before {
 
 impl Executable {
     pub(crate) fn new(executable: rust::Executable, queue: Option<rust::Queue>, held: Arc<Held>) -> Self {
-        Self { executable: Own::new(executable), queue: queue.map(Own::new), held }
+        Self { executable: Own::new(executable), queue: queue.map(Own::new), held: ExecutableHeld::new(held) }
     }
 
-    pub(crate) fn held(&self) -> &Arc<Held> {
+    pub(crate) fn held(&self) -> &ExecutableHeld {
         &self.held
     }
 }
@@ -149,7 +149,7 @@ impl Executable {
             (None, Some(queue)) => &**queue,
             (None, None) => return Err(wrong_type("a graph of a context and a device has no queue: submit(queue)")),
         };
-        Held::of_recordings(queue).iter().for_each(|held| held.keep_all(&self.held));
+        Held::of_recordings(queue).iter().for_each(|held| held.keep_all(self.held.nested()));
         let mut submit = self.executable.submit_to(queue);
         for (write, data) in pairs(inputs) {
             let raw = node::raw(&write)?;
@@ -172,7 +172,7 @@ impl Executable {
             };
             submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().0);
         }
-        Ok(Submission::new(call(py, || submit.submit())?, Some(Arc::clone(&self.held))))
+        Ok(Submission::new(self.held.submit(py, || submit.submit())?))
     }
 
     /// Applies the current values of nodes to later submissions: values of Params, ranges, and launches that replaced
@@ -195,7 +195,7 @@ impl Executable {
 
     /// Applies the current values of all nodes of a graph that was built in the same way, or of the graph itself.
     fn update_from(&self, py: Python<'_>, graph: &Graph) -> PyResult<()> {
-        call(py, || self.executable.update_from(&graph.graph))
+        self.held.update_from(graph.held(), || call(py, || self.executable.update_from(&graph.graph)))
     }
 
     /// What was decided when the graph was finalized, and why.

@@ -59,6 +59,10 @@ impl Graph {
         Scope { context: rust::InContext::context(&*self.graph), user: MemoryUser::Graph(&self.cache, &self.held) }
     }
 
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
     /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
     /// other nodes while a queue records.
     pub(crate) fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
@@ -344,7 +348,7 @@ impl Graph {
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::nodes(after)?);
         let sub = self.add(py, || sub.add())?;
-        self.held.keep_all(executable.held());
+        self.held.keep_all(executable.held().nested());
         SubGraph::make(py, sub)
     }
 

@@ -160,8 +160,12 @@ impl ExecutableHeld {
             let mut all = self.all.inner();
             // In a failure nothing changed, and the graph was the last in the list, or another thread has added one.
             let dropped: Vec<_> = match &updated {
-                Ok(()) => all.extract_if(.., |held| !Arc::ptr_eq(held, &self.graph) && !Arc::ptr_eq(held, graph)).collect(),
-                Err(_) => all.iter().rposition(|held| Arc::ptr_eq(held, graph)).map(|at| all.remove(at)).into_iter().collect(),
+                Ok(()) => {
+                    all.extract_if(.., |held| !Arc::ptr_eq(held, &self.graph) && !Arc::ptr_eq(held, graph)).collect()
+                }
+                Err(_) => {
+                    all.iter().rposition(|held| Arc::ptr_eq(held, graph)).map(|at| all.remove(at)).into_iter().collect()
+                }
             };
             drop(all);
             drop(dropped);
@@ -171,20 +175,22 @@ impl ExecutableHeld {
 
     /// Submits. What the executable uses is kept until the submission has ended, whether the program keeps the
     /// submission or not.
-    pub(crate) fn submit(&self, submit: impl FnOnce() -> PyResult<rust::Submission>) -> PyResult<rust::Submission> {
+    pub(crate) fn submit(
+        &self,
+        py: Python<'_>,
+        submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
+    ) -> PyResult<rust::Submission> {
         if self.all.is_empty() {
-            return submit();
+            return call(py, submit);
         }
         let mut held = self.all.inner().clone();
-        let run = submit()?;
-        // Another thread may have updated the executable meanwhile.
-        held.extend(self.all.inner().iter().cloned());
-        let kept = run.clone();
-        Python::attach(|py| call(py, || {
-            kept.on_complete(move |_| drop(held));
-            Ok(())
-        }))?;
-        Ok(run)
+        call(py, || {
+            let run = submit()?;
+            // Another thread may have updated the executable meanwhile.
+            held.extend(self.all.inner().iter().cloned());
+            run.on_complete(move |_| drop(held));
+            Ok(run)
+        })
     }
 }
 

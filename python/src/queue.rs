@@ -354,7 +354,7 @@ impl Queue {
         let run = Function::new(function)?;
         let queue = &*self.queue;
         let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
-        Ok(Submission::new(run, None))
+        Ok(Submission::new(run))
     }
 
     /// Enqueues a native command: see `Graph.native_command`, also for what the program promises. Returns a Submission.
@@ -375,7 +375,7 @@ impl Queue {
         let queue = &*self.queue;
         // SAFETY: **native**: the program promises it.
         let run = self.command(function.py(), || unsafe { queue.enqueue_native_command(command, &waits) })?;
-        Ok(Submission::new(run, None))
+        Ok(Submission::new(run))
     }
 
     /// Records a node of a command group of the graph that the queue records into: see `Graph.command_group`.
@@ -404,9 +404,12 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Held::of_recordings(&self.queue).iter().for_each(|held| held.keep_all(executable.held()));
-        let run = self.command(py, || executable.executable.submit(&self.queue))?;
-        Ok(Submission::new(run, Some(Arc::clone(executable.held()))))
+        Held::of_recordings(&self.queue).iter().for_each(|held| held.keep_all(executable.held().nested()));
+        let run = executable.held().submit(py, || {
+            let _recording_goes_on = self.pause.read().unwrap_or_else(PoisonError::into_inner);
+            executable.executable.submit(&self.queue)
+        })?;
+        Ok(Submission::new(run))
     }
 
     /// Submits all enqueued commands to the device, without waiting for them.

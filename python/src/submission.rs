@@ -1,7 +1,5 @@
 //! Submissions: waiting, results, times.
 
-use std::sync::Arc;
-
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rust::{HostRead, ResultGuard, SubmitError};
@@ -10,7 +8,6 @@ use crate::errors;
 use crate::event;
 use crate::gate::{Kept, Own, attach, call, check};
 use crate::interop;
-use crate::memory::Held;
 use crate::node::SubGraph;
 use crate::numpy;
 use crate::profile::{self, Profile};
@@ -22,13 +19,11 @@ use crate::task::read_of;
 #[pyclass(frozen, module = "clgraph")]
 pub(crate) struct Submission {
     run: Own<rust::Submission>,
-    /// Dropped with the submission.
-    _held: Option<Arc<Held>>,
 }
 
 impl Submission {
-    pub(crate) fn new(run: rust::Submission, held: Option<Arc<Held>>) -> Self {
-        Self { run: Own::new(run), _held: held }
+    pub(crate) fn new(run: rust::Submission) -> Self {
+        Self { run: Own::new(run) }
     }
 
     pub(crate) fn run(&self) -> &rust::Submission {
