@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rust::{Error, ErrorKind};
+use rust::{Error, ErrorKind, GlobalError};
 
 use crate::{pointers, texts};
 
@@ -95,7 +95,16 @@ impl From<Error> for Failure {
             _ => CLG_DRIVER,
         };
         let cl_status = error.driver_error().map_or(0, |driver| driver.status.0);
-        Self { status, text: texts::in_c(&error.to_string()), cl_status }
+        let text = match &error {
+            // It says where the two are in Rust.
+            Error::Global(GlobalError::NameClash { name, .. }) => {
+                format!(
+                    "two device globals are named {name:?}: keep the first one, or give the other a name of its own"
+                )
+            }
+            error => error.translated(texts::in_c),
+        };
+        Self { status, text, cl_status }
     }
 }
 

@@ -74,7 +74,8 @@ pub(crate) fn in_c(text: &str) -> String {
             out.push_str(&WORDS.iter().fold(part.to_owned(), |part, (rust, c)| part.replace(rust, c)));
         }
     }
-    out
+    // Two functions of Rust can have one name in C.
+    out.replace("`or_null` or `or_null`", "`or_null`")
 }
 
 #[cfg(test)]

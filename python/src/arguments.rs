@@ -1,5 +1,6 @@
 //! Arguments of kernels: what Python gives, and what a launch of clgraph gets.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{DynamicGlobal, ExecuteKernel, Image, KernelNode, Sampler};
@@ -41,6 +42,11 @@ macro_rules! modes {
 
                 fn __repr__(&self, py: Python<'_>) -> String {
                     format!("{}({})", stringify!($name), type_of(self.0.bind(py)))
+                }
+
+                // As a tuple, it does not change: what it is in a cycle with gives it up.
+                fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+                    visit.call(&self.0)
                 }
             }
         )*

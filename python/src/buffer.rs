@@ -55,6 +55,16 @@ impl Buffer {
         unsafe { CStr::from_ptr(self.0.format) }.to_bytes()
     }
 
+    /// The letters of the format: without the names of fields, `:name:`, which may have any letters. A name has no `:`.
+    pub(crate) fn types(&self) -> impl Iterator<Item = u8> + '_ {
+        self.format().split(|letter| *letter == b':').step_by(2).flatten().copied()
+    }
+
+    /// Whether there is a Python object in an element.
+    pub(crate) fn has_objects(&self) -> bool {
+        self.types().any(|letter| letter == b'O')
+    }
+
     /// Whether the elements lie one after the other in C's order.
     pub(crate) fn is_contiguous(&self) -> bool {
         // SAFETY: the view is filled in; the function only looks at it.

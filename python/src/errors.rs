@@ -4,7 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use rust::{Error, ErrorKind, SubmitError};
+use rust::{Error, ErrorKind, GlobalError, SubmitError};
 
 use crate::texts::in_python;
 
@@ -40,7 +40,14 @@ pub(crate) fn of(error: Error) -> PyErr {
         _ => "DriverError",
     };
     let cl_status = error.driver_error().map(|driver| driver.status.0);
-    make(class, in_python(&error.to_string()), cl_status)
+    let text = match &error {
+        // It says where the two are in Rust.
+        Error::Global(GlobalError::NameClash { name, .. }) => {
+            format!("two device globals are named {name:?}: keep the first one, or give the other a name of its own")
+        }
+        error => error.translated(in_python),
+    };
+    make(class, text, cl_status)
 }
 
 /// An `InvalidError`, which is also a `ValueError`.

@@ -116,13 +116,13 @@ impl Graph {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         check()?;
         if self.pause.is_some() {
             py.detach(|| self.graph.end_all_recording());
             self.held.recording_ends();
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Adds a launch of a kernel, and returns its node.

@@ -1,5 +1,6 @@
 //! Command groups: several launches, or several host tasks, of which one is active.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -45,6 +46,13 @@ impl Described {
         let name =
             self.kernel.bind(py).getattr("function_name").map_or_else(|_| String::new(), |name| name.to_string());
         format!("Launch({name}, {}, {} arguments)", self.global, self.args.bind(py).len())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.kernel)?;
+        visit.call(&self.global)?;
+        visit.call(&self.args)?;
+        [&self.local, &self.offset, &self.up_to, &self.globals].into_iter().try_for_each(|object| visit.call(object))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Launches of kernels, for graphs and for queues.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyInt, PyTuple};
 use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode, NdRange};
 
 use crate::arguments::{self, Argument, Globals};
@@ -47,8 +47,13 @@ impl Sizes {
         }
         let wrong = || {
             let text = format!("`{what}` is a number from 0 on, or a tuple of one to three of them, not {object}");
-            if object.extract::<f64>().is_ok() { wrong_type(text) } else { invalid(text) }
+            // A number is too small or too large, if it is a whole one.
+            let is_float = object.extract::<f64>().is_ok() && !is_whole(object);
+            if is_float { wrong_type(text) } else { invalid(text) }
         };
+        if is_whole(object) {
+            return Err(wrong());
+        }
         if object.try_iter().is_err() {
             return Err(wrong_type(format!("`{what}` is a number or a tuple of numbers, not {}", type_of(object))));
         }
@@ -77,6 +82,11 @@ impl Sizes {
     fn list(&self) -> &[usize] {
         &self.sizes[..self.dims]
     }
+}
+
+/// Whether an object is a whole number of any size.
+fn is_whole(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyInt>() || object.extract::<i64>().is_ok()
 }
 
 impl<'py> Launch<'py> {

@@ -4,11 +4,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{NativeCommand, NativeQueue};
 
-use crate::errors::{describe, type_of, wrong_type};
+use crate::errors::describe;
 use crate::gate::{Kept, attach};
 use crate::interop;
 use crate::memory::Scope;
-use crate::task::takes;
+use crate::task::{check_function, takes};
 use crate::uses::{self, with_uses};
 
 /// Memory that a native command declares, as its function gets it.
@@ -116,9 +116,7 @@ pub(crate) fn command(
     writes: Option<&Bound<'_, PyAny>>,
     scope: Scope<'_>,
 ) -> PyResult<NativeCommand> {
-    if !function.is_callable() {
-        return Err(wrong_type(format!("a native command is a function, not {}", type_of(function))));
-    }
+    check_function(function, "a native command")?;
     let uses = uses::uses(reads, writes, scope, "a native command")?;
     let mut images: Vec<bool> = uses.iter().map(uses::Use::is_image).collect();
     if !takes(function, 1 + images.len()) {

@@ -187,7 +187,7 @@ pub(crate) fn buffer(data: &Bound<'_, PyAny>, what: &str) -> PyResult<Buffer> {
             "{what} takes a contiguous array, and this one has gaps or another order: give `numpy.ascontiguousarray(data)`"
         )));
     }
-    if buffer.format().contains(&b'O') {
+    if buffer.has_objects() {
         return Err(wrong_type(format!("{what} takes plain data, not an array of Python objects")));
     }
     Ok(buffer)

@@ -112,7 +112,7 @@ impl AnyParameter {
             return Ok(Self::Image(Parameter::image(&image_of(value)?)));
         }
         if let Some(bytes) = Local::bytes(value)? {
-            let bound = Parameter::local_within(bytes, ..);
+            let bound = Parameter::local_within(bytes, 1..);
             return Ok(Self::Local(fail(bound)?));
         }
         if is_plain_number(value) {

@@ -41,6 +41,29 @@ pub(crate) fn bytes(image: &Image, region: [usize; 3]) -> usize {
     region.iter().fold(image.pixel_size(), |all, size| all.saturating_mul(*size))
 }
 
+/// The dtype of the channels of an image, if each channel is a number of its own.
+fn channel<'py>(py: Python<'py>, image: &Image) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let name = match image.format().channel {
+        ChannelType::SignedInt8 | ChannelType::SnormInt8 => "int8",
+        ChannelType::UnsignedInt8 | ChannelType::UnormInt8 => "uint8",
+        ChannelType::SignedInt16 | ChannelType::SnormInt16 => "int16",
+        ChannelType::UnsignedInt16 | ChannelType::UnormInt16 => "uint16",
+        ChannelType::SignedInt32 => "int32",
+        ChannelType::UnsignedInt32 => "uint32",
+        ChannelType::HalfFloat => "float16",
+        ChannelType::Float => "float32",
+        _ => return Ok(None),
+    };
+    numpy(py)?.getattr("dtype")?.call1((name,)).map(Some)
+}
+
+/// Returns the layout of data for a part of an image, or an error if the data has another dtype than the channels.
+pub(crate) fn input_layout(image: &Image, region: [usize; 3], data: &Bound<'_, PyAny>) -> PyResult<Layout> {
+    let layout = layout(data.py(), image, region, None, None)?;
+    layout.check(data, &format!("an image of format {}", image.format()))?;
+    Ok(layout)
+}
+
 /// The layout of a result: without a dtype, the channels of the image's pixels in the last dimension.
 pub(crate) fn layout(
     py: Python<'_>,
@@ -53,18 +76,7 @@ pub(crate) fn layout(
     if dtype.is_some() || shape.is_some() {
         return Layout::new(py, dtype, shape, size);
     }
-    let name = match image.format().channel {
-        ChannelType::SignedInt8 | ChannelType::SnormInt8 => "int8",
-        ChannelType::UnsignedInt8 | ChannelType::UnormInt8 => "uint8",
-        ChannelType::SignedInt16 | ChannelType::SnormInt16 => "int16",
-        ChannelType::UnsignedInt16 | ChannelType::UnormInt16 => "uint16",
-        ChannelType::SignedInt32 => "int32",
-        ChannelType::UnsignedInt32 => "uint32",
-        ChannelType::HalfFloat => "float16",
-        ChannelType::Float => "float32",
-        _ => return Layout::new(py, None, None, size),
-    };
-    let dtype = numpy(py)?.getattr("dtype")?.call1((name,))?;
+    let Some(dtype) = channel(py, image)? else { return Layout::new(py, None, None, size) };
     let item: usize = dtype.getattr("itemsize")?.extract()?;
     let [width, height, depth] = region;
     let mut shape = match (height, depth) {
@@ -86,6 +98,26 @@ pub(crate) fn color(image: &Image, pattern: &Bound<'_, PyAny>) -> PyResult<Color
             image.format()
         ))
     };
+    let is_float = !matches!(
+        image.format().channel,
+        ChannelType::SignedInt8
+            | ChannelType::SignedInt16
+            | ChannelType::SignedInt32
+            | ChannelType::UnsignedInt8
+            | ChannelType::UnsignedInt16
+            | ChannelType::UnsignedInt32
+    );
+    // Plain numbers have no dtype. Integers of one would be taken for bytes, which 0 to 1 stand for here.
+    if let Ok(dtype) = pattern.getattr("dtype")
+        && is_float
+        && dtype.getattr("kind")?.extract::<String>()? != "f"
+    {
+        return Err(wrong_type(format!(
+            "the colour of an image of format {} is of floating-point numbers, and this one is of {dtype}: convert it by \
+             `.astype`",
+            image.format()
+        )));
+    }
     Ok(match image.format().channel {
         ChannelType::SignedInt8 | ChannelType::SignedInt16 | ChannelType::SignedInt32 => {
             Color::Int(pattern.extract().map_err(wrong)?)

@@ -294,6 +294,7 @@ impl Queue {
         if is_image(dst) {
             let image = self.scope().image(dst)?;
             let (origin, region) = picture::area(&image, origin, region)?;
+            picture::input_layout(&image, region, data)?;
             let data = numpy::host_data(data, copy, "the data of a write")?;
             let event =
                 self.command(py, || queue.enqueue_write_image_owned::<u8>(&image, origin, region, data, &waits))?;

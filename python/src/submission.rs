@@ -11,7 +11,7 @@ use crate::interop;
 use crate::node::SubGraph;
 use crate::numpy;
 use crate::profile::{self, Profile};
-use crate::task::read_of;
+use crate::task::{check_function, read_of};
 
 /// One run of an executable, or a host task of a Queue.
 ///
@@ -94,10 +94,7 @@ impl Submission {
     /// The function runs on a thread of clgraph, one such function after the other. An exception that it raises goes to
     /// `sys.unraisablehook`.
     fn on_complete(&self, py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !function.is_callable() {
-            let text = format!("`on_complete` takes a function, not {}", errors::type_of(function));
-            return Err(errors::wrong_type(text));
-        }
+        check_function(function, "what `on_complete` takes")?;
         let function = Kept::new(function.clone().unbind());
         call(py, || {
             self.run.on_complete(move |outcome| {

@@ -14,6 +14,7 @@ use crate::gate::{Kept, attach};
 use crate::memory::{Place, with_place};
 use crate::node::{self, Read, Write};
 use crate::numpy::{self, Layout};
+use crate::texts::in_python;
 
 /// A function of Python that a node calls.
 pub(crate) struct Function {
@@ -24,9 +25,7 @@ pub(crate) struct Function {
 
 impl Function {
     pub(crate) fn new(function: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if !function.is_callable() {
-            return Err(wrong_type(format!("a host task is a function, not {}", type_of(function))));
-        }
+        check_function(function, "a host task")?;
         let takes_task = takes(function, 1);
         Ok(Self { function: Kept::new(function.clone().unbind()), takes_task })
     }
@@ -52,7 +51,7 @@ impl Function {
         layout: &Kept<Layout>,
         mode: MapAs,
     ) -> Result<(), String> {
-        let mapped = map(context, place, mode).map_err(|error| error.to_string())?;
+        let mapped = map(context, place, mode).map_err(|error| error.translated(in_python))?;
         let outcome = attach(|py| {
             let window = Bound::new(py, Window { mapped: Mutex::new(Some(mapped)), views: AtomicUsize::new(0) });
             let window = window.map_err(|error| describe(py, &error))?;
@@ -69,11 +68,32 @@ impl Function {
             outcome.map(|()| mapped)
         });
         match outcome {
-            Some(Ok(mapped)) => mapped.map_or(Ok(()), AnyMapped::unmap).map_err(|error| error.to_string()),
+            Some(Ok(mapped)) => mapped.map_or(Ok(()), AnyMapped::unmap).map_err(|error| rust::Error::from(error).translated(in_python)),
             Some(Err(text)) => Err(text),
             None => Err("the Python interpreter has ended, so the function was not called".to_owned()),
         }
     }
+}
+
+/// Returns an error for what cannot be called, and for functions that do nothing when they are called: `async def`, and
+/// generators.
+pub(crate) fn check_function(function: &Bound<'_, PyAny>, what: &str) -> PyResult<()> {
+    if !function.is_callable() {
+        return Err(wrong_type(format!("{what} is a function, not {}", type_of(function))));
+    }
+    let inspect = function.py().import("inspect")?;
+    let call = function.get_type().getattr("__call__").ok();
+    for kind in ["iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction"] {
+        let is_kind = inspect.getattr(kind)?;
+        let is_one = |object: &Bound<'_, PyAny>| is_kind.call1((object,))?.is_truthy();
+        if is_one(function)? || call.as_ref().map_or(Ok(false), is_one)? {
+            return Err(wrong_type(format!(
+                "{what} is a plain function: a call of an `async def` or of a generator runs nothing of it. To wait for \
+                 work of asyncio, give a function that calls `asyncio.run_coroutine_threadsafe(...).result()`"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a function takes so many arguments: it has parameters for them without a default, or takes any number. (A

@@ -31,6 +31,25 @@ const NAMES: &[(&str, &str)] = &[
     ("`device_image_scope`", "`of_program=True`"),
     ("`Graph::command_group_node`", "`Graph.command_group`"),
     ("`Buffer::from_raw_with_owner`", "`hostbuf=`"),
+    ("`replace`", "`Graph.replace_kernel`"),
+    ("`i8`", "`numpy.int8`"),
+    ("`u8`", "`numpy.uint8`"),
+    ("`i16`", "`numpy.int16`"),
+    ("`u16`", "`numpy.uint16`"),
+    ("`i32`", "`numpy.int32`"),
+    ("`u32`", "`numpy.uint32`"),
+    ("`i64`", "`numpy.int64`"),
+    ("`u64`", "`numpy.uint64`"),
+    ("`f32`", "`numpy.float32`"),
+    ("`f64`", "`numpy.float64`"),
+];
+
+/// Words outside of backquotes, and what Python calls them.
+const WORDS: &[(&str, &str)] = &[
+    ("an `numpy.", "a `numpy."),
+    ("`Param(memory, or_null=True)` or `Param(memory, or_null=True)`", "`Param(memory, or_null=True)`"),
+    ("given to opencl3", "given to pyopencl"),
+    ("or the bytes of the value as an array", "or the bytes of the value"),
 ];
 
 /// Returns a text of clgraph with the names that things have in Python.
@@ -48,5 +67,5 @@ pub(crate) fn in_python(text: &str) -> String {
             None => out.push_str(&quoted.replace("::", ".")),
         }
     }
-    out
+    WORDS.iter().fold(out, |out, (rust, python)| out.replace(rust, python))
 }

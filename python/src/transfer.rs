@@ -158,7 +158,7 @@ pub(crate) fn write(
     if is_image(dst) {
         let image = graph.scope().image(dst)?;
         let (origin, region) = picture::area(&image, origin, region)?;
-        let layout = input_layout(None, data);
+        let layout = Some(picture::input_layout(&image, region, data)?);
         let data = numpy::host_data(data, copy, "the data of a write")?;
         let write = options!(graph.graph.write_image(&image, data).area(origin, region), label, nodes);
         return Write::make(py, graph.add(py, || write.add())?.to_raw(), layout);

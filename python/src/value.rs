@@ -59,12 +59,12 @@ impl Value {
             )));
         }
         let bytes = buffer.bytes(object.py()).unwrap_or_default();
-        let format = buffer.format();
         // `!` is big-endian too. A host that is big-endian has its own order as `>`.
         let foreign: &[u8] = if cfg!(target_endian = "little") { b">!" } else { b"<" };
-        if bytes.len() > 1 && foreign.iter().any(|order| format.contains(order)) {
+        if bytes.len() > 1 && buffer.types().any(|letter| foreign.contains(&letter)) {
             return Err(wrong_type("the value has another byte order than this machine: convert it by `.astype`"));
         }
+        let format = buffer.format();
         let format = format.strip_prefix(b"<").or(format.strip_prefix(b"=")).unwrap_or(format);
         macro_rules! number {
             ($($kinds:literal $ty:ident $variant:ident)*) => {
@@ -80,7 +80,7 @@ impl Value {
                 b"f" f32 F32 b"d" f64 F64
             }
         }
-        if format.contains(&b'O') {
+        if buffer.has_objects() {
             return Err(wrong_type("a Python object inside a numpy scalar is no value of a kernel argument"));
         }
         Ok(Some(Self::Bytes(bytes.to_vec())))
@@ -98,6 +98,12 @@ impl Value {
                     }
                 }
             };
+        }
+        if let (Self::F32(_), Ok(given)) = (self, number.extract::<f64>())
+            && given.is_finite()
+            && (given as f32).is_infinite()
+        {
+            return Err(wrong("float32"));
         }
         let is_int = number.is_exact_instance_of::<PyInt>();
         if !is_int && !matches!(self, Self::F32(_) | Self::F64(_)) {

@@ -1,5 +1,7 @@
 """What is wrong is an exception that says what, where, and what to do, and changes nothing."""
 
+import functools
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
@@ -258,3 +260,83 @@ def test_an_event_fails_by_what_has_no_text(queue):
     assert event.done
     with pytest.raises(clgraph.FailedError, match="no text"):
         event.wait()
+
+
+def test_words_of_the_program_are_not_changed(context, queue, graph, buffer, kernels):
+    words = "bad `std::vector` of a `Parameter`, `reads` and `usize`"
+
+    def fails():
+        raise ValueError(words)
+
+    graph.host_task(fails, label="`launch` of a::b")
+    with pytest.raises(clgraph.FailedError) as failed:
+        graph.finalize().submit().wait()
+    assert f"ValueError: {words} (raised in" in str(failed.value) and "`launch` of a::b" in str(failed.value)
+    event = clgraph.UserEvent(queue)
+    event.fail(words)
+    with pytest.raises(clgraph.FailedError) as failed:
+        event.wait()
+    assert str(failed.value) == f"a user event failed: {words}"
+    with pytest.raises(clgraph.Error, match="`Parameter`"):
+        clgraph.Program(context, "#error `Parameter`\n")
+    with pytest.raises(clgraph.InvalidError, match="\"`reads` of b::c\""):
+        clgraph.Graph(queue).kernel(kernels.add, 1, label="`reads` of b::c")
+    with pytest.raises(clgraph.InvalidError, match=r"finalize\(updatable=True\)"):
+        graph.finalize().update()
+    with pytest.raises(clgraph.Error, match="/no::where/`usize`"):
+        graph.finalize().memory_map.write_svg("/no::where/`usize`")
+
+
+def test_names_of_rust_have_names_of_python(graph, buffer, described, context, queue):
+    memory = buffer(np.zeros(4, np.int32))
+    with pytest.raises(clgraph.InvalidError) as wrong:
+        graph.kernel(described.add, 4, InOut(memory), np.float32(3))
+    assert "a `numpy.float32` was given: give a `numpy.int32`" in str(wrong.value)
+    param = Param(memory)
+    with pytest.raises(clgraph.InvalidError, match=r"with `Param\(memory, or_null=True\)` if each kernel"):
+        param.set(None)
+    node = graph.kernel(described.add, 4, InOut(memory), np.int32(3))
+    with pytest.raises(clgraph.InvalidError, match="`Graph.replace_kernel`"):
+        graph.set_range(node, 2)
+    first, second = (clgraph.DeviceGlobal("test_errors::twice", np.int32(1)) for _ in range(2))
+    first.on(queue)
+    with pytest.raises(clgraph.InvalidError, match="two device globals are named") as clash:
+        second.on(queue)
+    assert "module" not in str(clash.value) and "at run time" not in str(clash.value)
+
+
+def test_numbers_that_do_not_fit(graph, buffer, kernels):
+    memory = buffer(np.zeros(4, np.int32))
+    for wrong in (-1, 2**64, 10**30, (1, -1), np.int64(-1)):
+        with pytest.raises(clgraph.InvalidError, match="`global_size`"):
+            graph.kernel(kernels.add, wrong, InOut(memory), np.int32(3))
+    with pytest.raises(TypeError, match="`global_size`"):
+        graph.kernel(kernels.add, 1.5, InOut(memory), np.int32(3))
+    number = Param(np.float32(1))
+    with pytest.raises(clgraph.InvalidError, match="float32"):
+        number.set(1e300)
+    number.set(float("inf"))
+    with pytest.raises(clgraph.InvalidError, match="0"):
+        Param(Local(0))
+    assert len(graph) == 0
+
+
+def test_functions_that_would_run_nothing_are_refused(graph, queue):
+    async def later(): ...
+
+    def generates():
+        yield
+
+    async def both():
+        yield
+
+    class Called:
+        async def __call__(self): ...
+
+    for wrong in (later, generates, both, Called(), functools.partial(later)):
+        for call in (graph.host_task, graph.native_command, clgraph.Queue(queue).host_task):
+            with pytest.raises(TypeError, match="plain function"):
+                call(wrong)
+        with pytest.raises(TypeError, match="plain function"):
+            clgraph.CommandGroup(graph, [lambda: None, wrong])
+    assert len(graph) == 0

@@ -112,3 +112,29 @@ def test_wrong_uses_of_images(graph, image, buffer):
     with pytest.raises(TypeError, match="part of an image"):
         graph.fill(buffer(np.zeros(4, np.int32)), np.int32(1), origin=(1,))
     assert len(graph) == 1
+
+
+def test_data_of_another_dtype_than_the_channels_is_refused(graph, image, queue):
+    floats = image(cl.channel_type.FLOAT)
+    right, wrong = np.zeros((3, 4, 4), np.float32), np.zeros((3, 4, 4), np.int32)
+    write = graph.write(floats, right)
+    recorder = clgraph.Queue(queue)
+    executable = graph.finalize()
+    for call in (
+        lambda: graph.write(floats, wrong),
+        lambda: recorder.write(floats, wrong),
+        lambda: executable.submit(inputs={write: wrong}),
+    ):
+        with pytest.raises(TypeError, match="float32.*int32.*astype"):
+            call()
+    graph.write(floats, right.tobytes())
+    normalized = image(cl.channel_type.UNORM_INT8)
+    # 255 would be more than white.
+    for call in (graph.fill, recorder.fill):
+        with pytest.raises(TypeError, match="floating-point numbers.*uint8"):
+            call(normalized, np.full(4, 255, np.uint8))
+    graph.fill(normalized, (1, 0, 0.5, 1))
+    graph.fill(normalized, np.full(4, 0.5, np.float32))
+    with pytest.raises(TypeError, match="four numbers of its kind"):
+        graph.fill(image(), np.full(4, 0.5, np.float32))
+    assert len(graph) == 4

@@ -1,5 +1,8 @@
 """Parameters and plain numbers."""
 
+import gc
+import weakref
+
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -125,3 +128,35 @@ def test_plain_numbers_need_the_type_of_the_parameter(graph, buffer, described):
     with pytest.raises(clgraph.InvalidError):
         graph.kernel(described.add, 4, InOut(memory), np.float32(3))
     assert len(graph) == 1
+
+
+def test_names_of_fields_may_have_any_letters(graph, buffer, kernels):
+    memory = buffer(np.zeros(2, np.float32))
+    for name in ("Origin", "a>b", "no!", "<", "x=y"):
+        record = np.zeros((), [(name, "f4"), ("y", "f4")])
+        Param(record)
+        clgraph.Graph(graph.context, graph.device).write(memory, record)
+        read = graph.read(memory, record.dtype)
+        run = graph.finalize().submit()
+        run.read_into(read, np.zeros(1, record.dtype))
+        clgraph.DeviceGlobal(f"test_parameters::{name}", record)
+    for foreign in (np.zeros((), [("a", ">f4")]), np.zeros((), ">i4")):
+        with pytest.raises(TypeError, match="byte order"):
+            Param(foreign)
+    with pytest.raises(TypeError, match="Python object"):
+        Param(np.zeros((), [("a", "O")]))
+    with pytest.raises(TypeError, match="Python objects"):
+        graph.write(memory, np.zeros(1, [("a", "O")]))
+
+
+def test_cycles_through_arguments_are_collected():
+    class Memory:
+        pass
+
+    for wrap in (clgraph.In, clgraph.Out, clgraph.InOut, lambda memory: clgraph.Launch(memory, memory, memory)):
+        memory = Memory()
+        memory.argument = wrap(memory)
+        gone = weakref.ref(memory)
+        del memory
+        gc.collect()
+        assert gone() is None

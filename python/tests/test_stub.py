@@ -3,6 +3,8 @@
 import ast
 import inspect
 import pathlib
+import subprocess
+import sys
 
 import clgraph
 
@@ -45,6 +47,40 @@ def test_every_name_and_signature_is_in_the_stub():
             assert member.__doc__ or key == "_repr_svg_", (name, key)
             if not is_property:
                 assert shown(member) == parameters(stub), (name, key)
-        if "__init__" in stubs:
-            positional, several, keywords = parameters(stubs["__init__"])
+        if "__new__" in stubs:
+            positional, several, keywords = parameters(stubs["__new__"])
             assert shown(actual) == (positional[1:], several, keywords), name
+
+
+PROGRAM = """
+from collections.abc import Callable
+import numpy as np
+import clgraph
+from clgraph import Graph, In, InOut, Param
+
+def build(queue: clgraph.Queue, kernel: object, data: clgraph.Memory) -> clgraph.Executable:
+    with Graph(queue) as graph:
+        graph.kernel(kernel, (4, 4), InOut(data), radius := Param(np.int32(3)), local_size=4, label="blur")
+        read = graph.read(data)
+        return graph.finalize(updatable=True)
+
+def names(queue: clgraph.Queue) -> int:
+    with Graph(queue) as graph:
+        node = graph.empty()
+    return node.index
+
+def run(executable: clgraph.Executable, read: clgraph.Read) -> np.float32:
+    run = executable.submit()
+    run.on_complete(lambda error: print(error))
+    result: np.float32 = run[read][0]
+    return result
+"""
+
+
+def test_a_program_has_types(tmp_path):
+    """What `with` blocks return and assign is known after them."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    for command in (["mypy", "--strict", str(program)], ["mypy.stubtest", "clgraph"]):
+        done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr

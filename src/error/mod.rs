@@ -9,6 +9,7 @@
 //! | `record.rs` | recording: the state of queues, and events that stand for nodes |
 //! | `run.rs` | finalizing and submitting |
 //! | `update.rs` | parameters, and updating executables |
+//! | `foreign.rs` | which parts of messages are not clgraph's words, for other languages |
 //!
 //! Every message says what is wrong, where, and what to do, in that order. Code that has to decide matches
 //! [`Error::kind`] or the enum of the phase. All of them are non-exhaustive, and their variants may get more fields:
@@ -16,6 +17,7 @@
 
 mod build;
 mod command;
+mod foreign;
 mod global;
 mod record;
 mod run;
