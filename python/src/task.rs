@@ -68,7 +68,9 @@ impl Function {
             outcome.map(|()| mapped)
         });
         match outcome {
-            Some(Ok(mapped)) => mapped.map_or(Ok(()), AnyMapped::unmap).map_err(|error| rust::Error::from(error).translated(in_python)),
+            Some(Ok(mapped)) => {
+                mapped.map_or(Ok(()), AnyMapped::unmap).map_err(|error| rust::Error::from(error).translated(in_python))
+            }
             Some(Err(text)) => Err(text),
             None => Err("the Python interpreter has ended, so the function was not called".to_owned()),
         }
