@@ -194,6 +194,32 @@ typedef enum clg_progress {
     CLG_PROGRESS_FAILED = 3,
 } clg_progress;
 
+// Of which type a value is.
+typedef enum clg_value_type {
+    // A vector, a struct, or any other bytes: only their number is compared with the kernel's parameter.
+    CLG_TYPE_UNKNOWN = 0,
+    // `cl_char`
+    CLG_TYPE_CHAR = 1,
+    // `cl_uchar`
+    CLG_TYPE_UCHAR = 2,
+    // `cl_short`
+    CLG_TYPE_SHORT = 3,
+    // `cl_ushort`
+    CLG_TYPE_USHORT = 4,
+    // `cl_int`
+    CLG_TYPE_INT = 5,
+    // `cl_uint`
+    CLG_TYPE_UINT = 6,
+    // `cl_long`
+    CLG_TYPE_LONG = 7,
+    // `cl_ulong`
+    CLG_TYPE_ULONG = 8,
+    // `cl_float`
+    CLG_TYPE_FLOAT = 9,
+    // `cl_double`
+    CLG_TYPE_DOUBLE = 10,
+} clg_value_type;
+
 // What a `clg_command_group` names.
 typedef struct clg_command_group_object clg_command_group_object;
 
@@ -399,6 +425,8 @@ typedef struct clg_arg {
     clg_image image;
     // A sampler.
     clg_sampler sampler;
+    // Of which type a value is, a `clg_value_type`: 0 if it is not said.
+    int32_t value_type;
 } clg_arg;
 
 // Memory or an image that a command uses.
@@ -857,7 +885,8 @@ enum clg_status clg_parameter_retain(clg_parameter object);
 // Removes a reference. The last one ends the object; what runs goes on.
 enum clg_status clg_parameter_release(clg_parameter object);
 
-// Makes a parameter of a value: a number, a vector or a struct, as many bytes as the kernel's parameter has.
+// Makes a parameter of a value: a number, a vector or a struct, as many bytes as the kernel's parameter has. (A number
+// with its type: `clg_parameter_create_number`.)
 //
 // The program promises that every value which it gives the parameter is fine for the kernels that use it.
 //
@@ -885,6 +914,13 @@ enum clg_status clg_parameter_create_sampler(clg_sampler sampler, clg_parameter 
 // `value` points to `size` bytes.
 enum clg_status clg_parameter_set(clg_parameter parameter, const void *value, size_t size);
 
+// Writes the value that a parameter has now, of as many bytes as it was made with; for a parameter of local memory its
+// size, a `size_t`.
+//
+// The caller's promise:
+// `value` has room for `size` bytes.
+enum clg_status clg_parameter_get(clg_parameter parameter, void *value, size_t size);
+
 // Sets the size of a parameter of local memory, in bytes.
 enum clg_status clg_parameter_set_local(clg_parameter parameter, size_t size);
 
@@ -899,6 +935,20 @@ enum clg_status clg_parameter_set_image(clg_parameter parameter, clg_image image
 
 // Sets the sampler of a parameter of a sampler.
 enum clg_status clg_parameter_set_sampler(clg_parameter parameter, clg_sampler sampler);
+
+// Makes a parameter of a number: of a `clg_value_type`, which is compared with the type of the kernel's parameter.
+// `least` and `most` point to the smallest and the largest value that it may become; null is no bound. A value outside
+// of them is refused by `clg_parameter_set`.
+//
+// The program promises that every value within the bounds is fine for the kernels that use it.
+//
+// The caller's promise:
+// `value`, `least` and `most` are null or point to a number of the type.
+enum clg_status clg_parameter_create_number(int32_t value_type,
+                                            const void *value,
+                                            const void *least,
+                                            const void *most,
+                                            clg_parameter *result);
 
 // Adds a reference to the object.
 enum clg_status clg_event_retain(clg_event object);
@@ -1814,7 +1864,18 @@ enum clg_status clg_device_caps(cl_device_id device, size_t room, char *text, si
 
 /* Arguments of kernels, for initializers: clg_arg args[] = {CLG_READ(a), CLG_WRITE(b), CLG_VALUE(n)}; */
 #ifndef __cplusplus
+/* The clg_value_type of a number, or 0. */
+#define CLG_TYPE_OF(value)                                                                                             \
+    _Generic((value), signed char: CLG_TYPE_CHAR, unsigned char: CLG_TYPE_UCHAR, short: CLG_TYPE_SHORT,                \
+        unsigned short: CLG_TYPE_USHORT, int: CLG_TYPE_INT, unsigned: CLG_TYPE_UINT,                                   \
+        long: sizeof(long) == 8 ? CLG_TYPE_LONG : CLG_TYPE_INT,                                                        \
+        unsigned long: sizeof(long) == 8 ? CLG_TYPE_ULONG : CLG_TYPE_UINT, long long: CLG_TYPE_LONG,                   \
+        unsigned long long: CLG_TYPE_ULONG, float: CLG_TYPE_FLOAT, double: CLG_TYPE_DOUBLE, default: CLG_TYPE_UNKNOWN)
+#if __STDC_VERSION__ >= 201112L
+#define CLG_VALUE(value) {.kind = CLG_ARG_VALUE, .size = sizeof(value), .data = &(value), .value_type = CLG_TYPE_OF(value)}
+#else
 #define CLG_VALUE(value) {.kind = CLG_ARG_VALUE, .size = sizeof(value), .data = &(value)}
+#endif
 #define CLG_READ(of) {.kind = CLG_ARG_READ, .range = {(of), 0, CLG_WHOLE}}
 #define CLG_WRITE(of) {.kind = CLG_ARG_WRITE, .range = {(of), 0, CLG_WHOLE}}
 #define CLG_READ_WRITE(of) {.kind = CLG_ARG_READ_WRITE, .range = {(of), 0, CLG_WHOLE}}

@@ -302,14 +302,61 @@ public:
     }
 };
 
+namespace detail {
+
+// The type of a number, which clgraph compares with that of the kernel's parameter.
+template <class T> constexpr clg_value_type value_type() {
+    if constexpr (std::is_same_v<T, float>) {
+        return CLG_TYPE_FLOAT;
+    } else if constexpr (std::is_same_v<T, double>) {
+        return CLG_TYPE_DOUBLE;
+    } else if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
+        return CLG_TYPE_UNKNOWN;
+    } else if constexpr (sizeof(T) == 1) {
+        return std::is_signed_v<T> ? CLG_TYPE_CHAR : CLG_TYPE_UCHAR;
+    } else if constexpr (sizeof(T) == 2) {
+        return std::is_signed_v<T> ? CLG_TYPE_SHORT : CLG_TYPE_USHORT;
+    } else if constexpr (sizeof(T) == 4) {
+        return std::is_signed_v<T> ? CLG_TYPE_INT : CLG_TYPE_UINT;
+    } else if constexpr (sizeof(T) == 8) {
+        return std::is_signed_v<T> ? CLG_TYPE_LONG : CLG_TYPE_ULONG;
+    } else {
+        return CLG_TYPE_UNKNOWN;
+    }
+}
+
+} // namespace detail
+
 // A value that several kernel nodes can use, and that can change: set it, and update the executable.
 template <class T>
 class parameter : public detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> {
     static_assert(std::is_trivially_copyable_v<T>, "a parameter is plain data");
 
 public:
-    explicit parameter(const T &value) { detail::check(clg_parameter_create(&value, sizeof value, &raw_)); }
+    explicit parameter(const T &value) {
+        if constexpr (detail::value_type<T>() == CLG_TYPE_UNKNOWN) {
+            detail::check(clg_parameter_create(&value, sizeof value, &raw_));
+        } else {
+            detail::check(clg_parameter_create_number(detail::value_type<T>(), &value, nullptr, nullptr, &raw_));
+        }
+    }
+    // A number that stays within two others: `set` refuses all else.
+    static parameter within(const T &value, const T &least, const T &most) {
+        static_assert(detail::value_type<T>() != CLG_TYPE_UNKNOWN, "only a number has bounds");
+        parameter made;
+        detail::check(clg_parameter_create_number(detail::value_type<T>(), &value, &least, &most, &made.raw_));
+        return made;
+    }
     void set(const T &value) const { detail::check(clg_parameter_set(raw_, &value, sizeof value)); }
+    // The value that was set last.
+    T get() const {
+        T value;
+        detail::check(clg_parameter_get(raw_, &value, sizeof value));
+        return value;
+    }
+
+private:
+    parameter() = default;
 };
 
 // Memory that several kernel nodes can use, and that can change.
@@ -342,6 +389,11 @@ class local_parameter : public detail::handle<clg_parameter, clg_parameter_retai
 public:
     explicit local_parameter(std::size_t size) { detail::check(clg_parameter_create_local(size, &raw_)); }
     void set(std::size_t size) const { detail::check(clg_parameter_set_local(raw_, size)); }
+    std::size_t get() const {
+        std::size_t size = 0;
+        detail::check(clg_parameter_get(raw_, &size, sizeof size));
+        return size;
+    }
 };
 
 // An argument of a kernel.
@@ -353,21 +405,23 @@ public:
         const auto *bytes = reinterpret_cast<const unsigned char *>(&value);
         std::copy(bytes, bytes + sizeof value, bytes_.begin());
         arg_.kind = CLG_ARG_VALUE;
+        arg_.value_type = detail::value_type<T>();
     }
     // A parameter of a value.
-    template <class T> arg(const parameter<T> &of) {
-        arg_.kind = CLG_ARG_PARAMETER;
-        arg_.parameter = of.raw();
-    }
-    arg(const local_parameter &of) {
-        arg_.kind = CLG_ARG_PARAMETER;
-        arg_.parameter = of.raw();
-    }
+    template <class T> arg(const parameter<T> &of) : arg(CLG_ARG_PARAMETER, {}, 0, of.raw()) {}
+    arg(const local_parameter &of) : arg(CLG_ARG_PARAMETER, {}, 0, of.raw()) {}
+    // The argument keeps the memory and the parameter alive. One that is no handle is an error where the argument is used.
     arg(clg_arg_kind kind, clg_range range, std::size_t size = 0, clg_parameter parameter = nullptr) {
         arg_.kind = kind;
         arg_.range = range;
         arg_.size = size;
         arg_.parameter = parameter;
+        if (range.memory != nullptr && clg_memory_retain(range.memory) == CLG_SUCCESS) {
+            memory_ = memory(range.memory);
+        }
+        if (parameter != nullptr && clg_parameter_retain(parameter) == CLG_SUCCESS) {
+            parameter_ = detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release>(parameter);
+        }
     }
     arg(clg_arg_kind kind, const image &of) : image_(of) {
         arg_.kind = kind;
@@ -390,6 +444,8 @@ public:
 private:
     clg_arg arg_ = {};
     std::vector<unsigned char> bytes_;
+    memory memory_;
+    detail::handle<clg_parameter, clg_parameter_retain, clg_parameter_release> parameter_;
     image image_;
     detail::handle<clg_sampler, clg_sampler_retain, clg_sampler_release> sampler_;
 };
@@ -438,6 +494,10 @@ struct range {
     range(extent global) : global(global) {}
     range(std::size_t global) : global(global) {}
     range(extent global, extent local) : global(global), local(local) {}
+    // Two plain numbers could be a range of two dimensions, or a range and the size of its work-groups. Write which:
+    // `clg::extent(w, h)`, or `clg::range(clg::extent(n), clg::extent(64))`.
+    template <class X, class Y, class = std::enable_if_t<std::is_arithmetic_v<X> && std::is_arithmetic_v<Y>>>
+    range(X, Y) = delete;
 };
 
 // A launch of a kernel, for a group.

@@ -10,6 +10,7 @@ use rust::{
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle::{self, handled};
 use crate::image::{AnyImage, clg_image, clg_sampler};
+use crate::number;
 use crate::objects::{clg_kernel, clg_range, with_slice};
 use crate::parameter::{AnyParameter, clg_parameter};
 use crate::pointers::{self, Flag};
@@ -69,6 +70,8 @@ pub struct clg_arg {
     pub image: clg_image,
     /// A sampler.
     pub sampler: clg_sampler,
+    /// Of which type a value is, a `clg_value_type`: 0 if it is not said.
+    pub value_type: i32,
 }
 
 /// How a kernel uses a device global of its program.
@@ -139,6 +142,7 @@ impl Access {
 pub(crate) trait Launch: Sized {
     fn memory<T>(self, memory: &impl BufferArg<T>, access: Access) -> Self;
     fn value(self, value: &[u8]) -> Self;
+    fn number<T: KernelArg + ValueArg>(self, value: T) -> Self;
     fn object<T: KernelArg>(self, object: &T) -> Self
     where
         for<'a> &'a T: ValueArg;
@@ -163,6 +167,10 @@ impl Launch for KernelNode<'_> {
 
     fn value(self, value: &[u8]) -> Self {
         self.bytes(value)
+    }
+
+    fn number<T: KernelArg + ValueArg>(self, value: T) -> Self {
+        self.arg(value)
     }
 
     fn object<T: KernelArg>(self, object: &T) -> Self
@@ -231,6 +239,11 @@ impl Launch for ExecuteKernel<'_> {
 
     fn value(mut self, value: &[u8]) -> Self {
         self.set_arg_bytes(value);
+        self
+    }
+
+    fn number<T: KernelArg + ValueArg>(mut self, value: T) -> Self {
+        self.set_arg(&value);
         self
     }
 
@@ -320,14 +333,14 @@ fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
             AnyParameter::Buffer(parameter) => launch.memory(&*parameter, access),
             AnyParameter::Memory(parameter) => launch.memory(&*parameter, access),
             AnyParameter::Image(parameter) => launch.memory(&*parameter, access),
-            AnyParameter::Bytes(_) | AnyParameter::Local(_) | AnyParameter::Sampler(_) => {
+            AnyParameter::Bytes(_) | AnyParameter::Number(_) | AnyParameter::Local(_) | AnyParameter::Sampler(_) => {
                 return Err(Failure::invalid("the parameter is not one of memory or of an image"));
             }
         });
     }
     Ok(if is(kind::CLG_ARG_VALUE) {
         // SAFETY: **caller**.
-        launch.value(unsafe { pointers::value("data", arg.data, arg.size) }?)
+        number::give_value(launch, arg.value_type, unsafe { pointers::value("data", arg.data, arg.size) }?)?
     } else if is(kind::CLG_ARG_LOCAL) {
         launch.local(arg.size)
     } else if is(kind::CLG_ARG_NULL) {
@@ -337,6 +350,7 @@ fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
     } else if is(kind::CLG_ARG_PARAMETER) {
         match parameter()? {
             AnyParameter::Bytes(parameter) => launch.object(&*parameter),
+            AnyParameter::Number(parameter) => parameter.give(launch),
             AnyParameter::Local(parameter) => launch.object(&*parameter),
             AnyParameter::Sampler(parameter) => launch.object(&*parameter),
             AnyParameter::Buffer(_) | AnyParameter::Memory(_) | AnyParameter::Image(_) => {

@@ -11,7 +11,7 @@
 //! | `opencl.rs` | OpenCL's own handles, as `CL/cl.h` declares them |
 //! | `objects.rs` | what the program has already: queues, kernels, memory |
 //! | `image.rs` | images and samplers, and the nodes of images |
-//! | `parameter.rs` | parameters |
+//! | `parameter.rs`, `number.rs` | parameters, and numbers whose type is named |
 //! | `event.rs` | events, and events that the program completes |
 //! | `program.rs` | device globals, and the programs that use them |
 //! | `graph.rs` | graphs, edges, and what every node can have |
@@ -43,6 +43,7 @@ mod image;
 mod launch;
 mod map;
 mod native;
+mod number;
 mod objects;
 mod opencl;
 mod parameter;

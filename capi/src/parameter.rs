@@ -7,6 +7,7 @@ use rust::{Buffer, Image, LocalMemory, Memory, Parameter, Sampler};
 
 use crate::handle::{self, handled};
 use crate::image::{AnyImage, clg_image, clg_sampler};
+use crate::number::NumberParameter;
 use crate::objects::{Slice, clg_range, with_slice};
 use crate::pointers;
 use crate::status::{Failure, Outcome, clg_status, enter};
@@ -14,6 +15,7 @@ use crate::status::{Failure, Outcome, clg_status, enter};
 #[derive(Clone)]
 pub(crate) enum AnyParameter {
     Bytes(Arc<Parameter<[u8]>>),
+    Number(NumberParameter),
     Local(Arc<Parameter<LocalMemory>>),
     Buffer(Arc<Parameter<Buffer<u8>>>),
     Memory(Arc<Parameter<Memory<u8>>>),
@@ -43,7 +45,7 @@ pub extern "C" fn clg_parameter_release(object: clg_parameter) -> clg_status {
     enter(|| handle::release::<AnyParameter>(object.addr()))
 }
 
-fn new_parameter(result: *mut clg_parameter, make: impl FnOnce() -> Outcome<AnyParameter>) -> clg_status {
+pub(crate) fn new_parameter(result: *mut clg_parameter, make: impl FnOnce() -> Outcome<AnyParameter>) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let place = unsafe { pointers::place("result", result) }?;
@@ -52,7 +54,8 @@ fn new_parameter(result: *mut clg_parameter, make: impl FnOnce() -> Outcome<AnyP
     })
 }
 
-/// Makes a parameter of a value: a number, a vector or a struct, as many bytes as the kernel's parameter has.
+/// Makes a parameter of a value: a number, a vector or a struct, as many bytes as the kernel's parameter has. (A number
+/// with its type: `clg_parameter_create_number`.)
 ///
 /// The program promises that every value which it gives the parameter is fine for the kernels that use it.
 ///
@@ -126,9 +129,32 @@ pub unsafe extern "C" fn clg_parameter_set(parameter: clg_parameter, value: *con
             let value: &[u8] = unsafe { pointers::value("value", value, size) }?;
             Ok(parameter.set(value)?)
         }
+        AnyParameter::Number(parameter) => {
+            // SAFETY: **caller**.
+            parameter.set(unsafe { pointers::value("value", value, size) }?)
+        }
         _ => Err(Failure::invalid(
             "the parameter has no value: use clg_parameter_set_local, _memory, _image, _sampler or _null",
         )),
+    })
+}
+
+/// Writes the value that a parameter has now, of as many bytes as it was made with; for a parameter of local memory its
+/// size, a `size_t`.
+///
+/// # Safety
+/// `value` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_parameter_get(parameter: clg_parameter, value: *mut c_void, size: usize) -> clg_status {
+    enter(|| {
+        let bytes = match handle::get::<AnyParameter>(parameter.addr())? {
+            AnyParameter::Bytes(parameter) => parameter.get().into_vec(),
+            AnyParameter::Number(parameter) => parameter.get(),
+            AnyParameter::Local(parameter) => parameter.get().to_ne_bytes().to_vec(),
+            _ => return Err(Failure::invalid("the parameter is one of an object, and has no value")),
+        };
+        // SAFETY: **caller**.
+        unsafe { crate::submission::copy_out(&bytes, value, size) }
     })
 }
 

@@ -50,6 +50,16 @@ const NAMES: &[(&str, &str)] = &[
     ("wait", "clg_submission_wait"),
     ("within", "clg_parameter_create"),
     ("work_group", "clg_launch.local"),
+    ("f32", "cl_float"),
+    ("f64", "cl_double"),
+    ("i16", "cl_short"),
+    ("i32", "cl_int"),
+    ("i64", "cl_long"),
+    ("i8", "cl_char"),
+    ("u16", "cl_ushort"),
+    ("u32", "cl_uint"),
+    ("u64", "cl_ulong"),
+    ("u8", "cl_uchar"),
 ];
 
 /// Words of Rust outside of backquotes, and what C calls them.
@@ -58,6 +68,7 @@ const WORDS: &[(&str, &str)] = &[
     ("dropped", "released"),
     ("drop ", "release "),
     ("given to opencl3", "given as a cl_event"),
+    ("or the bytes of the value as an array", "or the bytes as CLG_TYPE_UNKNOWN"),
 ];
 
 /// Returns a text of clgraph with the names that things have in C.
@@ -75,7 +86,7 @@ pub(crate) fn in_c(text: &str) -> String {
         }
     }
     // Two functions of Rust can have one name in C.
-    out.replace("`or_null` or `or_null`", "`or_null`")
+    out.replace("`or_null` or `or_null`", "`or_null`").replace("an `cl_", "a `cl_")
 }
 
 #[cfg(test)]

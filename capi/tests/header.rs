@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header has them.
-const FILES: [&str; 20] = [
+const FILES: [&str; 21] = [
     "version",
     "status",
     "pointers",
@@ -11,6 +11,7 @@ const FILES: [&str; 20] = [
     "objects",
     "image",
     "parameter",
+    "number",
     "event",
     "program",
     "graph",

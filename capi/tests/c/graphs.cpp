@@ -53,7 +53,7 @@ static void graphs(const bench &all) {
     clg::graph graph(queue);
     clg::parameter<uint32_t> by(3);
     auto write = graph.write(a, count, {"count"});
-    auto launch = graph.kernel(scale, {len, 8}, {clg::in_out(a), by});
+    auto launch = graph.kernel(scale, {clg::extent(len), clg::extent(8)}, {clg::in_out(a), by});
     graph.copy(a, b);
     graph.kernel(scale, len, {clg::in_out(b), uint32_t{10}}, {"tenfold", {launch}});
     auto read = graph.read(b);
@@ -260,7 +260,7 @@ static void rarer_calls(const bench &all) {
     // Local memory whose size changes, of one work-group.
     clg::graph sums(queue);
     clg::local_parameter room(4 * len);
-    auto sum = sums.kernel(total, clg::range(len, len), {clg::in(a), clg::in_out(a), room});
+    auto sum = sums.kernel(total, clg::range(clg::extent(len), clg::extent(len)), {clg::in(a), clg::in_out(a), room});
     auto summed = sums.finalize(options);
     on.fill(a, uint32_t{1});
     summed.submit(queue).wait();
@@ -383,8 +383,59 @@ static void images(const bench &all) {
     CHECK(second[0] == 254 && second[4] == 248);
 }
 
+// Two numbers are neither a range of two dimensions nor a range with work-groups.
+static_assert(!std::is_constructible_v<clg::range, int, int> && !std::is_constructible_v<clg::range, std::size_t, std::size_t>);
+static_assert(std::is_constructible_v<clg::range, clg::extent, clg::extent> && std::is_convertible_v<int, clg::range>);
+
+// What it calls throws this text.
+template <class Call> std::string thrown(Call call) {
+    try {
+        call();
+    } catch (const clg::error &error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+void words_of_the_program(const bench &all) {
+    clg::queue queue(all.cl_queue);
+    clg::graph graph(queue);
+    const std::string words = "connection dropped: drop `label`, see `wait` and `Parameter`";
+    graph.host_task([words](const clg::task &) { throw std::runtime_error(words); }, {}, {"`range` is dropped"});
+    auto run = graph.finalize().submit(queue);
+    const std::string text = thrown([&] { run.wait(); });
+    CHECK(text.find(words) != std::string::npos && text.find("`range` is dropped") != std::string::npos);
+    clg::user_event event(all.context);
+    event.fail(words);
+    CHECK(thrown([&] { event.wait(); }) == "a user event failed: " + words);
+    // clgraph's own words are those of C.
+    CHECK(thrown([&] { graph.finalize().update({}); }).find("`clg_finalize_options.updatable`") != std::string::npos);
+}
+
+void types_of_values(const bench &all) {
+    clg::queue queue(all.cl_queue);
+    clg::graph graph(queue);
+    clg::memory memory(buffer(all, 64));
+    clg::kernel scale(kernel(all, "scale"));
+    CHECK(thrown([&] { graph.kernel(scale, clg::extent(4), {clg::in_out(memory), 2.f}); }).find("argument 1") != std::string::npos);
+    CHECK(thrown([&] { graph.kernel(scale, clg::extent(4), {clg::in_out(memory), clg::parameter(2.f)}); }).find("argument 1") !=
+          std::string::npos);
+    auto by = clg::parameter<cl_uint>::within(2, 1, 9);
+    CHECK(thrown([&] { by.set(10); }).find("1..=9") != std::string::npos && by.get() == 2);
+    clg::local_parameter room(48);
+    CHECK(room.get() == 48);
+    // Arguments keep what they name.
+    std::vector<clg::arg> args{clg::in_out(clg::memory(buffer(all, 64))), clg::parameter<cl_uint>(2)};
+    clg::launch launch{scale, clg::extent(4), {clg::in_out(clg::memory(buffer(all, 64)).slice(0, 16)), 2u}};
+    graph.kernel(scale, clg::extent(4), args);
+    graph.command_group({launch});
+    graph.finalize().submit(queue).wait();
+}
+
 int main() {
     bench all = start();
+    words_of_the_program(all);
+    types_of_values(all);
     graphs(all);
     commands(all);
     native_commands_throw(all);

@@ -85,7 +85,7 @@ static void *misuse(void *seed) {
         case 26: clg_graph_release(any(&state)); break;
         case 27: {
             clg_arg args[2] = {
-                {(int32_t)(next(&state) % 16), 4, &number, range, any(&state), any(&state), any(&state)}, {.kind = CLG_ARG_VALUE, .size = 4, .data = &number}};
+                {(int32_t)(next(&state) % 16), 4, &number, range, any(&state), any(&state), any(&state), (int32_t)(next(&state) % 12)}, {.kind = CLG_ARG_VALUE, .size = 4, .data = &number}};
             clg_launch launch = {.kernel = any(&state), .args = args, .num_args = next(&state) % 3,
                                  .work_dim = (uint32_t)(next(&state) % 5), .global = {1, 1, 1}};
             clg_graph_kernel(any(&state), &launch, &options, node);
@@ -256,6 +256,54 @@ static void sizes_that_are_wrong(void) {
     free(data);
 }
 
+/* Numbers whose type is named are compared with the kernel's parameter, and stay within their bounds. */
+static void numbers(void) {
+    clg_kernel scale = kernel(all, "scale");
+    clg_memory memory = buffer(all, 64);
+    cl_float wrong = 2;
+    cl_uint right = 2, read = 0, least = 1, most = 9, more = 10;
+    clg_arg args[] = {CLG_READ_WRITE(memory), CLG_VALUE(wrong)};
+    clg_launch launch = {.kernel = scale, .args = args, .num_args = 2, .work_dim = 1, .global = {4}};
+    FAILS(CLG_INVALID, "argument 1", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    FAILS(CLG_INVALID, "argument 1", clg_enqueue_kernel(all.queue, &launch, 0, NULL, NULL));
+    args[1].value_type = CLG_TYPE_UNKNOWN;
+    OK(clg_enqueue_kernel(all.queue, &launch, 0, NULL, NULL));
+    args[1] = (clg_arg)CLG_VALUE(right);
+    CHECK(args[1].value_type == CLG_TYPE_UINT);
+    OK(clg_enqueue_kernel(all.queue, &launch, 0, NULL, NULL));
+    args[1].value_type = CLG_TYPE_LONG;
+    FAILS(CLG_INVALID, "8 bytes", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    args[1].value_type = 99;
+    FAILS(CLG_INVALID, "99 is no type", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    clg_parameter number;
+    FAILS(CLG_INVALID, "`value` is null", clg_parameter_create_number(CLG_TYPE_UINT, NULL, NULL, NULL, &number));
+    FAILS(CLG_INVALID, "0 is no type", clg_parameter_create_number(CLG_TYPE_UNKNOWN, &right, NULL, NULL, &number));
+    FAILS(CLG_INVALID, "1..=9", clg_parameter_create_number(CLG_TYPE_UINT, &more, &least, &most, &number));
+    OK(clg_parameter_create_number(CLG_TYPE_FLOAT, &wrong, NULL, NULL, &number));
+    args[1] = (clg_arg)CLG_PARAMETER(number);
+    FAILS(CLG_INVALID, "argument 1", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    OK(clg_parameter_release(number));
+    OK(clg_parameter_create_number(CLG_TYPE_UINT, &right, &least, &most, &number));
+    FAILS(CLG_INVALID, "1..=9", clg_parameter_set(number, &more, sizeof more));
+    FAILS(CLG_INVALID, "4 bytes", clg_parameter_set(number, &more, 2));
+    OK(clg_parameter_set(number, &most, sizeof most));
+    OK(clg_parameter_get(number, &read, sizeof read));
+    CHECK(read == 9);
+    FAILS(CLG_INVALID, "4 bytes", clg_parameter_get(number, &read, 2));
+    OK(clg_parameter_release(number));
+    clg_parameter local;
+    size_t size = 0;
+    OK(clg_parameter_create_local(48, &local));
+    OK(clg_parameter_get(local, &size, sizeof size));
+    CHECK(size == 48);
+    OK(clg_parameter_release(local));
+    OK(clg_memory_release(memory));
+    OK(clg_kernel_release(scale));
+    size_t nodes;
+    OK(clg_graph_size(all.graph, &nodes));
+    CHECK(nodes == 0);
+}
+
 /* A queue that records gives no `cl_event`: then nothing is recorded. */
 static void no_event_of_a_recording(void) {
     clg_graph inner, outer;
@@ -317,6 +365,7 @@ int main(void) {
     forked();
     one_by_one();
     sizes_that_are_wrong();
+    numbers();
     no_event_of_a_recording();
     pthread_t threads[THREADS];
     pool[0] = all.graph;
