@@ -342,6 +342,8 @@ typedef struct clg_node_options {
     // other options are empty, and executables get the change when they are updated. Nodes that only order others,
     // allocations, sub-graphs and events cannot be replaced.
     const struct clg_node *replaces;
+    // Whether the node also waits for every node that no other node waits for when it is added.
+    bool after_all_leaves;
 } clg_node_options;
 
 // Some bytes of memory.

@@ -556,11 +556,13 @@ struct options {
     std::string label;
     // A node that gets this command in place of its own; then no node is added.
     std::vector<node> replaces;
+    // Whether the node also waits for every node that no other node waits for when it is added.
+    bool after_all_leaves = false;
     options() = default;
     options(std::initializer_list<node> after) : after(after) {}
     options(std::string label, std::vector<node> after = {}) : after(std::move(after)), label(std::move(label)) {}
     clg_node_options c() const {
-        return {after.data(), after.size(), label.empty() ? nullptr : label.c_str(), replaces.empty() ? nullptr : replaces.data()};
+        return {after.data(), after.size(), label.empty() ? nullptr : label.c_str(), replaces.empty() ? nullptr : replaces.data(), after_all_leaves};
     }
 };
 
@@ -964,7 +966,8 @@ public:
     // Replaces a launch; executables get it when they are updated.
     void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
         detail::launched(of, over, args, [&](const clg_launch *launch) {
-            clg_node_options with = {nullptr, 0, nullptr, &old};
+            clg_node_options with = {};
+            with.replaces = &old;
             detail::check(clg_graph_kernel(raw_, launch, &with, nullptr));
             return old;
         });

@@ -73,6 +73,8 @@ pub struct clg_node_options {
     /// other options are empty, and executables get the change when they are updated. Nodes that only order others,
     /// allocations, sub-graphs and events cannot be replaced.
     pub replaces: *const clg_node,
+    /// Whether the node also waits for every node that no other node waits for when it is added.
+    pub after_all_leaves: Flag,
 }
 
 /// Options of a node, read from C.
@@ -80,6 +82,7 @@ pub(crate) struct Options<'a> {
     pub(crate) after: Vec<Node>,
     pub(crate) label: Option<&'a str>,
     pub(crate) replaces: Option<clg_node>,
+    pub(crate) after_all_leaves: bool,
 }
 
 impl Options<'_> {
@@ -96,7 +99,7 @@ impl Options<'_> {
 /// **caller**.
 pub(crate) unsafe fn options<'a>(options: *const clg_node_options) -> Outcome<Options<'a>> {
     if options.is_null() {
-        return Ok(Options { after: Vec::new(), label: None, replaces: None });
+        return Ok(Options { after: Vec::new(), label: None, replaces: None, after_all_leaves: false });
     }
     // SAFETY: **caller**.
     let options = unsafe { pointers::read("options", options) }?;
@@ -110,14 +113,18 @@ pub(crate) unsafe fn options<'a>(options: *const clg_node_options) -> Outcome<Op
         // SAFETY: **caller**.
         Some(*unsafe { pointers::read("options->replaces", options.replaces) }?)
     };
-    Ok(Options { after: after.iter().map(|node| node.node()).collect(), label, replaces })
+    let after = after.iter().map(|node| node.node()).collect();
+    Ok(Options { after, label, replaces, after_all_leaves: options.after_all_leaves.is_set() })
 }
 
 /// Gives a builder the options of its node.
 macro_rules! with_options {
     ($builder:expr, $options:expr) => {{
-        let $crate::graph::Options { after, label, .. } = $options;
-        let builder = $builder.after(after);
+        let $crate::graph::Options { after, label, after_all_leaves, .. } = $options;
+        let mut builder = $builder.after(after);
+        if after_all_leaves {
+            builder = builder.after_all_leaves();
+        }
         match label {
             Some(label) => builder.label(label),
             None => builder,

@@ -59,6 +59,7 @@ _Buffer: TypeAlias = Any  # pyopencl.Buffer
 _Array: TypeAlias = Any  # pyopencl.array.Array
 _Image: TypeAlias = Any  # pyopencl.Image
 _Kernel: TypeAlias = Any  # pyopencl.Kernel
+_Sampler: TypeAlias = Any  # pyopencl.Sampler
 _Program: TypeAlias = Any  # pyopencl.Program
 _CommandQueue: TypeAlias = Any  # pyopencl.CommandQueue
 _Context: TypeAlias = Any  # pyopencl.Context
@@ -76,6 +77,7 @@ _GlobalUse: TypeAlias = In | Out | InOut
 _Globals: TypeAlias = _GlobalUse | Iterable[_GlobalUse]
 _NodeLike: TypeAlias = Node | Event | Memory | Submission
 _Nodes: TypeAlias = _NodeLike | Iterable[_NodeLike]
+_After: TypeAlias = _Nodes | Literal["leaves"]
 _EventLike: TypeAlias = Event | UserEvent | Submission | _ClEvent
 _Events: TypeAlias = _EventLike | Iterable[_EventLike]
 _Detail: TypeAlias = Literal["brief", "full", "verbose"]
@@ -121,9 +123,10 @@ class Local:
 @final
 class Param:
     def __new__(
-        cls, value: np.generic | NDArray[Any] | bytes | Local | _Memory | _Image, *, or_null: bool = False
+        cls, value: np.generic | NDArray[Any] | bytes | Local | _Memory | _Image | _Sampler, *, or_null: bool = False
     ) -> Self: ...
-    def set(self, value: _Value | Local | _Memory | _Image | None) -> None: ...
+    def set(self, value: _Value | Local | _Memory | _Image | _Sampler | None) -> None: ...
+    def get(self) -> Any: ...
 
 @final
 class Memory:
@@ -268,7 +271,7 @@ class Graph:
         prints: bool = False,
         globals: _Globals | None = None,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
     ) -> Node: ...
     def replace_kernel(
         self,
@@ -286,7 +289,13 @@ class Graph:
         self, node: _NodeLike, global_size: _Triple, *, local_size: _Triple | None = None, offset: _Triple | None = None
     ) -> None: ...
     def copy(
-        self, src: _Memory | _Image, dst: _Memory | _Image, *, label: str | None = None, after: _Nodes | None = None
+        self,
+        src: _Memory | _Image,
+        dst: _Memory | _Image,
+        *,
+        label: str | None = None,
+        after: _After | None = None,
+        replaces: _NodeLike | None = None,
     ) -> Node: ...
     def copy_rect(
         self,
@@ -299,7 +308,8 @@ class Graph:
         src_pitch: _Triple | None = None,
         dst_pitch: _Triple | None = None,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
+        replaces: _NodeLike | None = None,
     ) -> Node: ...
     def fill(
         self,
@@ -309,7 +319,8 @@ class Graph:
         origin: _Triple | None = None,
         region: _Triple | None = None,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
+        replaces: _NodeLike | None = None,
     ) -> Node: ...
     def write(
         self,
@@ -320,7 +331,8 @@ class Graph:
         origin: _Triple | None = None,
         region: _Triple | None = None,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
+        replaces: _NodeLike | None = None,
     ) -> Write: ...
     def read(
         self,
@@ -331,7 +343,8 @@ class Graph:
         origin: _Triple | None = None,
         region: _Triple | None = None,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
+        replaces: _NodeLike | None = None,
     ) -> Read: ...
     def alloc(
         self,
@@ -340,11 +353,11 @@ class Graph:
         *,
         zeroed: bool = False,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
     ) -> Memory: ...
-    def free(self, memory: Memory, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
+    def free(self, memory: Memory, *, label: str | None = None, after: _After | None = None) -> Node: ...
     def sub_graph(
-        self, executable: Executable, *, label: str | None = None, after: _Nodes | None = None
+        self, executable: Executable, *, label: str | None = None, after: _After | None = None
     ) -> SubGraph: ...
     def host_task(
         self,
@@ -353,7 +366,7 @@ class Graph:
         writes: _Uses | None = None,
         *,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
     ) -> Node: ...
     def map(
         self,
@@ -364,7 +377,7 @@ class Graph:
         dtype: DTypeLike | None = None,
         shape: _Shape | None = None,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
     ) -> Node: ...
     def native_command(
         self,
@@ -373,12 +386,12 @@ class Graph:
         writes: _Uses | None = None,
         *,
         label: str | None = None,
-        after: _Nodes | None = None,
+        after: _After | None = None,
     ) -> Node: ...
-    def command_group(self, group: CommandGroup, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
-    def wait_event(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
-    def signal_event(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
-    def empty(self, *, label: str | None = None, after: _Nodes | None = None) -> Node: ...
+    def command_group(self, group: CommandGroup, *, label: str | None = None, after: _After | None = None) -> Node: ...
+    def wait_event(self, *, label: str | None = None, after: _After | None = None) -> Node: ...
+    def signal_event(self, *, label: str | None = None, after: _After | None = None) -> Node: ...
+    def empty(self, *, label: str | None = None, after: _After | None = None) -> Node: ...
     def add_edge(self, before: _NodeLike, after: _NodeLike) -> None: ...
     @property
     def context(self) -> _Context: ...
@@ -424,6 +437,8 @@ class Executable:
     @property
     def required_memory(self) -> int: ...
     @property
+    def command_buffers(self) -> list[int]: ...
+    @property
     def device(self) -> Device: ...
     def to_svg(self, run: Submission | None = None, detail: _Detail = "brief") -> str: ...
     def _repr_svg_(self) -> str: ...
@@ -431,6 +446,8 @@ class Executable:
 @final
 class Submission(Awaitable[None]):
     def wait(self, timeout: float | None = None) -> None: ...
+    @property
+    def progress(self) -> Literal["waiting", "running", "complete", "failed"]: ...
     @property
     def done(self) -> bool: ...
     @property
@@ -623,6 +640,8 @@ class Device:
     def name(self) -> str: ...
     @property
     def platform(self) -> str: ...
+    @property
+    def path(self) -> tuple[str, str]: ...
     @property
     def is_gpu(self) -> bool: ...
     @property

@@ -96,6 +96,10 @@ impl Local {
 }
 
 impl Local {
+    pub(crate) fn of(nbytes: usize) -> Self {
+        Self { nbytes }
+    }
+
     /// The size of local memory, of clgraph or of pyopencl.
     pub(crate) fn bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         if let Ok(local) = object.cast_exact::<Self>() {

@@ -1,6 +1,7 @@
 //! Devices.
 
 use pyo3::prelude::*;
+use rust::Path;
 
 use crate::gate::{Own, call, check};
 use crate::interop;
@@ -37,6 +38,13 @@ impl Device {
     #[getter]
     fn is_gpu(&self) -> bool {
         self.0.caps().gpu
+    }
+
+    /// By which path the device runs graphs if nothing else is asked for, "native" (command buffers) or "replay", and why.
+    #[getter]
+    fn path(&self) -> (&'static str, String) {
+        let (path, why) = self.0.caps().path();
+        (if path == Path::Native { "native" } else { "replay" }, why.to_string())
     }
 
     /// The same device as a pyopencl.Device.

@@ -216,6 +216,15 @@ impl Executable {
         self.executable.required_memory()
     }
 
+    /// The command buffers that the executable made, as numbers: each a `cl_command_buffer_khr`. They are valid while the
+    /// executable exists and is not updated.
+    #[getter]
+    fn command_buffers(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        call(py, || {
+            Ok(self.executable.command_buffers().into_iter().map(|buffer| buffer.expose_provenance()).collect())
+        })
+    }
+
     /// The device.
     #[getter]
     fn device(&self) -> Device {

@@ -6,27 +6,31 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::device::Device;
-use crate::errors::{invalid, wrong_type};
+use crate::errors::wrong_type;
 use crate::executable::{self, Executable};
-use crate::gate::{Kept, Own, call, check};
+use crate::gate::{Own, call, check};
 use crate::group::CommandGroup;
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope, is_image, memory, with_place};
+use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope};
 use crate::native;
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
 use crate::report;
-use crate::task::{Function, MapAs};
-use crate::transfer::{self, result_layout};
+use crate::task::{self, Function};
+use crate::transfer::{self, With};
 use crate::uses::{uses, with_uses};
 
 /// A graph of commands: built once, finalized, and submitted many times.
 ///
 /// `Graph(queue)` is for the context and the device of a pyopencl.CommandQueue or a clgraph.Queue; `Graph(context,
 /// device)` is for a pyopencl.Context and one of its devices. Each method adds a node. Nodes that use the same memory
-/// get edges by themselves; `after=` and `add_edge` add others. A call that raises an exception adds nothing.
+/// get edges by themselves; `after=` and `add_edge` add others: a node, a list of nodes, or `after="leaves"`, every node
+/// that no other node waits for yet. A call that raises an exception adds nothing.
+///
+/// Copies, fills, writes and reads take `replaces=node`: then no node is added, but that node gets the command in place of
+/// its own. Edges and label stay, and executables get the change when they are updated (`Executable.update`).
 ///
 /// As a context manager with a clgraph.Queue, the graph records: what the queue is asked to do inside the block becomes
 /// nodes, and does not run. Recorded nodes keep the order of the queue; nodes that methods of the graph add inside the
@@ -45,7 +49,9 @@ pub(crate) struct Graph {
 /// Gives a builder the options of its node.
 macro_rules! options {
     ($builder:expr, $label:expr, $after:expr) => {{
-        let builder = $builder.after($after);
+        let $crate::node::After { nodes, all_leaves } = $after;
+        let builder = $builder.after(nodes);
+        let builder = if all_leaves { builder.after_all_leaves() } else { builder };
         match $label {
             Some(label) => builder.label(label),
             None => builder,
@@ -157,7 +163,7 @@ impl Graph {
     ) -> PyResult<Node> {
         let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
         let launch = Launch::read(&given, self.scope())?;
-        let node = options!(launch.node(&self.graph), label, node::nodes(after)?);
+        let node = options!(launch.node(&self.graph), label, node::after(after)?);
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
         let node = self.add(kernel.py(), || unsafe { node.add() })?;
         Ok(Node::of(node.to_raw(), "kernel"))
@@ -202,22 +208,16 @@ impl Graph {
 
     /// Adds a copy of all bytes from memory to memory of the same size, or of all pixels between images, or between an
     /// image and packed pixels in memory.
-    #[pyo3(signature = (src, dst, *, label=None, after=None))]
+    #[pyo3(signature = (src, dst, *, label=None, after=None, replaces=None))]
     fn copy(
         &self,
         src: &Bound<'_, PyAny>,
         dst: &Bound<'_, PyAny>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        if is_image(src) || is_image(dst) {
-            return self.copy_rect(src, dst, None, None, None, None, None, label, after);
-        }
-        let (py, after_nodes) = (src.py(), node::nodes(after)?);
-        let (src, dst) = (memory(src, self.scope(), "the source")?, memory(dst, self.scope(), "the destination")?);
-        let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| self.graph.copy(src, dst)));
-        let copy = options!(copy, label, after_nodes);
-        Ok(Node::of(self.add(py, || copy.add())?.to_raw(), "copy"))
+        transfer::copy(self, src, dst, With::read(label, after, replaces)?)
     }
 
     /// Adds a copy of a rectangle or a box.
@@ -227,7 +227,7 @@ impl Graph {
     /// number or a tuple; 0, the default, means that they lie close to each other. With an image on one side or both,
     /// everything is in pixels, the other side is packed, and without a region all of the image is copied.
     #[pyo3(signature = (src, dst, region=None, *, src_origin=None, dst_origin=None, src_pitch=None, dst_pitch=None,
-                        label=None, after=None))]
+                        label=None, after=None, replaces=None))]
     fn copy_rect(
         &self,
         src: &Bound<'_, PyAny>,
@@ -239,15 +239,17 @@ impl Graph {
         dst_pitch: Option<&Bound<'_, PyAny>>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        transfer::rect(self, src, dst, region, (src_origin, dst_origin), (src_pitch, dst_pitch), label, after)
+        let with = With::read(label, after, replaces)?;
+        transfer::rect(self, src, dst, region, (src_origin, dst_origin), (src_pitch, dst_pitch), with)
     }
 
     /// Adds a fill of memory with a pattern, or of an image with a colour.
     ///
     /// A pattern is a numpy scalar, an array or bytes, whose size divides that of the memory; or a plain number, if the
     /// memory has a dtype. The colour of an image is four numbers; `origin` and `region` name a part of it, in pixels.
-    #[pyo3(signature = (dst, pattern, *, origin=None, region=None, label=None, after=None))]
+    #[pyo3(signature = (dst, pattern, *, origin=None, region=None, label=None, after=None, replaces=None))]
     fn fill(
         &self,
         dst: &Bound<'_, PyAny>,
@@ -256,8 +258,9 @@ impl Graph {
         region: Option<&Bound<'_, PyAny>>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        transfer::fill(self, dst, pattern, (origin, region), label, after)
+        transfer::fill(self, dst, pattern, (origin, region), With::read(label, after, replaces)?)
     }
 
     /// Adds a write of host data to memory or to an image. The node is also the name of the input: each submission
@@ -266,7 +269,7 @@ impl Graph {
     /// `data` is a contiguous numpy array or another object with the buffer protocol, of as many bytes as the memory. It
     /// is copied; with `copy=False` it is used where it is: then the program promises not to change it until the graph
     /// and all submissions of its executables have ended.
-    #[pyo3(signature = (dst, data, *, copy=true, origin=None, region=None, label=None, after=None))]
+    #[pyo3(signature = (dst, data, *, copy=true, origin=None, region=None, label=None, after=None, replaces=None))]
     fn write(
         &self,
         dst: &Bound<'_, PyAny>,
@@ -276,8 +279,9 @@ impl Graph {
         region: Option<&Bound<'_, PyAny>>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Write>> {
-        transfer::write(self, dst, data, copy, (origin, region), label, after)
+        transfer::write(self, dst, data, copy, (origin, region), With::read(label, after, replaces)?)
     }
 
     /// Adds a read of memory or of an image into host memory. The node is also the name of the result: `run[read]` is a
@@ -285,7 +289,7 @@ impl Graph {
     ///
     /// A result has the dtype and the shape of a pyopencl.array.Array or a clgraph.Memory. That of a pyopencl.Buffer is
     /// bytes, unless `dtype` and `shape` say more; one length of the shape may be -1.
-    #[pyo3(signature = (src, dtype=None, shape=None, *, origin=None, region=None, label=None, after=None))]
+    #[pyo3(signature = (src, dtype=None, shape=None, *, origin=None, region=None, label=None, after=None, replaces=None))]
     fn read(
         &self,
         src: &Bound<'_, PyAny>,
@@ -295,8 +299,9 @@ impl Graph {
         region: Option<&Bound<'_, PyAny>>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Read>> {
-        transfer::read(self, src, (dtype, shape), (origin, region), label, after)
+        transfer::read(self, src, (dtype, shape), (origin, region), With::read(label, after, replaces)?)
     }
 
     /// Adds an allocation, and returns its Memory, which belongs to the graph. Nodes that use it come after the
@@ -313,7 +318,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Memory> {
-        let (py, nodes) = (shape.py(), node::nodes(after)?);
+        let (py, nodes) = (shape.py(), node::after(after)?);
         let layout = Layout::made(numpy::dtype_of(py, dtype)?, shape)?;
         let alloc = options!(self.graph.alloc::<u8>(layout.bytes()), label, nodes);
         let memory = self.add(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
@@ -333,7 +338,7 @@ impl Graph {
         let Place::Graph(of) = &*memory.place else {
             return Err(wrong_type("only memory that `Graph.alloc` returned, as a whole, can be freed by a node"));
         };
-        let free = options!(self.graph.free(of), label, node::nodes(after)?);
+        let free = options!(self.graph.free(of), label, node::after(after)?);
         Ok(Node::of(self.add(py, || free.add())?.to_raw(), "free"))
     }
 
@@ -346,7 +351,7 @@ impl Graph {
         after: Option<&Bound<'_, PyAny>>,
         py: Python<'_>,
     ) -> PyResult<Py<SubGraph>> {
-        let sub = options!(self.graph.sub_graph(&executable.executable), label, node::nodes(after)?);
+        let sub = options!(self.graph.sub_graph(&executable.executable), label, node::after(after)?);
         let sub = self.add(py, || sub.add())?;
         self.held.keep_all(executable.held().nested());
         SubGraph::make(py, sub)
@@ -371,7 +376,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let nodes = node::nodes(after)?;
+        let nodes = node::after(after)?;
         let run = Function::new(function)?;
         let uses = uses(reads, writes, self.scope(), "a host task")?;
         let task = with_uses!(self.graph.host_task(move |context| run.run(context)), uses);
@@ -396,24 +401,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let (py, nodes, mode) = (memory.py(), node::nodes(after)?, MapAs::named(mode)?);
-        let memory = self::memory(memory, self.scope(), "mapped memory")?;
-        if matches!(memory.place, Place::Global(_)) {
-            // As it is on some devices: no program should work on the others only.
-            return Err(invalid(
-                "a device global is in memory of the device, which the host cannot map: read and write it",
-            ));
-        }
-        let layout = Kept::new(result_layout(py, &memory, dtype, shape)?);
-        let (run, place) = (Function::new(function)?, memory.place.clone());
-        let task = self.graph.host_task(move |context| run.run_mapped(context, &place, &layout, mode));
-        let task = with_place!(&memory.place, |memory| match mode {
-            MapAs::Read => task.reads(memory),
-            MapAs::Write => task.reads_and_writes(memory),
-            MapAs::Discard => task.writes(memory),
-        });
-        let task = options!(task, label, nodes);
-        Ok(Node::of(self.add(py, || task.add())?.to_raw(), "map"))
+        task::map_node(self, memory, function, mode, (dtype, shape), label, after)
     }
 
     /// Adds a native command: a Python function that enqueues OpenCL commands of its own, in each submission.
@@ -437,7 +425,7 @@ impl Graph {
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
         let command = native::command(function, reads, writes, self.scope())?;
-        let command = options!(self.graph.native_command(command), label, node::nodes(after)?);
+        let command = options!(self.graph.native_command(command), label, node::after(after)?);
         // SAFETY: **native**: the program promises it.
         let node = self.add(function.py(), || unsafe { command.add() })?;
         Ok(Node::of(node.to_raw(), "native command"))
@@ -452,28 +440,28 @@ impl Graph {
         after: Option<&Bound<'_, PyAny>>,
         py: Python<'_>,
     ) -> PyResult<Node> {
-        let node = options!(self.graph.command_group_node(&group.group), label, node::nodes(after)?);
+        let node = options!(self.graph.command_group_node(&group.group), label, node::after(after)?);
         Ok(Node::of(self.add(py, || node.add())?.to_raw(), group.kind))
     }
 
     /// Adds a node that waits for an event, which each submission is given for it: `submit(events={node: event})`.
     #[pyo3(signature = (*, label=None, after=None))]
     fn wait_event(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
-        let wait = options!(self.graph.wait_event(), label, node::nodes(after)?);
+        let wait = options!(self.graph.wait_event(), label, node::after(after)?);
         Ok(Node::of(self.add(py, || wait.add())?.to_raw(), "wait event"))
     }
 
     /// Adds a node that completes a UserEvent, which each submission is given for it: `submit(signals={node: event})`.
     #[pyo3(signature = (*, label=None, after=None))]
     fn signal_event(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
-        let signal = options!(self.graph.signal_event(), label, node::nodes(after)?);
+        let signal = options!(self.graph.signal_event(), label, node::after(after)?);
         Ok(Node::of(self.add(py, || signal.add())?.to_raw(), "signal event"))
     }
 
     /// Adds a node that does nothing, and only orders others.
     #[pyo3(signature = (*, label=None, after=None))]
     fn empty(&self, py: Python<'_>, label: Option<&str>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Node> {
-        let empty = options!(self.graph.empty(), label, node::nodes(after)?);
+        let empty = options!(self.graph.empty(), label, node::after(after)?);
         Ok(Node::of(self.add(py, || empty.add())?.to_raw(), "empty"))
     }
 

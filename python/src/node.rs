@@ -1,9 +1,10 @@
 //! Handles of nodes.
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use rust::RawNode;
 
-use crate::errors::{type_of, wrong_type};
+use crate::errors::{invalid, type_of, wrong_type};
 use crate::event::Event;
 use crate::memory::Memory;
 use crate::numpy::Layout;
@@ -188,6 +189,24 @@ pub(crate) fn raw(object: &Bound<'_, PyAny>) -> PyResult<RawNode> {
         Some(Some(node)) => Ok(node.to_raw()),
         Some(None) => Err(wrong_type(format!("{} stands for no node of a graph", object.repr()?))),
         None => Err(wrong_type(format!("a node is a clgraph.Node, not {}", type_of(object)))),
+    }
+}
+
+/// What a node waits for.
+pub(crate) struct After {
+    pub(crate) nodes: Vec<rust::Node>,
+    /// Also every node that no other node waits for now.
+    pub(crate) all_leaves: bool,
+}
+
+/// What `after=` says: a node, an iterable of nodes, or `"leaves"`.
+pub(crate) fn after(object: Option<&Bound<'_, PyAny>>) -> PyResult<After> {
+    match object.and_then(|object| object.cast::<PyString>().ok()) {
+        None => Ok(After { nodes: nodes(object)?, all_leaves: false }),
+        Some(text) if text == "leaves" => Ok(After { nodes: Vec::new(), all_leaves: true }),
+        Some(text) => Err(invalid(format!(
+            "`after` is a node, a list of nodes, or \"leaves\" for every node that no other node waits for, not {text:?}"
+        ))),
     }
 }
 

@@ -1,13 +1,15 @@
 //! Parameters: arguments of kernels that change between submissions.
 
 use pyo3::prelude::*;
-use rust::{Image, LocalMemory, Parameter};
+use pyo3::types::PyBytes;
+use rust::{Image, LocalMemory, Parameter, Sampler};
 
 use crate::arguments::Local;
 use crate::errors::{type_of, wrong_type};
 use crate::gate::{Own, check};
 use crate::interop::{self, Kind};
 use crate::memory::{self, MemoryUser, Scope, fail, with_place};
+use crate::numpy;
 use crate::value::{Value, is_plain_number};
 
 /// A parameter by the type of its value.
@@ -26,6 +28,7 @@ pub(crate) enum AnyParameter {
     Local(Parameter<LocalMemory>),
     Memory(Parameter<rust::Memory<u8>>),
     Image(Parameter<Image>),
+    Sampler(Parameter<Sampler>),
 }
 
 /// Runs code with a parameter of a value: a number or bytes, or local memory.
@@ -44,6 +47,7 @@ macro_rules! with_parameter {
             $crate::parameter::AnyParameter::F64($name) => $code,
             $crate::parameter::AnyParameter::Bytes($name) => $code,
             $crate::parameter::AnyParameter::Local($name) => $code,
+            $crate::parameter::AnyParameter::Sampler($name) => $code,
             $($other)*
         }
     };
@@ -52,7 +56,7 @@ pub(crate) use with_parameter;
 
 /// An argument of kernels that can change between submissions.
 ///
-/// `Param(numpy.int32(3))` is a value, `Param(Local(256))` a size of local memory, and `Param(buffer)` memory, which a
+/// `Param(numpy.int32(3))` is a value, `Param(Local(256))` a size of local memory, `Param(sampler)` a sampler, and `Param(buffer)` memory, which a
 /// kernel takes by `In(param)`, `Out(param)` or `InOut(param)`. With `or_null`, memory may also become a null pointer.
 ///
 /// `param.set(value)` sets it for all kernels that take it; `Executable.update` gives the value to later submissions.
@@ -96,6 +100,10 @@ fn image_of(object: &Bound<'_, PyAny>) -> PyResult<Image> {
     interop::image(&interop::context_of(object)?, object)
 }
 
+fn sampler_of(object: &Bound<'_, PyAny>) -> PyResult<Sampler> {
+    interop::sampler(&interop::context_of(object)?, object)
+}
+
 impl AnyParameter {
     fn of(value: &Bound<'_, PyAny>, or_null: bool) -> PyResult<Self> {
         if let Some(memory) = memory_of(value)? {
@@ -111,6 +119,9 @@ impl AnyParameter {
         if memory::is_image(value) {
             return Ok(Self::Image(Parameter::image(&image_of(value)?)));
         }
+        if interop::kind(value) == Some(Kind::Sampler) {
+            return Ok(Self::Sampler(fail(Parameter::sampler(&sampler_of(value)?))?));
+        }
         if let Some(bytes) = Local::bytes(value)? {
             let bound = Parameter::local_within(bytes, 1..);
             return Ok(Self::Local(fail(bound)?));
@@ -122,7 +133,7 @@ impl AnyParameter {
             )));
         }
         let Some(value) = Value::of(value)? else {
-            let text = "a parameter is a numpy scalar, a record, bytes, a Local, memory or an image";
+            let text = "a parameter is a numpy scalar, a record, bytes, a Local, memory, an image or a sampler";
             return Err(wrong_type(format!("{text}, not {}", type_of(value))));
         };
         Ok(match value {
@@ -154,7 +165,7 @@ impl AnyParameter {
             Self::F32(parameter) => Value::F32(parameter.get()),
             Self::F64(parameter) => Value::F64(parameter.get()),
             Self::Bytes(parameter) => Value::Bytes(parameter.get().into()),
-            Self::Local(_) | Self::Memory(_) | Self::Image(_) => return None,
+            Self::Local(_) | Self::Memory(_) | Self::Image(_) | Self::Sampler(_) => return None,
         })
     }
 
@@ -191,6 +202,7 @@ impl AnyParameter {
             Self::Local(_) => "a size of local memory".to_owned(),
             Self::Memory(_) => "memory".to_owned(),
             Self::Image(_) => "an image".to_owned(),
+            Self::Sampler(_) => "a sampler".to_owned(),
             _ => self.value().map_or_else(String::new, |value| value.type_name()),
         }
     }
@@ -217,6 +229,9 @@ impl Param {
                 Some(memory) => fail(with_place!(&memory.place, |place| parameter.set(place))),
                 None => Err(wrong_type(format!("the parameter is of memory, not of {}", type_of(value)))),
             },
+            AnyParameter::Sampler(parameter) if interop::kind(value) == Some(Kind::Sampler) => {
+                fail(parameter.set(&sampler_of(value)?))
+            }
             AnyParameter::Image(parameter) if memory::is_image(value) => fail(parameter.set(&image_of(value)?)),
             AnyParameter::Local(parameter) => match Local::bytes(value)? {
                 Some(bytes) => fail(parameter.set(bytes)),
@@ -224,6 +239,22 @@ impl Param {
             },
             values => values.set_value(value),
         }
+    }
+
+    /// Returns the value that was set last: a numpy scalar, bytes (also for a record), or a Local. None for memory, an
+    /// image or a sampler.
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        check()?;
+        if let AnyParameter::Local(parameter) = &*self.0 {
+            return Ok(Some(Bound::new(py, Local::of(parameter.get()))?.into_any()));
+        }
+        let Some(value) = self.0.value() else { return Ok(None) };
+        crate::value::with_value!(
+            &value,
+            |number| numpy::numpy(py)?.getattr(value.type_name())?.call1((*number,)),
+            |bytes| Ok(PyBytes::new(py, bytes).into_any())
+        )
+        .map(Some)
     }
 
     fn __repr__(&self) -> String {

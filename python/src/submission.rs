@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use rust::{HostRead, ResultGuard, SubmitError};
+use rust::{HostRead, Progress, ResultGuard, SubmitError};
 
 use crate::errors;
 use crate::event;
@@ -56,6 +56,18 @@ impl Submission {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         event::wait(py, timeout, || self.run.wait(), |limit| self.run.wait_for(limit))
+    }
+
+    /// How far it is: "waiting" for what comes before, "running", "complete" or "failed".
+    #[getter]
+    fn progress(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(match call(py, || self.run.progress())? {
+            Progress::Waiting => "waiting",
+            Progress::Running => "running",
+            Progress::Complete => "complete",
+            // Failed, and kinds to come.
+            _ => "failed",
+        })
     }
 
     /// Whether the submission has ended, well or not.

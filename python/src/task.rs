@@ -11,10 +11,12 @@ use rust::{HostTaskContext, HostWrite, MapRead, MapWrite, MapWriteInvalidate, Ma
 
 use crate::errors::{self, describe, invalid, type_of, wrong_type};
 use crate::gate::{Kept, attach};
-use crate::memory::{Place, with_place};
-use crate::node::{self, Read, Write};
+use crate::graph::{Graph, options};
+use crate::memory::{self, Place, with_place};
+use crate::node::{self, Node, Read, Write};
 use crate::numpy::{self, Layout};
 use crate::texts::in_python;
+use crate::transfer::result_layout;
 
 /// A function of Python that a node calls.
 pub(crate) struct Function {
@@ -276,4 +278,34 @@ impl Window {
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// Adds a host task on mapped memory.
+pub(crate) fn map_node(
+    graph: &Graph,
+    memory: &Bound<'_, PyAny>,
+    function: &Bound<'_, PyAny>,
+    mode: &str,
+    (dtype, shape): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Node> {
+    let (py, nodes, mode) = (memory.py(), node::after(after)?, MapAs::named(mode)?);
+    let memory = memory::memory(memory, graph.scope(), "mapped memory")?;
+    if matches!(memory.place, Place::Global(_)) {
+        // As it is on some devices: no program should work on the others only.
+        return Err(invalid(
+            "a device global is in memory of the device, which the host cannot map: read and write it",
+        ));
+    }
+    let layout = Kept::new(result_layout(py, &memory, dtype, shape)?);
+    let (run, place) = (Function::new(function)?, memory.place.clone());
+    let task = graph.graph.host_task(move |context| run.run_mapped(context, &place, &layout, mode));
+    let task = with_place!(&memory.place, |memory| match mode {
+        MapAs::Read => task.reads(memory),
+        MapAs::Write => task.reads_and_writes(memory),
+        MapAs::Discard => task.writes(memory),
+    });
+    let task = options!(task, label, nodes);
+    Ok(Node::of(graph.add(py, || task.add())?.to_raw(), "map"))
 }

@@ -1,12 +1,12 @@
 //! Nodes that move bytes or pixels: copies of rectangles, fills, writes and reads; and what graphs and queues share of them.
 
 use pyo3::prelude::*;
-use rust::{HostRead, HostWrite};
+use rust::{HostRead, HostWrite, RawNode};
 
 use crate::errors::wrong_type;
 use crate::graph::{Graph, options};
 use crate::memory::{self, is_image, memory, with_place};
-use crate::node::{self, Node, Read, Write};
+use crate::node::{self, After, Node, Read, Write};
 use crate::numpy::{self, Layout, numpy};
 use crate::picture::{self, triple};
 
@@ -57,6 +57,50 @@ pub(crate) fn element(src: &memory::Typed, dst: &memory::Typed) -> PyResult<usiz
     }
 }
 
+/// What a node has besides its work.
+pub(crate) struct With<'a> {
+    label: Option<&'a str>,
+    after: After,
+    /// The node that gets this command in place of its own.
+    replaces: Option<RawNode>,
+}
+
+impl<'a> With<'a> {
+    pub(crate) fn read(
+        label: Option<&'a str>,
+        after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self { label, after: node::after(after)?, replaces: replaces.map(node::raw).transpose()? })
+    }
+}
+
+/// Adds a node, or gives its command to the node that it replaces.
+macro_rules! add {
+    ($graph:expr, $py:expr, $builder:expr, $with:expr, |$old:ident| $handle:expr) => {{
+        let With { label, after, replaces } = $with;
+        let builder = options!($builder, label, after);
+        match replaces {
+            None => $graph.add($py, || builder.add())?.to_raw(),
+            Some($old) => {
+                $graph.add($py, || builder.replace($handle))?;
+                $old
+            }
+        }
+    }};
+}
+
+/// Adds a copy of all bytes.
+pub(crate) fn copy(graph: &Graph, src: &Bound<'_, PyAny>, dst: &Bound<'_, PyAny>, with: With<'_>) -> PyResult<Node> {
+    if is_image(src) || is_image(dst) {
+        return rect(graph, src, dst, None, (None, None), (None, None), with);
+    }
+    let (py, scope) = (src.py(), graph.scope());
+    let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
+    let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| graph.graph.copy(src, dst)));
+    Ok(Node::of(add!(graph, py, copy, with, |old| rust::Node::from_raw(old)), "copy"))
+}
+
 /// Adds a copy of a rectangle or a box of memory, or of pixels.
 pub(crate) fn rect(
     graph: &Graph,
@@ -65,10 +109,9 @@ pub(crate) fn rect(
     region: Option<&Bound<'_, PyAny>>,
     (src_origin, dst_origin): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     (src_pitch, dst_pitch): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
-    label: Option<&str>,
-    after: Option<&Bound<'_, PyAny>>,
+    with: With<'_>,
 ) -> PyResult<Node> {
-    let (py, scope, nodes) = (src.py(), graph.scope(), node::nodes(after)?);
+    let (py, scope) = (src.py(), graph.scope());
     let origins = (triple(src_origin, 0, "src_origin")?, triple(dst_origin, 0, "dst_origin")?);
     let region = triple(region, 1, "region")?;
     if is_image(src) || is_image(dst) {
@@ -95,8 +138,7 @@ pub(crate) fn rect(
         if let Some(origin) = origins.1 {
             copy = copy.dst_origin(origin);
         }
-        let copy = options!(copy, label, nodes);
-        return Ok(Node::of(graph.add(py, || copy.add())?.to_raw(), "copy of pixels"));
+        return Ok(Node::of(add!(graph, py, copy, with, |old| rust::Node::from_raw(old)), "copy of pixels"));
     }
     let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
     let item = element(&src, &dst)?;
@@ -115,8 +157,7 @@ pub(crate) fn rect(
     if let Some(region) = region {
         copy = copy.region(bytes(region));
     }
-    let copy = options!(copy, label, nodes);
-    Ok(Node::of(graph.add(py, || copy.add())?.to_raw(), "copy of a rectangle"))
+    Ok(Node::of(add!(graph, py, copy, with, |old| rust::Node::from_raw(old)), "copy of a rectangle"))
 }
 
 /// Adds a fill of memory or of an image.
@@ -125,23 +166,20 @@ pub(crate) fn fill(
     dst: &Bound<'_, PyAny>,
     pattern: &Bound<'_, PyAny>,
     (origin, region): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
-    label: Option<&str>,
-    after: Option<&Bound<'_, PyAny>>,
+    with: With<'_>,
 ) -> PyResult<Node> {
-    let (py, nodes) = (dst.py(), node::nodes(after)?);
+    let py = dst.py();
     if is_image(dst) {
         let image = graph.scope().image(dst)?;
         let (origin, region) = picture::area(&image, origin, region)?;
         let fill = graph.graph.fill_image(&image, picture::color(&image, pattern)?).area(origin, region);
-        let fill = options!(fill, label, nodes);
-        return Ok(Node::of(graph.add(py, || fill.add())?.to_raw(), "fill of an image"));
+        return Ok(Node::of(add!(graph, py, fill, with, |old| rust::Node::from_raw(old)), "fill of an image"));
     }
     only_images(origin, region)?;
     let memory = memory(dst, graph.scope(), "the destination")?;
     let pattern = self::pattern(pattern, memory.layout.as_ref())?;
     let fill = with_place!(&memory.place, |dst| graph.graph.fill_pattern(dst, &pattern));
-    let fill = options!(fill, label, nodes);
-    Ok(Node::of(graph.add(py, || fill.add())?.to_raw(), "fill"))
+    Ok(Node::of(add!(graph, py, fill, with, |old| rust::Node::from_raw(old)), "fill"))
 }
 
 /// Adds a write to memory or to an image.
@@ -151,17 +189,16 @@ pub(crate) fn write(
     data: &Bound<'_, PyAny>,
     copy: bool,
     (origin, region): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
-    label: Option<&str>,
-    after: Option<&Bound<'_, PyAny>>,
+    with: With<'_>,
 ) -> PyResult<Py<Write>> {
-    let (py, nodes) = (dst.py(), node::nodes(after)?);
+    let py = dst.py();
     if is_image(dst) {
         let image = graph.scope().image(dst)?;
         let (origin, region) = picture::area(&image, origin, region)?;
         let layout = Some(picture::input_layout(&image, region, data)?);
         let data = numpy::host_data(data, copy, "the data of a write")?;
-        let write = options!(graph.graph.write_image(&image, data).area(origin, region), label, nodes);
-        return Write::make(py, graph.add(py, || write.add())?.to_raw(), layout);
+        let write = graph.graph.write_image(&image, data).area(origin, region);
+        return Write::make(py, add!(graph, py, write, with, |old| &HostWrite::<u8>::from_raw(old)), layout);
     }
     only_images(origin, region)?;
     let memory = memory(dst, graph.scope(), "the destination")?;
@@ -171,9 +208,7 @@ pub(crate) fn write(
     let layout = input_layout(memory.layout, data);
     let data = numpy::host_data(data, copy, "the data of a write")?;
     let write = with_place!(&memory.place, |dst| graph.graph.write(dst, data));
-    let write = options!(write, label, nodes);
-    let write: HostWrite<u8> = graph.add(py, || write.add())?;
-    Write::make(py, write.to_raw(), layout)
+    Write::make(py, add!(graph, py, write, with, |old| &HostWrite::<u8>::from_raw(old)), layout)
 }
 
 /// Adds a read of memory or of an image.
@@ -182,24 +217,21 @@ pub(crate) fn read(
     src: &Bound<'_, PyAny>,
     (dtype, shape): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     (origin, region): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
-    label: Option<&str>,
-    after: Option<&Bound<'_, PyAny>>,
+    with: With<'_>,
 ) -> PyResult<Py<Read>> {
-    let (py, nodes) = (src.py(), node::nodes(after)?);
+    let py = src.py();
     if is_image(src) {
         let image = graph.scope().image(src)?;
         let (origin, region) = picture::area(&image, origin, region)?;
         let layout = picture::layout(py, &image, region, dtype, shape)?;
-        let read = options!(graph.graph.read_image::<u8>(&image).area(origin, region), label, nodes);
-        return Read::make(py, graph.add(py, || read.add())?.to_raw(), layout);
+        let read = graph.graph.read_image::<u8>(&image).area(origin, region);
+        return Read::make(py, add!(graph, py, read, with, |old| &HostRead::<u8>::from_raw(old)), layout);
     }
     only_images(origin, region)?;
     let memory = memory(src, graph.scope(), "the source")?;
     let layout = result_layout(py, &memory, dtype, shape)?;
     let read = with_place!(&memory.place, |src| graph.graph.read::<u8>(src));
-    let read = options!(read, label, nodes);
-    let read: HostRead<u8> = graph.add(py, || read.add())?;
-    Read::make(py, read.to_raw(), layout)
+    Read::make(py, add!(graph, py, read, with, |old| &HostRead::<u8>::from_raw(old)), layout)
 }
 
 /// Returns an error if a part of an image is named where there is none.

@@ -264,3 +264,57 @@ def test_a_graph_of_a_context_and_a_device(context, buffer):
     assert executable.submit(cl.CommandQueue(context))[read].tolist() == [0, 1, 2, 3]
     with pytest.raises(TypeError, match="device"):
         clgraph.Graph(context)
+
+
+def test_copies_fills_writes_and_reads_are_replaced(graph, buffer):
+    first, second, third = (buffer(np.full(4, value, np.int32)) for value in (1, 2, 3))
+    write = graph.write(first, np.full(4, 5, np.int32), label="input")
+    fill = graph.fill(second, np.int32(6))
+    copy = graph.copy(first, third)
+    read = graph.read(third, np.int32)
+    executable = graph.finalize(updatable=True, allow_conflicts=True)
+    assert executable.submit()[read].tolist() == [5] * 4
+    assert graph.write(first, np.full(4, 7, np.int32), replaces=write) == write
+    assert graph.fill(second, np.int32(8), replaces=fill) == fill
+    assert graph.copy(second, third, replaces=copy) == copy
+    executable.update(write, fill, copy)
+    assert executable.submit()[read].tolist() == [8] * 4
+    other = graph.read(first, np.int32, (2, 2), replaces=read)
+    executable.update(read)
+    assert other == read and executable.submit()[other].tolist() == [[7, 7]] * 2
+    rectangle = graph.copy_rect(first, second, (8, 1))
+    graph.copy_rect(first, second, (4, 1), replaces=rectangle)
+    for wrong in (lambda: graph.copy(first, third, replaces=fill), lambda: graph.fill(first, np.int32(1), replaces=fill, after=write)):
+        with pytest.raises(clgraph.InvalidError):
+            wrong()
+    assert len(graph) == 5 and graph.label(write) == "input"
+
+
+def test_a_node_waits_for_all_leaves(graph):
+    first, second = graph.empty(), graph.empty()
+    third = graph.empty(after=first)
+    last = graph.empty(after="leaves")
+    assert graph.predecessors(last) == [second, third]
+    with pytest.raises(clgraph.InvalidError, match='"leaves"'):
+        graph.empty(after="leafs")
+
+
+def test_progress_and_command_buffers_are_shown(graph, queue, buffer):
+    memory = buffer(np.zeros(4, np.int32))
+    graph.fill(memory, np.int32(1))
+    executable, event = graph.finalize(), clgraph.UserEvent(queue)
+    run = executable.submit(wait_for=event)
+    assert run.progress == "waiting"
+    event.complete()
+    run.wait()
+    assert run.progress == "complete"
+    event = clgraph.UserEvent(queue)
+    failed = executable.submit(wait_for=event)
+    event.fail("no")
+    with pytest.raises(clgraph.FailedError):
+        failed.wait()
+    assert failed.progress == "failed"
+    buffers = executable.command_buffers
+    assert len(buffers) == executable.report.command_buffers and all(buffers)
+    name, why = graph.device.path
+    assert name in ("native", "replay") and why

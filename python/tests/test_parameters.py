@@ -160,3 +160,33 @@ def test_cycles_through_arguments_are_collected():
         del memory
         gc.collect()
         assert gone() is None
+
+
+def test_parameters_give_their_value(context, buffer):
+    for value in (np.int8(-1), np.uint64(2**63), np.float32(0.5), np.float64(1e300)):
+        given = Param(value).get()
+        assert type(given) is type(value) and given == value
+    number = Param(np.int32(3))
+    number.set(5)
+    assert number.get() == 5 and Param(b"abc").get() == b"abc" and Param(Local(48)).get().nbytes == 48
+    assert Param(buffer(np.zeros(1, np.int32))).get() is None
+
+
+def test_a_sampler_changes(graph, context, kernels):
+    form = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT8)
+    image = cl.create_image(context, cl.mem_flags.READ_WRITE, form, shape=(2, 1))
+    out = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4)
+    clamp, zero = (cl.Sampler(context, False, mode, cl.filter_mode.NEAREST)
+                   for mode in (cl.addressing_mode.CLAMP_TO_EDGE, cl.addressing_mode.CLAMP))
+    how = Param(clamp)
+    graph.fill(image, (7, 7, 7, 7))
+    node = graph.kernel(kernels.sampled, 1, In(image), how, Out(out))
+    read = graph.read(out, np.uint32)
+    executable = graph.finalize(updatable=True)
+    assert executable.submit()[read][0] == 7
+    how.set(zero)
+    executable.update(node)
+    assert executable.submit()[read][0] == 0
+    with pytest.raises(TypeError, match="a sampler"):
+        how.set(np.int32(1))
+    assert how.get() is None and "sampler" in repr(how)

@@ -256,6 +256,23 @@ static void sizes_that_are_wrong(void) {
     free(data);
 }
 
+/* A node that waits for every node that no other node waits for. */
+static void leaves(void) {
+    clg_graph graph;
+    clg_node nodes[3], last, before[3];
+    size_t count = 0;
+    OK(clg_graph_create(all.queue, &graph));
+    OK(clg_graph_empty(graph, NULL, &nodes[0]));
+    OK(clg_graph_empty(graph, NULL, &nodes[1]));
+    clg_node_options after = {.after = &nodes[0], .num_after = 1};
+    OK(clg_graph_empty(graph, &after, &nodes[2]));
+    clg_node_options after_all = {.after_all_leaves = true};
+    OK(clg_graph_empty(graph, &after_all, &last));
+    OK(clg_graph_nodes(graph, CLG_NODES_BEFORE, last, 3, before, &count));
+    CHECK(count == 2 && before[0].index == 1 && before[1].index == 2);
+    OK(clg_graph_release(graph));
+}
+
 /* Numbers whose type is named are compared with the kernel's parameter, and stay within their bounds. */
 static void numbers(void) {
     clg_kernel scale = kernel(all, "scale");
@@ -366,6 +383,7 @@ int main(void) {
     one_by_one();
     sizes_that_are_wrong();
     numbers();
+    leaves();
     no_event_of_a_recording();
     pthread_t threads[THREADS];
     pool[0] = all.graph;
