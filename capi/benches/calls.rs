@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use dlopen2::raw::Library;
@@ -87,9 +88,12 @@ fn compare(what: &str, calls: u32, mut rust: impl FnMut(), mut c: impl FnMut()) 
 }
 
 fn library() -> PathBuf {
+    // `cargo bench` builds no library for C, and one that is there may be old.
+    let built = Command::new(env!("CARGO")).args(["build", "--locked", "--release", "--package", "clgraph-capi"]).status();
+    assert!(built.is_ok_and(|status| status.success()), "`cargo build --release --package clgraph-capi` failed");
     let program = std::env::current_exe().unwrap();
     let found = program.ancestors().map(|folder| folder.join("libclgraph.so")).find(|file| file.exists());
-    found.expect("run `cargo build --release --package clgraph-capi` first")
+    found.expect("`cargo build --release --package clgraph-capi` has built no libclgraph.so beside this program")
 }
 
 fn main() {
