@@ -89,7 +89,8 @@ fn compare(what: &str, calls: u32, mut rust: impl FnMut(), mut c: impl FnMut()) 
 
 fn library() -> PathBuf {
     // `cargo bench` builds no library for C, and one that is there may be old.
-    let built = Command::new(env!("CARGO")).args(["build", "--locked", "--release", "--package", "clgraph-capi"]).status();
+    let built =
+        Command::new(env!("CARGO")).args(["build", "--locked", "--release", "--package", "clgraph-capi"]).status();
     assert!(built.is_ok_and(|status| status.success()), "`cargo build --release --package clgraph-capi` failed");
     let program = std::env::current_exe().unwrap();
     let found = program.ancestors().map(|folder| folder.join("libclgraph.so")).find(|file| file.exists());

@@ -146,8 +146,9 @@ pub unsafe extern "C" fn clg_parameter_create_number(
     most: *const c_void,
     result: *mut clg_parameter,
 ) -> clg_status {
-    // SAFETY: **caller**.
     new_parameter(result, || {
-        Ok(AnyParameter::Number(unsafe { NumberParameter::new(value_type, [value, least, most]) }?))
+        // SAFETY: **caller**.
+        let number = unsafe { NumberParameter::new(value_type, [value, least, most]) }?;
+        Ok(AnyParameter::Number(number))
     })
 }

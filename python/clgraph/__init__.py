@@ -15,7 +15,34 @@
 The guide is docs/guide/from_python.md of the repository.
 """
 
-from ._clgraph import (
+import importlib.util as _importlib_util
+import os as _os
+import pathlib as _pathlib
+
+
+def _use_the_loader_of_pyopencl() -> None:
+    """Names the OpenCL library that comes with pyopencl's wheels, for clgraph to load.
+
+    Two loaders in one process do not know each other's objects: with PoCL 7.1 the first call ends the process.
+    """
+    if "OPENCL_DYLIB_PATH" in _os.environ:
+        return
+    try:
+        found = _importlib_util.find_spec("pyopencl")
+    except (ImportError, ValueError):
+        return
+    if found is None or found.origin is None:
+        return
+    folder = _pathlib.Path(found.origin).parent
+    for place in (folder / ".libs", folder / ".dylibs", folder.parent / "pyopencl.libs"):
+        for library in sorted(place.glob("*OpenCL*")):
+            _os.environ["OPENCL_DYLIB_PATH"] = str(library)
+            return
+
+
+_use_the_loader_of_pyopencl()
+
+from ._clgraph import (  # noqa: E402
     CommandGroup,
     Device,
     DeviceGlobal,

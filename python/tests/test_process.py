@@ -1,5 +1,9 @@
 """The ends of the interpreter, forks, and Python without pyopencl. Each test runs a process of its own."""
 
+import sys
+
+import pytest
+
 START = """
 import threading, time, os, sys
 import numpy as np
@@ -171,3 +175,15 @@ event.complete()
 run.wait()
 """)
     assert output == "interrupted\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+def test_pyopencl_and_clgraph_have_one_loader(run_python):
+    output = run_python(START + """
+program = clgraph.Program(context, "kernel void f(global int *a) { a[0] = 1; }")
+graph.kernel(program.kernel("f"), 1, clgraph.Out(cl.Buffer(context, cl.mem_flags.READ_WRITE, 4)))
+graph.finalize().submit().wait()
+with open("/proc/self/maps") as maps:
+    print(len({line.split()[-1] for line in maps if "libOpenCL" in line}))
+""")
+    assert output == "1\n"
