@@ -149,7 +149,7 @@ impl Executable {
             (None, Some(queue)) => &**queue,
             (None, None) => return Err(wrong_type("a graph of a context and a device has no queue: submit(queue)")),
         };
-        Held::of_recordings(queue).iter().for_each(|held| held.keep_all(self.held.nested()));
+        Held::of_recordings(queue).iter().for_each(|held| self.held.nest(held));
         let mut submit = self.executable.submit_to(queue);
         for (write, data) in pairs(inputs) {
             let raw = node::raw(&write)?;

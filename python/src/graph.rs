@@ -353,7 +353,7 @@ impl Graph {
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::after(after)?);
         let sub = self.add(py, || sub.add())?;
-        self.held.keep_all(executable.held().nested());
+        executable.held().nest(&self.held);
         SubGraph::make(py, sub)
     }
 

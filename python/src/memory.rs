@@ -125,8 +125,7 @@ impl Held {
     }
 
     fn is_empty(&self) -> bool {
-        let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        objects && self.inner().iter().all(|inner| inner.is_empty())
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && self.inner().is_empty()
     }
 }
 
@@ -146,10 +145,15 @@ impl ExecutableHeld {
         Self { graph, all, is_nested: AtomicBool::new(false) }
     }
 
-    /// What a graph keeps that the executable becomes a part of.
-    pub(crate) fn nested(&self) -> &Arc<Held> {
+    /// Has a graph keep it that the executable becomes a part of. That may be its own graph, which does not keep itself.
+    pub(crate) fn nest(&self, into: &Arc<Held>) {
         self.is_nested.store(true, Ordering::Relaxed);
-        &self.all
+        if Arc::ptr_eq(into, &self.graph) {
+            let others = self.all.inner().iter().filter(|held| !Arc::ptr_eq(held, into)).cloned().collect::<Vec<_>>();
+            others.iter().for_each(|held| into.keep_all(held));
+        } else {
+            into.keep_all(&self.all);
+        }
     }
 
     /// Updates the executable from a graph. What it used before is kept by the submissions that use it.
@@ -180,7 +184,8 @@ impl ExecutableHeld {
         py: Python<'_>,
         submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
     ) -> PyResult<rust::Submission> {
-        if self.all.is_empty() {
+        // A graph that keeps what sub-graphs keep is asked no further: it may be in a circle of them.
+        if self.all.inner().iter().all(|held| held.is_empty()) {
             return call(py, submit);
         }
         let mut held = self.all.inner().clone();

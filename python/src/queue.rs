@@ -405,7 +405,7 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Held::of_recordings(&self.queue).iter().for_each(|held| held.keep_all(executable.held().nested()));
+        Held::of_recordings(&self.queue).iter().for_each(|held| executable.held().nest(held));
         let run = executable.held().submit(py, || {
             let _recording_goes_on = self.pause.read().unwrap_or_else(PoisonError::into_inner);
             executable.executable.submit(&self.queue)

@@ -186,6 +186,34 @@ def test_update_from_keeps_memory_of_a_pool_of_the_other_graph_and_gives_the_old
     goes_back(lambda: taken(second))
 
 
+def test_graphs_that_have_executables_of_themselves(queue, kernels):
+    pool = cl_tools.MemoryPool(cl_tools.ImmediateAllocator(queue))
+    array = cl_array.zeros(queue, 8, np.int32, allocator=pool)
+    pooled = array.base_data.int_ptr
+
+    def taken():
+        others = [cl_array.zeros(queue, 8, np.int32, allocator=pool) for _ in range(4)]
+        return all(other.base_data.int_ptr != pooled for other in others)
+
+    first, second = clgraph.Graph(queue), clgraph.Graph(queue)
+    first.kernel(kernels.add, 8, clgraph.InOut(array), np.int32(1))
+    first.sub_graph(first.finalize())
+    executable = first.finalize()
+    executable.submit().wait()
+    assert array.get(queue).tolist() == [2] * 8
+    del array, first
+    gc.collect()
+    assert taken()
+    del executable
+    gc.collect()
+    goes_back(taken)
+    first = clgraph.Graph(queue)
+    second.sub_graph(first.finalize())
+    first.sub_graph(second.finalize())
+    first.finalize().submit().wait()
+    second.finalize().submit().wait()
+
+
 def goes_back(taken):
     """Waits until a pool has got its memory back: a thread of clgraph gives it."""
     end = time.monotonic() + 30
