@@ -54,10 +54,18 @@ struct ExecutableParts {
     memory: Layout,
 }
 
+/// A graph as it is now.
+struct Current {
+    tables: Arc<Tables>,
+    /// How often nodes have changed in more than values.
+    reshaped: Arc<FxHashMap<NodeId, u32>>,
+    /// Whether nodes use other memory than when their edges were made.
+    moved: bool,
+}
+
 impl Graph {
-    /// Returns the graph with the current values of parameters, how often its nodes have changed in more than values, and
-    /// whether nodes use other memory than when their edges were made.
-    fn current(&self) -> Result<(Arc<Tables>, Arc<FxHashMap<NodeId, u32>>, bool)> {
+    /// Returns the graph with the current values of parameters.
+    fn current(&self) -> Result<Current> {
         let mut state = self.lock();
         let refreshed = state.refresh_all(&self.target());
         let dropped = state.dropped();
@@ -69,7 +77,7 @@ impl Graph {
         drop(dropped);
         refreshed.map_err(|(node, cause)| FinalizeError::Node { node: Node::new(self.id(), node), cause })?;
         let moved = tables.moved || tables.children.iter().any(|child| child.of.has_changed());
-        Ok((tables, reshaped, moved))
+        Ok(Current { tables, reshaped, moved })
     }
 
     /// Plans the graph for its device and prepares everything that a submission needs. The graph does not change: it
@@ -114,7 +122,7 @@ impl Graph {
         }
         let (path, from_environment) = asked_path(options.path)?;
         // If another thread adds nodes meanwhile, it adds them to a copy.
-        let (graph, reshaped, moved) = self.current()?;
+        let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let flat = Flat::new(&graph).ok_or_else(full)?;
         // Otherwise each update would have to record the command buffers of these nodes again.
