@@ -2,13 +2,13 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, BuildCause, Error, ErrorKind, EventSignal, EventWait, Executable, Finalize, Graph, Node, NodeKind, Path,
-    RecordError, SubmitError, UserEvent,
+    Buffer, BuildCause, Error, ErrorKind, EventSignal, EventWait, Executable, Finalize, Graph, HostTaskContext,
+    HostWrite, Node, NodeKind, Path, RecordError, SubmitError, UserEvent,
 };
 use common::{Bench, cause, elsewhere, text};
 
@@ -606,4 +606,50 @@ fn a_user_event_is_an_event_like_others() {
     run.wait().unwrap();
     assert_eq!(bench.content(&a), [2; LEN]);
     assert!(format!("{:?}", event(&bench)).contains("pending"));
+}
+
+/// Rules X1, H3: a host task may give data to a write that will never run because an event failed. What waits for the task
+/// alone runs.
+#[test]
+fn a_task_may_set_the_input_of_a_write_that_was_given_up() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; 4]), bench.buffer(&[0; 4]));
+    let graph = bench.graph();
+    let wait = graph.wait_event().add().unwrap();
+    let (handle, failed) = (Arc::new(OnceLock::<HostWrite<u32>>::new()), Arc::new(Barrier::new(2)));
+    let (write, has_failed) = (Arc::clone(&handle), Arc::clone(&failed));
+    let give = move |task: &HostTaskContext<'_>| {
+        has_failed.wait();
+        task.put(write.wait(), [5; 4])
+    };
+    let task = graph.host_task(give).add().unwrap();
+    let write = graph.write(&a, [0; 4]).after(task).after(wait).add().unwrap();
+    handle.set(write).unwrap();
+    graph.fill(&b, 9).after(task).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let event = UserEvent::new(&bench.queue).unwrap();
+    let run = executable.submit_to(&bench.queue).with_event(&wait, &event).submit().unwrap();
+    event.fail("planned").unwrap();
+    // The failure of the event arrives on another thread.
+    std::thread::sleep(Duration::from_millis(50));
+    failed.wait();
+    assert!(run.wait().unwrap_err().to_string().contains("planned"));
+    assert_eq!(bench.content(&b), [9; 4]);
+}
+
+/// Rule X1: who has seen a submission fail sees that the events that it would have completed have failed.
+#[test]
+fn signals_have_failed_when_the_wait_returns() {
+    let bench = Bench::new();
+    let graph = bench.graph();
+    graph.fill(&bench.buffer(&[0; 4]), 1).add().unwrap();
+    let signal = graph.signal_event().add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    for _ in 0..200 {
+        let [first, event] = [(); 2].map(|()| UserEvent::new(&bench.queue).unwrap());
+        let run = executable.submit_to(&bench.queue).after(&first).with_signal(&signal, &event).submit().unwrap();
+        first.fail("planned").unwrap();
+        run.wait().unwrap_err();
+        assert!(event.is_done());
+    }
 }

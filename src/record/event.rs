@@ -134,12 +134,12 @@ impl Event {
     pub(super) fn begin_wait(&self) -> Result<Waiting> {
         let event = self.driver("waited for")?;
         if !reentrancy::in_task() || !event.may_run() {
-            return Ok(Waiting::for_gates(&Gates::default())?);
+            return Ok(Waiting::begin(&Gates::default())?);
         }
         if reentrancy::holds_a_queue() {
             reentrancy::check_queue(event.queue()?)?;
         }
-        Ok(Waiting::for_gates(&event.gates())?)
+        Ok(Waiting::begin(&event.gates())?)
     }
 
     /// Returns the progress of the command.

@@ -481,7 +481,7 @@ impl Queue {
         let driver = &self.0.driver;
         reentrancy::check_queue(driver.raw().addr())?;
         let gates = if driver.is_ordered() { driver.gates() } else { driver.barrier_gates() };
-        Ok(Waiting::for_gates(&gates)?)
+        Ok(Waiting::begin(&gates)?)
     }
 
     /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`:

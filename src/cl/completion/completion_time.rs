@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use opencl_sys::{CL_COMPLETE, cl_event, cl_int};
@@ -22,6 +22,8 @@ pub(crate) struct CompletionTimer {
     /// Nanoseconds since `begin`, plus 1. 0 means not yet.
     enqueued: AtomicU64,
     complete: AtomicU64,
+    /// The command failed, so there will be no time.
+    is_void: AtomicBool,
 }
 
 /// The times of a timer that has stopped.
@@ -35,7 +37,12 @@ pub(crate) struct CompletionTimes {
 impl CompletionTimer {
     /// Starts the timer.
     pub(crate) fn new() -> Self {
-        Self { begin: Instant::now(), enqueued: AtomicU64::new(0), complete: AtomicU64::new(0) }
+        Self {
+            begin: Instant::now(),
+            enqueued: AtomicU64::new(0),
+            complete: AtomicU64::new(0),
+            is_void: AtomicBool::new(false),
+        }
     }
 
     fn stop(&self, time: &AtomicU64) {
@@ -47,6 +54,16 @@ impl CompletionTimer {
     /// Records that the command was seen to be complete.
     pub(crate) fn complete(&self) {
         self.stop(&self.complete);
+    }
+
+    /// Records that the command failed: the timer will never stop.
+    pub(crate) fn give_up(&self) {
+        self.is_void.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the timer will never stop.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_void.load(Ordering::Acquire)
     }
 
     /// Records that the host has enqueued the command.

@@ -47,7 +47,7 @@ impl<F: ?Sized> OneAtATime<F> {
     fn begin(&self) -> Result<Call<'_, F>, SubmitError> {
         let mut running = lock(&self.running);
         while let Some(other) = *running {
-            let _waiting = Waiting::for_gates(&Gates::of(other))?;
+            let _waiting = Waiting::begin(&Gates::of(other))?;
             running = self.ended.wait_while(running, |now| *now == Some(other)).unwrap_or_else(PoisonError::into_inner);
         }
         let gate = gates::number();

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -29,17 +29,20 @@ const MOST_OF_OWN: usize = 2048;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// For host tasks.
-static WORKERS: Workers = Workers::new(MOST);
+static WORKERS: Workers = Workers::new(MOST, false);
 
-/// For jobs of clgraph's own: host tasks may wait for them, and cannot use up these threads.
-static OWN: Workers = Workers::new(MOST_OF_OWN);
+/// For jobs of clgraph's own: host tasks and callbacks may wait for them, and cannot use up these threads. One of them never
+/// ends, because there may be no other where the system has no more.
+static OWN: Workers = Workers::new(MOST_OF_OWN, true);
 
 /// For wakers, which are code of the program and may block.
-static WAKERS: Workers = Workers::new(MOST_OF_OWN);
+static WAKERS: Workers = Workers::new(MOST_OF_OWN, true);
 
 struct Workers {
     pool: Mutex<Pool>,
     came: Condvar,
+    /// Whether one thread, once there is one, never ends.
+    keeps_one: bool,
 }
 
 struct Pool {
@@ -78,6 +81,14 @@ pub(crate) fn wake(waker: Waker) {
 
 /// Runs a host task soon, on a thread of its own, or returns the job: no thread would ever run it.
 pub(crate) fn start(job: Job) -> Result<(), Job> {
+    /// Host tasks may use up the threads of the system, so one for clgraph's own jobs comes first.
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        let mut pool = OWN.lock();
+        if pool.threads == 0 {
+            OWN.add_thread(&mut pool);
+        }
+    });
     WORKERS.start(job)
 }
 
@@ -91,19 +102,12 @@ struct Counted {
 }
 
 impl Waiting {
-    /// Begins a wait for a submission that needs threads of its own, and comes after closed gates. Returns an error if
-    /// no thread were left for the tasks that are waited for, and as [`for_gates`](Self::for_gates).
-    pub(crate) fn for_tasks(gates: &Gates) -> Result<Self, SubmitError> {
+    /// Begins a wait for something that comes after closed gates. In a host task it returns an error if no thread were left
+    /// for the tasks that are waited for, or if these gates open only after the submission of the task that waits. A wait
+    /// counts also where no gate is known: it may be for commands behind an event of the program, which another task
+    /// completes.
+    pub(crate) fn begin(gates: &Gates) -> Result<Self, SubmitError> {
         if reentrancy::in_task() { Self::within(&WORKERS, gates) } else { Ok(Self(None)) }
-    }
-
-    /// Begins a wait for commands that come after closed gates. Returns an error too if these gates open only after the
-    /// submission of the task that waits.
-    pub(crate) fn for_gates(gates: &Gates) -> Result<Self, SubmitError> {
-        if gates.is_empty() || !reentrancy::in_task() {
-            return Ok(Self(None));
-        }
-        Self::within(&WORKERS, gates)
     }
 
     fn within(workers: &'static Workers, gates: &Gates) -> Result<Self, SubmitError> {
@@ -136,7 +140,7 @@ pub(crate) struct DeviceWait(&'static AtomicUsize);
 impl DeviceWait {
     /// How many threads wait for the device, before others leave that to the event reaper. What they wait for may come
     /// after events of the program, which a task without a thread completes: so they must not use up the threads.
-    const MOST: usize = 64;
+    const MOST: usize = 16;
 
     /// Begins a wait, or returns None if there are enough.
     pub(crate) fn begin() -> Option<Self> {
@@ -157,9 +161,9 @@ impl Drop for DeviceWait {
 }
 
 impl Workers {
-    const fn new(most: usize) -> Self {
+    const fn new(most: usize, keeps_one: bool) -> Self {
         let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most };
-        Self { pool: Mutex::new(pool), came: Condvar::new() }
+        Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one }
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
@@ -208,7 +212,8 @@ impl Workers {
             let (woken, waited) = self.came.wait_timeout(pool, PATIENCE).unwrap_or_else(PoisonError::into_inner);
             pool = woken;
             pool.idle -= 1;
-            if waited.timed_out() && pool.jobs.is_empty() {
+            let is_kept = self.keeps_one && pool.threads == 1;
+            if waited.timed_out() && pool.jobs.is_empty() && !is_kept {
                 pool.threads -= 1;
                 return;
             }
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn tasks_that_are_started_at_once_have_a_thread_each() {
         for _ in 0..100 {
-            let workers: &'static Workers = Box::leak(Box::new(Workers::new(8)));
+            let workers: &'static Workers = Box::leak(Box::new(Workers::new(8, false)));
             let (told, gets) = channel::<()>();
             let (ended, ends) = channel();
             let start = std::sync::Barrier::new(2);
@@ -269,7 +274,7 @@ mod tests {
     /// refused.
     #[test]
     fn a_wait_or_a_task_for_which_no_thread_is_left_is_refused() {
-        let workers: &'static Workers = Box::leak(Box::new(Workers::new(2)));
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
         let ((go, gone), (told, outcomes)) = (channel::<()>(), channel());
         let gone = std::sync::Arc::new(Mutex::new(gone));
         for _ in 0..2 {

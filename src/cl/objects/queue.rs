@@ -386,7 +386,7 @@ impl DriverQueue {
     #[doc(alias = "clFinish")]
     pub(crate) fn finish(&self) -> Result<()> {
         let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
-        let _waiting = Waiting::for_gates(&marker.gates())?;
+        let _waiting = Waiting::begin(&marker.gates())?;
         if self.properties().out_of_order {
             self.flush()?;
             return Ok(event_reaper::wait(marker)?);

@@ -99,10 +99,11 @@ impl Waiting {
         let failure = outcome.as_ref().err().cloned();
         // Whoever waits may submit again at once, and needs the memory for results.
         bindings.slots.clear();
-        state.finish(outcome, Some(gate));
+        // Whoever sees the failure also sees it at the events that the submission would have completed.
         if let Some(failure) = failure {
             external_events::fail(&mut bindings.events, &failure);
         }
+        state.finish(outcome, Some(gate));
         drop((snapshot, entered, bindings, retained));
     }
 }

@@ -87,6 +87,11 @@ impl Frontier {
         self.parts.get(part).is_some_and(|state| matches!(state, State::Held | State::Begun))
     }
 
+    /// Whether a partition will never be enqueued.
+    pub(in crate::exec) fn is_given_up(&self, part: usize) -> bool {
+        self.parts.get(part) == Some(&State::Failed)
+    }
+
     pub(in crate::exec) fn is_enqueued(&self, part: usize) -> bool {
         self.parts.get(part) == Some(&State::EndedWell)
     }

@@ -152,9 +152,9 @@ impl SubmissionState {
         }
         self.check_wait()?;
         match self.known_stage() {
-            Stage::Deferred | Stage::Staged(_) => Waiting::for_tasks(&self.gates()).map(Some),
+            Stage::Deferred | Stage::Staged(_) => Waiting::begin(&self.gates()).map(Some),
             // What is enqueued needs no thread for host tasks, unless it is behind a gate.
-            Stage::Enqueued { last, .. } => Waiting::for_gates(&last.gates()).map(Some),
+            Stage::Enqueued { last, .. } => Waiting::begin(&last.gates()).map(Some),
             Stage::Done(_) => Ok(None),
         }
     }
@@ -248,8 +248,8 @@ impl SubmissionState {
 
     /// Ends the submission, unless it has ended already. The caller or the event reaper calls the listeners.
     fn settle(&self, outcome: Result<()>) {
-        if let (Some(timer), Ok(())) = (&self.timer, &outcome) {
-            timer.complete();
+        if let Some(timer) = &self.timer {
+            if outcome.is_ok() { timer.complete() } else { timer.give_up() }
         }
         let mut phase = self.lock();
         if !matches!(phase.stage, Stage::Done(_)) {
@@ -388,7 +388,7 @@ impl SubmissionState {
         // Nothing of this wait is in the way of the submission's own gate for ever, but it takes a thread meanwhile.
         let _waiting = match self.stage().map_err(SubmitError::from)? {
             Stage::Done(outcome) => return outcome,
-            Stage::Deferred | Stage::Staged(_) => Some(Waiting::for_tasks(&Gates::default())?),
+            Stage::Deferred | Stage::Staged(_) => Some(Waiting::begin(&Gates::default())?),
             Stage::Enqueued { .. } => None,
         };
         // Something has to wake this thread. A deferred submission wakes it without the event reaper.

@@ -256,9 +256,9 @@ impl TaskScheduler {
         if workers::start(Box::new(move || scheduler.run(armed))).is_ok() {
             return;
         }
-        // On another thread, as this one may be the event reaper's.
+        // On another thread, as this one may be the event reaper's; and not on that for callbacks, which may wait for this.
         let scheduler = Arc::clone(self);
-        event_reaper::call(move || {
+        workers::run(move || {
             let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (scheduler.node(task), scheduler.describe(task));
             let next = scheduler.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
@@ -519,7 +519,16 @@ impl TaskSubmission for Calling<'_> {
         let place = exec.parts_of.writes.get(&id);
         let is_after = place.is_some_and(|(write, _)| exec.is_after(*write, self.node));
         let mut going = self.scheduler.lock();
-        if !is_after || !place.is_some_and(|(_, part)| going.frontier.is_held(*part as usize)) {
+        let is_of = |state: fn(&Frontier, usize) -> bool| {
+            is_after && place.is_some_and(|(_, part)| state(&going.frontier, *part as usize))
+        };
+        if is_of(Frontier::is_given_up) {
+            // Something else before the write has failed, so nobody will need the data.
+            drop(going);
+            drop(data);
+            return Ok(());
+        }
+        if !is_of(Frontier::is_held) {
             return Err(SubmitError::InputTaken { node }.into());
         }
         let Some(waiting) = &mut going.waiting else { return Err(SubmitError::InputTaken { node }.into()) };

@@ -250,7 +250,8 @@ impl Autotuner {
         let before = self.settled;
         while let Some(first) = self.running.front() {
             let (what, times) = (first.what, first.timer.read());
-            if times.is_none() && self.submissions.wrapping_sub(first.at) <= PATIENCE {
+            let may_come = !first.timer.is_given_up();
+            if times.is_none() && may_come && self.submissions.wrapping_sub(first.at) <= PATIENCE {
                 break;
             }
             self.running.pop_front();
