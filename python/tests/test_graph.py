@@ -296,7 +296,7 @@ def test_a_node_waits_for_all_leaves(graph):
     last = graph.empty(after="leaves")
     assert graph.predecessors(last) == [second, third]
     with pytest.raises(clgraph.InvalidError, match='"leaves"'):
-        graph.empty(after="leafs")
+        graph.empty(after="roots")
 
 
 def test_progress_and_command_buffers_are_shown(graph, queue, buffer):

@@ -46,8 +46,7 @@ pub(in crate::exec) struct Destinations {
     /// How many direct updates there were.
     #[cfg(test)]
     pub(in crate::exec) direct: usize,
-    /// What is not used any more. It may own what is a user's, so it is dropped where no lock is held.
-    dropped: Vec<Arc<Cell>>,
+    dropped: Unused,
     /// Room for one update: the nodes, what changed, and what was there.
     ids: Vec<NodeId>,
     changed: Vec<u32>,
@@ -107,6 +106,9 @@ impl Destination {
     }
 }
 
+/// Parameters that are not used any more. They may own what is a user's, so they are dropped where no lock is held.
+pub(in crate::exec) type Unused = Vec<Arc<Cell>>;
+
 impl Destinations {
     /// Finds the destinations of all nodes. `tables`: the executable's; `from`: the graph's, which the executable was just
     /// made of; `reshaped`: how often its nodes have changed in more than values.
@@ -141,8 +143,10 @@ impl Destinations {
     }
 
     /// Notes that the executable just got the values of nodes from its own graph. Their destinations are found again when
-    /// they are next needed: the update after this one may be as large.
-    pub(in crate::exec) fn assigned(&mut self, nodes: &[NodeId], reshaped: &FxHashMap<NodeId, u32>) {
+    /// they are next needed: the update after this one may be as large. Returns parameters that the nodes may not have any
+    /// more.
+    pub(in crate::exec) fn assigned(&mut self, nodes: &[NodeId], reshaped: &FxHashMap<NodeId, u32>) -> Unused {
+        let mut unused = Unused::new();
         for node in nodes {
             let Some(of) = self.nodes.get_mut(node.index()) else { continue };
             let now = reshaped.get(node).copied().unwrap_or(0);
@@ -151,8 +155,10 @@ impl Destinations {
                 self.unknown += usize::from(of.is_known);
                 self.failing -= usize::from(of.in_vain > 0);
                 (of.epoch, of.reshaped, of.in_vain, of.is_known) = (self.epoch, now, 0, false);
+                unused.extend(self.list[of.range()].iter_mut().filter_map(|old| old.cell.take()));
             }
         }
+        unused
     }
 
     /// Finds the destinations of a node again. Values are looked at again whenever their parameters were set.

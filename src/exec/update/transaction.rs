@@ -16,7 +16,7 @@ use crate::exec::build::arena::OutOfTime;
 use crate::exec::build::values::{NotMade, Objects, Replaced, Values, set_arg};
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::update::apply::Old;
-use crate::exec::update::destinations::Destinations;
+use crate::exec::update::destinations::{Destinations, Unused};
 use crate::exec::update::updatable::Updatable;
 use crate::exec::{Executable, Inner};
 use crate::graph::edit::assign::Changed;
@@ -282,6 +282,7 @@ struct Dropped {
     _data: Vec<Owned>,
     objects: Released,
     _old: Vec<Old>,
+    _unused: Unused,
 }
 
 impl ExecutableState {
@@ -342,7 +343,7 @@ impl ExecutableState {
         self.keep_spare(exec, updatable, &touched, replaced, outcome.is_ok(), &mut dropped._old);
         match (from.reshaped, &outcome) {
             (Some(reshaped), Ok(())) => {
-                editing.destinations.assigned(nodes, reshaped);
+                dropped._unused = editing.destinations.assigned(nodes, reshaped);
             }
             (Some(_), Err(_)) => {}
             (None, _) => editing.destinations.forget(),
