@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{Gates, Wait};
@@ -17,6 +18,10 @@ use crate::cl::completion::reentrancy;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
 use crate::error::SubmitError;
+
+/// How long all threads have to wait before a wait or a task is refused. A thread whose wait has ended counts as waiting
+/// until the system lets it run again, and then it may take another job.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// How long an idle thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -79,7 +84,8 @@ pub(crate) fn wake(waker: Waker) {
     }
 }
 
-/// Runs a host task soon, on a thread of its own, or returns the job: no thread would ever run it.
+/// Runs a host task soon, on a thread of its own, or returns the job: it seems that no thread would ever run it. A
+/// refusal is sure only after [`start_patiently`].
 pub(crate) fn start(job: Job) -> Result<(), Job> {
     /// Host tasks may use up the threads of the system, so one for clgraph's own jobs comes first.
     static FIRST: Once = Once::new();
@@ -90,6 +96,12 @@ pub(crate) fn start(job: Job) -> Result<(), Job> {
         }
     });
     WORKERS.start(job)
+}
+
+/// Starts a host task that [`start`] has refused, or returns the job: no thread will ever run it. It may take
+/// [`GRACE`], so it is called on a thread that nothing waits for.
+pub(crate) fn start_patiently(job: Job) -> Result<(), Job> {
+    WORKERS.start_patiently(job)
 }
 
 /// The thread waits for something that other host tasks may have to run for, until this is dropped. It counts if a
@@ -112,14 +124,17 @@ impl Waiting {
 
     fn within(workers: &'static Workers, gates: &Gates) -> Result<Self, SubmitError> {
         let wait = reentrancy::begin_wait(gates)?;
+        let wait = Box::new(Counted { workers, _wait: wait });
         let mut pool = workers.lock();
         pool.waiting += 1;
         // A job that is here was given to a thread that does not wait yet: see `Workers::start`.
-        if pool.all_wait() && !pool.jobs.is_empty() && !workers.add_thread(&mut pool) {
-            pool.waiting -= 1;
-            return Err(SubmitError::NoThread { threads: pool.threads });
+        let is_stuck = |pool: &mut Pool| pool.all_wait() && !pool.jobs.is_empty() && !workers.add_thread(pool);
+        let threads = pool.threads;
+        if workers.lasts(pool, is_stuck) {
+            // Dropped here, it does not count any more.
+            return Err(SubmitError::NoThread { threads });
         }
-        Ok(Self(Some(Box::new(Counted { workers, _wait: wait }))))
+        Ok(Self(Some(wait)))
     }
 }
 
@@ -182,6 +197,31 @@ impl Workers {
         Ok(())
     }
 
+    fn start_patiently(&'static self, mut job: Job) -> Result<(), Job> {
+        let until = Instant::now() + GRACE;
+        loop {
+            match self.start(job) {
+                Err(refused) if Instant::now() < until => job = refused,
+                outcome => return outcome,
+            }
+            thread::sleep(GRACE / 50);
+        }
+    }
+
+    /// Returns whether something holds now and for all of [`GRACE`].
+    fn lasts<'a>(&'a self, mut pool: MutexGuard<'a, Pool>, mut holds: impl FnMut(&mut Pool) -> bool) -> bool {
+        let mut since = None;
+        while holds(&mut pool) {
+            if since.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                return true;
+            }
+            drop(pool);
+            thread::sleep(GRACE / 50);
+            pool = self.lock();
+        }
+        false
+    }
+
     /// Starts one more thread. Returns false if there can be no more.
     fn add_thread(&'static self, pool: &mut Pool) -> bool {
         if pool.threads >= pool.most {
@@ -224,7 +264,6 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::thread;
 
     use super::*;
 
@@ -268,6 +307,43 @@ mod tests {
             });
             assert!(ends.recv().unwrap(), "the second task had to wait for the first");
         }
+    }
+
+    /// The last thread's wait has ended, but the thread has not run again since. What it would refuse then is not refused:
+    /// neither a task nor a wait.
+    #[test]
+    fn a_wait_that_is_about_to_end_refuses_nothing() {
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
+        let ((begun, begins), (told, outcomes)) = (channel(), channel());
+        let task = move || {
+            let waiting = Waiting::within(workers, &Gates::default());
+            begun.send(()).unwrap();
+            thread::sleep(GRACE / 10);
+            drop(waiting);
+        };
+        assert!(workers.start(Box::new(task)).is_ok());
+        begins.recv().unwrap();
+        let second = move || told.send(()).unwrap();
+        assert!(workers.start_patiently(Box::new(second)).is_ok());
+        outcomes.recv().unwrap();
+
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+        let ((begun, begins), (told, outcomes)) = (channel(), channel());
+        let first = move || {
+            let waiting = Waiting::within(workers, &Gates::default());
+            begun.send(()).unwrap();
+            thread::sleep(GRACE / 10);
+            drop(waiting);
+        };
+        let second = move || {
+            begins.recv().unwrap();
+            // A job for which there is no thread yet.
+            assert!(workers.start(Box::new(|| ())).is_ok());
+            told.send(Waiting::within(workers, &Gates::default()).err()).unwrap();
+        };
+        assert!(workers.start(Box::new(first)).is_ok());
+        assert!(workers.start(Box::new(second)).is_ok());
+        assert_eq!(outcomes.recv().unwrap(), None);
     }
 
     /// With two threads: two tasks of which each waits for a third one stand still for ever. The second wait is

@@ -253,12 +253,13 @@ impl TaskScheduler {
     /// Has a thread for tasks run a task. If no thread will ever be free, the task fails.
     fn start_task(self: &Arc<Self>, armed: Armed) {
         let (task, scheduler) = (armed.0, Arc::clone(self));
-        if workers::start(Box::new(move || scheduler.run(armed))).is_ok() {
-            return;
-        }
+        let Err(refused) = workers::start(Box::new(move || scheduler.run(armed))) else { return };
         // On another thread, as this one may be the event reaper's; and not on that for callbacks, which may wait for this.
         let scheduler = Arc::clone(self);
         workers::run(move || {
+            if workers::start_patiently(refused).is_ok() {
+                return;
+            }
             let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (scheduler.node(task), scheduler.describe(task));
             let next = scheduler.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
