@@ -59,7 +59,7 @@ use crate::record::Queue;
 use report::profile::Names;
 use submit::exclusive::ExclusiveUse;
 use submit::executable_state::ExecutableState;
-use submit::task_scheduler::PartsOf;
+use submit::tasks::PartsOf;
 use update::updatable::Updatable;
 
 /// A finalized graph, with everything prepared that can be prepared. Each submission runs it once.

@@ -7,14 +7,14 @@
 //! an event failed. Then the command does not run, and only its [`Event`] reports the failure, as a
 //! [`DeferredCommand`].
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use opencl_sys::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
+use crate::cl::completion::countdown::Countdown;
 use crate::cl::completion::user_code::{catch, log_later};
 use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
@@ -26,11 +26,7 @@ use crate::error::{DriverError, DriverFault, Error, Result, Status};
 /// A command that is enqueued when the last of its events has ended.
 struct Waiting<F> {
     deferred: Arc<DeferredCommand>,
-    /// How many events have not ended.
-    left: AtomicUsize,
-    /// An event failed.
-    failed: OnceLock<()>,
-    work: Mutex<Option<Work<F>>>,
+    events: Countdown<Work<F>, DriverError>,
 }
 
 struct Work<F> {
@@ -80,8 +76,8 @@ where
             log_later!(Warn, "{error}: a command may wait until its queue is flushed by another call");
         }
     }
-    let work = Mutex::new(Some(Work { queue: own, gate, run }));
-    let waiting = Arc::new(Waiting { deferred, left: AtomicUsize::new(all.len()), failed: OnceLock::new(), work });
+    let events = Countdown::new(all.len(), Work { queue: own, gate, run });
+    let waiting = Arc::new(Waiting { deferred, events });
     for event in all {
         let waiting = Arc::clone(&waiting);
         event_reaper::when_done(event, move |outcome| waiting.ended(outcome));
@@ -95,16 +91,8 @@ where
 {
     /// An event has ended. The last one enqueues the command.
     fn ended(&self, outcome: Result<(), DriverError>) {
-        if outcome.is_err() {
-            let _ = self.failed.set(());
-        }
-        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let Some(Work { queue, gate, run }) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return;
-        };
-        if self.failed.get().is_some() || event_reaper::process_ends() {
+        let Some((Work { queue, gate, run }, outcome)) = self.events.ended(outcome) else { return };
+        if outcome.is_err() || event_reaper::process_ends() {
             let status = Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
             self.deferred.ended(Err(DriverError::new(COMMAND, status)));
             // The gate opens before the rest is released, because that may be data of the program.

@@ -160,9 +160,9 @@ mod tests {
     }
 }
 
-/// Every order in which threads can meet: `RUSTFLAGS="--cfg loom" cargo test --lib record::machine`.
+/// Every order in which threads can meet. docs/testing.md has the command.
 #[cfg(all(test, loom))]
-mod orders {
+mod every_order {
     use loom::sync::{Arc, Mutex};
 
     use super::*;

@@ -26,7 +26,7 @@ use crate::exec::report::summary::Report;
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
-use crate::exec::submit::task_scheduler::PartsOf;
+use crate::exec::submit::tasks::PartsOf;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::destinations::Destinations;
 use crate::exec::update::transaction::Editing;

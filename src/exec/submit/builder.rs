@@ -14,7 +14,7 @@ use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{BuildError, DriverError, DriverFault, Error, RecordError, Result, SubmitError};
 use crate::exec::report::profile::Log;
-use crate::exec::submit::deferred::{self, Blocker};
+use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::executable_state::Accepted;
 use crate::exec::submit::external_events::{self, SuppliedEvents};
 use crate::exec::submit::interpreter::{Inputs, SubmissionBindings};
@@ -291,7 +291,7 @@ impl<'a> Submit<'a> {
             Accepted::Enqueued(submission) => Ok(submission),
             Accepted::Deferred { deferred, results, blockers } => {
                 let submission = deferred.submission(results);
-                deferred::wait_for(&deferred, blockers);
+                deferred.wait_for(blockers);
                 if !observed {
                     let device = exec.device.clone();
                     submission.on_complete(move |outcome| {

@@ -1,87 +1,71 @@
-//! Submissions that wait for something that may still fail.
+//! Submissions that the host carries on: those that wait for something that may still fail, and those with host tasks or
+//! external events.
 //!
-//! Some drivers crash, hang, run the dependents or lose the queue when an event in a wait list fails. So the event
-//! reaper enqueues the commands of such a submission after the event has succeeded, on a queue of the executable's own.
+//! Some drivers crash, hang, run the dependents or lose the queue when an event in a wait list fails. So the commands of
+//! such a submission are enqueued after everything that it waits for has succeeded, on a queue of the executable's own.
 //! A gate, which always opens, holds the caller's queue.
+//!
+//! A submission goes through these states, and only forwards:
+//!
+//! | state | what happens | next |
+//! |---|---|---|
+//! | blocked | its blockers end, on any thread (`unblocked`) | the last one begins it, or gives it up if one failed |
+//! | going on | partitions that wait for no task are enqueued; tasks run (`tasks.rs`); a task that has ended lets others go on | nothing is left, so it ends (`end`) |
+//! | enqueued | all is with the driver | the device is done (`over`) |
+//! | over | the gate opens, and everything is released | |
+//!
+//! A graph without tasks is the short case: one partition, and no task. What can go on is the frontier's to say
+//! (`frontier.rs`); how it is enqueued, the interpreter's.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::cl::commands::enqueue::{self, Waits};
+use crate::cl::commands::enqueue::{self, NOTHING, Waits};
+use crate::cl::completion::countdown::Countdown;
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::gates::Gates;
 use crate::cl::completion::workers;
 use crate::cl::objects::event::{CommandStatus, DriverEvent, Gate};
+use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::Inner;
-use crate::exec::submit::executable_state::PartlyEnqueued;
+use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::external_events;
-use crate::exec::submit::interpreter::{SubmissionBindings, Want};
+use crate::exec::submit::frontier::Frontier;
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Kept, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::snapshot::Snapshot;
 use crate::exec::submit::submission::{Results, Submission};
 use crate::exec::submit::submission_state::{self, RetainedMemory, SubmissionState};
-use crate::exec::submit::task_scheduler::TaskScheduler;
+use crate::exec::submit::tasks::Armed;
 
-/// What has to be over first.
-pub(in crate::exec) enum Blocker {
-    /// An event that must not fail.
-    Event(DriverEvent),
-    /// An event that must have ended, well or not.
-    Through(DriverEvent),
-    /// A submission that must succeed.
-    Success(Arc<SubmissionState>),
-    /// A submission that must have ended, well or not.
-    Order(Arc<SubmissionState>),
-}
-
-impl Blocker {
-    /// Calls back when it is over, perhaps at once: the caller holds no lock.
-    pub(in crate::exec) fn when_over(self, then: impl FnOnce(Result<()>) + Send + 'static) {
-        match self {
-            Self::Event(event) => event_reaper::when_done(event, move |outcome| then(outcome.map_err(Error::from))),
-            Self::Through(event) => event_reaper::when_done(event, move |_| then(Ok(()))),
-            Self::Success(state) => state.when_over(then),
-            Self::Order(state) => state.when_over(move |_| then(Ok(()))),
-        }
-    }
-}
-
-impl Blocker {
-    /// Returns the gates that have to open before it can be over.
-    pub(in crate::exec) fn gates(&self) -> Gates {
-        match self {
-            Self::Event(event) | Self::Through(event) => event.gates(),
-            Self::Success(state) | Self::Order(state) => state.gates(),
-        }
-    }
-}
-
-impl fmt::Debug for Blocker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Event(_) => "an event",
-            Self::Through(_) => "an event's end",
-            Self::Success(_) => "a submission's success",
-            Self::Order(_) => "a submission's end",
-        })
-    }
-}
-
-/// A submission that waits for its blockers.
+/// A submission that the host carries on.
 pub(in crate::exec) struct Deferred {
-    state: Arc<SubmissionState>,
-    count: Mutex<Countdown>,
+    pub(in crate::exec) exec: Arc<Inner>,
+    pub(in crate::exec) state: Arc<SubmissionState>,
+    /// The executable's own queue.
+    pub(in crate::exec) own: DriverQueue,
+    blockers: Countdown<(), Error>,
+    progress: Mutex<Progress>,
 }
 
-struct Countdown {
-    left: usize,
-    failure: Option<Error>,
-    waiting: Option<(Arc<Inner>, Waiting)>,
+/// How far it has come.
+pub(in crate::exec) struct Progress {
+    /// The last command of the queue before those of the submission.
+    entered: Option<DriverEvent>,
+    /// The events that the schedule keeps.
+    kept: Option<Box<Kept>>,
+    /// The end of the partition that was enqueued last, on one queue.
+    last: Option<DriverEvent>,
+    /// What the submission runs, and its gate. None when it has ended.
+    pub(in crate::exec) work: Option<Work>,
+    pub(in crate::exec) frontier: Frontier,
+    /// How many partitions were enqueued.
+    pub(in crate::exec) enqueued: usize,
+    /// Whether the queue has refused a command: nothing is enqueued any more.
+    refused: bool,
+    pub(in crate::exec) failure: Option<Error>,
 }
 
-/// What is needed once nothing blocks any more.
-pub(in crate::exec) struct Waiting {
-    /// What it runs.
+/// What a deferred submission runs, and what it holds.
+pub(in crate::exec) struct Work {
     pub(in crate::exec) snapshot: Snapshot,
     /// Complete when the caller's queue would have let the submission start.
     pub(in crate::exec) entered: DriverEvent,
@@ -91,10 +75,10 @@ pub(in crate::exec) struct Waiting {
     pub(in crate::exec) gate: Gate,
 }
 
-impl Waiting {
+impl Work {
     /// Ends the submission: commands that the caller enqueued after it may run. Everything else is released only then,
     /// because that may run code of the program.
-    pub(in crate::exec) fn end(self, state: &SubmissionState, outcome: Result<()>) {
+    fn end(self, state: &SubmissionState, outcome: Result<()>) {
         let Self { snapshot, entered, mut bindings, retained, gate } = self;
         let failure = outcome.as_ref().err().cloned();
         // Whoever waits may submit again at once, and needs the memory for results.
@@ -109,164 +93,307 @@ impl Waiting {
 }
 
 impl Deferred {
-    pub(in crate::exec) fn new(state: Arc<SubmissionState>, exec: Arc<Inner>, waiting: Waiting) -> Arc<Self> {
-        let count = Countdown { left: 0, failure: None, waiting: Some((exec, waiting)) };
-        Arc::new(Self { state, count: Mutex::new(count) })
+    /// `own` is the executable's own queue, and `blockers` the number of blockers that
+    /// [`wait_for`](Self::wait_for) will be given.
+    pub(in crate::exec) fn new(
+        exec: Arc<Inner>,
+        state: Arc<SubmissionState>,
+        own: DriverQueue,
+        blockers: usize,
+        work: Work,
+    ) -> Arc<Self> {
+        let progress = Progress {
+            entered: None,
+            kept: work.snapshot.kept(&exec),
+            last: None,
+            work: Some(work),
+            frontier: Frontier::new(&exec.plan),
+            enqueued: 0,
+            refused: false,
+            failure: None,
+        };
+        Arc::new(Self { exec, state, own, blockers: Countdown::new(blockers, ()), progress: Mutex::new(progress) })
     }
 
     pub(in crate::exec) fn submission(&self, results: Results) -> Submission {
         Submission::new(Arc::clone(&self.state), results)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Countdown> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Registers the blockers with the event reaper, or begins if there are none. The caller holds no lock: a blocker
+    /// that has ended already calls back at once.
+    pub(in crate::exec) fn wait_for(self: &Arc<Self>, blockers: Vec<Blocker>) {
+        if blockers.is_empty() {
+            return self.begin();
+        }
+        for blocker in blockers {
+            let this = Arc::clone(self);
+            blocker.when_over(move |outcome| this.unblocked(outcome));
+        }
     }
 
-    /// One blocker less. The last one launches.
+    /// One blocker less. The last one begins the submission.
     fn unblocked(self: &Arc<Self>, outcome: Result<()>) {
-        let mut count = self.lock();
-        count.left -= 1;
-        if let Err(error) = outcome {
-            count.failure.get_or_insert(error);
-        }
-        if count.left > 0 {
-            return;
-        }
-        let (waiting, failure) = (count.waiting.take(), count.failure.take());
-        drop(count);
-        let Some((exec, waiting)) = waiting else { return };
-        match failure {
+        let Some(((), outcome)) = self.blockers.ended(outcome) else { return };
+        match outcome {
             // Nobody sees the outcome any more.
-            None if event_reaper::process_ends() => drop(waiting),
-            Some(cause) => self.fail(cause, waiting),
-            None => self.launch_anywhere(exec, waiting),
+            Ok(()) if event_reaper::process_ends() => drop(self.take_work()),
+            Ok(()) if self.calls_natives() => {
+                // On another thread, because this calls functions of the program, and others wait for this thread.
+                let this = Arc::clone(self);
+                workers::run(move || this.begin());
+            }
+            Ok(()) => self.begin(),
+            Err(cause) => self.end_with(Err(failed_before(cause))),
         }
     }
 
-    /// Launches it, on another thread if that calls functions of the program: others wait for this thread.
-    fn launch_anywhere(self: &Arc<Self>, exec: Arc<Inner>, waiting: Waiting) {
-        if waiting.snapshot.values.tables.natives.is_empty() {
-            return self.launch(&exec, waiting);
-        }
-        let this = Arc::clone(self);
-        workers::run(move || this.launch(&exec, waiting));
+    fn calls_natives(&self) -> bool {
+        let progress = self.lock();
+        progress.work.as_ref().is_some_and(|work| !work.snapshot.values.tables.natives.is_empty())
     }
 
-    /// Something that the submission waited for failed.
-    fn fail(&self, cause: Error, waiting: Waiting) {
-        // Dependents get the cause itself, not a chain of errors that passed it on.
-        let error = match cause {
-            Error::Submit(SubmitError::DependencyFailed { .. }) => cause,
-            cause => SubmitError::DependencyFailed { cause: Box::new(cause) }.into(),
+    pub(in crate::exec) fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_work(&self) -> Option<Work> {
+        self.lock().work.take()
+    }
+
+    fn end_with(&self, outcome: Result<()>) {
+        if let Some(work) = self.take_work() {
+            work.end(&self.state, outcome);
+        }
+    }
+
+    /// Enqueues the partitions that wait for no task, and has the tasks run. Does not block.
+    fn begin(self: &Arc<Self>) {
+        let entered = match self.enter() {
+            Ok(entered) => entered,
+            Err(error) => return self.end_with(Err(error)),
         };
-        self.end(Err(error), waiting);
-    }
-
-    /// Nothing blocks it from the start.
-    fn unblocked_already(&self) {
-        let waiting = self.lock().waiting.take();
-        if let Some((exec, waiting)) = waiting {
-            self.launch(&exec, waiting);
+        let mut progress = self.lock();
+        progress.entered = entered;
+        self.enqueue_begin(&mut progress);
+        let armed = self.go_on(&mut progress);
+        let is_over = progress.frontier.is_over();
+        drop(progress);
+        self.flush();
+        self.tell_given_up();
+        if is_over {
+            return self.end(false);
         }
+        self.dispatch(armed.into_iter(), None);
     }
 
-    /// A graph with host tasks: it is enqueued partition by partition.
-    fn scheduler(&self, exec: &Arc<Inner>, mut waits: Waits, waiting: Waiting) {
-        let elsewhere = exec.context.enqueue_elsewhere();
-        let mut exec_state = exec.lock_state();
-        let own = exec_state.own_queue(exec).and_then(|own| {
-            let mut exclusive = exec.exclusive.take();
-            exec_state.wait_for_others(&mut exclusive, &own, &mut waits)?;
-            // The queue is in order: later commands wait for this too. Tasks that wait for no command wait for it
-            // alone.
-            let entered = if waits.is_empty() { None } else { Some(enqueue::marker(&own, &waits)?) };
-            Ok((own, entered))
-        });
-        let leftovers = exec_state.leftovers();
-        drop(exec_state);
-        drop(elsewhere);
-        leftovers.settle(exec);
-        match own {
-            Ok((own, entered)) => TaskScheduler::start(exec, &self.state, own, entered, waiting),
-            Err(error) => self.end(Err(error), waiting),
-        }
-    }
-
-    fn launch(&self, exec: &Arc<Inner>, mut waiting: Waiting) {
+    /// Puts the submission, on the executable's own queue, after what it has to be after. Returns the last command
+    /// before it, if there is one that may run. The queue is in order, so all commands wait for that one; tasks that wait for no command
+    /// wait for it alone.
+    fn enter(&self) -> Result<Option<DriverEvent>> {
+        let Some(entered) = self.lock().work.as_ref().map(|work| work.entered.clone()) else { return Ok(None) };
         let mut waits = Waits::NONE;
-        match waiting.entered.status() {
+        match entered.status() {
             Ok(CommandStatus::Complete) => {}
             // A command after an event that has failed never completes on PoCL 3.1 and 6.0.
             Ok(CommandStatus::Failed(status)) => {
-                return self.fail(DriverError::new("an event of the wait list", status).into(), waiting);
+                return Err(failed_before(DriverError::new("an event of the wait list", status).into()));
             }
-            _ => waits.push(waiting.entered.clone()),
+            _ => waits.push(entered),
         }
-        if !exec.plan.tasks.is_empty() {
-            return self.scheduler(exec, waits, waiting);
-        }
-        let (bindings, retained) = (std::mem::take(&mut waiting.bindings), waiting.retained.clone());
+        let exec = &self.exec;
         let elsewhere = exec.context.enqueue_elsewhere();
         let mut exec_state = exec.lock_state();
-        let enqueued = exec_state.own_queue(exec).map_err(PartlyEnqueued::from).and_then(|own| {
-            let mut exclusive = exec.exclusive.take();
-            let want = Want { first: true, last: true };
-            let ends =
-                exec_state.enqueue(exec, &mut exclusive, &waiting.snapshot, &own, waits, bindings, &retained, want)?;
-            Ok((own, ends))
-        });
+        let mut exclusive = exec.exclusive.take();
+        let outcome = exec_state
+            .wait_for_others(&mut exclusive, &self.own, &mut waits)
+            .and_then(|()| if waits.is_empty() { Ok(None) } else { enqueue::marker(&self.own, &waits).map(Some) });
+        drop(exclusive);
         let leftovers = exec_state.leftovers();
         drop(exec_state);
         drop(elsewhere);
         leftovers.settle(exec);
-        match enqueued {
-            Ok((own, mut ends)) => {
-                // A graph without commands, or a driver without events: a marker ends after everything.
-                let last = match ends.last.take().map_or_else(|| enqueue::last_marker(&own), Ok) {
-                    Ok(last) => last,
-                    Err(error) => {
-                        waiting.retained.leak(&error);
-                        exec.exclusive.take().each().for_each(|uses| uses.runs(&own, None));
-                        return self.end(Err(error.into()), waiting);
-                    }
-                };
-                submission_state::flush(&own);
-                self.state.enqueued(own, last.clone(), ends);
-                let state = Arc::clone(&self.state);
-                event_reaper::when_done(last, move |outcome| {
-                    if let Err(error) = &outcome
-                        && !event_reaper::is_over(&outcome)
-                    {
-                        waiting.retained.leak(error);
-                    }
-                    waiting.end(&state, outcome.map_err(|error| SubmitError::Failed(error).into()));
-                });
+        Ok(outcome?)
+    }
+
+    /// Enqueues what comes before all partitions, on several queues.
+    fn enqueue_begin(&self, progress: &mut Progress) {
+        let outcome = self.carry_out(progress, Want { first: false, last: false }, |of| of.before_blocks());
+        match outcome {
+            Ok(Ends { first: Some(first), .. }) => self.state.staged(Some(first)),
+            Ok(_) => {}
+            Err(stopped) => progress.stopped(stopped),
+        }
+    }
+
+    /// Flushes what was enqueued. Not under the lock: a driver may call the program's code here.
+    pub(in crate::exec) fn flush(&self) {
+        submission_state::flush(&self.own);
+        let others = self.lock().work.as_ref().map(|work| Arc::clone(&work.snapshot.others));
+        others.iter().flat_map(|others| others.iter()).for_each(submission_state::flush);
+    }
+
+    /// Enqueues, in order, the partitions that have become ready. Returns the tasks that are ready.
+    pub(in crate::exec) fn go_on(&self, progress: &mut Progress) -> Vec<Armed> {
+        let plan = &self.exec.plan;
+        while let Some(part) = progress.frontier.next_partition() {
+            let well = self.enqueue(progress, part);
+            progress.frontier.partition_ended(plan, part, well);
+        }
+        let armed = progress.frontier.take_armed();
+        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule(&self.exec));
+        let events = |task: usize| {
+            let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
+            let kept = |event: &u32| progress.kept.as_ref()?.event(*event as usize).cloned();
+            let mut events: Armed = (task, waits.iter().filter_map(kept).collect());
+            // A task after another one is after `entered` already.
+            if events.1.is_empty() && plan.tasks[task].tasks.is_empty() {
+                events.1.extend(progress.entered.clone());
             }
-            Err(PartlyEnqueued { error, rest: None }) => self.end(Err(*error), waiting),
-            Err(PartlyEnqueued { error, rest: Some(rest) }) => {
-                // The commands that were enqueued belong to the submission: it ends, and its gate opens, after them.
-                let state = Arc::clone(&self.state);
-                event_reaper::when_done(rest, move |_| {
-                    waiting.end(&state, Err(*error));
-                });
+            events
+        };
+        armed.into_iter().map(events).collect()
+    }
+
+    /// Enqueues a partition. Returns whether that succeeded.
+    fn enqueue(&self, progress: &mut Progress, index: usize) -> bool {
+        if progress.refused || self.exec.plan.partitions[index].steps.is_empty() {
+            return !progress.refused;
+        }
+        // On several queues it has begun before its first partition.
+        let is_first = progress.enqueued == 0;
+        let outcome = self.carry_out(progress, Want { first: is_first, last: true }, |of| of.block(index));
+        match outcome {
+            Ok(Ends { first, last, .. }) => {
+                progress.enqueued += 1;
+                if let Some(first) = first.or_else(|| last.clone()).filter(|_| is_first) {
+                    self.state.staged(Some(first));
+                }
+                progress.last = last;
+                true
+            }
+            Err(stopped) => {
+                progress.stopped(stopped);
+                false
             }
         }
     }
 
-    fn end(&self, outcome: Result<()>, waiting: Waiting) {
-        waiting.end(&self.state, outcome);
+    /// Carries out some of the schedule.
+    fn carry_out(
+        &self,
+        progress: &mut Progress,
+        want: Want,
+        what: impl FnOnce(Interpreter<'_>) -> Result<Ends, Stopped>,
+    ) -> Result<Ends, Stopped> {
+        let Progress { work: Some(Work { snapshot, bindings, .. }), kept, .. } = progress else {
+            return Ok(Ends::default());
+        };
+        let _elsewhere = self.exec.context.enqueue_elsewhere();
+        what(Interpreter::new(&self.exec, snapshot, bindings, &self.own, &NOTHING, want, kept.as_deref_mut()))
+    }
+
+    /// Everything has been enqueued, called or given up: the submission ends when the device is done.
+    pub(in crate::exec) fn end(self: &Arc<Self>, may_wait: bool) {
+        let mut progress = self.lock();
+        let others = progress.work.as_ref().map(|work| Arc::clone(&work.snapshot.others)).unwrap_or_default();
+        let whole = !progress.refused && (others.is_empty() || progress.failure.is_none());
+        let well = whole && progress.failure.is_none();
+        let ends = if progress.enqueued == 0 {
+            // Without commands there is still the place in the queue.
+            let Some(entered) = progress.entered.take().filter(|_| well) else {
+                drop(progress);
+                return self.over(Ok(()));
+            };
+            Ends { last: Some(entered), ..Ends::default() }
+        } else {
+            match (whole, progress.last.take().filter(|_| others.is_empty())) {
+                (true, Some(last)) => Ends { last: Some(last), ..Ends::default() },
+                (true, None) => {
+                    let want = Want { first: false, last: true };
+                    self.carry_out(&mut progress, want, |of| of.after_blocks()).unwrap_or_default()
+                }
+                // Some commands may run after the last whole partition.
+                (false, _) => Ends::default(),
+            }
+        };
+        drop(progress);
+        let last = match ends.last {
+            Some(last) => Ok(last),
+            None => interpreter::rest(&self.own, &others),
+        };
+        if !others.is_empty() || !whole {
+            self.flush();
+        }
+        match last {
+            Err(error) => self.over(Err(error)),
+            Ok(last) if may_wait => {
+                // Each queue in turn: on Intel's CPU runtime a thread that waits helps one queue only.
+                for event in &ends.beside {
+                    let _ = event.wait_surely();
+                }
+                self.over(last.wait_surely());
+            }
+            Ok(last) => {
+                if well {
+                    self.enqueued(&last, ends.beside);
+                }
+                let this = Arc::clone(self);
+                event_reaper::when_done(last, move |outcome| this.over(outcome));
+            }
+        }
+    }
+
+    /// Everything is with the driver, and nothing but the driver can fail. So those that wait for the end wait for the device themselves
+    /// from now on, and later uses are enqueued at once, after this one.
+    fn enqueued(&self, last: &DriverEvent, beside: Vec<DriverEvent>) {
+        if let Some(work) = &mut self.lock().work {
+            // Whoever sees the end may submit again at once, and needs the memory for results.
+            work.bindings.slots.clear();
+            work.retained.put(&mut work.bindings.inputs);
+        }
+        let mut exclusive = self.exec.exclusive.take();
+        exclusive.each().for_each(|uses| uses.follows(&self.own, Some(last)));
+        drop(exclusive);
+        self.state.enqueued(self.own.clone(), last.clone(), beside);
+    }
+
+    /// The device is done.
+    fn over(&self, outcome: Result<(), DriverError>) {
+        let mut progress = self.lock();
+        let (work, failure) = (progress.work.take(), progress.failure.take());
+        drop(progress);
+        let Some(mut work) = work else { return };
+        let is_over = event_reaper::is_over(&outcome);
+        if let (Err(error), false) = (&outcome, is_over) {
+            // Nobody can know when the driver is done with what it runs.
+            let (values, recorded) = (Arc::clone(&work.snapshot.values), work.snapshot.recorded.clone());
+            let bindings = (work.bindings.slots.clone(), std::mem::take(&mut work.bindings.inputs));
+            let all = std::iter::once(&self.own).chain(work.snapshot.others.iter());
+            let mut exclusive = self.exec.exclusive.take();
+            all.for_each(|queue| exclusive.each().for_each(|uses| uses.runs(queue, None)));
+            drop(exclusive);
+            work.retained.leak(error);
+            event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
+        }
+        let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+        work.end(&self.state, failure.map_or(outcome.map_err(Error::from), Err));
     }
 }
 
-/// Registers the blockers with the event reaper. The caller holds no lock: a blocker that has ended already calls back
-/// at once.
-pub(in crate::exec) fn wait_for(deferred: &Arc<Deferred>, blockers: Vec<Blocker>) {
-    if blockers.is_empty() {
-        return deferred.unblocked_already();
+impl Progress {
+    /// The queue has refused a command.
+    fn stopped(&mut self, Stopped { error, under_way }: Stopped) {
+        self.enqueued += usize::from(under_way);
+        self.failure.get_or_insert(error.into());
+        self.refused = true;
     }
-    deferred.lock().left = blockers.len();
-    for blocker in blockers {
-        let this = Arc::clone(deferred);
-        blocker.when_over(move |outcome| this.unblocked(outcome));
+}
+
+/// The error of a submission that waited for something that failed. Dependents get the cause itself, not a chain of errors
+/// that passed it on.
+fn failed_before(cause: Error) -> Error {
+    match cause {
+        Error::Submit(SubmitError::DependencyFailed { .. }) => cause,
+        cause => SubmitError::DependencyFailed { cause: Box::new(cause) }.into(),
     }
 }

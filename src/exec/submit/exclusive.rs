@@ -13,7 +13,7 @@ use crate::cl::memory::allocation::User;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::DriverError;
-use crate::exec::submit::deferred::Blocker;
+use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::graph::UseHandle;
 
@@ -131,6 +131,15 @@ impl Uses {
             queue.want_end();
         }
         self.over.clear();
+    }
+
+    /// Like [`runs`](Self::runs), for commands that are after all others: those before them on the same queue are forgotten.
+    #[inline]
+    pub(in crate::exec) fn follows(&mut self, queue: &DriverQueue, event: Option<&DriverEvent>) {
+        if !self.running.is_empty() {
+            self.running.retain(|running| !running.is_before_all_on(queue));
+        }
+        self.runs(queue, event);
     }
 
     /// Whether nothing may run, according to the last look.

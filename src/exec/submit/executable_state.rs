@@ -19,7 +19,8 @@ use crate::exec::build::finalize;
 use crate::exec::build::record::Recorded;
 use crate::exec::build::values::{Objects, Values};
 use crate::exec::report::summary::TuningReport;
-use crate::exec::submit::deferred::{Blocker, Deferred, Waiting};
+use crate::exec::submit::blocker::Blocker;
+use crate::exec::submit::deferred::{Deferred, Work};
 use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, Uses};
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, SubmissionBindings, Want};
@@ -313,7 +314,7 @@ impl ExecutableState {
         snapshot: &Snapshot,
         queue: &DriverQueue,
         mut waits: Waits,
-        bindings: SubmissionBindings,
+        mut bindings: SubmissionBindings,
         retained: &RetainedMemory,
         want: Want,
     ) -> Result<Ends, PartlyEnqueued> {
@@ -342,19 +343,14 @@ impl ExecutableState {
         }
         let mut kept = snapshot.kept(exec);
         let outcome = Interpreter::new(exec, snapshot, &bindings, queue, &waits, want, kept.as_deref_mut()).all();
-        retained.put(bindings.inputs);
+        retained.put(&mut bindings.inputs);
         match outcome {
             Ok(ends) => {
                 if let (Some(timer), Some(last)) = (&snapshot.timer, &ends.last) {
                     last.stop_when_complete(timer);
                     self.leftovers.timer = Some(Arc::clone(timer));
                 }
-                for uses in exclusive.each() {
-                    if !uses.running.is_empty() {
-                        uses.running.retain(|running| !running.is_before_all_on(queue));
-                    }
-                    uses.runs(queue, ends.last.as_ref());
-                }
+                exclusive.each().for_each(|uses| uses.follows(queue, ends.last.as_ref()));
                 if keeps {
                     self.keep_until_through(queue, ends.last.clone(), retained);
                 }
@@ -479,14 +475,14 @@ impl ExecutableState {
             false => (self.autotuner.strategy(), None),
         };
         let timer = strategy.1.clone();
-        let held = self.own_queue(exec).and_then(|own| self.take_snapshot(exec, &own, strategy));
+        let held = self.own_queue(exec).and_then(|own| Ok((self.take_snapshot(exec, &own, strategy)?, own)));
         let mut begin = Gates::default();
         blockers.iter().for_each(|blocker| begin.extend(&blocker.gates()));
         // It waits for what runs on other queues when it is launched.
         exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| begin.extend(&running.gates())));
         let mut gates = begin.clone();
         bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
-        let held = held.and_then(|snapshot| {
+        let held = held.and_then(|(snapshot, own)| {
             let held = self.hold(exec, queue, waits, gates)?;
             begin.extend(&held.entered.gates());
             let mut signals = bindings.events.iter().filter_map(External::signal);
@@ -494,9 +490,9 @@ impl ExecutableState {
                 self.leftovers.gates.push(held.gate);
                 return Err(error.into());
             }
-            Ok((snapshot, held))
+            Ok((snapshot, own, held))
         });
-        let (snapshot, Held { entered, gate, id, left }) = match held {
+        let (snapshot, own, Held { entered, gate, id, left }) = match held {
             Ok(held) => held,
             Err(error) => {
                 self.leftovers.bindings.push(bindings);
@@ -517,7 +513,8 @@ impl ExecutableState {
         ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         self.leftovers.timer = timer;
-        Ok(Deferred::new(state, Arc::clone(exec), Waiting { snapshot, entered, bindings, retained, gate }))
+        let work = Work { snapshot, entered, bindings, retained, gate };
+        Ok(Deferred::new(Arc::clone(exec), state, own, blockers.len(), work))
     }
 
     fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits, mut after: Gates) -> Result<Held> {

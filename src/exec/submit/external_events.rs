@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cl::objects::context::InContext;
 use crate::error::{Error, RecordError, Result, SubmitError};
+use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::builder::{self, Dependency, Standing};
-use crate::exec::submit::deferred::Blocker;
 use crate::exec::submit::submission_state::SubmissionState;
 use crate::exec::submit::user_event::{ReservedUserEvent, UserEvent};
 use crate::exec::{Inner, Submit, WaitFor};

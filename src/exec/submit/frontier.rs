@@ -158,7 +158,7 @@ impl Frontier {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use quickcheck::{Arbitrary, Gen, QuickCheck};
 
@@ -270,5 +270,89 @@ mod tests {
                 .all(|((_, _, before), end)| *end == Some(true) || end.is_some() || before.iter().any(failed))
         }
         QuickCheck::new().tests(2_000).quickcheck(holds as fn(Case) -> bool);
+    }
+}
+
+/// Every order in which threads can meet. docs/testing.md has the command.
+#[cfg(all(test, loom))]
+mod every_order {
+    use loom::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::ir::NodeId;
+
+    fn task(partitions: &[u32], tasks: &[u32], then_parts: &[u32], then_tasks: &[u32]) -> TaskPlan {
+        TaskPlan {
+            node: NodeId(0),
+            commands: Vec::new(),
+            partitions: partitions.to_vec(),
+            tasks: tasks.to_vec(),
+            then_parts: then_parts.to_vec(),
+            then_tasks: then_tasks.to_vec(),
+        }
+    }
+
+    fn partition(tasks: &[u32], then_tasks: &[u32]) -> Partition {
+        Partition { tasks: tasks.to_vec(), then_tasks: then_tasks.to_vec(), steps: 0..0, segments: 0..0 }
+    }
+
+    /// What a thread of a submission does after a task: all that it lets go on is enqueued, or returned. Then it says
+    /// whether nothing is left. As in `tasks.rs`.
+    fn ended(shared: &Shared, task: usize, well: bool) -> (Vec<usize>, bool) {
+        let mut frontier = shared.frontier.lock().unwrap();
+        let before = frontier.is_over();
+        frontier.apply(&shared.partitions, &shared.tasks, News::Task(task, well));
+        while let Some(part) = frontier.next_partition() {
+            shared.enqueued.lock().unwrap().push(part);
+            frontier.apply(&shared.partitions, &shared.tasks, News::Part(part, true));
+        }
+        (frontier.take_armed(), frontier.is_over() && !before)
+    }
+
+    struct Shared {
+        partitions: Vec<Partition>,
+        tasks: Vec<TaskPlan>,
+        frontier: Mutex<Frontier>,
+        enqueued: Mutex<Vec<usize>>,
+    }
+
+    /// Two tasks that end on two threads, a partition after both of them, and a task after that. The partition is enqueued once, by
+    /// whoever ends last; one thread alone gets the last task; and one alone sees the end. If a task failed, nothing
+    /// after it goes on, and still one thread sees the end.
+    #[test]
+    fn two_tasks_that_end_at_once_hand_over_once() {
+        for well in [true, false] {
+            loom::model(move || {
+                let partitions = vec![partition(&[], &[0, 1]), partition(&[0, 1], &[2])];
+                let tasks = vec![task(&[0], &[], &[1], &[]), task(&[0], &[], &[1], &[]), task(&[1], &[], &[], &[])];
+                let mut frontier = Frontier::of(&partitions, &tasks);
+                assert_eq!(frontier.next_partition(), Some(0));
+                frontier.apply(&partitions, &tasks, News::Part(0, true));
+                assert_eq!(frontier.take_armed(), [0, 1]);
+                let frontier = Mutex::new(frontier);
+                let shared = Arc::new(Shared { partitions, tasks, frontier, enqueued: Mutex::default() });
+                let run = |shared: Arc<Shared>, task: usize, well: bool| {
+                    let (mut next, mut ends) = (vec![(task, well)], 0);
+                    let mut ran = Vec::new();
+                    while let Some((task, well)) = next.pop() {
+                        let (armed, is_over) = ended(&shared, task, well);
+                        ran.extend(armed.clone());
+                        next.extend(armed.into_iter().map(|task| (task, true)));
+                        ends += usize::from(is_over);
+                    }
+                    (ran, ends)
+                };
+                let other = {
+                    let shared = Arc::clone(&shared);
+                    loom::thread::spawn(move || run(shared, 1, well))
+                };
+                let (mut ran, ends) = run(Arc::clone(&shared), 0, true);
+                let of_other = other.join().unwrap();
+                ran.extend(of_other.0);
+                assert_eq!(ends + of_other.1, 1);
+                let expected: (&[usize], &[usize]) = if well { (&[1], &[2]) } else { (&[], &[]) };
+                assert_eq!((&**shared.enqueued.lock().unwrap(), &*ran), expected);
+            });
+        }
     }
 }

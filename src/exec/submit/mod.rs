@@ -16,10 +16,10 @@
 //!    snapshot of values and command buffers is taken (`snapshot.rs`); and `interpreter.rs` carries out
 //!    the plan's schedule, on one queue or on several. `replay.rs` enqueues single commands. Then, without the lock, `leftovers.rs` flushes
 //!    queues, opens the gate of `Path::Gated`, and drops what is left.
-//! 4. Otherwise, or if an earlier use of the executable is deferred, the submission is deferred (`deferred.rs`): a gate holds back the caller's queue, and the commands are
-//!    enqueued on a queue of the executable's own after everything has succeeded. With host tasks or external events,
-//!    `task_scheduler.rs` then enqueues partition by partition, and runs the tasks on threads of
-//!    `cl/completion/workers.rs`.
+//! 4. Otherwise, or if an earlier use of the executable is deferred, the submission is deferred (`deferred.rs`): a gate
+//!    holds back the caller's queue, and the commands are enqueued on a queue of the executable's own after everything
+//!    that it waits for (`blocker.rs`) has succeeded, partition by partition. Host tasks and external events (`tasks.rs`) go on
+//!    between partitions, on threads of `cl/completion/workers.rs`.
 //! 5. `submission_state.rs` learns of the end, opens the gate, wakes those that wait and releases retained host memory.
 //!
 //! | other files | what is there |
@@ -28,7 +28,7 @@
 //! | `external_events.rs`, `user_event.rs` | events given to a submission; events that the program completes |
 //! | `queue_host_task.rs`, `queue_native_command.rs` | host tasks, maps and native commands given to a queue |
 //! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
-//! | `frontier.rs` | what can go on in a graph with host tasks, as plain data |
+//! | `frontier.rs` | what of a deferred submission can go on, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
 //! Read `builder.rs` first, then `executable_state.rs`, then `interpreter.rs`.
@@ -37,6 +37,7 @@
 //! submission. Host memory of a transfer stays until the transfer ends. What drops values of the program, or flushes a
 //! queue, is left in `Leftovers` until the lock is released. Rules: S1 to S10, H1 to H7, N6, X1, I4.
 
+pub(in crate::exec) mod blocker;
 pub(in crate::exec) mod builder;
 pub(in crate::exec) mod completion;
 pub(in crate::exec) mod deferred;
@@ -54,6 +55,6 @@ pub(crate) mod result_slots;
 pub(in crate::exec) mod snapshot;
 pub(in crate::exec) mod submission;
 pub(in crate::exec) mod submission_state;
-pub(in crate::exec) mod task_scheduler;
+pub(in crate::exec) mod tasks;
 pub(in crate::exec) mod trampoline;
 pub(in crate::exec) mod user_event;

@@ -16,7 +16,7 @@ use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::report::profile::Log;
-use crate::exec::submit::interpreter::{Ends, Inputs};
+use crate::exec::submit::interpreter::Inputs;
 use crate::exec::submit::trampoline::run;
 
 /// What the handles of a submission and the event reaper share.
@@ -48,10 +48,10 @@ impl RetainedMemory {
         Self((!inputs.is_empty()).then(Arc::default))
     }
 
-    /// Stores the inputs that the room was made for.
-    pub(in crate::exec) fn put(&self, inputs: Inputs) {
+    /// Takes the inputs, if room was made for some.
+    pub(in crate::exec) fn put(&self, inputs: &mut Inputs) {
         if let Some(place) = &self.0 {
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
+            std::mem::swap(&mut *place.lock().unwrap_or_else(PoisonError::into_inner), inputs);
         }
     }
 
@@ -97,14 +97,13 @@ enum Listener {
 pub(in crate::exec) enum Stage {
     /// Nothing is enqueued yet: the submission waits for something that may still fail.
     Deferred,
-    /// The submission has host tasks or external events, and some of its commands are enqueued. Holds the event of the
-    /// first command, if that has one.
+    /// Some of its commands are enqueued. Holds the event of the first command, if that has one.
     Staged(Option<DriverEvent>),
     Enqueued {
         queue: DriverQueue,
         first: Option<DriverEvent>,
         last: DriverEvent,
-        /// See [`Ends`].
+        /// See [`Ends`](crate::exec::submit::interpreter::Ends).
         beside: Vec<DriverEvent>,
     },
     Done(Result<()>),
@@ -227,7 +226,7 @@ impl SubmissionState {
         matches!(self.lock().stage, Stage::Deferred | Stage::Staged(_))
     }
 
-    /// Notes that the first partition of a submission with host tasks is enqueued.
+    /// Notes that the first partition of a deferred submission is enqueued.
     pub(in crate::exec) fn staged(&self, first: Option<DriverEvent>) {
         let mut phase = self.lock();
         if matches!(phase.stage, Stage::Deferred) {
@@ -235,10 +234,11 @@ impl SubmissionState {
         }
     }
 
-    /// Changes the stage from deferred to enqueued.
-    pub(in crate::exec) fn enqueued(self: &Arc<Self>, queue: DriverQueue, last: DriverEvent, ends: Ends) {
+    /// Notes that everything is enqueued, after [`staged`](Self::staged).
+    pub(in crate::exec) fn enqueued(self: &Arc<Self>, queue: DriverQueue, last: DriverEvent, beside: Vec<DriverEvent>) {
         let mut phase = self.lock();
-        phase.stage = Stage::Enqueued { queue, first: ends.first, last, beside: ends.beside };
+        let first = if let Stage::Staged(first) = &mut phase.stage { first.take() } else { None };
+        phase.stage = Stage::Enqueued { queue, first, last, beside };
         let heard = !phase.listeners.is_empty() || !phase.wakers.is_empty();
         self.wake(phase);
         if heard {
