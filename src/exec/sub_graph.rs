@@ -177,7 +177,7 @@ impl SubGraph {
 impl sealed::Nodes for SubGraph {}
 
 impl Nodes for SubGraph {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+    fn for_each_node(&self, mut each: impl FnMut(Option<Node>)) {
         each(Some(self.node));
     }
 }

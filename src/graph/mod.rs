@@ -212,35 +212,35 @@ impl std::ops::Deref for State {
 pub trait Nodes: sealed::Nodes {
     /// Calls `each` with every node, or with `None` for an event that stands for no node because its command was
     /// executed.
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>));
+    fn for_each_node(&self, each: impl FnMut(Option<Node>));
 }
 
 impl Nodes for Node {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+    fn for_each_node(&self, mut each: impl FnMut(Option<Node>)) {
         each(Some(*self));
     }
 }
 
 impl<N: Nodes + ?Sized> Nodes for &N {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+    fn for_each_node(&self, each: impl FnMut(Option<Node>)) {
         (**self).for_each_node(each);
     }
 }
 
 impl<N: Nodes> Nodes for [N] {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
-        self.iter().for_each(|node| node.for_each_node(each));
+    fn for_each_node(&self, mut each: impl FnMut(Option<Node>)) {
+        self.iter().for_each(|node| node.for_each_node(&mut each));
     }
 }
 
 impl<N: Nodes, const LEN: usize> Nodes for [N; LEN] {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+    fn for_each_node(&self, each: impl FnMut(Option<Node>)) {
         self[..].for_each_node(each);
     }
 }
 
 impl<N: Nodes> Nodes for Vec<N> {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+    fn for_each_node(&self, each: impl FnMut(Option<Node>)) {
         self[..].for_each_node(each);
     }
 }

@@ -218,7 +218,7 @@ impl From<DriverEvent> for Event {
 }
 
 impl Nodes for Event {
-    fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+    fn for_each_node(&self, mut each: impl FnMut(Option<Node>)) {
         each(self.node());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Most submissions are enqueued at once, by the executable's
 //! [`ExecutableState`](crate::exec::submit::executable_state::ExecutableState). A submission that waits for something
-//! that may still fail (a user event, or another submission that waits for one) is deferred: see [`deferred`].
+//! that may still fail (a user event, or another submission that waits for one) is deferred: see
+//! [`deferred`](crate::exec::submit::deferred).
 
 use std::sync::Arc;
 

@@ -215,7 +215,7 @@ impl Destinations {
         let Self { ids, .. } = self;
         ids.clear();
         let mut all_are_here = true;
-        nodes.for_each_node(&mut |node| match node {
+        nodes.for_each_node(|node| match node {
             Some(node) if node.graph() == graph => ids.push(node.id()),
             _ => all_are_here = false,
         });
@@ -255,11 +255,8 @@ impl Destinations {
                 let bytes = tables.ir.bytes_mut(bytes);
                 one.time = cell.now(|value, time| {
                     if let ParameterValue::Bytes(new) = value
-                        && new.len() == bytes.len()
-                        && **new != *bytes
+                        && replace(bytes, new, before)
                     {
-                        before.extend_from_slice(bytes);
-                        bytes.copy_from_slice(new);
                         changed.push(at);
                     }
                     time
@@ -301,6 +298,31 @@ impl Destinations {
             one.time = 0;
         }
     }
+}
+
+/// Writes a value of the same size, if it is another one. Returns whether it is, and keeps what was there.
+#[inline]
+fn replace(bytes: &mut [u8], new: &[u8], before: &mut Vec<u8>) -> bool {
+    /// For sizes that nearly all values have: without calls of functions.
+    #[inline]
+    fn sized<const N: usize>(bytes: &mut [u8], new: &[u8], before: &mut Vec<u8>) -> Option<bool> {
+        let (bytes, new): (&mut [u8; N], &[u8; N]) = (bytes.try_into().ok()?, new.try_into().ok()?);
+        let differs = bytes != new;
+        if differs {
+            before.extend_from_slice(bytes);
+            *bytes = *new;
+        }
+        Some(differs)
+    }
+    if let Some(differs) = sized::<4>(bytes, new, before).or_else(|| sized::<8>(bytes, new, before)) {
+        return differs;
+    }
+    let differs = bytes.len() == new.len() && bytes != new;
+    if differs {
+        before.extend_from_slice(bytes);
+        bytes.copy_from_slice(new);
+    }
+    differs
 }
 
 /// What was found of one node.

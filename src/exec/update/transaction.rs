@@ -184,7 +184,7 @@ impl Inner {
     /// Lists nodes of the finalized graph.
     fn list(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized), ids: &mut Vec<NodeId>) -> Result<()> {
         let mut outcome = Ok(());
-        nodes.for_each_node(&mut |node| {
+        nodes.for_each_node(|node| {
             let wrong = match node {
                 None => UpdateError::NotANode { index: ids.len() },
                 Some(node) if node.graph() != self.graph => {

@@ -25,7 +25,7 @@ macro_rules! after_methods {
         /// Makes the node wait for other nodes, besides those found from memory accesses. May be called repeatedly.
         #[doc(alias = "depends_on")]
         pub fn after(mut self, nodes: impl $crate::graph::Nodes) -> Self {
-            nodes.for_each_node(&mut |node| self.after.nodes.push(node));
+            nodes.for_each_node(|node| self.after.nodes.push(node));
             self
         }
 

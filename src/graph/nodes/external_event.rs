@@ -132,7 +132,7 @@ macro_rules! handles {
             }
 
             impl Nodes for $name {
-                fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+                fn for_each_node(&self, mut each: impl FnMut(Option<Node>)) {
                     each(Some(self.node()));
                 }
             }

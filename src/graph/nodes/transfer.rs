@@ -338,7 +338,7 @@ macro_rules! node_handle {
         }
 
         impl<T> Nodes for $name<T> {
-            fn for_each_node(&self, each: &mut dyn FnMut(Option<Node>)) {
+            fn for_each_node(&self, mut each: impl FnMut(Option<Node>)) {
                 each(Some(self.node));
             }
         }
