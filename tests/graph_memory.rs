@@ -594,16 +594,24 @@ fn random_temporaries_compute_what_buffers_compute() {
             freed.extend(over.map(|old| graph.free(&made[old].0).add().unwrap()));
         }
         let options = Finalize::new();
-        [options.clone(), options.clone().path(Path::Native), options.clone().separate_memory(), options.updatable()]
-            .into_iter()
-            .all(|options| {
-                let executable = graph.finalize(options).unwrap();
-                (0..2).all(|_| {
-                    bench.queue.enqueue_fill_buffer(&sums, &[0], 0, LEN * 4, &[]).unwrap();
-                    run(&executable, &bench.queue);
-                    bench.content(&sums) == vec![total; LEN]
-                })
+        let queues = options.clone().path(Path::Queues);
+        [
+            options.clone(),
+            options.clone().path(Path::Native),
+            options.clone().separate_memory(),
+            options.updatable(),
+            queues.clone(),
+            queues.updatable(),
+        ]
+        .into_iter()
+        .all(|options| {
+            let executable = graph.finalize(options).unwrap();
+            (0..2).all(|_| {
+                bench.queue.enqueue_fill_buffer(&sums, &[0], 0, LEN * 4, &[]).unwrap();
+                run(&executable, &bench.queue);
+                bench.content(&sums) == vec![total; LEN]
             })
+        })
     };
     let mut g = Gen::new(20);
     for _ in 0..40 {

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use clgraph::{Event, Executable, Finalize, Graph, Path};
+use clgraph::{Event, Exclusion, Executable, Finalize, Path};
 use common::{Bench, UserEvent};
 
 const LEN: usize = 1 << 10;
@@ -60,39 +60,41 @@ fn submissions_of_two_threads_to_one_queue_do_not_mix() {
     }
 }
 
-/// Rules M5, N3: allocations that follow each other may share bytes, in a graph and in a graph that contains it.
+/// Rules M3, M5, N3: with several queues, branches share no bytes. A sub-graph whose branches share bytes, because it is
+/// made for one queue, keeps everything on one queue.
 #[test]
-fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
+fn branches_with_memory_of_a_graph_or_a_sub_graph_run_side_by_side_if_they_share_no_bytes() {
     let bench = Bench::new();
     let outs: Vec<_> = (0..BRANCHES).map(|_| bench.buffer(&[0; LEN])).collect();
-    let branches = |graph: &Graph, owned: bool| {
-        for (value, out) in (1_u32..).zip(&outs) {
-            if owned {
-                let memory = graph.alloc::<u32>(LEN).add().unwrap();
-                graph.fill(&memory, value).add().unwrap();
-                graph.copy(&memory, out).add().unwrap();
-                graph.free(&memory).add().unwrap();
-            } else {
-                graph.fill(out, value).add().unwrap();
-            }
-        }
-    };
-    let options = Finalize::new().path(Path::Queues);
-    let finalize = |graph: &Graph| graph.finalize(options.clone()).unwrap();
-    let (with, without) = (bench.graph(), bench.graph());
-    branches(&with, true);
-    branches(&without, false);
-    let (with, without) = (finalize(&with), finalize(&without));
-    assert!(path(&with) != Path::Queues && (path(&without) == Path::Queues || is_pinned()));
-    for (child, spreads) in [(&with, false), (&without, true)] {
+    let graph = bench.graph();
+    for (value, out) in (1_u32..).zip(&outs) {
+        let memory = graph.alloc::<u32>(LEN).add().unwrap();
+        graph.fill(&memory, value).add().unwrap();
+        graph.copy(&memory, out).add().unwrap();
+        graph.free(&memory).add().unwrap();
+    }
+    let queues = Finalize::new().path(Path::Queues);
+    let (apart, shared) = (graph.finalize(queues.clone()).unwrap(), graph.finalize(Finalize::new()).unwrap());
+    let spreads = |executable: &Executable| path(executable) == Path::Queues;
+    if !is_pinned() {
+        assert!(spreads(&apart) && !spreads(&shared));
+        let excluded: Vec<_> = shared.report().excluded.iter().map(|one| (one.path, one.why)).collect();
+        assert!(excluded.contains(&(Path::Queues, Exclusion::GraphMemory)), "{excluded:?}");
+        assert_eq!(apart.report().memory.bytes, BRANCHES * shared.report().memory.bytes);
+    }
+    for (child, is_apart) in [(&apart, true), (&shared, false)] {
         // In a graph, and in a graph within a graph.
         let around = bench.graph();
         around.sub_graph(child).add().unwrap();
-        let inner = finalize(&around);
+        let inner = around.finalize(queues.clone()).unwrap();
         let outer = bench.graph();
         outer.sub_graph(&inner).add().unwrap();
-        for executable in [inner, finalize(&outer)] {
-            assert!((path(&executable) == Path::Queues) == spreads || is_pinned(), "{}", executable.report());
+        let outer_queues = outer.finalize(queues.clone()).unwrap();
+        let updatable = outer.finalize(queues.clone().updatable()).unwrap();
+        for (executable, is_apart) in
+            [(child, is_apart), (&inner, is_apart), (&outer_queues, is_apart), (&updatable, false)]
+        {
+            assert!(spreads(executable) == is_apart || is_pinned(), "{}", executable.report());
             for out in &outs {
                 bench.queue.enqueue_fill_buffer(out, &[0], 0, LEN * 4, &[]).unwrap();
             }
@@ -102,6 +104,25 @@ fn memory_that_a_graph_or_a_sub_graph_owns_keeps_everything_on_one_queue() {
             }
         }
     }
+}
+
+/// Rules M3, S3: one executable twice in a graph has the same memory twice.
+#[test]
+fn an_executable_that_is_twice_in_a_graph_has_its_memory_one_after_the_other() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let inner = bench.graph();
+    let memory = inner.alloc::<u32>(LEN).add().unwrap();
+    inner.fill(&memory, 7_u32).add().unwrap();
+    inner.copy(&memory, &a).add().unwrap();
+    inner.copy(&memory, &b).add().unwrap();
+    let child = inner.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    graph.sub_graph(&child).add().unwrap();
+    graph.sub_graph(&child).add().unwrap();
+    let executable = graph.finalize(Finalize::new().path(Path::Queues)).unwrap();
+    executable.submit(&bench.queue).unwrap().wait().unwrap();
+    assert_eq!((bench.content(&a), bench.content(&b)), (vec![7; LEN], vec![7; LEN]));
 }
 
 /// Rules S3, S5: a submission waits for the executable's submission before, and for nothing else; in particular not for

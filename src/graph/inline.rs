@@ -92,7 +92,10 @@ impl Flat {
             let ir = &self.tables.ir;
             // Nothing else uses memory that an executable owns, and the executable's own uses are in order already.
             let others = |access: &&Access| {
-                !matches!(ir.views[access.view.index()].kind, ViewKind::Placed | ViewKind::Owned(_) | ViewKind::Nothing)
+                !matches!(
+                    ir.views[access.view.index()].kind,
+                    ViewKind::Placed { .. } | ViewKind::Owned(_) | ViewKind::Nothing
+                )
             };
             let uses = ir.ids().flat_map(|id| ir.accesses(id).iter().filter(others).cloned());
             let mut all: Vec<Access> = uses.collect();
@@ -306,9 +309,11 @@ impl Ids {
             return Some(to.nothing());
         }
         let described = source.ir.views[of.index()];
-        let view = if described.kind == ViewKind::Placed {
+        let view = if let ViewKind::Placed { start, .. } = described.kind {
+            let mem = source.mem(of)?;
             let root = *self.roots.entry(described.root).or_insert_with(|| to.new_root());
-            to.placed(source.mem(of)?, View { root, ..described })
+            let kind = ViewKind::Placed { arena: to.arena(mem), start };
+            to.placed(mem, View { root, kind, ..described })
         } else {
             to.view(source.mem(of)?)
         };

@@ -15,8 +15,8 @@ use crate::graph::nodes::host_task::TaskFn;
 use crate::graph::nodes::native_command::NativeFn;
 use crate::graph::tables::{Child, Tables};
 use crate::ir::{
-    Access, AllocId, ById, ChildId, DataId, ExternalId, KernelDecl, KernelId, Mode, NativeId, ResultId, RootId,
-    SamplerId, TaskId, View, ViewId, ViewKind,
+    Access, AllocId, ArenaId, ById, ChildId, DataId, ExternalId, KernelDecl, KernelId, Mode, NativeId, ResultId,
+    RootId, SamplerId, TaskId, View, ViewId, ViewKind,
 };
 
 /// Finds objects that are in the tables already.
@@ -32,6 +32,8 @@ pub(crate) struct Index {
     free: Vec<ViewId>,
     /// The view of null pointers.
     nothing: Option<ViewId>,
+    /// The memory in which executables have placed allocations.
+    arena_of: FxHashMap<MemId, ArenaId>,
     /// By C handle. The keys are unique while `samplers` keeps the samplers alive.
     sampler_of: FxHashMap<usize, SamplerId>,
     free_samplers: Vec<SamplerId>,
@@ -203,6 +205,12 @@ impl Writer<'_> {
     pub(in crate::graph) fn new_root(&mut self) -> RootId {
         self.index.roots += 1;
         RootId(self.index.roots - 1)
+    }
+
+    /// The number of the arena in which an executable has placed some memory.
+    pub(in crate::graph) fn arena(&mut self, mem: &Mem) -> ArenaId {
+        let next = ArenaId(self.index.arena_of.len() as u32);
+        *self.index.arena_of.entry(mem.root()).or_insert(next)
     }
 
     /// An id for memory that is described already.

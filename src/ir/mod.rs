@@ -65,6 +65,8 @@ ids! {
     NativeId;
     /// An external event, which submissions are given.
     ExternalId;
+    /// Memory in which an executable has placed allocations.
+    ArenaId;
 }
 
 /// A range of one of the graph's side tables.
@@ -188,8 +190,12 @@ pub(crate) enum ViewKind {
     Pointer,
     /// A range of memory that belongs to the graph.
     Owned(AllocId),
-    /// The same, after an executable has put its memory in the place.
-    Placed,
+    /// The same, after an executable has put its memory in the place: `start` is the byte of the arena where the
+    /// allocation begins.
+    Placed {
+        arena: ArenaId,
+        start: usize,
+    },
     /// An address in an allocation of the program, whose uses are not ordered here.
     Foreign,
     /// No memory: the view of null pointers.

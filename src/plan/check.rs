@@ -19,9 +19,11 @@
 //!    connected by the order of a queue, by waits, and by what the host has waited for; and a host task waits for all
 //!    commands before it;
 //! 10. on several queues, the order of each is known although partitions run in any order, each begins after the begin,
-//!     and the end is after all commands.
+//!     and the end is after all commands;
+//! 11. of two allocations that share bytes on several queues, one is used only by commands that are complete before any
+//!     use of the other begins. Neither is kept, and the other is not to be zero, unless one is never used.
 //!
-//! The rules 5, 6, 8, 9 and 10 compare all pairs, so they are left out for large graphs.
+//! The rules 5, 6, 8, 9, 10 and 11 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
@@ -145,6 +147,7 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
         }
         on_host.push(complete);
     }
+    let mut complete_before = Vec::with_capacity(steps);
     for step in 0..steps {
         let Some((stream, block)) = place[step] else { return fail(format!("step {step} is nowhere")) };
         let is_unordered = |other: &usize| {
@@ -159,11 +162,67 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
         if let Some(missed) = (0..step).find(is_missed) {
             return fail(format!("step {step} does not come after step {missed}"));
         }
+        complete_before.push(complete);
     }
     if schedule.streams > 1 {
+        shared_bytes(ir, plan, &complete_before, &on_host)?;
         let complete = complete(end, &on_host);
         if let Some(missed) = (0..steps).find(|step| !complete.contains(step)) {
             return fail(format!("the end does not come after step {missed}"));
+        }
+    }
+    Ok(())
+}
+
+/// Rule 11: memory that shares bytes. By step: the steps that are complete before it; by task: those that the host has
+/// seen complete when it has succeeded.
+fn shared_bytes(ir: &Ir, plan: &Plan, complete: &[HashSet<usize>], on_host: &[HashSet<usize>]) -> Result<(), String> {
+    // By its arena (the graph's own ones are apart), its first byte, and its end: the roots of memory.
+    let mut places: Vec<(crate::ir::RootId, (bool, usize), usize, usize)> = Vec::new();
+    for view in &ir.views {
+        let (arena, start) = match view.kind {
+            ViewKind::Placed { arena, start } => ((true, arena.index()), start),
+            ViewKind::Owned(alloc) => match plan.layout.allocs.iter().position(|(of, _)| *of == alloc) {
+                Some(at) => ((false, plan.layout.placement.spots[at].arena), plan.layout.placement.spots[at].offset),
+                None => continue,
+            },
+            _ => continue,
+        };
+        if places.iter().all(|(root, ..)| *root != view.root) {
+            places.push((view.root, arena, start, start + view.root_size));
+        }
+    }
+    let uses = |root: crate::ir::RootId, node: NodeId| {
+        ir.accesses(node).iter().any(|access| ir.views[access.view.index()].root == root)
+    };
+    let steps_of = |root| (0..plan.steps.len()).filter(move |step| uses(root, plan.steps[*step].node));
+    let tasks_of = |root| (0..plan.tasks.len()).filter(move |task| uses(root, plan.tasks[*task].node));
+    let is_before = |first, second| {
+        tasks_of(first).next().is_none()
+            && steps_of(first).all(|one| {
+                steps_of(second).all(|other| complete[other].contains(&one))
+                    && tasks_of(second).all(|task| on_host[task].contains(&one))
+            })
+    };
+    let is_kept = |root| {
+        let is_it =
+            |alloc: AllocId| ir.views.iter().any(|view| view.root == root && view.kind == ViewKind::Owned(alloc));
+        let kept = plan.layout.allocs.iter().any(|(alloc, kept)| *kept && is_it(*alloc));
+        let zero = ir.allocs.iter().zip(0..).any(|(decl, alloc)| decl.zero && is_it(AllocId(alloc)));
+        (kept, zero)
+    };
+    for (at, (a, arena, start, end)) in places.iter().enumerate() {
+        for (b, other_arena, other_start, other_end) in &places[at + 1..] {
+            if arena != other_arena || start >= other_end || other_start >= end {
+                continue;
+            }
+            let ((a_kept, a_zero), (b_kept, b_zero)) = (is_kept(*a), is_kept(*b));
+            let is_used = |root| steps_of(root).next().is_some() || tasks_of(root).next().is_some();
+            let is_ordered =
+                (is_before(*a, *b) && !(b_zero && is_used(*a))) || (is_before(*b, *a) && !(a_zero && is_used(*b)));
+            if (a_kept && is_used(*b)) || (b_kept && is_used(*a)) || !is_ordered {
+                return fail(format!("memory {} and {} share bytes and are used at once", a.0, b.0));
+            }
         }
     }
     Ok(())

@@ -16,7 +16,9 @@ pub enum Exclusion {
     OneRow,
     /// Several queues: the driver runs queues one after another.
     NoOverlap,
-    /// Several queues: the graph, or a sub-graph, owns memory. Its allocations share bytes, in the order of one queue.
+    /// Several queues: allocations of the graph, or of a sub-graph, share bytes in the order of one queue. More memory
+    /// would be needed to keep those apart that several queues use at once. A program that asks for
+    /// [`Path::Queues`] gets that memory; the memory of a sub-graph stays as it is.
     GraphMemory,
     /// Several queues: conflicts are allowed, and only the order of one queue makes them harmless.
     AllowedConflicts,
@@ -77,7 +79,8 @@ impl Facts<'_> {
     pub(super) fn no_queues(&self) -> Option<Exclusion> {
         let rules = [
             (Exclusion::NoOverlap, !quirks::runs_queues_at_once(self.caps)),
-            (Exclusion::GraphMemory, self.ir.shares_bytes || !self.ir.allocs.is_empty()),
+            // An update may bring a use of the memory of a sub-graph.
+            (Exclusion::GraphMemory, self.ir.shares_bytes && self.options.updatable),
             (Exclusion::AllowedConflicts, self.options.conflicts == Conflicts::Allowed),
             (Exclusion::NativeCommand, self.any(|command| matches!(command, Command::Native { .. }))),
             (Exclusion::Hint, self.any(|command| matches!(command, Command::Hint { .. }))),

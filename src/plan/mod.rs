@@ -9,7 +9,7 @@
 //! | `order.rs` | an order in which every node comes after its predecessors |
 //! | `partitions.rs` | what can be enqueued together, in a graph with host tasks or external events |
 //! | `runnable.rs` | whether the device can run every node by any path |
-//! | `lifetimes.rs`, `placement.rs` | when memory that the graph owns is needed; where it lies in arenas |
+//! | `lifetimes.rs`, `graph_memory.rs`, `placement.rs` | when memory that the graph owns is needed; where it lies in arenas |
 //! | `reduce.rs` | edges that a path of two other edges implies are left out |
 //! | `intern.rs` | which launches share a kernel object |
 //! | `steps.rs` | the flat list of commands |
@@ -31,12 +31,13 @@
 mod check;
 mod command_kind;
 mod exclusions;
+mod graph_memory;
 mod intern;
-pub(crate) mod lifetimes;
+mod lifetimes;
 mod order;
 mod partitions;
 mod path;
-pub(crate) mod placement;
+mod placement;
 mod reduce;
 mod runnable;
 mod schedule;
@@ -52,7 +53,9 @@ pub use exclusions::Exclusion;
 pub use path::{Path, PathReason};
 pub(crate) use segments::can_hold;
 
+pub(crate) use graph_memory::{Layout, MemoryOptions};
 pub(crate) use partitions::TaskPlan;
+pub(crate) use placement::{Life, Spot};
 pub(crate) use schedule::{Instruction, Schedule};
 pub(crate) use strategies::{CHUNK, Strategy};
 
@@ -86,6 +89,7 @@ pub(crate) struct Options<'a> {
     /// Whether each command is timed.
     pub(crate) profiled: bool,
     pub(crate) conflicts: Conflicts,
+    pub(crate) memory: MemoryOptions,
 }
 
 /// What is known about conflicts: nodes that use the same memory without an order between them.
@@ -126,6 +130,8 @@ pub(crate) struct Plan {
     pub(crate) edges: Edges,
     /// When the graph's own memory is needed.
     pub(crate) lifetimes: Lifetimes,
+    /// Where it lies.
+    pub(crate) layout: Layout,
     /// Host tasks, each after those that it waits for.
     pub(crate) tasks: Vec<TaskPlan>,
     /// Which commands are enqueued together. One partition without host tasks.
@@ -134,8 +140,6 @@ pub(crate) struct Plan {
     pub(crate) order: Vec<NodeId>,
     /// With host tasks, by node: its partition, or [`partitions::NONE`].
     pub(crate) partition_of: Vec<u32>,
-    /// Whether the partitions always run in their order.
-    pub(crate) in_order: bool,
 }
 
 /// Steps that are enqueued together, after the host tasks that they wait for have succeeded.
@@ -220,6 +224,8 @@ pub(crate) enum PlanError {
     Late { alloc: AllocId, freed: NodeId, node: NodeId, why: &'static str },
     /// Memory of the graph's own that a node uses before it exists.
     Early { alloc: AllocId, node: NodeId },
+    /// `usize` cannot count the bytes of the graph's own memory.
+    MemoryTooLarge,
     /// The checker found the plan wrong: a defect of clgraph.
     Defect(String),
 }
@@ -235,6 +241,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         return Err(PlanError::Conflict(first, second));
     }
     let lifetimes = lifetimes::lifetimes(ir, &order, options.updatable)?;
+    let mut layout = graph_memory::layout(ir, &lifetimes, &options.memory, divided.in_order)?;
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
     let steps = steps::steps(ir, &order, &object_of, options.updatable);
@@ -257,7 +264,11 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         None if !facts.wants(Path::Queues) => Err(Exclusion::OneRow),
         None => streams::streams(ir, &order, &steps, &edges, &divided),
     };
-    let partitions::Partitions { tasks, of: partition_of, in_order, .. } = divided;
+    let streams = streams.and_then(|found| {
+        graph_memory::on_streams(ir, &steps, &found, &lifetimes, options, &mut layout)?;
+        Ok(found.streams)
+    });
+    let partitions::Partitions { tasks, of: partition_of, .. } = divided;
     let schedule = Schedule::on_one_stream(&segments, &partitions, &tasks);
     let on_streams = streams.map(|streams| Schedule::on_streams(&streams, &partitions, tasks.len()));
     let queues = on_streams.as_ref().map(|schedule| schedule.streams).map_err(|why| *why);
@@ -282,10 +293,10 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         marked,
         edges,
         lifetimes,
+        layout,
         tasks,
         partitions,
         partition_of,
-        in_order,
     };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan, options).map_err(PlanError::Defect)?;

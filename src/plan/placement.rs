@@ -66,6 +66,42 @@ pub(crate) fn place(lifetimes: &[Life], align: usize, limit: usize) -> Placement
     placement
 }
 
+/// Places allocations where only some pairs may not share bytes: those that `meet`. The largest come first, each in the
+/// lowest gap. Otherwise as [`place`].
+pub(crate) fn place_by_pairs(
+    sizes: &[usize],
+    meet: impl Fn(usize, usize) -> bool,
+    align: usize,
+    limit: usize,
+) -> Placement {
+    let mut placement = Placement { arenas: Vec::new(), spots: vec![Spot { arena: 0, offset: 0 }; sizes.len()] };
+    let mut left: Vec<usize> = (0..sizes.len()).collect();
+    left.sort_by_key(|at| std::cmp::Reverse(sizes[*at]));
+    while !left.is_empty() {
+        let (arena, mut end) = (placement.arenas.len(), 0);
+        // By offset.
+        let mut placed: Vec<(usize, usize)> = Vec::new();
+        left.retain(|&at| {
+            let mut offset = 0_usize;
+            for (start, other) in placed.iter().filter(|(_, other)| meet(at, *other)) {
+                if offset + sizes[at] <= *start {
+                    break;
+                }
+                offset = offset.max((start + sizes[*other]).next_multiple_of(align.max(1)));
+            }
+            let is_too_far = offset > 0 && offset + sizes[at] > limit;
+            if !is_too_far {
+                placement.spots[at] = Spot { arena, offset };
+                placed.insert(placed.partition_point(|(start, _)| *start < offset), (offset, at));
+                end = end.max(offset + sizes[at]);
+            }
+            is_too_far
+        });
+        placement.arenas.push(end);
+    }
+    placement
+}
+
 /// Places each allocation on its own bytes.
 pub(crate) fn apart(lifetimes: &[Life], align: usize, limit: usize) -> Placement {
     let mut placement = Placement::default();

@@ -73,7 +73,14 @@ impl Streams {
 }
 
 /// How far each stream has come: the last step that matters, counted from 1. 0 if none does.
-type Clock = [u32; MOST];
+pub(super) type Clock = [u32; MOST];
+
+/// The streams, and how far they have come.
+pub(super) struct Found {
+    pub(super) streams: Streams,
+    /// By node: what is complete when the node is. For a node without a command, what is complete before it.
+    pub(super) clocks: Vec<Clock>,
+}
 
 fn join(into: &mut Clock, other: &Clock) {
     into.iter_mut().zip(other).for_each(|(one, other)| *one = (*one).max(*other));
@@ -95,7 +102,7 @@ pub(super) fn streams(
     steps: &[Step],
     edges: &Edges,
     partitions: &Partitions,
-) -> Result<Streams, Exclusion> {
+) -> Result<Found, Exclusion> {
     let mut preds: Vec<Vec<NodeId>> = Vec::new();
     preds.resize_with(ir.len(), Vec::new);
     for (from, to) in &edges.needed {
@@ -155,7 +162,7 @@ pub(super) fn streams(
     let is_end =
         |stream: &usize| (0..streams.count).all(|by| by == *stream || rows.known[by][*stream] < rows.tails[*stream]);
     streams.ends = (1..streams.count).filter(is_end).map(|stream| rows.tails[stream] - 1).collect();
-    Ok(streams)
+    Ok(Found { streams, clocks: known.into_iter().map(|known| known.clock).collect() })
 }
 
 /// What is known of the streams.

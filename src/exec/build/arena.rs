@@ -15,21 +15,8 @@ use crate::command::Location;
 use crate::error::{Error, FinalizeError, MemoryError, Result};
 use crate::exec::report::summary::{AllocationReport, MemoryReport};
 use crate::graph::{Flat, Tables};
-use crate::ir::{AllocId, NodeId, ViewId, ViewKind};
-use crate::plan::Plan;
-use crate::plan::placement::{self, Life, Placement, Spot};
-
-/// Where the graph's own memory is.
-#[derive(Clone, Debug, Default)]
-pub(in crate::exec) struct Layout {
-    pub(in crate::exec) lifetimes: Vec<Life>,
-    /// The graph's allocations that are needed, by their index; and whether each is kept from one submission to the
-    /// next.
-    pub(in crate::exec) allocs: Vec<(usize, bool)>,
-    pub(in crate::exec) placement: Placement,
-    /// How many bytes it would be without sharing.
-    pub(in crate::exec) apart: usize,
-}
+use crate::ir::{AllocId, ArenaId, NodeId, ViewId, ViewKind};
+use crate::plan::{Layout, Life, Plan, Spot};
 
 /// Makes the memory and puts it into a copy of the tables. Returns the same tables if the graph has no memory of its
 /// own.
@@ -37,13 +24,11 @@ pub(in crate::exec) fn place(
     context: &impl InContext,
     device: &Device,
     tables: &Arc<Tables>,
-    plan: &Plan,
-    share: bool,
-) -> Result<(Arc<Tables>, Layout)> {
+    layout: &Layout,
+) -> Result<Arc<Tables>> {
     if tables.ir.allocs.is_empty() {
-        return Ok((Arc::clone(tables), Layout::default()));
+        return Ok(Arc::clone(tables));
     }
-    let layout = lay_out(context, tables, plan, share)?;
     let failed = |source| FinalizeError::Memory { bytes: layout.placement.total(), source };
     let unwrap = |error| match error {
         Error::Memory(source) => Error::from(failed(source)),
@@ -52,50 +37,61 @@ pub(in crate::exec) fn place(
     };
     let arenas = layout.placement.arenas.iter().map(|size| Buffer::<u8>::new(context, *size));
     let arenas = arenas.collect::<Result<Vec<_>>>().map_err(unwrap)?;
-    let spot_of: FxHashMap<usize, usize> =
+    let spot_of: FxHashMap<AllocId, usize> =
         layout.allocs.iter().enumerate().map(|(at, (alloc, _))| (*alloc, at)).collect();
+    let arenas_of_sub_graphs = tables.ir.views.iter().filter_map(|view| match view.kind {
+        ViewKind::Placed { arena, .. } => Some(arena.0 + 1),
+        _ => None,
+    });
+    let first = arenas_of_sub_graphs.max().unwrap_or(0);
     let mut own = (**tables).clone();
     let mut placed = FxHashMap::default();
     for view in 0..own.views.len() {
         let ViewKind::Owned(alloc) = own.ir.views[view].kind else { continue };
-        let (Some(mem), Some(at)) = (own.views[view].clone(), spot_of.get(&alloc.index())) else { continue };
+        let (Some(mem), Some(at)) = (own.views[view].clone(), spot_of.get(&alloc)) else { continue };
         let spot = layout.placement.spots[*at];
         let start = spot.offset + mem.offset_in_root();
         let part = arenas[spot.arena].sub_buffer(start..start + mem.size()).map_err(unwrap)?;
         placed.insert((alloc, mem.offset_in_root()), ViewId(view as u32));
         own.views[view] = Some(part.region().mem);
-        own.ir.views[view].kind = ViewKind::Placed;
+        let arena = ArenaId(first + spot.arena as u32);
+        own.ir.views[view].kind = ViewKind::Placed { arena, start: spot.offset };
     }
     own.placed = Some(Arc::new(placed));
-    let zeros =
-        layout.allocs.iter().zip(&layout.placement.spots).filter(|((alloc, _), _)| tables.ir.allocs[*alloc].zero);
+    let zeros = layout
+        .allocs
+        .iter()
+        .zip(&layout.placement.spots)
+        .filter(|((alloc, _), _)| tables.ir.allocs[alloc.index()].zero);
     let zeros: Vec<(Mem, usize, usize)> = zeros
-        .map(|((alloc, _), spot)| (arenas[spot.arena].region().mem, spot.offset, tables.ir.allocs[*alloc].size))
+        .map(|((alloc, _), spot)| (arenas[spot.arena].region().mem, spot.offset, tables.ir.allocs[alloc.index()].size))
         .collect();
     if !zeros.is_empty() {
         clear(context, device, &zeros).map_err(unwrap)?;
     }
-    Ok((Arc::new(own), layout))
+    Ok(Arc::new(own))
 }
 
-impl Layout {
-    /// Returns the layout as the report shows it.
-    pub(in crate::exec) fn report(&self, flat: &Flat) -> MemoryReport {
-        let allocation = |(((alloc, kept), life), spot): ((&(usize, bool), &Life), &Spot)| AllocationReport {
-            node: flat.origins.of(flat.tables.ir.allocs[*alloc].node).node.index(),
-            label: flat.tables.label(flat.tables.ir.allocs[*alloc].node).cloned(),
+/// Returns the memory as the report shows it.
+pub(in crate::exec) fn report(layout: &Layout, flat: &Flat) -> MemoryReport {
+    let allocation = |(((alloc, kept), life), spot): ((&(AllocId, bool), &Life), &Spot)| {
+        let node = flat.tables.ir.allocs[alloc.index()].node;
+        AllocationReport {
+            node: flat.origins.of(node).node.index(),
+            label: flat.tables.label(node).cloned(),
             bytes: life.size,
             buffer: spot.arena,
             offset: spot.offset,
             first: life.steps.start,
             last: (!kept).then(|| life.steps.end - 1),
-        };
-        MemoryReport {
-            bytes: self.placement.total(),
-            bytes_apart: self.apart,
-            buffers: self.placement.arenas.clone(),
-            allocations: self.allocs.iter().zip(&self.lifetimes).zip(&self.placement.spots).map(allocation).collect(),
         }
+    };
+    let Layout { allocs, lifetimes, placement, apart } = layout;
+    MemoryReport {
+        bytes: placement.total(),
+        bytes_apart: *apart,
+        buffers: placement.arenas.clone(),
+        allocations: allocs.iter().zip(lifetimes).zip(&placement.spots).map(allocation).collect(),
     }
 }
 
@@ -136,22 +132,6 @@ impl OwnMemory {
         }
         Ok(())
     }
-}
-
-fn lay_out(context: &impl InContext, tables: &Tables, plan: &Plan, share: bool) -> Result<Layout> {
-    let needed = plan.lifetimes.of.iter().enumerate().filter_map(|(alloc, life)| {
-        let life = life.as_ref()?;
-        Some(((alloc, life.kept), Life { size: tables.ir.allocs[alloc].size, steps: life.needed.clone() }))
-    });
-    let (allocs, lifetimes): (Vec<(usize, bool)>, Vec<Life>) = needed.unzip();
-    let (align, limit) = context.context().buffer_limits();
-    placement::sum(&lifetimes, align).ok_or(FinalizeError::MemoryTooLarge)?;
-    let apart = placement::apart(&lifetimes, align, limit);
-    let unshared = apart.total();
-    let placement = if share { placement::place(&lifetimes, align, limit) } else { apart };
-    // If two allocations shared a byte by mistake, results would be wrong, so an independent check follows.
-    placement::check(&lifetimes, &placement, align, limit).map_err(|what| FinalizeError::Defect { what })?;
-    Ok(Layout { lifetimes, allocs, placement, apart: unshared })
 }
 
 /// Fills memory with zeros, and waits until that is complete.

@@ -16,7 +16,7 @@ use crate::env;
 #[allow(unused_imports)] // Only the documentation names it.
 use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, ProgramError, Result};
-use crate::exec::build::arena::{self, Layout, OwnMemory};
+use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::options::{Finalize, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
@@ -35,7 +35,7 @@ use crate::exec::{Executable, Inner};
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
-use crate::plan::{self, Conflicts, Options, Path, PathReason, Plan, PlanError};
+use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
 
 /// Returns whether command buffers of a device run on queues with profiling.
 pub(in crate::exec) fn profiles(caps: &Caps) -> bool {
@@ -51,7 +51,6 @@ struct ExecutableParts {
     plan: Plan,
     values: Values,
     recorded: Option<(DriverQueue, Recorded)>,
-    memory: Layout,
 }
 
 /// A graph as it is now.
@@ -130,6 +129,7 @@ impl Graph {
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
             denied.extend(flat.origins.of_nodes(&graph.parameter_bound).map(|node| (node, PathReason::Parameters)));
         }
+        let (align, limit) = self.context().buffer_limits();
         let asked = Options {
             path,
             from_environment,
@@ -146,11 +146,11 @@ impl Graph {
             } else {
                 Conflicts::Impossible
             },
+            memory: MemoryOptions { align, limit, share: !options.separate_memory },
         };
-        let prepared = self.prepare(&flat, asked, !options.separate_memory)?;
-        let ExecutableParts { plan, values, recorded, memory } = prepared;
+        let ExecutableParts { plan, values, recorded } = self.prepare(&flat, asked)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
-        report.memory = memory.report(&flat);
+        report.memory = arena::report(&plan.layout, &flat);
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let ports = Arc::new(Ports::new(self.id(), &flat));
@@ -213,30 +213,27 @@ impl Graph {
 
     /// Plans, makes kernel objects and command buffers, and plans again without the nodes that the driver refuses to
     /// record.
-    fn prepare(&self, flat: &Flat, asked: Options<'_>, share: bool) -> Result<ExecutableParts> {
+    fn prepare(&self, flat: &Flat, asked: Options<'_>) -> Result<ExecutableParts> {
         let (mut denied, mut no_native) = (asked.denied.clone(), asked.no_native);
-        let (mut values, mut memory) = (None, Layout::default());
+        let mut values = None;
         let mut rounds = 0;
         loop {
             let options = Options { denied: &denied, no_native, ..asked };
             let plan = plan::plan(&flat.tables.ir, self.device().caps(), &options)
                 .map_err(|error| self.plan_error(flat, error))?;
-            // The kernel objects depend only on the graph, so a second plan has the same ones.
+            // Memory and kernel objects depend only on the graph, so a second plan has the same ones.
             let made = match values.take() {
                 Some(values) => values,
                 None => {
-                    // Partitions that may run in any order must not share bytes.
-                    let share = share && plan.in_order;
-                    let (tables, layout) = arena::place(self, self.device(), &flat.tables, &plan, share)?;
-                    memory = layout;
+                    let tables = arena::place(self, self.device(), &flat.tables, &plan.layout)?;
                     self.values(tables, flat, &plan)?
                 }
             };
             if !plan.is_native() {
-                return Ok(ExecutableParts { plan, values: made, recorded: None, memory });
+                return Ok(ExecutableParts { plan, values: made, recorded: None });
             }
             let refusal = match self.record_buffers(&plan, &made, asked.profiled) {
-                Ok(recorded) => return Ok(ExecutableParts { plan, values: made, recorded: Some(recorded), memory }),
+                Ok(recorded) => return Ok(ExecutableParts { plan, values: made, recorded: Some(recorded) }),
                 Err(Refusal::Function(node, text)) => {
                     let node = Node::new(self.id(), flat.origins.of(node).node);
                     return Err(FinalizeError::NativeCommand { node, text }.into());
@@ -333,6 +330,7 @@ impl Graph {
                 let alloc = node(state.ir.allocs[alloc.index()].node);
                 FinalizeError::GraphMemoryNotAllocated { alloc, node: node(early) }.into()
             }
+            PlanError::MemoryTooLarge => FinalizeError::MemoryTooLarge.into(),
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }
     }

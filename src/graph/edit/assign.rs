@@ -75,7 +75,7 @@ impl Edit {
         let mem = from.mem(view).ok_or("its memory no longer exists")?;
         let view = if mem.graph_allocation().is_some() && to.placed.is_some() {
             to.tables.placed(mem).ok_or("it uses memory of the graph that no node of the executable used")?
-        } else if from.ir.views[view.index()].kind == ViewKind::Placed {
+        } else if matches!(from.ir.views[view.index()].kind, ViewKind::Placed { .. }) {
             to.placed_elsewhere(mem, from.ir.views[view.index()])
         } else {
             to.view(mem)

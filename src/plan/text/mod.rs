@@ -32,7 +32,9 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 
-use super::{Conflicts, Exclusion, Instruction, Options, Path, PathReason, Plan, Schedule, plan};
+use super::{
+    Conflicts, Exclusion, Instruction, Layout, MemoryOptions, Options, Path, PathReason, Plan, Schedule, Spot, plan,
+};
 use crate::caps::{Caps, Version};
 use crate::command::{Arg, Command, CopyRect, Form, Grid, Location};
 use crate::ir::hazards::Hazards;
@@ -381,6 +383,7 @@ fn asked(path: Path) -> Options<'static> {
         updatable: false,
         profiled: false,
         conflicts: Conflicts::Impossible,
+        memory: MemoryOptions { align: 8, limit: 1 << 20, share: true },
     }
 }
 
