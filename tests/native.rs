@@ -396,10 +396,11 @@ fn finalize_writes_its_report_and_graph_where_the_environment_asks_for_it() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(&inside).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let extensions: Vec<_> = files.iter().map(|file| file.extension().unwrap().to_str().unwrap()).collect();
-    assert_eq!(extensions, ["dot", "txt", "dot", "txt"]);
+    assert_eq!(extensions, ["dot", "graph", "txt", "dot", "graph", "txt"]);
     let read = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
     assert!(read(&files[0]).starts_with("digraph"), "{}", read(&files[0]));
-    assert!(read(&files[3]).contains("segment 0  1 command by replay (as asked)"), "{}", read(&files[3]));
+    assert!(read(&files[1]).contains("n0: fill "), "{}", read(&files[1]));
+    assert!(read(&files[5]).contains("segment 0  1 command by replay (as asked)"), "{}", read(&files[5]));
     let blocked = files[0].join("below-a-file");
     let said = child(&[("CLGRAPH_DUMP", blocked.to_str().unwrap())]);
     assert!(
@@ -431,7 +432,13 @@ fn a_report_goes_to_the_next_number_where_a_file_or_a_link_has_its_name() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap().split_once('-').unwrap().1.to_owned())
         .collect();
     files.sort();
-    assert_eq!(files, ["0.txt", "1.dot", "2.txt", "3.dot", "4.txt", "5.dot", "5.txt", "6.dot", "7.dot", "7.txt"]);
+    assert_eq!(
+        files,
+        [
+            "0.txt", "1.dot", "2.txt", "3.dot", "4.txt", "5.dot", "5.graph", "5.txt", "6.dot", "7.dot", "7.graph",
+            "7.txt"
+        ]
+    );
     assert_eq!(std::fs::read_to_string(folder.join("other")).unwrap(), "mine");
     assert!(!folder.join("new").exists());
     for file in std::fs::read_dir(&inside).unwrap() {

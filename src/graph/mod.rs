@@ -11,7 +11,7 @@
 //! | `parameters` | kernel arguments that a program sets again after the node was added |
 //! | `tables.rs`, `writer.rs` | the tables of a graph, and how a request writes into them |
 //! | `recorder.rs` | which queues record into a graph, and which node each of them recorded last |
-//! | `inline.rs` | sub-graphs are replaced by their nodes before anything is planned |
+//! | `flat.rs` | a graph without sub-graphs, and its objects; `lower/` makes it |
 //! | `ports.rs` | host writes, host reads and external events of an executable, found by their handles |
 //! | `query.rs`, `drawing.rs` | questions about a graph; a graph as DOT and SVG |
 //! | `sealed.rs` | what keeps other crates from implementing the public traits |
@@ -25,7 +25,7 @@
 
 mod drawing;
 pub(crate) mod edit;
-mod inline;
+mod flat;
 pub(crate) mod nodes;
 mod parameters;
 pub(crate) mod ports;
@@ -37,7 +37,7 @@ mod writer;
 
 pub use drawing::DrawingDetail;
 pub(crate) use drawing::{not_written, readable, to_dot, to_svg, write};
-pub(crate) use inline::{Flat, Origin, Origins};
+pub(crate) use flat::{Flat, Origins};
 pub(crate) use nodes::after::{After, after_methods};
 pub(crate) use nodes::argument::LaunchRef;
 pub use nodes::argument::{BufferArg, Pixels, ValueArg};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::command::Command;
 use crate::error::SubmitError;
-use crate::graph::{Flat, Origin};
+use crate::graph::Flat;
 use crate::handles::{GraphId, Port};
 use crate::ir::{DataId, ExternalId, ResultId};
+use crate::lower::Origin;
 
 /// The inputs, results and external events of an executable.
 #[derive(Debug)]

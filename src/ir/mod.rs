@@ -8,6 +8,7 @@
 //! | `mod.rs` | ids, how commands refer to things by them ([`ById`]), accesses, and [`Ir`]. Read it first, after `command.rs` |
 //! | `topology.rs` | nodes and edges, without what they mean; finds cycles |
 //! | `hazards.rs` | which earlier nodes a new node waits for, because of the memory that they share |
+//! | `text.rs` | a graph as text |
 //! | `conflicts.rs` | nodes that use the same memory without an order, after values have changed |
 //!
 //! Invariants: `hazards.rs` is the only maker of edges from data. Nothing recurses over a graph. Rules: B4, D1 to
@@ -15,6 +16,7 @@
 
 pub(crate) mod conflicts;
 pub(crate) mod hazards;
+mod text;
 pub(crate) mod topology;
 
 use std::ops::Range;

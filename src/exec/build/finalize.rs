@@ -202,11 +202,12 @@ impl Graph {
             exec_state: Mutex::new(exec_state),
             exclusive,
         };
-        let dump = env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose)));
+        let dump = env::dump()
+            .map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::lowering(&graph.ir, &flat.tables.ir)));
         inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         inner.report.log();
-        if let Some((folder, dot)) = dump {
-            dump::write(&folder, &inner.report, &dot)?;
+        if let Some((folder, dot, lowering)) = dump {
+            dump::write(&folder, &inner.report, &dot, &lowering)?;
         }
         Ok(Executable(Arc::new(inner)))
     }

@@ -8,33 +8,49 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::FinalizeError;
 use crate::exec::report::summary::Report;
+use crate::ir::Ir;
 
-/// Writes the report to `PROCESS-NUMBER.txt` and the finalized graph to `PROCESS-NUMBER.dot`. If a file or a link has
-/// one of the names, the next number is taken, because a process in another container may have the same number.
-pub(in crate::exec) fn write(folder: &Path, report: &Report, dot: &str) -> Result<(), FinalizeError> {
+/// Returns the graph as text before and after the passes of `lower/`.
+pub(in crate::exec) fn lowering(graph: &Ir, flat: &Ir) -> String {
+    let passes = if graph.len() == flat.len() { "" } else { "\nwithout sub-graphs (`inline`):\n" };
+    let after = if passes.is_empty() { String::new() } else { flat.to_string() };
+    format!("{graph}{passes}{after}")
+}
+
+/// Writes the report to `PROCESS-NUMBER.txt`, the finalized graph to `PROCESS-NUMBER.dot`, and the graph before and
+/// after the passes of `lower/` to `PROCESS-NUMBER.graph`. If a file or a link has one of the names, the next number is
+/// taken, because a process in another container may have the same number.
+pub(in crate::exec) fn write(folder: &Path, report: &Report, dot: &str, graph: &str) -> Result<(), FinalizeError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let failed = |path: &Path, error: &io::Error| FinalizeError::Dump {
         path: path.display().to_string(),
         error: error.to_string(),
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    let report = report.to_string();
     loop {
         let stem = format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let (text, drawing) = (folder.join(format!("{stem}.txt")), folder.join(format!("{stem}.dot")));
+        let all = [("txt", &*report), ("dot", dot), ("graph", graph)];
         // `create_new` neither overwrites a file nor follows a link.
-        let create = |path: &Path| match File::create_new(path) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(failed(path, &error)),
-        };
-        let Some(mut text_file) = create(&text)? else { continue };
-        let Some(mut drawing_file) = create(&drawing)? else {
-            fs::remove_file(&text).map_err(|error| failed(&text, &error))?;
+        let mut files = Vec::new();
+        for (kind, content) in all {
+            let path = folder.join(format!("{stem}.{kind}"));
+            match File::create_new(&path) {
+                Ok(file) => files.push((path, file, content)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => break,
+                Err(error) => return Err(failed(&path, &error)),
+            }
+        }
+        if files.len() < all.len() {
+            for (path, ..) in files {
+                fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+            }
             continue;
-        };
-        text_file.write_all(report.to_string().as_bytes()).map_err(|error| failed(&text, &error))?;
-        drawing_file.write_all(dot.as_bytes()).map_err(|error| failed(&drawing, &error))?;
-        log::info!("wrote {} and {}", text.display(), drawing.display());
+        }
+        for (path, mut file, content) in files {
+            file.write_all(content.as_bytes()).map_err(|error| failed(&path, &error))?;
+            log::info!("wrote {}", path.display());
+        }
         return Ok(());
     }
 }

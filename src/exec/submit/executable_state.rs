@@ -32,8 +32,8 @@ use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionSta
 use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::transaction::Editing;
-use crate::graph::Origin;
 use crate::handles::Port;
+use crate::lower::Origin;
 use crate::plan::{Path, Plan};
 
 /// What the submissions of one executable share. It is used under a lock, so code of the program must not run here:

@@ -4,7 +4,7 @@ use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::command::Command;
 use crate::error::BuildCause;
-use crate::graph::inline::Flat;
+use crate::graph::flat::Flat;
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::tables::{Child, UseHandle};
 use crate::graph::writer::Writer;

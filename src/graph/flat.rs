@@ -1,0 +1,278 @@
+//! A graph without sub-graphs, with its objects: what is planned, submitted and reported. `lower/inline.rs` writes its
+//! nodes; here are the objects that they name.
+//!
+//! An executable keeps its own graph in this form, so there is one level of sub-graphs to replace.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
+
+use crate::command::Command;
+use crate::graph::nodes::command_group::{Alternative, Group};
+use crate::graph::ports::Written;
+use crate::graph::tables::Tables;
+use crate::graph::writer::{Index, Writer};
+use crate::ir::{
+    Access, DataId, ExternalId, Ir, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId, View,
+    ViewId, ViewKind,
+};
+use crate::lower::{self, Origin, Output, Source};
+
+/// A graph without sub-graphs.
+#[derive(Clone, Debug)]
+pub(crate) struct Flat {
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) origins: Origins,
+    footprint: OnceLock<Vec<Access>>,
+}
+
+/// Where the nodes of a flat graph come from. `None` if nothing was inlined: then every flat node is the graph's node
+/// with the same number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(Option<Arc<[Origin]>>);
+
+impl Origins {
+    /// The origin of a flat node.
+    pub(crate) fn of(&self, node: NodeId) -> Origin {
+        self.0.as_ref().map_or(Origin { node, part: 0 }, |origins| origins[node.index()])
+    }
+}
+
+impl Origins {
+    /// The flat nodes of nodes that are not sub-graphs.
+    pub(crate) fn of_nodes<'a>(&self, nodes: &'a BTreeSet<NodeId>) -> impl Iterator<Item = NodeId> + use<'a> {
+        let written = self.written();
+        nodes.iter().map(move |node| written.as_ref().map_or(*node, |written| written[node.index()].0))
+    }
+
+    /// By node of the graph: its first flat node, and the number of its flat nodes. `None` if nothing was inlined.
+    pub(crate) fn written(&self) -> Option<Vec<(NodeId, u32)>> {
+        let mut written: Vec<(NodeId, u32)> = Vec::new();
+        for (at, origin) in (0..).zip(self.0.as_ref()?.iter()) {
+            if origin.node.index() == written.len() {
+                written.push((NodeId(at), 0));
+            }
+            if let Some((_, count)) = written.last_mut() {
+                *count += 1;
+            }
+        }
+        Some(written)
+    }
+}
+
+impl Flat {
+    /// Inlines all sub-graphs. Returns `None` when a table is full.
+    pub(crate) fn new(tables: &Arc<Tables>) -> Option<Self> {
+        if tables.children.is_empty() {
+            return Some(Self::of(Arc::clone(tables), Origins::default()));
+        }
+        let children: Vec<Flat> = tables.children.iter().map(|child| child.of.flat()).collect();
+        let (tables, origins) = Objects::new(tables, &children).write()?;
+        Some(Self::of(Arc::new(tables), Origins(Some(origins.into()))))
+    }
+
+    /// Wraps tables that were inlined before.
+    pub(crate) fn of(tables: Arc<Tables>, origins: Origins) -> Self {
+        Self { tables, origins, footprint: OnceLock::new() }
+    }
+
+    /// The memory that the whole graph uses: the fewest ranges that cover the same bytes in the same mode.
+    pub(in crate::graph) fn footprint(&self) -> &[Access] {
+        self.footprint.get_or_init(|| {
+            let ir = &self.tables.ir;
+            // Nothing else uses memory that an executable owns, and the executable's own uses are in order already.
+            let others = |access: &&Access| {
+                !matches!(
+                    ir.views[access.view.index()].kind,
+                    ViewKind::Placed { .. } | ViewKind::Owned(_) | ViewKind::Nothing
+                )
+            };
+            let uses = ir.ids().flat_map(|id| ir.accesses(id).iter().filter(others).cloned());
+            let mut all: Vec<Access> = uses.collect();
+            // Ranges that are only read and ranges that are written are merged separately.
+            let order = |access: &Access| (access.view, access.mode.writes(), access.range.start);
+            all.sort_unstable_by_key(order);
+            let mut merged: Vec<Access> = Vec::new();
+            for access in all {
+                match merged.last_mut() {
+                    Some(last)
+                        if last.view == access.view
+                            && last.mode.writes() == access.mode.writes()
+                            && access.range.start <= last.range.end =>
+                    {
+                        last.range.end = last.range.end.max(access.range.end);
+                        if last.mode != access.mode {
+                            last.mode = Mode::ReadWrite;
+                        }
+                    }
+                    _ => merged.push(access),
+                }
+            }
+            merged
+        })
+    }
+}
+
+/// The tables of a flat graph while they are written: gives the objects of the sources their numbers.
+struct Objects<'a> {
+    from: &'a Tables,
+    /// The inlined graphs of the sub-graphs, as they are now.
+    children: &'a [Flat],
+    tables: Tables,
+    index: Index,
+    ids: FxHashMap<Source, Ids>,
+}
+
+/// The numbers that the objects of one source have in the flat tables, as far as they have any.
+#[derive(Default)]
+struct Ids {
+    views: FxHashMap<ViewId, ViewId>,
+    /// Roots of memory that executables have placed. Allocations may share bytes, and still have to stay different
+    /// memory here.
+    roots: FxHashMap<RootId, RootId>,
+    /// Where the ports of the sub-graph are. `None` for the outer graph.
+    written: Option<Written>,
+    kernels: FxHashMap<KernelId, KernelId>,
+}
+
+impl<'a> Objects<'a> {
+    fn new(from: &'a Tables, children: &'a [Flat]) -> Self {
+        let (tables, index) = (Tables::default(), Index::default());
+        Self { from, children, tables, index, ids: FxHashMap::default() }
+    }
+
+    /// Writes the flat graph. Returns `None` when a table is full.
+    fn write(mut self) -> Option<(Tables, Vec<Origin>)> {
+        let (from, children) = (self.from, self.children);
+        let inlined = lower::inline(&from.ir, |child| &children[child.index()].tables.ir, &mut self)?;
+        let sub_graphs = from.ir.ids().filter(|node| matches!(from.ir.command(*node), Command::SubGraph(_)));
+        for of in [Source::Graph].into_iter().chain(sub_graphs.map(Source::SubGraph)) {
+            let source = self.source(of);
+            let label = |(node, label): (&NodeId, &Arc<str>)| (inlined.place(of, *node), Arc::clone(label));
+            self.tables.labels.extend(source.labels.iter().map(label));
+            self.groups(of, source, |node| inlined.place(of, node))?;
+        }
+        Some((self.tables, inlined.origins))
+    }
+
+    fn source(&self, of: Source) -> &'a Tables {
+        match of {
+            Source::Graph => self.from,
+            Source::SubGraph(node) => match self.from.ir.command(node) {
+                Command::SubGraph(child) => &self.children[child.index()].tables,
+                _ => self.from,
+            },
+        }
+    }
+
+    /// Returns a source, the numbers of its objects, and what writes others.
+    fn of(&mut self, of: Source) -> (&'a Tables, &mut Ids, Writer<'_>) {
+        let source = self.source(of);
+        let Self { from, tables, index, ids, .. } = self;
+        let ids = ids.entry(of).or_insert_with(|| {
+            // The first object that a source asks for: all inputs and results of sources before it are there.
+            let child = match of {
+                Source::Graph => None,
+                Source::SubGraph(node) => match from.ir.command(node) {
+                    Command::SubGraph(child) => from.children.get(child.index()),
+                    _ => None,
+                },
+            };
+            let (data, results) = (tables.ir.data, tables.ir.results);
+            let written = child.map(|child| Written { ports: Arc::clone(child.of.ports()), data, results });
+            Ids { written, ..Ids::default() }
+        });
+        (source, ids, Writer { tables, index })
+    }
+
+    /// Copies the command groups of a source. `here` maps the nodes of the source to flat nodes.
+    fn groups(&mut self, of: Source, source: &Tables, here: impl Fn(NodeId) -> NodeId) -> Option<()> {
+        for group in &source.groups {
+            let mut alternatives = Vec::with_capacity(group.alternatives.len());
+            for alternative in &group.alternatives {
+                let command = lower::translate(of, &source.ir, &alternative.command, self)?;
+                alternatives.push(Alternative { command, uses: alternative.uses.clone() });
+            }
+            let mut copied = Group::like(group, alternatives);
+            copied.nodes = group.nodes.iter().copied().map(&here).collect();
+            let index = self.tables.groups.len();
+            for node in &copied.nodes {
+                self.tables.group_of.insert(*node, index);
+                // The op of a node is its active launch, whose arguments are copied with the launches of the group.
+                if let Some(alternative) = copied.alternatives.get(group.active) {
+                    *self.tables.ir.command_mut(*node) = alternative.command.clone();
+                }
+            }
+            self.tables.groups.push(copied);
+        }
+        Some(())
+    }
+}
+
+impl Output for Objects<'_> {
+    fn ir(&mut self) -> &mut Ir {
+        &mut self.tables.ir
+    }
+
+    fn view(&mut self, of: Source, view: ViewId) -> Option<ViewId> {
+        let (source, ids, mut to) = self.of(of);
+        if let Some(known) = ids.views.get(&view) {
+            return Some(*known);
+        }
+        if source.is_nothing(view) {
+            return Some(to.nothing());
+        }
+        let (described, mem) = (source.ir.views[view.index()], source.mem(view)?);
+        let new = if let ViewKind::Placed { start, .. } = described.kind {
+            let root = *ids.roots.entry(described.root).or_insert_with(|| to.new_root());
+            let kind = ViewKind::Placed { arena: to.arena(mem), start };
+            to.placed(mem, View { root, kind, ..described })
+        } else {
+            to.view(mem)
+        };
+        ids.views.insert(view, new);
+        Some(new)
+    }
+
+    fn kernel(&mut self, of: Source, kernel: KernelId) -> Option<KernelId> {
+        let (source, ids, mut to) = self.of(of);
+        let (object, built) = (&source.kernels[kernel.index()], source.ir.kernels[kernel.index()].built);
+        Some(*ids.kernels.entry(kernel).or_insert_with(|| to.kernel(object, built)))
+    }
+
+    fn sampler(&mut self, of: Source, sampler: SamplerId) -> Option<SamplerId> {
+        let (source, _, mut to) = self.of(of);
+        to.sampler(source.sampler_of(sampler)?)
+    }
+
+    fn data(&mut self, of: Source, data: DataId) -> Option<DataId> {
+        let (source, _, mut to) = self.of(of);
+        to.data(source.data[data.index()].clone())
+    }
+
+    fn result(&mut self, of: Source, result: ResultId) -> Option<ResultId> {
+        let (source, _, mut to) = self.of(of);
+        to.output(source.results[result.index()])
+    }
+
+    fn task(&mut self, of: Source, task: TaskId) -> Option<TaskId> {
+        let (source, ids, mut to) = self.of(of);
+        let function = &source.tasks[task.index()];
+        to.task(ids.written.as_ref().map_or_else(|| function.clone(), |written| function.within(written)))
+    }
+
+    fn native(&mut self, of: Source, functions: NativeId) -> Option<NativeId> {
+        let (source, _, mut to) = self.of(of);
+        to.native(source.natives[functions.index()].clone())
+    }
+
+    fn external(&mut self) -> Option<ExternalId> {
+        Writer { tables: &mut self.tables, index: &mut self.index }.external()
+    }
+
+    /// A node of a group gets its launch when the group is copied.
+    fn sets_command(&self, of: Source, node: NodeId) -> bool {
+        self.source(of).group_of.contains_key(&node)
+    }
+}

@@ -1,0 +1,53 @@
+//! Lowering: passes that make another graph of a graph, before anything is planned.
+//!
+//! Input and output: graphs as plain data ([`Ir`]). A pass neither sees nor makes an OpenCL object. Where a node that it
+//! writes needs one, it asks for its number through [`Output`], which the owner of the objects implements: `graph/flat.rs`.
+//! A pass that makes new kernels gets them in the same way, by one more function of the trait.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `mod.rs` | [`Output`], the graph that a pass makes |
+//! | `inline.rs` | the pass that replaces sub-graphs by their nodes |
+//! | `tests.rs` | graphs as text before and after a pass, without a device |
+//!
+//! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) before and after the passes.
+//!
+//! Memory of the graph is placed by the planner, because what may share bytes depends on its order and on its streams
+//! (`plan/graph_memory.rs`).
+//!
+//! Invariants: a pass changes no graph that it reads, and recurses over none. Rules: N1 to N3.
+
+mod inline;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use inline::{Origin, inline, translate};
+
+use crate::ir::{DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, SamplerId, TaskId, ViewId};
+
+/// Where a pass reads from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// The graph itself.
+    Graph,
+    /// The executable in a sub-graph node of the graph.
+    SubGraph(NodeId),
+}
+
+/// The graph that a pass makes: plain data, which the pass writes, and the numbers that objects of its sources have in
+/// it. `None` means that a table is full.
+pub(crate) trait Output {
+    fn ir(&mut self) -> &mut Ir;
+
+    fn view(&mut self, of: Source, view: ViewId) -> Option<ViewId>;
+    fn kernel(&mut self, of: Source, kernel: KernelId) -> Option<KernelId>;
+    fn sampler(&mut self, of: Source, sampler: SamplerId) -> Option<SamplerId>;
+    fn data(&mut self, of: Source, data: DataId) -> Option<DataId>;
+    fn result(&mut self, of: Source, result: ResultId) -> Option<ResultId>;
+    fn task(&mut self, of: Source, task: TaskId) -> Option<TaskId>;
+    fn native(&mut self, of: Source, functions: NativeId) -> Option<NativeId>;
+    fn external(&mut self) -> Option<ExternalId>;
+
+    /// Whether the caller sets the command of a node when the pass is done. The pass leaves such a node empty.
+    fn sets_command(&self, of: Source, node: NodeId) -> bool;
+}
