@@ -3,10 +3,10 @@
 mod common;
 
 use clgraph::{
-    ErrorKind, Executable, ExecuteKernel, Finalize, Graph, GraphMemory, MemoryPool, Node, NodeKind, Parameter, Path,
-    PoolKind, Queue,
+    BuildCause, BuildError, Error, ErrorKind, Executable, ExecuteKernel, Finalize, FinalizeError, Graph, GraphMemory,
+    MemoryError, MemoryPool, Node, NodeKind, Parameter, Path, PoolKind, Queue, RecordError, UpdateError,
 };
-use common::{Bench, UserEvent, elsewhere, text};
+use common::{Bench, UserEvent, assert_error, elsewhere};
 use quickcheck::{Arbitrary, Gen};
 
 const LEN: usize = 1024;
@@ -157,59 +157,61 @@ fn wrong_uses_name_both_nodes_and_nothing_is_made() {
         build(&graph, &memory);
         let error = graph.finalize(Finalize::new()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        error.to_string()
+        (graph.nodes(), error)
     };
-    let late = refused(&|graph, memory| {
+    let (nodes, late) = refused(&|graph, memory| {
         graph.free(memory).add().unwrap();
         graph.copy(memory, &out).add().unwrap();
     });
-    assert_eq!(
+    assert_error!(
         late,
-        "the allocation of node 0 is used after it is freed: node 1 frees it, and node 2 comes after node 1; free it \
-         after all nodes that use it"
+        FinalizeError::GraphMemoryFreed { alloc, freed, node, why: "is used after it is freed", .. }
+            if [*alloc, *freed, *node] == nodes[..],
     );
-    let twice = refused(&|graph, memory| {
+    let (nodes, twice) = refused(&|graph, memory| {
         graph.free(memory).add().unwrap();
         graph.free(memory).add().unwrap();
     });
-    assert_eq!(
+    assert_error!(
         twice,
-        "the allocation of node 0 is freed twice: node 1 frees it, and node 2 comes after node 1; free it once"
+        FinalizeError::GraphMemoryFreed { alloc, freed, node, why: "is freed twice", .. }
+            if [*alloc, *freed, *node] == nodes[..],
     );
     let graph = bench.graph();
     let memory = alloc(&graph);
     let other = bench.graph();
-    for error in [
-        text(other.copy(&memory, &out).add()),
-        text(other.free(&memory).add()),
-        text(other.fill(&memory.slice(..1).unwrap(), 1).add()),
-    ] {
-        assert!(error.contains("belongs to a graph and is used in another graph"), "{error}");
+    for error in
+        [other.copy(&memory, &out).add(), other.free(&memory).add(), other.fill(&memory.slice(..1).unwrap(), 1).add()]
+    {
+        assert_error!(error, BuildCause::GraphMemory { by: "in another graph", .. });
     }
+    let queue = &bench.queue;
     let at_once = [
-        text(bench.queue.enqueue_fill_buffer(&memory, &[1], 0, 4, &[])),
-        text(bench.queue.enqueue_copy_buffer(&memory, &out, 0, 0, 4, &[])),
-        text(bench.queue.enqueue_read_buffer(&memory, 0, &mut [0; 4], &[])),
-        text(bench.queue.enqueue_prefetch(&memory, &[])),
+        queue.enqueue_fill_buffer(&memory, &[1], 0, 4, &[]).map(drop),
+        queue.enqueue_copy_buffer(&memory, &out, 0, 0, 4, &[]).map(drop),
+        queue.enqueue_read_buffer(&memory, 0, &mut [0; 4], &[]).map(drop),
+        queue.enqueue_prefetch(&memory, &[]).map(drop),
     ];
     for error in at_once {
-        assert!(error.contains("by a queue that executes"), "{error}");
+        assert_error!(error, BuildCause::GraphMemory { by: "by a queue that executes", .. });
     }
     let align = bench.queue.device().caps().sub_buffer_align;
     if align > 4 {
-        let error = text(memory.slice(1..2));
-        assert!(error.contains(&format!("a multiple of {align}")), "{error}");
+        assert_error!(memory.slice(1..2), MemoryError::Misaligned { offset: 4, align: to } if *to == align);
     }
-    assert!(text(memory.slice(5..5)).contains("zero bytes"));
-    assert!(text(memory.slice(0..LEN + 1)).contains("outside"));
-    assert!(text(graph.alloc::<u32>(0).add()).contains("zero bytes"));
+    assert_error!(memory.slice(5..5), MemoryError::Empty { what: "a range" });
+    assert_error!(
+        memory.slice(0..LEN + 1),
+        MemoryError::OutOfBounds { what: "elements", start: 0, end: 1025, len: LEN },
+    );
+    assert_error!(graph.alloc::<u32>(0).add(), BuildCause::Memory(MemoryError::Empty { what: "an allocation" }));
     for len in [usize::MAX, usize::MAX / 4, bench.queue.device().caps().max_allocation as usize / 4 + 1] {
         let error = graph.alloc::<u32>(len).add().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
     }
     assert_eq!(graph.len(), 1);
     // Elsewhere there is no such device.
-    assert!(text(elsewhere().graph().copy(&memory, &out).add()).contains("context"));
+    assert_error!(elsewhere().graph().copy(&memory, &out).add(), BuildCause::OtherContext { .. });
 }
 
 /// Rules M1, M7: recorded allocations are the same as built ones, on in-order and out-of-order queues and from several
@@ -265,24 +267,33 @@ fn allocations_are_recorded_and_never_executed() {
     let queue = &bench.queue;
     let graph = bench.graph();
     let memory = alloc(&graph);
-    assert!(text(queue.enqueue_alloc::<u32>(4, &[])).contains("the queue executes commands"));
-    assert!(text(queue.enqueue_free(&memory, &[])).contains("the queue executes commands"));
+    assert_error!(queue.enqueue_alloc::<u32>(4, &[]), RecordError::NotRecording);
+    assert_error!(queue.enqueue_free(&memory, &[]), RecordError::NotRecording);
     let other = bench.graph();
     let outcome = other.record(queue, || {
-        assert!(text(queue.enqueue_free(&memory, &[])).contains("is used in another graph"));
-        assert!(text(queue.enqueue_alloc::<u32>(0, &[])).contains("zero bytes"));
+        assert_error!(queue.enqueue_free(&memory, &[]), BuildCause::GraphMemory { by: "in another graph", .. });
+        assert_error!(
+            queue.enqueue_alloc::<u32>(0, &[]),
+            BuildCause::Memory(MemoryError::Empty { what: "an allocation" }),
+        );
         let error = queue.enqueue_alloc::<u32>(usize::MAX, &[]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
         for kind in [PoolKind::Host, PoolKind::Shared] {
-            let error = text(queue.enqueue_alloc_from_pool::<u32>(MemoryPool::new().kind(kind), 4, &[]));
-            assert!(error.contains(&format!("the pool has {kind} memory")), "{error}");
+            assert_error!(
+                queue.enqueue_alloc_from_pool::<u32>(MemoryPool::new().kind(kind), 4, &[]),
+                BuildCause::Memory(MemoryError::PoolNotOfDevice { kind: given }) if *given == kind,
+            );
         }
         Ok(())
     });
     outcome.unwrap();
     assert!(other.is_empty());
-    let error = text(graph.alloc::<u32>(4).pool(MemoryPool::new().kind(PoolKind::Host)).add());
-    assert!(error.contains("allocation: a graph can own device memory only"), "{error}");
+    assert_error!(
+        graph.alloc::<u32>(4).pool(MemoryPool::new().kind(PoolKind::Host)).add(),
+        BuildError { subject, cause, .. }
+            if subject.starts_with("allocation")
+                && **cause == BuildCause::Memory(MemoryError::PoolNotOfDevice { kind: PoolKind::Host }),
+    );
 }
 
 /// Rule M7: a pool's settings are applied, except those without effect.
@@ -341,21 +352,27 @@ fn updates_use_memory_only_while_it_is_there() {
         check(3);
         for (node, why) in [(nodes[0], "before it is allocated"), (nodes[2], "after it is freed")] {
             graph.fill(&a, 9).replace(node).unwrap();
-            let error = text(executable.update(&node));
-            assert!(error.contains(&format!("{node} would use the allocation of {} {why}", a.node())), "{error}");
-            let error = text(executable.update_from(&graph));
-            assert!(error.contains(why), "{error}");
+            let expected = Error::from(UpdateError::GraphMemory { node, alloc: a.node(), why });
+            assert_eq!(executable.update(&node), Err(expected.clone()));
+            assert_eq!(executable.update_from(&graph), Err(expected));
             check(3);
             graph.fill(&other, 1).replace(node).unwrap();
         }
-        let graph_says = |node: Node| {
+        let finalized = |node: Node| {
             graph.fill(&a, 9).replace(node).unwrap();
-            let error = text(graph.finalize(Finalize::new()));
+            let finalized = graph.finalize(Finalize::new());
             graph.fill(&other, 1).replace(node).unwrap();
-            error
+            finalized
         };
-        assert!(graph_says(nodes[0]).contains("is used before it is made: node 0 comes before node "));
-        assert!(graph_says(nodes[2]).contains("is used after it is freed: node "));
+        assert_error!(
+            finalized(nodes[0]),
+            FinalizeError::GraphMemoryNotAllocated { alloc, node } if (*alloc, *node) == (a.node(), nodes[0]),
+        );
+        assert_error!(
+            finalized(nodes[2]),
+            FinalizeError::GraphMemoryFreed { alloc, node, why: "is used after it is freed", .. }
+                if (*alloc, *node) == (a.node(), nodes[2]),
+        );
         // Between the two nodes it is allowed.
         graph.fill(&a, 9).replace(nodes[1]).unwrap();
         executable.update(&nodes[1]).unwrap();
@@ -379,8 +396,11 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
     let executable = graph.finalize(Finalize::new().updatable()).unwrap();
     let late = alloc(&graph);
     memory.set(&late).unwrap();
-    let error = text(executable.update(&node));
-    assert!(error.contains("memory of the graph that no node of the executable used"), "{error}");
+    assert_error!(
+        executable.update(&node),
+        UpdateError::Differs { difference }
+            if difference.contains("memory of the graph that no node of the executable used"),
+    );
     run(&executable, &bench.queue);
 
     let executable = |build: &dyn Fn(&Graph)| {
@@ -406,8 +426,7 @@ fn updates_do_not_bring_allocations_that_an_executable_does_not_have() {
         (&plain, &zeroed, "its allocation is undefined at finalize, but the allocation given is filled with zeros"),
         (&plain, &longer, "its allocation has 4096 bytes, but the allocation given has 8192"),
     ] {
-        let error = text(to.0.update_from(&from.1));
-        assert!(error.contains(why), "{error}");
+        assert_error!(to.0.update_from(&from.1), UpdateError::Differs { difference } if difference.contains(why));
         run(&to.0, &bench.queue);
     }
 }
@@ -536,7 +555,8 @@ fn the_drawing_has_every_allocation_in_its_buffer() {
     memory.write_svg(&path).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), picture);
     std::fs::remove_file(&path).unwrap();
-    assert!(text(memory.write_svg("/nowhere/memory.svg")).contains("cannot write /nowhere/memory.svg"));
+    let file = "/nowhere/memory.svg";
+    assert_error!(memory.write_svg(file), BuildCause::File { path, .. } if path.ends_with(&file[1..]));
 }
 
 /// A graph of temporaries: which node reads which, by number.

@@ -6,9 +6,9 @@ mod images;
 
 use clgraph::{
     Buffer, BuildCause, ChannelOrder, ChannelType, Color, CommandKind, ErrorKind, Finalize, Graph, Image, ImageAccess,
-    ImageFormat, ImageKind, Node, Path, PathReason,
+    ImageFormat, ImageKind, MemoryError, Node, Path, PathReason, RecordError,
 };
-use common::{cause, text};
+use common::{assert_error, cause};
 use images::{FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored, numbered, run, shape};
 
 const CL_IMAGE_ELEMENT_SIZE: u32 = 0x1111;
@@ -166,7 +166,7 @@ fn reads_and_writes_of_owned_memory_are_recorded() {
                 let graph = bench.graph();
                 let (all, part) = graph.record(queue, || commands(detached)).unwrap();
                 assert_eq!(graph.nodes().len(), 4);
-                assert!(text(all.wait()).contains("recorded"), "{}", text(all.wait()));
+                assert_error!(all.wait(), RecordError::Recorded { what: "waited for", .. });
                 let (all, part) = (all.host_read().unwrap(), part.host_read().unwrap());
                 queue.enqueue_write_image(&target, [0; 3], region, &numbered(len(kind), 3), &[]).unwrap();
                 let executable = graph.finalize(Finalize::new().path(path)).unwrap();
@@ -263,7 +263,10 @@ fn the_report_says_why_a_command_on_an_image_is_replayed() {
 
     let Some(pitch) = caps.images.unwrap().buffer_pitch else {
         let refused = Image::from_buffer_2d(queue, &buffer, (2, 2), FORMAT, 0);
-        assert!(text(refused).contains("does not support two-dimensional images"));
+        assert_error!(
+            refused,
+            MemoryError::ImageOfBuffer { why } if why.contains("does not support two-dimensional images"),
+        );
         return;
     };
     let row_pitch = (4 * pitch).max(36).next_multiple_of(4 * pitch);

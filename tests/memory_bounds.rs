@@ -4,9 +4,9 @@ mod common;
 
 use clgraph::{
     Buffer, BuildCause, Error, Event, Executable, Finalize, MapRead, Memory, MemoryError, MemoryKind, MemorySlice,
-    NodeKind, Path, Queue,
+    NodeKind, Path, Queue, Status, SubmitError,
 };
-use common::{Bench, UserEvent, cause, text};
+use common::{Bench, UserEvent, assert_error, cause};
 use opencl3::memory::ClMem;
 
 const LEN: usize = 256;
@@ -90,16 +90,21 @@ fn buffers_over_memory_of_the_host_are_recognised() {
         };
         let buffer = buffer.unwrap();
         // SAFETY: a live buffer.
-        let wrapped = unsafe { Buffer::<u32>::from_raw(queue, buffer.get()) };
-        text(wrapped)
+        unsafe { Buffer::<u32>::from_raw(queue, buffer.get()) }
     };
     let mut host = vec![0_u32; LEN + 1024];
     let start = host.as_mut_ptr().addr().next_multiple_of(4096) - host.as_ptr().addr();
-    assert!(over(host[start / 4..].as_mut_ptr()).contains("CL_MEM_USE_HOST_PTR"));
+    assert_error!(
+        over(host[start / 4..].as_mut_ptr()),
+        MemoryError::HostMemory { what: "buffer", flag: "CL_MEM_USE_HOST_PTR", .. },
+    );
     for kind in kinds(queue).filter(|kind| matches!(kind, MemoryKind::SvmCoarse | MemoryKind::SvmFine)) {
         let memory = Memory::<u32>::with_kind(queue, kind, LEN).unwrap();
-        let error = over(memory.as_ptr().unwrap());
-        assert!(error.contains("CL_MEM_USES_SVM_POINTER") || error.contains("CL_MEM_USE_HOST_PTR"), "{kind}: {error}");
+        assert_error!(
+            over(memory.as_ptr().unwrap()),
+            MemoryError::HostMemory { what: "buffer", flag: "CL_MEM_USES_SVM_POINTER", .. },
+            "{kind}",
+        );
     }
 }
 
@@ -180,8 +185,9 @@ fn a_map_waits_for_its_list() {
         let failed = UserEvent::new(queue);
         failed.set(-5);
         // SAFETY: an error.
-        let error = text(unsafe { queue.map(&memory, MapRead, &[&event(&failed)]) });
-        assert!(error.contains("(-5)"), "{kind}: {error}");
+        let mapped = unsafe { queue.map(&memory, MapRead, &[&event(&failed)]) };
+        let of_event = |cause: &Error| cause.driver_error().is_some_and(|error| error.status == Status(-5));
+        assert_error!(mapped, SubmitError::EventFailed { index: 0, cause } if of_event(cause), "{kind}");
     }
 }
 

@@ -7,10 +7,10 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Node, NodeKind, Queue,
-    QueueState, RecordError, Result,
+    Buffer, BuildCause, BuildError, Error, ErrorKind, Event, ExecuteKernel, ExecutionStatus, Finalize, Node, NodeKind,
+    Queue, QueueState, RecordError, Result, SubmitError,
 };
-use common::{Bench, Reason, UserEvent, cause, elsewhere, skip, text};
+use common::{Bench, Reason, UserEvent, assert_error, cause, elsewhere, skip};
 
 const BYTES: usize = 64 * 4;
 
@@ -157,8 +157,8 @@ fn an_event_of_recorded_work_stands_for_its_node_and_nothing_else() {
     let empty = graph.empty().after(&event).add().unwrap();
     assert_eq!(graph.predecessors(empty).unwrap(), [node]);
     let other = field.bench.graph();
-    assert!(text(other.empty().after(&event).add()).contains("node 0 belongs to another graph"));
-    assert!(text(other.node_of(&event)).contains("node 0 belongs to another graph"));
+    assert_eq!(cause(other.empty().after(&event).add()), BuildCause::OtherGraph { node });
+    assert_eq!(cause(other.node_of(&event)), BuildCause::OtherGraph { node });
     let running = field.fill(queue, &field.b, &[]).unwrap();
     assert_eq!(cause(graph.node_of(&running)), BuildCause::NotANode);
     assert_eq!(cause(graph.empty().after(&running).add()), BuildCause::NotANode);
@@ -174,9 +174,8 @@ fn recorded_work_waits_for_recorded_work_only() {
     let foreign = other.record(queue, || field.fill(queue, &field.a, &[])).unwrap();
     graph.begin_recording(queue).unwrap();
     let mine = field.fill(queue, &field.a, &[]).unwrap();
-    let ordinary = RecordError::RunningEvent { index: 1 };
-    assert_eq!(refused(field.fill(queue, &field.a, &[&mine, &running])), ordinary);
-    assert!(ordinary.to_string().contains("give the event to the submission of the executable instead"));
+    let refusal = refused(field.fill(queue, &field.a, &[&mine, &running]));
+    assert_eq!(refusal, RecordError::RunningEvent { index: 1 });
     let node = foreign.node().unwrap();
     assert_eq!(refused(field.stir(queue, &field.a, &[&foreign])), RecordError::OtherGraph { index: 0, node });
     assert_eq!(graph.len(), 1, "nothing was recorded");
@@ -193,8 +192,7 @@ fn a_recording_queue_cannot_be_waited_for_and_can_be_flushed_and_asked() {
     let (queue, graph) = (field.queue(), field.bench.graph());
     let before = field.fill(queue, &field.a, &[]).unwrap();
     graph.begin_recording(queue).unwrap();
-    let error = refused(queue.finish());
-    assert!(error.to_string().contains("finishing a queue cannot be recorded: end the recording"), "{error}");
+    assert_error!(queue.finish(), RecordError::NotRecordable { what: "finishing a queue", .. });
     queue.flush().unwrap();
     before.wait().unwrap();
     field.fill(queue, &field.b, &[]).unwrap();
@@ -239,7 +237,7 @@ fn a_queue_joins_the_recording_of_an_event_that_it_waits_for() {
     let event = field.fill(first, &field.a, &[]).unwrap();
     assert_eq!(second.state(), QueueState::Executing);
     let wrong = second.enqueue_copy_buffer(&field.a, &field.b, 4, 0, BYTES, &[&event]);
-    assert!(text(wrong).contains("outside the buffer"));
+    assert_error!(wrong, BuildCause::OutOfBounds { what: "source", offset: 4, end: 260, len: 256 });
     assert_eq!(second.state(), QueueState::Executing, "a wrong command changes nothing");
     let joined = second.enqueue_copy_buffer(&field.a, &field.b, 0, 0, BYTES, &[&event]).unwrap();
     assert_eq!(second.recording_graph().unwrap(), graph);
@@ -305,7 +303,7 @@ fn a_recording_ends_with_its_graph_and_with_its_scope_however_that_is_left() {
         field.fill(queue, &field.a, &[])?;
         queue.enqueue_fill_buffer(&field.a, &[1], 0, BYTES + 4, &[])
     });
-    assert!(text(out_of_bounds).contains("bytes 0..260 are outside the buffer"));
+    assert_error!(out_of_bounds, BuildCause::OutOfBounds { what: "destination", offset: 0, end: 260, len: 256 });
     assert_eq!((queue.state(), graph.len()), (QueueState::Executing, 1), "what was recorded stays");
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let _ = graph.record(queue, || -> Result<()> {
@@ -415,14 +413,16 @@ fn what_cannot_be_recorded_names_the_form_that_can_and_wrong_arguments_are_the_s
             queue.enqueue_read_buffer(&field.a, 0, &mut back, &[]),
             queue.enqueue_read_buffer_owned(&field.a, 8, 63, &[]).map(|read| read.event().clone()),
         ];
-        launches.into_iter().chain(others).map(|outcome| text(outcome)).collect::<Vec<_>>()
+        launches.into_iter().chain(others).map(Result::unwrap_err).collect::<Vec<_>>()
     };
     let executing = wrong();
     graph.begin_recording(queue).unwrap();
     assert_eq!(wrong(), executing);
     assert!(graph.is_empty());
-    let error = refused(queue.enqueue_read_buffer(&field.a, 0, &mut back, &[]));
-    assert!(error.to_string().contains("use `enqueue_read_buffer_owned`"), "{error}");
+    assert_error!(
+        queue.enqueue_read_buffer(&field.a, 0, &mut back, &[]),
+        RecordError::NotRecordable { instead, .. } if instead.contains("use `enqueue_read_buffer_owned`"),
+    );
     // A borrowed slice is copied.
     let mut data = vec![5; 64];
     queue.enqueue_write_buffer(&field.a, 0, &data, &[]).unwrap();
@@ -520,10 +520,12 @@ fn an_executing_queue_asks_each_event_before_it_waits_for_it() {
         [&good, &bad, &foreign].map(|event| Event::from_opencl3(&event.0).unwrap());
     good.set(0);
     bad.set(-42);
-    let error = text(field.fill(queue, &field.a, &[&good_event, &bad_event]));
-    assert!(error.starts_with("event 1 of the wait list has failed: a command failed with"), "{error}");
-    let error = text(field.fill(queue, &field.a, &[&foreign_event]));
-    assert!(error.contains("event 0 of the wait list belongs to another OpenCL context"), "{error}");
+    let of_command = |cause: &Error| cause.driver_error().is_some_and(|error| error.call == "a command");
+    assert_error!(
+        field.fill(queue, &field.a, &[&good_event, &bad_event]),
+        SubmitError::EventFailed { index: 1, cause } if of_command(cause),
+    );
+    assert_error!(field.fill(queue, &field.a, &[&foreign_event]), SubmitError::OtherContext { index: 0 });
     field.fill(queue, &field.a, &[&good_event]).unwrap().wait().unwrap();
     assert_eq!(field.bench.content(&field.a), [7; 64]);
 }
@@ -811,7 +813,7 @@ fn a_blocking_transfer_after_an_event_that_fails_is_an_error_and_moves_nothing()
         for outcome in outcomes {
             assert_eq!(outcome.is_ok(), status == 0, "{outcome:?}");
             if status != 0 {
-                assert!(text(outcome).starts_with("event 0 of the wait list has failed"));
+                assert_error!(outcome, SubmitError::EventFailed { index: 0, .. });
             }
         }
         assert_eq!(back, if status == 0 { [1; 64] } else { [42; 64] });
@@ -867,52 +869,36 @@ fn buffers_with_access_flags_are_used_as_they_can_be() {
     assert_eq!(field.bench.content(&into), [7; 64]);
 }
 
-/// The error text of each mistake.
+/// Each mistake has an error of its own.
 #[test]
-fn errors_say_what_was_wrong_and_what_to_do() {
+fn each_mistake_of_a_recording_has_its_error() {
     let field = Field::new();
     let (queue, graph, other) = (field.queue(), field.bench.graph(), field.bench.graph());
     let second = field.bench.another_queue(false);
-    let said = |outcome: Result<()>, starts: &str| {
-        let said = text(outcome);
-        assert!(said.starts_with(starts), "{said}");
-    };
-    said(
-        queue.recording_graph().map(|_| ()),
-        "the queue executes commands and does not record into a graph: begin a \
-                                               recording first",
-    );
-    said(graph.begin_recording(&[queue, queue]), "queues 0 and 1 of the list are the same queue: list each queue once");
+    assert_eq!(refused(queue.recording_graph()), RecordError::NotRecording);
+    assert_eq!(refused(graph.begin_recording(&[queue, queue])), RecordError::SameQueue { first: 0, second: 1 });
     let foreign = &elsewhere().queue;
-    let context = "queue 0 has another context than the graph: record queues of the context and device of the graph";
-    said(graph.begin_recording(foreign), context);
+    assert_eq!(refused(graph.begin_recording(foreign)), RecordError::OtherQueue { index: 0, what: "context" });
     let event = graph.record(queue, || field.fill(queue, &field.a, &[])).unwrap();
-    let ended = "event 0 of the wait list stands for node 0, but the recording of its graph has ended, and an \
-                 executing queue cannot wait for a recorded command: submit the finalized graph, and wait for the \
-                 submission";
-    said(field.fill(queue, &field.a, &[&event]).map(|_| ()), ended);
+    let node = event.node().unwrap();
+    assert_eq!(refused(field.fill(queue, &field.a, &[&event])), RecordError::RecordingEnded { index: 0, node });
     graph.begin_recording(queue).unwrap();
-    said(graph.begin_recording(queue), "queue 0 already records into this graph: end that recording first");
-    said(other.begin_recording(queue), "queue 0 already records into another graph: end that recording first");
-    said(other.end_recording(queue).map(|_| ()), "queue 0 records into another graph: end the recording at that graph");
-    let explicit =
-        "fill (to be node 1): a queue records into the graph: end the recording before you add to the graph explicitly";
-    said(graph.fill(&field.a, 1).add().map(|_| ()), explicit);
+    assert_eq!(refused(graph.begin_recording(queue)), RecordError::AlreadyRecording { index: 0, into: "this" });
+    assert_eq!(refused(other.begin_recording(queue)), RecordError::AlreadyRecording { index: 0, into: "another" });
+    assert_eq!(refused(other.end_recording(queue)), RecordError::OtherRecording { index: 0 });
+    assert_error!(
+        graph.fill(&field.a, 1).add(),
+        BuildError { subject, cause, .. } if subject == "fill (to be node 1)" && **cause == BuildCause::Recording,
+    );
     let theirs = elsewhere().buffer(&[0; 64]);
     let join = foreign.enqueue_fill_buffer(&theirs, &[1], 0, BYTES, &[&event]);
-    let cannot = "event 0 of the wait list stands for node 0, but the queue cannot record into the graph of that node, \
-                  because it has another context: use a queue of the context and device of the graph";
-    said(join.map(|_| ()), cannot);
+    assert_eq!(refused(join), RecordError::CannotJoin { index: 0, node, what: "context" });
     other.begin_recording(&second).unwrap();
-    let crossed = "event 0 of the wait list stands for node 0 of another graph, or of a graph that was dropped: wait \
-                   for events of commands that are recorded into the same graph";
-    said(field.fill(&second, &field.a, &[&event]).map(|_| ()), crossed);
+    assert_eq!(refused(field.fill(&second, &field.a, &[&event])), RecordError::OtherGraph { index: 0, node });
     // The recording was not ended: the executable is recorded, and waiting for it returns an error.
     let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
-    let waited = "the event stands for node 1, which was recorded and does not run by itself, so the event cannot be \
-                  waited for: end the recording, finalize and submit the graph, and use the submission instead of the \
-                  event";
-    said(run.wait(), waited);
+    let node = graph.nodes()[1];
+    assert_eq!(refused(run.wait()), RecordError::Recorded { node, what: "waited for" });
     assert!(matches!(graph.ensure_recording(&second), Err(Error::Record(RecordError::AlreadyRecording { .. }))));
     assert_eq!((graph.end_all_recording(), other.end_all_recording()), (1, 1));
 }

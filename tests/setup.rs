@@ -29,7 +29,7 @@ fn the_child_prints_what_it_finds() {
     if std::env::var_os(CHILD).is_some() {
         match found {
             Ok(device) => println!("RESULT device {}", device.name()),
-            Err(error) => println!("RESULT {:?}: {error}", error.kind()),
+            Err(error) => println!("RESULT {:?}: {}", error.kind(), common::shown(&error)),
         }
     } else {
         assert!(!found.unwrap().name().is_empty());
@@ -39,17 +39,15 @@ fn the_child_prints_what_it_finds() {
 #[test]
 fn no_library_is_an_error_that_says_what_to_install() {
     let text = best_device_with(&[("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so;/nor/this.so")]);
-    assert!(
-        text.starts_with("FeatureNotSupported: no OpenCL library could be loaded (tried /no/such/libOpenCL.so:"),
-        "{text}"
-    );
-    assert!(text.contains("/nor/this.so") && text.contains("apt-get install ocl-icd-libopencl1"), "{text}");
+    assert!(text.starts_with("FeatureNotSupported: NoLibrary { tried: \"/no/such/libOpenCL.so: "), "{text}");
+    assert!(text.contains("/nor/this.so: "), "{text}");
 }
 
 #[test]
 fn a_library_that_is_not_opencl_is_an_error_that_names_it() {
     let text = best_device_with(&[("OPENCL_DYLIB_PATH", "libm.so.6")]);
-    assert!(text.contains("the OpenCL library libm.so.6 has no function clGetPlatformIDs"), "{text}");
+    let error = "MissingFunction { library: \"libm.so.6\", function: \"clGetPlatformIDs\", ";
+    assert!(text.starts_with(&format!("FeatureNotSupported: {error}")), "{text}");
 }
 
 #[test]
@@ -58,8 +56,7 @@ fn no_driver_is_an_error_that_says_what_to_install() {
     std::fs::create_dir_all(&empty).unwrap();
     let text = best_device_with(&[("OCL_ICD_VENDORS", empty.to_str().unwrap())]);
     std::fs::remove_dir_all(&empty).unwrap();
-    assert!(text.starts_with("FeatureNotSupported: OpenCL is installed, but no driver is installed"), "{text}");
-    assert!(text.contains("apt-get install pocl-opencl-icd"), "{text}");
+    assert_eq!(text, "FeatureNotSupported: NoPlatform");
 }
 
 /// Only these systems list drivers in files.
@@ -72,18 +69,15 @@ fn a_broken_driver_is_named_with_its_file_and_what_is_wrong() {
     std::fs::write(folder.join("other.icd"), "libm.so.6\n").unwrap();
     let text = best_device_with(&[("OCL_ICD_VENDORS", folder.to_str().unwrap())]);
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(
-        text.starts_with("FeatureNotSupported: OpenCL is installed, but no driver works: the OpenCL driver"),
-        "{text}"
-    );
-    for said in [
-        "`/no/such/libbroken.so` does not work",
-        "No such file",
-        "broken.icd, which names it",
-        "`libm.so.6`",
-        "not an OpenCL driver",
-    ] {
-        assert!(text.contains(said), "{said}: {text}");
+    assert!(text.starts_with("FeatureNotSupported: NoDriverWorks { broken: ["), "{text}");
+    // What is wrong with the first is for the operating system to say.
+    for (library, file, why) in
+        [("/no/such/libbroken.so", "broken.icd", "No such file"), ("libm.so.6", "other.icd", "is not an OpenCL driver")]
+    {
+        let file = folder.join(file);
+        let start = format!("BrokenDriver {{ library: {library:?}, file: {:?}, why: \"", file.to_str().unwrap());
+        let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{start}: {text}"));
+        assert!(rest.split_once('"').unwrap().0.contains(why), "{why}: {text}");
     }
 }
 
@@ -96,12 +90,5 @@ fn a_driver_without_a_device_is_named() {
         _ => return common::skip(Reason::AlwaysHasDevice),
     };
     let text = best_device_with(&[(variable, "")]);
-    assert!(text.contains(&format!("no OpenCL driver has a device ({platform})")), "{text}");
-}
-
-#[test]
-fn drivers_without_a_device_are_listed() {
-    let error = clgraph::Error::from(clgraph::SetupError::NoDevice { platforms: "A, B".to_owned() });
-    assert_eq!(error.kind(), clgraph::ErrorKind::FeatureNotSupported);
-    assert!(error.to_string().starts_with("no OpenCL driver has a device (A, B)"), "{error}");
+    assert_eq!(text, format!("FeatureNotSupported: NoDevice {{ platforms: {platform:?} }}"));
 }

@@ -186,14 +186,101 @@ pub fn elsewhere() -> &'static Bench {
     ELSEWHERE.get_or_init(Bench::new)
 }
 
-/// Returns the text of an error.
-#[track_caller]
-pub fn text<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, E>) -> String {
-    match result {
-        Ok(value) => panic!("an error was expected, and it worked: {value:?}"),
-        Err(error) => error.to_string(),
+/// A result or an error, from which [`assert_error`] takes the error.
+pub trait Failure {
+    fn failure(self) -> Error;
+}
+
+impl<T, E: Into<Error>> Failure for Result<T, E> {
+    #[track_caller]
+    fn failure(self) -> Error {
+        match self {
+            Ok(_) => panic!("an error was expected, and it worked"),
+            Err(error) => error.into(),
+        }
     }
 }
+
+impl<T> Failure for &Result<T, Error> {
+    #[track_caller]
+    fn failure(self) -> Error {
+        self.as_ref().map(drop).map_err(Error::clone).failure()
+    }
+}
+
+impl Failure for Error {
+    fn failure(self) -> Error {
+        self
+    }
+}
+
+impl Failure for &Error {
+    fn failure(self) -> Error {
+        self.clone()
+    }
+}
+
+/// The error of one phase, as it is in an [`Error`].
+pub trait Phase: Sized {
+    fn of(error: &Error) -> Option<&Self>;
+}
+
+impl Phase for Error {
+    fn of(error: &Error) -> Option<&Self> {
+        Some(error)
+    }
+}
+
+impl Phase for clgraph::BuildCause {
+    fn of(error: &Error) -> Option<&Self> {
+        if let Error::Build(error) = error { Some(&error.cause) } else { None }
+    }
+}
+
+macro_rules! phases {
+    ($($variant:ident: $error:ident),*) => {
+        $(impl Phase for clgraph::$error {
+            fn of(error: &Error) -> Option<&Self> {
+                if let Error::$variant(error) = error { Some(error) } else { None }
+            }
+        })*
+
+        /// Shows an error with its fields.
+        pub fn shown(error: &Error) -> String {
+            match error {
+                $(Error::$variant(error) => format!("{error:?}"),)*
+                other => other.to_string(),
+            }
+        }
+    };
+}
+
+phases!(
+    Setup: SetupError, Memory: MemoryError, Program: ProgramError, Global: GlobalError, Build: BuildError,
+    Finalize: FinalizeError, Record: RecordError, Submit: SubmitError, Parameter: ParameterError, Update: UpdateError,
+    Driver: DriverError
+);
+
+/// Asserts that a result or an error is the error of a pattern. The pattern is of the enum of a phase, of
+/// [`BuildCause`] or of [`Error`]. A text with values may follow, which says where the test is.
+///
+/// [`BuildCause`]: clgraph::BuildCause
+#[allow(unused_macros)] // As above.
+macro_rules! assert_error {
+    ($result:expr, $pattern:pat $(if $guard:expr)? $(, $at:literal $(, $value:expr)*)? $(,)?) => {{
+        let error = $crate::common::Failure::failure($result);
+        match $crate::common::Phase::of(&error) {
+            Some($pattern) $(if $guard)? => {}
+            _ => {
+                let at: &[String] = &[$(format!($at $(, $value)*) + ": ")?];
+                let wanted = stringify!($pattern $(if $guard)?);
+                panic!("{}expected {wanted}, but the error is {}", at.concat(), $crate::common::shown(&error))
+            }
+        }
+    }};
+}
+#[allow(unused_imports)] // As above.
+pub(crate) use assert_error;
 
 /// Returns the cause of a [`clgraph::BuildError`].
 #[track_caller]

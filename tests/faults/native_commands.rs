@@ -1,6 +1,6 @@
 //! Native commands.
 
-use clgraph::{Buffer, Finalize, Graph, NativeCommand, NativeQueue, Path, Result, Status};
+use clgraph::{Buffer, DriverError, Finalize, Graph, NativeCommand, NativeQueue, Path, Result, Status};
 
 use crate::uses::{again, result, setup};
 
@@ -20,9 +20,10 @@ fn copy(to: &NativeQueue<'_>) -> Result<(), String> {
             std::ptr::null(),
         )
     };
-    let event = event.map_err(|error| format!("clEnqueueCopyBuffer: {}", Status(error)))?;
+    let failed = |call| move |error| DriverError::new(call, Status(error)).to_string();
+    let event = event.map_err(failed("clEnqueueCopyBuffer"))?;
     // SAFETY: the call transferred the event to the caller.
-    unsafe { opencl3::event::release_event(event) }.map_err(|error| format!("clReleaseEvent: {}", Status(error)))
+    unsafe { opencl3::event::release_event(event) }.map_err(failed("clReleaseEvent"))
 }
 
 /// Between other nodes and at both ends, updated, and on a queue.

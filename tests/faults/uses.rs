@@ -11,8 +11,9 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
 use crate::{addresses, external_events, globals, host_tasks, images, native_commands, paths, profiles, wrapped};
 use clgraph::{
-    Buffer, Context, Device, DriverError, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead, HostWrite,
-    InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
+    Buffer, Context, Device, DriverError, Error, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead,
+    HostWrite, InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status,
+    Submission,
 };
 
 /// A part of `kernels-cl/tests.cl`, and no more, because the program is compiled at each of thousands of places.
@@ -129,13 +130,13 @@ enum End {
 /// The errors that uses have met since the last [`take_errors`].
 static ERRORS: Mutex<Errors> = Mutex::new(Errors { first: Vec::new(), second: Vec::new() });
 
-/// Texts of errors.
+/// Errors of steps.
 #[derive(Debug, Default)]
 pub struct Errors {
     /// Steps that failed, and then succeeded or failed again.
-    pub first: Vec<String>,
+    pub first: Vec<Error>,
     /// Steps that failed again.
-    pub second: Vec<String>,
+    pub second: Vec<Error>,
 }
 
 pub fn take_errors() -> Errors {
@@ -150,9 +151,9 @@ pub fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
 /// Does a step, and if it fails, does something that must work anyway.
 pub fn once_more<T>(step: impl FnOnce() -> Result<T>, then: impl FnOnce() -> Result<T>) -> Result<T> {
     step().or_else(|error| {
-        ERRORS.lock().unwrap_or_else(PoisonError::into_inner).first.push(error.to_string());
+        ERRORS.lock().unwrap_or_else(PoisonError::into_inner).first.push(error);
         then().inspect_err(|error| {
-            ERRORS.lock().unwrap_or_else(PoisonError::into_inner).second.push(error.to_string());
+            ERRORS.lock().unwrap_or_else(PoisonError::into_inner).second.push(error.clone());
         })
     })
 }
