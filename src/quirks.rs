@@ -70,6 +70,11 @@ pub(crate) fn must_keep_out_of_order_queues(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }
 
+/// Intel's CPU runtime (2026.2): the process hangs or crashes if commands run, or wait for an event, while it ends.
+pub(crate) fn queues_must_be_empty_at_the_end(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
 /// Intel's CPU runtime (2026.2): a command buffer may be changed while it runs, and what is already enqueued keeps its
 /// old values. This is tested with gated, running and pipelined submissions. PoCL refuses such a change. For all other
 /// drivers the answer is unknown, and this function returns `false`.

@@ -247,6 +247,7 @@ fn messages() -> Vec<String> {
         DeviceOutsideContext { device: text("a device"), of_context: text("another device") },
         QueueProperty { device: text("a device"), property: "out-of-order" },
         DeviceQueue,
+        NoThread { error: text("Resource temporarily unavailable") },
         Environment { variable: "CLGRAPH_PATH", given: text("fast"), allowed: "`auto` or `native`" },
         CommandBufferAbi { device: text("a device"), why: text("a call failed") },
         NoDevices,

@@ -161,6 +161,7 @@ fn setup(error: &mut SetupError, to: &mut Parts) {
         | Is::NoDevice { platforms: text }
         | Is::QueueProperty { device: text, .. }
         | Is::Environment { given: text, .. }
+        | Is::NoThread { error: text }
         | Is::CommandBufferAbi { device: text, .. } => to.text(text),
         Is::BrokenDriver { library, file, why } => to.texts([library, file, why]),
         Is::NoDriverWorks { broken } => broken.iter_mut().for_each(|error| setup(error, to)),

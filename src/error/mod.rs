@@ -97,6 +97,49 @@ impl fmt::Debug for Error {
     }
 }
 
+/// Returns the failed call at the end of a chain of causes.
+fn deepest(first: &(dyn std::error::Error + 'static)) -> Option<DriverError> {
+    let mut next = Some(first);
+    let mut found = None;
+    while let Some(error) = next {
+        found = call_of(error).or(found);
+        next = error.source();
+    }
+    found
+}
+
+/// Returns the failed call that an error is or passes on. One that it passes on is not in the chain of causes.
+fn call_of(error: &(dyn std::error::Error + 'static)) -> Option<DriverError> {
+    if let Some(call) = error.downcast_ref::<DriverError>() {
+        return Some(*call);
+    }
+    if let Some(BuildError { cause, .. }) = error.downcast_ref() {
+        return call_of(&**cause);
+    }
+    if let Some(FinalizeError::Node { cause, .. }) = error.downcast_ref() {
+        return call_of(cause);
+    }
+    if let Some(UpdateError::Node { cause, .. }) = error.downcast_ref() {
+        return call_of(cause);
+    }
+    match error.downcast_ref() {
+        Some(BuildCause::Driver(call)) => return Some(*call),
+        Some(BuildCause::Memory(error)) => return call_of(error),
+        Some(BuildCause::Global(error)) => return deepest(error),
+        _ => {}
+    }
+    if let Some(MemoryError::Driver(call)) = error.downcast_ref() {
+        return Some(*call);
+    }
+    if let Some(ProgramError::Driver(call)) = error.downcast_ref() {
+        return Some(*call);
+    }
+    match error.downcast_ref() {
+        Some(SubmitError::Driver(call) | SubmitError::Failed(call)) => Some(*call),
+        _ => None,
+    }
+}
+
 impl Error {
     /// Returns the first failure of a chain: of a submission that did not run because another one failed, the error of
     /// that other submission. So errors stay short, however long a chain of submissions is.
@@ -133,14 +176,17 @@ impl Error {
                     | SubmitError::ExternalEvent { cause, .. }
                     | SubmitError::EventFailed { cause, .. },
                 ) => error = cause,
-                other => {
-                    let (mut found, mut cause) = (None, std::error::Error::source(other));
-                    while let Some(of) = cause {
-                        found = of.downcast_ref::<DriverError>().copied().or(found);
-                        cause = of.source();
-                    }
-                    return found;
-                }
+                // The errors of phases pass the texts of causes on, and stand for them in a chain of causes.
+                Self::Setup(of) => return deepest(of),
+                Self::Memory(of) => return deepest(of),
+                Self::Program(of) => return deepest(of),
+                Self::Global(of) => return deepest(of),
+                Self::Build(of) => return deepest(of),
+                Self::Finalize(of) => return deepest(of),
+                Self::Record(of) => return deepest(of),
+                Self::Submit(of) => return deepest(of),
+                Self::Parameter(of) => return deepest(of),
+                Self::Update(of) => return deepest(of),
             }
         }
     }
@@ -315,6 +361,33 @@ fn show_path(nodes: &[Node]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rule E1: wherever a failed call is in an error, it is found.
+    #[test]
+    fn the_failed_call_is_found_in_each_phase() {
+        let call = DriverError::new("clCreateBuffer", Status(-61));
+        let node = || crate::handles::Node::new(crate::handles::GraphId(7), crate::ir::NodeId(0));
+        let build = |cause: BuildCause| Error::from(BuildError::new("fill", cause));
+        let errors = [
+            Error::Driver(call),
+            MemoryError::Driver(call).into(),
+            ProgramError::Driver(call).into(),
+            ProgramError::Argument { kernel: "f".to_owned(), index: 1, source: call }.into(),
+            SubmitError::Driver(call).into(),
+            SubmitError::Failed(call).into(),
+            SubmitError::DependencyFailed { cause: Box::new(SubmitError::Failed(call).into()) }.into(),
+            FinalizeError::Memory { bytes: 8, source: MemoryError::Driver(call) }.into(),
+            FinalizeError::Kernel { node: node(), kernel: "f".to_owned(), source: ProgramError::Driver(call) }.into(),
+            FinalizeError::Node { node: node(), cause: BuildCause::Driver(call) }.into(),
+            build(BuildCause::Driver(call)),
+            build(BuildCause::Memory(MemoryError::Driver(call))),
+        ];
+        for error in errors {
+            assert_eq!(error.driver_error(), Some(call), "{error}");
+        }
+        assert_eq!(build(BuildCause::NoRange).driver_error(), None);
+        assert_eq!(Error::from(SetupError::DeviceQueue).driver_error(), None);
+    }
 
     /// Rules E1, E4: the message of a fault names no status, because the driver returned none.
     #[test]

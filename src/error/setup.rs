@@ -83,6 +83,15 @@ pub enum SetupError {
     /// The queue is a device-side queue, made with `CL_QUEUE_ON_DEVICE`.
     #[error("the queue is a device-side queue, and the host cannot enqueue to it: give a host queue")]
     DeviceQueue,
+    /// The system starts no thread that would wait for the ends of commands.
+    #[error(
+        "no thread could be started that waits for the ends of commands ({error}): let the program have fewer threads, or \
+         raise its limit (`ulimit -u`)"
+    )]
+    NoThread {
+        /// The error of the operating system.
+        error: String,
+    },
     /// An environment variable has a value that clgraph does not know.
     #[error("the environment variable {variable} is `{given}`: it must be {allowed}")]
     Environment {
@@ -125,6 +134,7 @@ impl SetupError {
             | Self::NoDevices
             | Self::Environment { .. }
             | Self::NullHandle { .. } => ErrorKind::Invalid,
+            Self::NoThread { .. } => ErrorKind::OutOfMemory,
             _ => ErrorKind::FeatureNotSupported,
         }
     }

@@ -82,6 +82,9 @@ impl Event {
 
     /// Wraps an `opencl3` event, which may be dropped before this one.
     ///
+    /// It is believed that an `opencl3` event owns a reference to an event. `opencl3::event::Event::new` takes any pointer
+    /// and is no `unsafe fn` (`opencl3` 0.12): give it only what a driver has returned.
+    ///
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
     pub fn from_opencl3(event: &opencl3::event::Event) -> Result<Self> {

@@ -188,7 +188,11 @@ fn names_it(error: &Error, function: &str, status: i32) -> bool {
     }
     // It returns no status.
     let status = if function == "clSVMAlloc" { -4 } else { status };
-    error.to_string().contains(&format!("{function} failed with {}", Status(status)))
+    match error.driver_error() {
+        Some(call) => (call.call, call.status) == (function, Status(status)),
+        // What a host task fails with, and why there is no device, are texts.
+        None => error.to_string().contains(&format!("{function} failed with {}", Status(status))),
+    }
 }
 
 /// Functions that can be made to fail, and that nothing has called so far.

@@ -1,9 +1,10 @@
 //! Delays the release of objects while commands wait at gates.
 //!
 //! OpenCL does not define what happens if an object is released while a command waits for a user event that is not set
-//! (OpenCL 3.0, `clCreateUserEvent`). So an object that is dropped while gates of clgraph are closed is released after
-//! all those gates have opened. Gates that close later do not delay it, so a program that always has a closed gate
-//! leaks nothing.
+//! (OpenCL 3.0, `clCreateUserEvent`), events excepted. So an object that is dropped while gates of clgraph are closed is
+//! released after all those gates have opened. Gates that close later do not delay it, so a program that always has a
+//! closed gate leaks nothing. But one gate that never opens, because the program never completes the event before it,
+//! delays everything that is dropped later, in all contexts: the specification makes no difference between contexts.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::c_void;
@@ -50,7 +51,7 @@ pub(in crate::cl) struct Release {
 impl Release {
     /// Releases a reference. A failure is logged, because a drop has no caller to report to and must not panic.
     #[inline]
-    fn now(self, raw: NonNull<c_void>) {
+    pub(in crate::cl) fn now(self, raw: NonNull<c_void>) {
         // SAFETY: **live**: the caller drops a handle and gives its one reference here, once, with the function of its
         // kind.
         let status = unsafe { (self.function)(raw.as_ptr()) };

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fmt, iter, thread};
+use std::{fmt, io, iter, thread};
 
 use crate::cl::completion::gates;
 use crate::cl::completion::threads;
@@ -78,20 +78,46 @@ pub(crate) fn call(callback: impl FnOnce() + Send + 'static) {
 type Callback = Box<dyn FnOnce() + Send>;
 
 fn call_boxed(callback: Callback) {
-    static CALLS: OnceLock<Option<Sender<Callback>>> = OnceLock::new();
-    let calls = CALLS.get_or_init(|| {
+    match calls() {
+        Ok(calls) => drop(calls.send(callback)),
+        // Without that thread, callbacks run on the thread that finds the event complete.
+        Err(_) => guarded(OF_USERS, callback),
+    }
+}
+
+static CALLS: OnceLock<Sender<Callback>> = OnceLock::new();
+
+/// Returns the inbox of the thread for callbacks, which is started if it does not run.
+fn calls() -> io::Result<&'static Sender<Callback>> {
+    started(&CALLS, || {
         let (sender, calls) = channel::<Callback>();
         let run = move || {
             while let Ok(callback) = calls.recv() {
                 guarded(OF_USERS, callback);
             }
         };
-        // Without that thread, callbacks run on the thread that finds the event complete.
-        threads::start("clgraph-callback", run).is_ok().then_some(sender)
-    });
-    match calls {
-        Some(calls) => drop(calls.send(callback)),
-        None => guarded(OF_USERS, callback),
+        threads::start("clgraph-callback", run)?;
+        Ok(sender)
+    })
+}
+
+/// Starts the threads, if they do not run. A queue is made only if they do: a command that waits for something needs them,
+/// and when it is enqueued, it may be too late for an error.
+pub(in crate::cl) fn start_threads() -> io::Result<()> {
+    calls()?;
+    reaper().map(|_| ())
+}
+
+/// Returns what `start` makes, once. A failure is not kept: the system may have threads again later.
+fn started<T>(cell: &'static OnceLock<T>, start: impl FnOnce() -> io::Result<T>) -> io::Result<&'static T> {
+    static STARTING: Mutex<()> = Mutex::new(());
+    if let Some(there) = cell.get() {
+        return Ok(there);
+    }
+    let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    match cell.get() {
+        Some(there) => Ok(there),
+        None => start().map(|made| cell.get_or_init(|| made)),
     }
 }
 
@@ -121,35 +147,32 @@ pub(crate) fn is_over(outcome: &Result<(), DriverError>) -> bool {
     !matches!(outcome, Err(error) if error.call != COMMAND)
 }
 
-static REAPER: OnceLock<Option<Reaper>> = OnceLock::new();
+static REAPER: OnceLock<Reaper> = OnceLock::new();
 
-fn start(job: Job) {
-    let reaper = REAPER.get_or_init(|| {
+/// Returns the reaper, whose thread is started if it does not run.
+fn reaper() -> io::Result<&'static Reaper> {
+    started(&REAPER, || {
         let (post, posts) = channel();
         // The first post comes after `REAPER` is set, so the thread finds it with `get`.
-        let spawned = threads::start("clgraph-reaper", move || {
-            if let (Ok(_), Some(Some(reaper))) = (posts.recv(), REAPER.get()) {
+        threads::start("clgraph-reaper", move || {
+            if let (Ok(_), Some(reaper)) = (posts.recv(), REAPER.get()) {
                 reap(&reaper.inbox, &posts);
             }
-        });
-        match spawned {
-            Ok(()) => {
-                process_end::on_end(stop);
-                Some(Reaper { inbox: Mutex::default(), post })
-            }
-            Err(error) => {
-                log_later!(
-                    Error,
-                    "{error}: no thread could be started to wait for events, so calls block until their events \
-                         are complete"
-                );
-                None
-            }
+        })?;
+        process_end::on_end(stop);
+        Ok(Reaper { inbox: Mutex::default(), post })
+    })
+}
+
+fn start(job: Job) {
+    let reaper = match reaper() {
+        Ok(reaper) => reaper,
+        // Only without any queue: see `start_threads`.
+        Err(error) => {
+            log_later!(Error, "{error}: no thread could be started to wait for an event, so a call waits for it");
+            let outcome = job.event.wait();
+            return (job.then)(outcome);
         }
-    });
-    let Some(reaper) = reaper else {
-        let outcome = job.event.wait();
-        return (job.then)(outcome);
     };
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     let (event, id) = (job.event.clone(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -161,7 +184,7 @@ fn start(job: Job) {
 
 /// Tells the thread that the event of a job has ended. The driver calls it, from any thread.
 pub(in crate::cl) fn post(job: usize) {
-    if let Some(Some(reaper)) = REAPER.get() {
+    if let Some(reaper) = REAPER.get() {
         let _ = reaper.post.send(job);
     }
 }
@@ -176,15 +199,15 @@ pub(crate) fn process_ends() -> bool {
     ENDING.load(Ordering::Acquire)
 }
 
-/// How long the end of the process waits for what still runs on out-of-order queues of such a driver, in two parts.
+/// How long the end of the process waits for what still runs on queues of such a driver, in two parts.
 const AT_THE_END: Duration = Duration::from_millis(400);
 
 /// What is not released any more.
 static KEPT: OnceLock<(Vec<Arc<Registry>>, Vec<DriverQueue>)> = OnceLock::new();
 
 /// Stops the thread for ever, because the process ends. The libraries of drivers are torn down next, and Intel's CPU
-/// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if an out-of-order queue is not empty
-/// then, so what was enqueued on the queues that were dropped ends first, and gates that are still closed open.
+/// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if a queue is not empty then, so what was
+/// enqueued ends first, and gates that are still closed open.
 extern "C" fn stop() {
     let (contexts, queues) = (Registry::all(), DriverQueue::must_be_empty_at_the_end());
     let is_retired = |context: &Arc<Registry>| !context.retired_queues.is_empty();

@@ -21,7 +21,7 @@ use crate::error::SubmitError;
 
 /// How long all threads have to wait before a wait or a task is refused. A thread whose wait has ended counts as waiting
 /// until the system lets it run again, and then it may take another job.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long an idle thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,6 +59,16 @@ struct Pool {
     waiting: usize,
     /// How many threads there can be.
     most: usize,
+    /// Jobs that were refused, oldest first.
+    refused: VecDeque<Refused>,
+}
+
+/// A job that is done after all if a thread is free soon.
+struct Refused {
+    job: Job,
+    until: Instant,
+    /// What is done otherwise.
+    give_up: Job,
 }
 
 impl Pool {
@@ -98,11 +108,22 @@ pub(crate) fn start(job: Job) -> Result<(), Job> {
     WORKERS.start(job)
 }
 
-/// Starts a host task that [`start`] has refused, or returns the job: no thread will ever run it. It may take
-/// [`GRACE`], so it is called on a thread that nothing waits for.
-pub(crate) fn start_patiently(job: Job) -> Result<(), Job> {
-    WORKERS.start_patiently(job)
+/// Starts a host task that [`start`] has refused as soon as a thread is free. If none is for as long as [`GRACE`], it calls
+/// `give_up` on a thread of clgraph's own.
+pub(crate) fn start_patiently(job: Job, give_up: impl FnOnce() + Send + 'static) {
+    WORKERS.refuse(job, Box::new(give_up));
+    // A thread of clgraph's own looks at refused jobs between its own, so there has to be one.
+    if OWN.start(Box::new(|| ())).is_err() {
+        event_reaper::call(|| {
+            while WORKERS.look_at_refused() {
+                thread::sleep(GRACE / 100);
+            }
+        });
+    }
 }
+
+/// How many jobs are refused. Mostly none: then nobody takes the lock.
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 /// The thread waits for something that other host tasks may have to run for, until this is dropped. It counts if a
 /// host task waits. It is boxed because nearly all waits are of other threads, which then carry a null pointer around.
@@ -177,7 +198,7 @@ impl Drop for DeviceWait {
 
 impl Workers {
     const fn new(most: usize, keeps_one: bool) -> Self {
-        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most };
+        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most, refused: VecDeque::new() };
         Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one }
     }
 
@@ -197,14 +218,31 @@ impl Workers {
         Ok(())
     }
 
-    fn start_patiently(&'static self, mut job: Job) -> Result<(), Job> {
-        let until = Instant::now() + GRACE;
+    fn refuse(&self, job: Job, give_up: Job) {
+        self.lock().refused.push_back(Refused { job, until: Instant::now() + GRACE, give_up });
+        REFUSED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Starts refused jobs for which there is a thread now, and gives up those that have waited too long. Returns whether
+    /// some are left.
+    fn look_at_refused(&'static self) -> bool {
         loop {
-            match self.start(job) {
-                Err(refused) if Instant::now() < until => job = refused,
-                outcome => return outcome,
+            let mut pool = self.lock();
+            let Some(oldest) = pool.refused.front() else { return false };
+            let is_late = oldest.until <= Instant::now();
+            let is_stuck = pool.idle <= pool.jobs.len() && !self.add_thread(&mut pool) && pool.all_wait();
+            if is_stuck && !is_late {
+                return true;
             }
-            thread::sleep(GRACE / 50);
+            let Some(Refused { job, give_up, .. }) = pool.refused.pop_front() else { return false };
+            REFUSED.fetch_sub(1, Ordering::Relaxed);
+            if is_stuck {
+                drop(pool);
+                guarded("a thread of clgraph (please report this)", give_up);
+            } else {
+                pool.jobs.push_back(job);
+                self.came.notify_one();
+            }
         }
     }
 
@@ -220,6 +258,11 @@ impl Workers {
             pool = self.lock();
         }
         false
+    }
+
+    /// Returns whether a thread of this pool has to look at the refused host tasks.
+    fn looks_after_refused(&self) -> bool {
+        std::ptr::eq(self, &raw const OWN) && REFUSED.load(Ordering::Relaxed) > 0
     }
 
     /// Starts one more thread. Returns false if there can be no more.
@@ -248,11 +291,22 @@ impl Workers {
                 pool = self.lock();
                 continue;
             }
+            let mut patience = PATIENCE;
+            if self.looks_after_refused() {
+                drop(pool);
+                if WORKERS.look_at_refused() {
+                    patience = GRACE / 100;
+                }
+                pool = self.lock();
+                if !pool.jobs.is_empty() {
+                    continue;
+                }
+            }
             pool.idle += 1;
-            let (woken, waited) = self.came.wait_timeout(pool, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            let (woken, waited) = self.came.wait_timeout(pool, patience).unwrap_or_else(PoisonError::into_inner);
             pool = woken;
             pool.idle -= 1;
-            let is_kept = self.keeps_one && pool.threads == 1;
+            let is_kept = (self.keeps_one && pool.threads == 1) || patience < PATIENCE;
             if waited.timed_out() && pool.jobs.is_empty() && !is_kept {
                 pool.threads -= 1;
                 return;
@@ -323,9 +377,38 @@ mod tests {
         };
         assert!(workers.start(Box::new(task)).is_ok());
         begins.recv().unwrap();
-        let second = move || told.send(()).unwrap();
-        assert!(workers.start_patiently(Box::new(second)).is_ok());
-        outcomes.recv().unwrap();
+        let (second, gave_up) = (told.clone(), told.clone());
+        let second: Job = Box::new(move || second.send(true).unwrap());
+        if let Err(job) = workers.start(second) {
+            workers.refuse(job, Box::new(move || gave_up.send(false).unwrap()));
+        }
+        while workers.look_at_refused() {
+            thread::yield_now();
+        }
+        assert!(outcomes.recv().unwrap(), "a thread was free soon");
+
+        // Nothing will free the thread: all tasks are given up at the same time.
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
+        let ((begun, begins), (go, gone)) = (channel(), channel::<()>());
+        let task = move || {
+            let _waiting = Waiting::within(workers, &Gates::default());
+            begun.send(()).unwrap();
+            gone.recv().unwrap();
+        };
+        assert!(workers.start(Box::new(task)).is_ok());
+        begins.recv().unwrap();
+        let since = Instant::now();
+        for _ in 0..20 {
+            let Err(job) = workers.start(Box::new(|| ())) else { panic!("a thread that waits for ever") };
+            let told = told.clone();
+            workers.refuse(job, Box::new(move || told.send(false).unwrap()));
+        }
+        while workers.look_at_refused() {
+            thread::sleep(GRACE / 100);
+        }
+        assert_eq!(outcomes.try_iter().filter(|ran| !ran).count(), 20);
+        assert!(since.elapsed() >= GRACE);
+        go.send(()).unwrap();
 
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
         let ((begun, begins), (told, outcomes)) = (channel(), channel());

@@ -20,6 +20,8 @@ pub(crate) trait Kind {
     const RETAIN: &'static str;
     /// The name of the C function that releases a reference.
     const RELEASE: &'static str;
+    /// Whether objects must not be released while a command waits for a user event: all but events.
+    const WAITS_FOR_GATES: bool;
     /// Returns the function named by [`Self::RETAIN`].
     fn retain(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int;
     /// Returns the function named by [`Self::RELEASE`].
@@ -27,7 +29,7 @@ pub(crate) trait Kind {
 }
 
 macro_rules! kinds {
-    ($( $kind:ident $type:literal $retain:ident $release:ident; )*) => {
+    ($( $kind:ident $type:literal $retain:ident $release:ident $waits:literal; )*) => {
         $(
             /// The kind of OpenCL object that the name says.
             pub(crate) enum $kind {}
@@ -35,6 +37,7 @@ macro_rules! kinds {
                 const TYPE: &'static str = $type;
                 const RETAIN: &'static str = stringify!($retain);
                 const RELEASE: &'static str = stringify!($release);
+                const WAITS_FOR_GATES: bool = $waits;
                 fn retain(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int { core.$retain }
                 fn release(core: &Core) -> unsafe extern "system" fn(*mut c_void) -> cl_int { core.$release }
             }
@@ -43,14 +46,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    DeviceKind "cl_device_id" clRetainDevice clReleaseDevice;
-    ContextKind "cl_context" clRetainContext clReleaseContext;
-    QueueKind "cl_command_queue" clRetainCommandQueue clReleaseCommandQueue;
-    MemKind "cl_mem" clRetainMemObject clReleaseMemObject;
-    ProgramKind "cl_program" clRetainProgram clReleaseProgram;
-    KernelKind "cl_kernel" clRetainKernel clReleaseKernel;
-    EventKind "cl_event" clRetainEvent clReleaseEvent;
-    SamplerKind "cl_sampler" clRetainSampler clReleaseSampler;
+    DeviceKind "cl_device_id" clRetainDevice clReleaseDevice true;
+    ContextKind "cl_context" clRetainContext clReleaseContext true;
+    QueueKind "cl_command_queue" clRetainCommandQueue clReleaseCommandQueue true;
+    MemKind "cl_mem" clRetainMemObject clReleaseMemObject true;
+    ProgramKind "cl_program" clRetainProgram clReleaseProgram true;
+    KernelKind "cl_kernel" clRetainKernel clReleaseKernel true;
+    EventKind "cl_event" clRetainEvent clReleaseEvent false;
+    SamplerKind "cl_sampler" clRetainSampler clReleaseSampler true;
 }
 
 /// One counted reference to an OpenCL object of kind `K`. Cloning retains the object, dropping releases it.
@@ -138,7 +141,12 @@ impl<K: Kind> Drop for Handle<K> {
     fn drop(&mut self) {
         // A handle exists, so the library is loaded.
         if let Ok(core) = Core::get() {
-            deferred_release::release_in_time(self.raw, Release { call: K::RELEASE, function: K::release(core) });
+            let release = Release { call: K::RELEASE, function: K::release(core) };
+            if K::WAITS_FOR_GATES {
+                deferred_release::release_in_time(self.raw, release);
+            } else {
+                release.now(self.raw);
+            }
         }
     }
 }

@@ -177,6 +177,7 @@ impl DriverQueue {
     ) -> Result<Self> {
         let context = context.context();
         context.check_device(device)?;
+        Self::start_threads()?;
         let lacks = |property| SetupError::QueueProperty { device: device.name().to_owned(), property };
         if properties.out_of_order && !device.caps().out_of_order {
             return Err(lacks("out-of-order").into());
@@ -218,14 +219,16 @@ impl DriverQueue {
         wrapped.get(&raw.addr()).and_then(Weak::upgrade).map(Self)
     }
 
-    /// Returns the out-of-order queues that have to be empty when the process ends.
+    /// Returns the queues that have to be empty when the process ends.
     pub(in crate::cl) fn must_be_empty_at_the_end() -> Vec<Self> {
         let wrapped = WRAPPED.lock().unwrap_or_else(PoisonError::into_inner);
         let all = wrapped.values().filter_map(Weak::upgrade).map(Self);
-        all.filter(|queue| {
-            queue.properties().out_of_order && quirks::must_keep_out_of_order_queues(queue.device().caps())
-        })
-        .collect()
+        all.filter(|queue| quirks::queues_must_be_empty_at_the_end(queue.device().caps())).collect()
+    }
+
+    /// Starts the threads that wait for what is enqueued on queues.
+    fn start_threads() -> Result<(), SetupError> {
+        event_reaper::start_threads().map_err(|error| SetupError::NoThread { error: error.to_string() })
     }
 
     /// Waits until all commands have ended, but at most until a time.
@@ -302,6 +305,7 @@ impl DriverQueue {
         if let Some(known) = Self::known(raw) {
             return Ok(known);
         }
+        Self::start_threads()?;
         // SAFETY: the caller's promise.
         let handle: Handle<QueueKind> = unsafe { Handle::from_borrowed(raw) }?;
         let core = Core::get()?;

@@ -109,12 +109,8 @@ impl Deferred {
     fn start_task(self: &Arc<Self>, armed: Armed) {
         let (task, this) = (armed.0, Arc::clone(self));
         let Err(refused) = workers::start(Box::new(move || this.run(armed))) else { return };
-        // On another thread, as this one may be the event reaper's; and not on that for callbacks, which may wait for this.
         let this = Arc::clone(self);
-        workers::run(move || {
-            if workers::start_patiently(refused).is_ok() {
-                return;
-            }
+        workers::start_patiently(refused, move || {
             let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (this.node(task), this.describe(task));
             let next = this.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
