@@ -328,10 +328,11 @@ pub use cl::memory::host::{Element, HostData};
 pub use cl::memory::map::{MapMode, MapModeMut, MapRead, MapWrite, MapWriteInvalidate, Mapped};
 pub use cl::memory::map_image::MappedImage;
 pub use cl::memory::program_globals::GlobalBinding;
-pub use cl::memory::typed::{HostGuard, HostGuardMut, Memory, MemorySlice};
 #[doc(hidden)]
-pub use cl::objects::buffer::Region;
-pub use cl::objects::buffer::{AsDestination, AsRegion, AsSource, Buffer, BufferSlice};
+pub use cl::memory::region::Region;
+pub use cl::memory::region::{AsDestination, AsRegion, AsSource};
+pub use cl::memory::typed::{HostGuard, HostGuardMut, Memory, MemorySlice};
+pub use cl::objects::buffer::{Buffer, BufferSlice};
 pub use cl::objects::context::{Context, InContext, OnDevice};
 pub use cl::objects::device::{Device, Platform, best_device, broken_drivers, devices, platforms};
 pub use cl::objects::image::{Image, ImageLayers};

@@ -1,15 +1,17 @@
 //! Host tasks, compared with a loop that waits and calls.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Path, Program, Queue};
+use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Path, Program, Queue, QueueProperties};
 
 use opencl3::memory::ClMem;
 
 use crate::Failure;
-use crate::raw;
+use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Way, timed};
+use crate::submissions::settle;
 
 /// Adds one, with one work-item.
 const SOURCE: &str = "kernel void tick(global uint *total) { total[0]++; }";
@@ -63,6 +65,74 @@ fn graph(
         task.reads_and_writes(total).add()?;
     }
     Ok(graph.finalize(Finalize::new().path(path))?)
+}
+
+/// One work-item that works for some tens of microseconds.
+const WORK: &str = "kernel void work(global uint *total) {
+    uint value = total[0];
+    for (uint round = 0; round < 30000; round++) value = value * 1664525u + 1013904223u;
+    total[0] = value;
+}";
+
+/// Branches that nothing orders: each is some launches, a call of a function, and as many launches. By hand each has a
+/// queue, and the calls are made as soon as the launches before them are complete, in the order of the branches.
+pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Way<'_>>, Failure> {
+    let kernel = Program::from_source(queue, WORK)?.kernel("work")?;
+    let totals = (0..branches).map(|_| Buffer::from_slice(queue, &[1_u32])).collect::<Result<Vec<_>, _>>()?;
+    let launches: Vec<Vec<Arg>> = totals.iter().map(|total| vec![Arg::Memory(total.raw())]).collect();
+    let kernels = Rc::new(Kernels::with_args(&kernel, &launches)?);
+    let queues = (0..branches).map(|_| Queue::with_properties(queue, queue.device(), QueueProperties::new()));
+    let queues = queues.collect::<Result<Vec<_>, _>>()?;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    let of_all = Rc::clone(&kernels);
+    let by_hand = move || {
+        let mut events = Vec::with_capacity(queues.len());
+        for (queue, kernel) in queues.iter().zip(of_all.iter()) {
+            events.push(raw::enqueue_to_event(queue, kernel, width)?);
+        }
+        for ((event, queue), kernel) in events.into_iter().zip(&queues).zip(of_all.iter()) {
+            raw::wait(event)?;
+            counter.fetch_add(1, Ordering::Relaxed);
+            raw::enqueue(queue, std::iter::repeat_n(kernel, width))?;
+            raw::flush(queue)?;
+        }
+        queues.iter().try_for_each(raw::finish)
+    };
+    let counter = Arc::clone(&calls);
+    let in_a_row = move || {
+        for kernel in kernels.iter() {
+            raw::enqueue_and_wait(queue, kernel, width)?;
+            counter.fetch_add(1, Ordering::Relaxed);
+            raw::enqueue(queue, std::iter::repeat_n(kernel, width))?;
+        }
+        raw::finish(queue)
+    };
+    let mut ways =
+        vec![whole("loop", in_a_row), whole("queues_by_hand", by_hand.clone()), whole("queues_again", by_hand)];
+    for (variant, path) in [("replay", Path::Replay), ("queues", Path::Queues), ("auto", Path::Auto)] {
+        let graph = Graph::new(queue)?;
+        for total in &totals {
+            let add = || -> Result<(), Failure> {
+                for _ in 0..width {
+                    // SAFETY: its one work-item touches the one element.
+                    unsafe { graph.kernel(&kernel).read_write(total).range(1).add()? };
+                }
+                Ok(())
+            };
+            add()?;
+            let calls = Arc::clone(&calls);
+            let task = graph.host_task(move |_| {
+                calls.fetch_add(1, Ordering::Relaxed);
+            });
+            task.reads_and_writes(total).add()?;
+            add()?;
+        }
+        let executable = graph.finalize(Finalize::new().path(path))?;
+        settle(&executable, queue)?;
+        ways.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
+    }
+    Ok(ways)
 }
 
 fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Way<'a> {

@@ -133,6 +133,14 @@ pub fn enqueue_and_wait(queue: &Queue, kernel: cl_kernel, count: usize) -> Resul
     }
 }
 
+/// A kernel several times, flushed. Returns the event of the last.
+pub fn enqueue_to_event(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<cl_event, Failure> {
+    enqueue(queue, std::iter::repeat_n(kernel, count.saturating_sub(1)))?;
+    let event = launch(functions()?, queue, kernel)?;
+    flush(queue)?;
+    Ok(event)
+}
+
 /// A kernel several times on a queue with profiling, a wait for the last, and a query of when each was queued, started
 /// and ended. Returns the nanoseconds of all.
 pub fn enqueue_and_time(queue: &Queue, kernel: cl_kernel, count: usize) -> Result<u64, Failure> {

@@ -216,6 +216,10 @@ impl Scenario {
                     let ways = host_tasks::ways(&setting.queue, tasks, width)?;
                     results.add(driver, name, tasks, interleave(ways, effort, tasks)?);
                 }
+                for branches in [2, 4] {
+                    let ways = host_tasks::branches(&setting.queue, branches, 8)?;
+                    results.add(driver, "branches with host tasks", branches, interleave(ways, effort, branches)?);
+                }
             }
             Self::Sine => {
                 for n in [3, 10, 50, 100] {

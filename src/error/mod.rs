@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn the_failed_call_is_found_in_each_phase() {
         let call = DriverError::new("clCreateBuffer", Status(-61));
-        let node = || crate::handles::Node::new(crate::handles::GraphId(7), crate::ir::NodeId(0));
+        let node = || crate::handles::Node::from_raw(crate::handles::RawNode { graph: 1, index: 2, part: 0 });
         let build = |cause: BuildCause| Error::from(BuildError::new("fill", cause));
         let errors = [
             Error::Driver(call),

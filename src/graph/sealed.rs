@@ -6,8 +6,9 @@ use std::error::Error as StdError;
 use bytemuck::Pod;
 
 use crate::cl::memory::globals::GlobalSlice;
+use crate::cl::memory::region::AsRegion;
 use crate::cl::memory::typed::{Memory, MemorySlice};
-use crate::cl::objects::buffer::{AsRegion, Buffer, BufferSlice};
+use crate::cl::objects::buffer::{Buffer, BufferSlice};
 use crate::cl::objects::image::{Image, ImageLayers};
 use crate::cl::objects::sampler::Sampler;
 use crate::graph::nodes::argument::Pixels;

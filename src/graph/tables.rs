@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::cl::memory::host::HostBytes;
+use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::Region;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::sampler::Sampler;
 use crate::command::Command;

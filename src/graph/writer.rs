@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::cl::memory::host::HostBytes;
+use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::{GraphAllocation, Mem, MemId, WeakRoot};
-use crate::cl::objects::buffer::Region;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::sampler::Sampler;
 use crate::command::Command;

@@ -14,7 +14,7 @@ use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
 use crate::cl::memory::host::{Element, HostData, Slot};
 use crate::cl::memory::map::{MapMode, Mapped};
-use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region};
+use crate::cl::memory::region::{AsDestination, AsRegion, AsSource, Region};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::command::{Command, Hint, Location};
 #[allow(unused_imports)] // The documentation names it.

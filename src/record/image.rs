@@ -15,7 +15,7 @@ use crate::cl::commands::image_commands;
 use crate::cl::memory::host::{Element, HostData};
 use crate::cl::memory::map::MapMode;
 use crate::cl::memory::map_image::MappedImage;
-use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
+use crate::cl::memory::region::{AsDestination, AsSource, Region};
 use crate::cl::objects::image::Image;
 #[allow(unused_imports)] // The documentation names it.
 use crate::error::MemoryError;

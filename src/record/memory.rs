@@ -3,7 +3,7 @@
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::memory::host::Element;
-use crate::cl::objects::buffer::AsRegion;
+use crate::cl::memory::region::AsRegion;
 use crate::error::{RecordError, Result};
 use crate::graph::nodes::memory::{Alloc, Free};
 use crate::graph::recorder::Order;

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::fmt;
-use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -19,8 +17,9 @@ use crate::cl::memory::freed::{self, Freed};
 use crate::cl::memory::host::{Element, HostBytes, HostData};
 use crate::cl::memory::map_queue::MapQueues;
 use crate::cl::memory::program_globals::ProgramGlobals;
+use crate::cl::memory::region::{AsDestination, AsRegion, AsSource, Region, slice_type, whole_elements};
 use crate::cl::memory::untyped::{Backing, Mem, MemInner};
-use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Buffer, Region, resolve, sealed};
+use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::{Context, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::handle::{ContextKind, Handle, MemKind};
@@ -420,48 +419,25 @@ fn memory_on<E, A>(declared: &Declared, on: &impl OnDevice) -> Result<GlobalSlic
     } else {
         shared(context, device, declared)?
     };
-    Ok(GlobalSlice { mem, offset: 0, size: declared.size, types: PhantomData })
+    Ok(GlobalSlice::of(Region { mem, offset: 0, size: declared.size }))
 }
 
-/// The memory of a [`DeviceGlobal`] on a device, or a part of it, as elements of type `E`.
-///
-/// `A` is the property `host_access` of the device global: copies can read this memory only if `A` allows reading, and
-/// write it only if `A` allows writing. As a kernel argument it is a pointer, like a
-/// [`MemorySlice`](crate::MemorySlice).
-///
-/// It keeps the memory alive, and for a device global with `device_image_scope` the memory of its program.
-pub struct GlobalSlice<E, A = ReadWrite> {
-    mem: Mem,
-    /// In memory without an address; memory with an address starts at this part already.
-    offset: usize,
-    size: usize,
-    types: PhantomData<fn() -> (E, A)>,
+slice_type! {
+    /// The memory of a [`DeviceGlobal`] on a device, or a part of it, as elements of type `E`.
+    ///
+    /// `A` is the property `host_access` of the device global: copies can read this memory only if `A` allows reading,
+    /// and write it only if `A` allows writing. As a kernel argument it is a pointer, like a
+    /// [`MemorySlice`](crate::MemorySlice).
+    ///
+    /// It keeps the memory alive, and for a device global with `device_image_scope` the memory of its program.
+    GlobalSlice<E, A = ReadWrite>
 }
 
 impl<E, A> GlobalSlice<E, A> {
-    /// Returns the number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.size / size_of::<E>()
-    }
-
-    /// Returns whether there are no elements. A copy of no elements is valid; it copies nothing, but it still orders
-    /// other commands.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.size == 0
-    }
-
-    /// Returns the size in bytes.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Returns the kind of the memory.
     #[must_use]
     pub fn kind(&self) -> MemoryKind {
-        self.mem.kind()
+        self.region.mem.kind()
     }
 
     /// Returns a range of its elements. The range may be empty.
@@ -469,13 +445,14 @@ impl<E, A> GlobalSlice<E, A> {
     /// # Errors
     /// [`MemoryError::OutOfBounds`].
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
-        let (start, end) = resolve("elements", &range, self.len())?;
-        let (from, size) = (start * size_of::<E>(), (end - start) * size_of::<E>());
-        Ok(if self.mem.kind().is_pointer() && from < self.mem.size() {
-            Self { mem: self.mem.part(from), offset: 0, size, types: PhantomData }
+        let part = self.region.part::<E>(&range)?;
+        // Memory with an address starts at the part.
+        let from = part.offset - self.region.offset;
+        Ok(Self::of(if part.mem.kind().is_pointer() && from < part.mem.size() {
+            Region { mem: part.mem.part(from), offset: 0, size: part.size }
         } else {
-            Self { mem: self.mem.clone(), offset: self.offset + from, size, types: PhantomData }
-        })
+            part
+        }))
     }
 
     /// Returns the same bytes as elements of another type.
@@ -484,48 +461,23 @@ impl<E, A> GlobalSlice<E, A> {
     /// [`MemoryError::ElementSize`] if the size is no multiple of the size of `U`; [`MemoryError::ElementAlign`] if the
     /// start is not aligned for `U`.
     pub fn cast<U: Element>(&self) -> Result<GlobalSlice<U, A>> {
-        if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
-            return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
-        }
-        if !(self.mem.base() + self.offset).is_multiple_of(align_of::<U>()) {
+        whole_elements::<U>(self.size())?;
+        if !(self.region.mem.base() + self.region.offset).is_multiple_of(align_of::<U>()) {
             return Err(MemoryError::ElementAlign { align: align_of::<U>() }.into());
         }
-        Ok(GlobalSlice { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData })
+        Ok(GlobalSlice::of(self.region.clone()))
     }
 
     /// Returns the same memory as bytes, so that [`slice`](Self::slice) can take any range of bytes.
     #[must_use]
     pub fn bytes(&self) -> GlobalSlice<u8, A> {
-        GlobalSlice { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData }
+        GlobalSlice::of(self.region.clone())
     }
 }
-
-impl<E, A> Clone for GlobalSlice<E, A> {
-    fn clone(&self) -> Self {
-        Self { mem: self.mem.clone(), offset: self.offset, size: self.size, types: PhantomData }
-    }
-}
-
-impl<E, A> PartialEq for GlobalSlice<E, A> {
-    /// Returns whether both are the same bytes of the same memory.
-    fn eq(&self, other: &Self) -> bool {
-        (self.mem.id(), self.offset, self.size) == (other.mem.id(), other.offset, other.size)
-    }
-}
-
-impl<E, A> Eq for GlobalSlice<E, A> {}
-
-impl<E, A> fmt::Debug for GlobalSlice<E, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GlobalSlice({} x {}, {:?})", self.len(), std::any::type_name::<E>(), self.mem)
-    }
-}
-
-impl<E, A> sealed::Sealed<E> for GlobalSlice<E, A> {}
 
 impl<E, A> AsRegion<E> for GlobalSlice<E, A> {
     fn region(&self) -> Region {
-        Region { mem: self.mem.clone(), offset: self.offset, size: self.size }
+        self.region.clone()
     }
 }
 

@@ -8,6 +8,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `untyped.rs` | a buffer, a sub-buffer or an address without its element type, and how drivers are given it |
+//! | `region.rs` | ranges of memory: what commands are given, and what all types of slices have |
 //! | `typed.rs` | the public `Memory<T>`: USM or SVM with an element type, and the host's guards on it |
 //! | `allocation.rs` | one allocation with an address: made, freed, and which queues and executables use it |
 //! | `freed.rs` | when memory is freed: at once, or later if a driver needs that |
@@ -28,5 +29,6 @@ pub(crate) mod map;
 pub(crate) mod map_image;
 pub(in crate::cl) mod map_queue;
 pub(crate) mod program_globals;
+pub(crate) mod region;
 pub(crate) mod typed;
 pub(crate) mod untyped;

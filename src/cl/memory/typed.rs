@@ -11,10 +11,9 @@ use std::sync::Arc;
 use crate::caps::MemoryKind;
 use crate::cl::memory::allocation::{self, Allocation, Owner};
 use crate::cl::memory::host::Element;
+use crate::cl::memory::region::{AsDestination, AsRegion, AsSource, Region, sealed, slice_type, whole_elements};
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::{
-    AsDestination, AsRegion, AsSource, Buffer, Region, misaligned, resolve, sealed, sub_buffer, too_large,
-};
+use crate::cl::objects::buffer::{Buffer, misaligned, sub_buffer, too_large};
 use crate::cl::objects::context::OnDevice;
 use crate::error::{MemoryError, Result, SetupError};
 
@@ -44,15 +43,10 @@ pub struct Memory<T> {
     element: PhantomData<fn() -> T>,
 }
 
-/// A range of elements of a [`Memory`]. As a kernel argument it is a pointer to its first element, if the device can
-/// address that element: see [`Memory::slice`].
-pub struct MemorySlice<T> {
-    /// The memory from the first byte of the slice, or the whole buffer if no sub-buffer can start there.
-    mem: Mem,
-    /// Where the slice starts in `mem`, in bytes. If it is not 0, kernels cannot take the slice.
-    offset: usize,
-    size: usize,
-    element: PhantomData<fn() -> T>,
+slice_type! {
+    /// A range of elements of a [`Memory`]. As a kernel argument it is a pointer to its first element, if the device can
+    /// address that element: see [`Memory::slice`].
+    MemorySlice<T>
 }
 
 impl<T> Memory<T> {
@@ -215,7 +209,7 @@ impl<T> Memory<T> {
     /// # Ok(()) }
     /// ```
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<MemorySlice<T>> {
-        MemorySlice::of(self.mem.clone(), self.mem.size()).slice(range)
+        MemorySlice::of(self.region()).slice(range)
     }
 
     /// Returns the same memory with elements of another type.
@@ -223,9 +217,7 @@ impl<T> Memory<T> {
     /// # Errors
     /// [`MemoryError::ElementSize`] if the size is no multiple of the size of `U`.
     pub fn cast<U: Element>(&self) -> Result<Memory<U>> {
-        if size_of::<U>() == 0 || !self.size().is_multiple_of(size_of::<U>()) {
-            return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
-        }
+        whole_elements::<U>(self.size())?;
         Ok(Memory { mem: self.mem.clone(), element: PhantomData })
     }
 
@@ -311,38 +303,17 @@ impl<T> fmt::Debug for Memory<T> {
 }
 
 impl<T> MemorySlice<T> {
-    pub(crate) fn of(mem: Mem, size: usize) -> Self {
-        Self { mem, offset: 0, size, element: PhantomData }
-    }
-
     /// Returns the kind of the memory.
     #[must_use]
     pub fn kind(&self) -> MemoryKind {
-        self.mem.kind()
+        self.region.mem.kind()
     }
 
     /// Returns the address of the first element, or `None` for a buffer. See [`Memory::as_ptr`].
     #[must_use]
     pub fn as_ptr(&self) -> Option<*mut T> {
-        self.mem.allocation().map(|allocation| allocation.at(self.mem.offset_in_root()).cast())
-    }
-
-    /// Returns the number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.size / size_of::<T>()
-    }
-
-    /// Returns whether there are no elements, which is never the case.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.size == 0
-    }
-
-    /// Returns the size in bytes.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.size
+        let Region { mem, .. } = &self.region;
+        mem.allocation().map(|allocation| allocation.at(mem.offset_in_root()).cast())
     }
 
     /// Returns a range of its elements, as [`Memory::slice`] does.
@@ -351,23 +322,25 @@ impl<T> MemorySlice<T> {
     /// As [`Memory::slice`]; [`MemoryError::Misaligned`] for memory of a graph if the device cannot address the start
     /// of the range.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
-        let (start, end) = resolve("elements", &range, self.len())?;
-        if start == end {
+        let part = self.region.part::<T>(&range)?;
+        let Region { mem, offset, size } = &part;
+        if *size == 0 {
             return Err(MemoryError::Empty { what: "a range" }.into());
         }
-        let (offset, size) = (self.offset + start * size_of::<T>(), (end - start) * size_of::<T>());
-        if !self.mem.is_buffer() {
-            if let Some(allocation) = self.mem.graph_allocation()
+        // A part begins in memory of its own, so that kernels get a pointer to it: if the device has such a pointer.
+        let mem = if !mem.is_buffer() {
+            if let Some(allocation) = mem.graph_allocation()
                 && !offset.is_multiple_of(allocation.align())
             {
-                return Err(MemoryError::Misaligned { offset, align: allocation.align() }.into());
+                return Err(MemoryError::Misaligned { offset: *offset, align: allocation.align() }.into());
             }
-            return Ok(Self::of(self.mem.part(offset), size));
-        }
-        match misaligned(&self.mem, offset) {
-            None => Ok(Self::of(sub_buffer(&self.mem, offset, size)?, size)),
-            Some(_) => Ok(Self { mem: self.mem.clone(), offset, size, element: PhantomData }),
-        }
+            mem.part(*offset)
+        } else if misaligned(mem, *offset).is_none() {
+            sub_buffer(mem, *offset, *size)?
+        } else {
+            return Ok(Self::of(part));
+        };
+        Ok(Self::of(Region { mem, offset: 0, size: *size }))
     }
 
     /// Returns the same bytes as elements of another type.
@@ -379,38 +352,12 @@ impl<T> MemorySlice<T> {
         if self.as_ptr().is_some_and(|start| !start.addr().is_multiple_of(align_of::<U>())) {
             return Err(MemoryError::ElementAlign { align: align_of::<U>() }.into());
         }
-        if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
-            return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
-        }
-        Ok(MemorySlice { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData })
-    }
-}
-
-impl<T> PartialEq for MemorySlice<T> {
-    /// Returns whether both are the same bytes of the same memory.
-    fn eq(&self, other: &Self) -> bool {
-        let place = |of: &Self| (of.mem.root(), of.mem.offset_in_root() + of.offset, of.size);
-        place(self) == place(other)
-    }
-}
-
-impl<T> Eq for MemorySlice<T> {}
-
-impl<T> Clone for MemorySlice<T> {
-    fn clone(&self) -> Self {
-        Self { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData }
-    }
-}
-
-impl<T> fmt::Debug for MemorySlice<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (len, of) = (self.len(), std::any::type_name::<T>());
-        write!(f, "MemorySlice({len} x {of} from byte {} of {:?})", self.offset, self.mem)
+        whole_elements::<U>(self.size())?;
+        Ok(MemorySlice::of(self.region.clone()))
     }
 }
 
 impl<T> sealed::Sealed<T> for Memory<T> {}
-impl<T> sealed::Sealed<T> for MemorySlice<T> {}
 
 impl<T> AsRegion<T> for Memory<T> {
     fn region(&self) -> Region {
@@ -425,11 +372,12 @@ impl<T> AsDestination<T> for MemorySlice<T> {}
 
 impl<T> AsRegion<T> for MemorySlice<T> {
     fn region(&self) -> Region {
-        Region { mem: self.mem.clone(), offset: self.offset, size: self.size }
+        self.region.clone()
     }
 
     fn misplaced(&self) -> Option<MemoryError> {
-        if self.offset == 0 { None } else { misaligned(&self.mem, self.offset) }
+        let Region { mem, offset, .. } = &self.region;
+        if *offset == 0 { None } else { misaligned(mem, *offset) }
     }
 }
 

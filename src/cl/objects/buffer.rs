@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use opencl_sys::{
     CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_COPY_HOST_PTR, CL_MEM_FLAGS,
@@ -15,11 +15,13 @@ use opencl_sys::{
 use crate::cl::check;
 use crate::cl::completion::event_reaper;
 use crate::cl::memory::host::Element;
+use crate::cl::memory::region::{
+    AsDestination, AsRegion, AsSource, Region, resolve, sealed, slice_type, whole_elements,
+};
 use crate::cl::memory::untyped::{Backing, Mem, MemInner};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::handle::{Handle, MemKind};
 use crate::cl::query::info::{self, ask};
-use crate::command::Location;
 use crate::error::{MemoryError, Result, SetupError};
 use crate::ffi::core::Core;
 
@@ -190,9 +192,7 @@ impl<T> Buffer<T> {
             return Err(MemoryError::HostMemory { what: "buffer", flag, instead }.into());
         }
         let size = number(raw, CL_MEM_SIZE)?;
-        if size_of::<T>() == 0 || size % size_of::<T>() != 0 {
-            return Err(MemoryError::ElementSize { bytes: size, element: size_of::<T>() }.into());
-        }
+        whole_elements::<T>(size)?;
         let parent = number(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
         let (root, root_size, offset) = if parent == 0 {
             (raw.addr(), size, 0)
@@ -265,14 +265,7 @@ impl<T> Buffer<T> {
     /// # Errors
     /// [`MemoryError::OutOfBounds`].
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
-        let (start, end) = resolve("elements", &range, self.len())?;
-        let element = size_of::<T>();
-        Ok(BufferSlice {
-            mem: self.mem.clone(),
-            offset: start * element,
-            size: (end - start) * element,
-            element: PhantomData,
-        })
+        Ok(BufferSlice::of(self.region().part::<T>(&range)?))
     }
 
     /// Makes an OpenCL sub-buffer. A kernel that gets it as an argument sees only this range, from index 0.
@@ -304,9 +297,7 @@ impl<T> Buffer<T> {
     /// # Errors
     /// [`MemoryError::ElementSize`] if the size is no multiple of the size of `U`.
     pub fn cast<U: Element>(&self) -> Result<Buffer<U>> {
-        if size_of::<U>() == 0 || !self.size().is_multiple_of(size_of::<U>()) {
-            return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
-        }
+        whole_elements::<U>(self.size())?;
         Ok(Buffer { mem: self.mem.clone(), element: PhantomData })
     }
 }
@@ -374,25 +365,6 @@ pub(crate) fn too_large(asked: u64, context: &Context) -> MemoryError {
     MemoryError::TooLarge { asked, limit, device: device.to_owned() }
 }
 
-/// Converts a range of elements to start and end, or returns the error that it is out of bounds.
-pub(crate) fn resolve(
-    what: &'static str,
-    range: &impl RangeBounds<usize>,
-    len: usize,
-) -> Result<(usize, usize), MemoryError> {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&end) => end.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => len,
-    };
-    if start <= end && end <= len { Ok((start, end)) } else { Err(MemoryError::OutOfBounds { what, start, end, len }) }
-}
-
 impl<T> Clone for Buffer<T> {
     fn clone(&self) -> Self {
         Self { mem: self.mem.clone(), element: PhantomData }
@@ -414,42 +386,18 @@ impl<T> fmt::Debug for Buffer<T> {
     }
 }
 
-/// A range of elements of a buffer. See [`Buffer::slice`].
-pub struct BufferSlice<T> {
-    mem: Mem,
-    offset: usize,
-    size: usize,
-    element: PhantomData<fn() -> T>,
+slice_type! {
+    /// A range of elements of a buffer. See [`Buffer::slice`].
+    BufferSlice<T>
 }
 
 impl<T> BufferSlice<T> {
-    /// Returns the number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.size / size_of::<T>()
-    }
-
-    /// Returns whether there are no elements. A transfer of no elements is valid; it transfers nothing, but it still
-    /// orders other commands.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.size == 0
-    }
-
-    /// Returns the size in bytes.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Returns a range of its elements. The range may be empty.
     ///
     /// # Errors
     /// [`MemoryError::OutOfBounds`].
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
-        let (start, end) = resolve("elements", &range, self.len())?;
-        let (offset, size) = (self.offset + start * size_of::<T>(), (end - start) * size_of::<T>());
-        Ok(Self { mem: self.mem.clone(), offset, size, element: PhantomData })
+        Ok(Self::of(self.region.part::<T>(&range)?))
     }
 
     /// Returns the same bytes as elements of another type. They may start at any byte, because a kernel gets the whole
@@ -468,91 +416,17 @@ impl<T> BufferSlice<T> {
     /// # Ok(()) }
     /// ```
     pub fn cast<U: Element>(&self) -> Result<BufferSlice<U>> {
-        if size_of::<U>() == 0 || !self.size.is_multiple_of(size_of::<U>()) {
-            return Err(MemoryError::ElementSize { bytes: self.size, element: size_of::<U>() }.into());
-        }
-        Ok(BufferSlice { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData })
+        whole_elements::<U>(self.size())?;
+        Ok(BufferSlice::of(self.region.clone()))
     }
 }
-
-impl<T> PartialEq for BufferSlice<T> {
-    /// Returns whether both are the same bytes of the same buffer.
-    fn eq(&self, other: &Self) -> bool {
-        (self.mem.id(), self.offset, self.size) == (other.mem.id(), other.offset, other.size)
-    }
-}
-
-impl<T> Eq for BufferSlice<T> {}
-
-impl<T> Clone for BufferSlice<T> {
-    fn clone(&self) -> Self {
-        Self { mem: self.mem.clone(), offset: self.offset, size: self.size, element: PhantomData }
-    }
-}
-
-impl<T> fmt::Debug for BufferSlice<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BufferSlice({} x {} at byte {})", self.len(), std::any::type_name::<T>(), self.offset)
-    }
-}
-
-/// A range of bytes of memory. It keeps the memory alive.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct Region {
-    pub(crate) mem: Mem,
-    /// Offset of the first byte from the start of `mem`.
-    pub(crate) offset: usize,
-    pub(crate) size: usize,
-}
-
-impl Region {
-    pub(crate) fn location(&self) -> Location<Mem> {
-        Location { mem: self.mem.clone(), offset: self.offset }
-    }
-}
-
-impl PartialEq for Region {
-    /// Returns whether both are the same bytes of the same memory.
-    fn eq(&self, other: &Self) -> bool {
-        (self.mem.id(), self.offset, self.size) == (other.mem.id(), other.offset, other.size)
-    }
-}
-
-impl Eq for Region {}
-
-/// A type that names memory with elements of type `T`: a [`Buffer`] or a [`Memory`](crate::Memory) for the whole
-/// memory, or a [`BufferSlice`], a [`MemorySlice`](crate::MemorySlice) or a [`GlobalSlice`](crate::GlobalSlice).
-///
-/// Other crates cannot implement it, because graphs rely on each region being a whole number of elements.
-pub trait AsRegion<T>: sealed::Sealed<T> {
-    #[doc(hidden)]
-    fn region(&self) -> Region;
-
-    /// Returns why kernels cannot take the memory although other commands can: it would be a pointer to its first
-    /// element, and the device has no such pointer.
-    #[doc(hidden)]
-    fn misplaced(&self) -> Option<MemoryError> {
-        None
-    }
-}
-
-/// Memory that commands may read: all memory except device globals that the host may not read.
-pub trait AsSource<T>: AsRegion<T> {}
-
-/// Memory that commands may write: all memory except device globals that the host may not write.
-pub trait AsDestination<T>: AsRegion<T> {}
 
 impl<T> AsSource<T> for Buffer<T> {}
 impl<T> AsDestination<T> for Buffer<T> {}
 impl<T> AsSource<T> for BufferSlice<T> {}
 impl<T> AsDestination<T> for BufferSlice<T> {}
 
-pub(crate) mod sealed {
-    pub trait Sealed<T> {}
-    impl<T> Sealed<T> for super::Buffer<T> {}
-    impl<T> Sealed<T> for super::BufferSlice<T> {}
-}
+impl<T> sealed::Sealed<T> for Buffer<T> {}
 
 impl<T> AsRegion<T> for Buffer<T> {
     fn region(&self) -> Region {
@@ -562,6 +436,6 @@ impl<T> AsRegion<T> for Buffer<T> {
 
 impl<T> AsRegion<T> for BufferSlice<T> {
     fn region(&self) -> Region {
-        Region { mem: self.mem.clone(), offset: self.offset, size: self.size }
+        self.region.clone()
     }
 }

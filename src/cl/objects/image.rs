@@ -13,8 +13,9 @@ use opencl_sys::{
 use crate::caps::ImageCaps;
 use crate::cl::check;
 use crate::cl::memory::host::Element;
+use crate::cl::memory::region::{AsRegion, Region, resolve};
 use crate::cl::memory::untyped::{Backing, Mem, MemInner};
-use crate::cl::objects::buffer::{AsRegion, Buffer, Region, resolve};
+use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::handle::{Handle, MemKind};

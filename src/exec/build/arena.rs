@@ -6,8 +6,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::cl::commands::enqueue::{self, To, Waits};
+use crate::cl::memory::region::AsRegion;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::{AsRegion, Buffer};
+use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};

@@ -3,7 +3,7 @@
 use crate::cl::memory::host::Element;
 use crate::cl::memory::map::{MapMode, Mapped};
 use crate::cl::memory::map_image::MappedImage;
-use crate::cl::objects::buffer::{AsDestination, AsSource};
+use crate::cl::memory::region::{AsDestination, AsSource};
 use crate::cl::objects::image::Image;
 use crate::error::Result;
 use crate::exec::Submission;

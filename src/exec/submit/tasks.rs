@@ -17,7 +17,7 @@ use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers::{self, DeviceWait};
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::map::Lost;
-use crate::cl::objects::buffer::Region;
+use crate::cl::memory::region::Region;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;

@@ -6,7 +6,7 @@ use std::fmt;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 
 use crate::caps::Caps;
-use crate::cl::objects::buffer::Region;
+use crate::cl::memory::region::Region;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::{formats, limits, names};
 use crate::cl::objects::kernel::{ImageUse, Kernel, Number, Param, Space, is_image};

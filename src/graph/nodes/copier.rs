@@ -2,7 +2,7 @@
 //! between an address and a buffer.
 
 use crate::cl::commands::copier;
-use crate::cl::objects::buffer::Region;
+use crate::cl::memory::region::Region;
 use crate::error::{BuildCause, Error};
 use crate::graph::nodes::launch::Launch;
 use crate::graph::nodes::range::Extent;

@@ -1,7 +1,8 @@
 //! Fills: by OpenCL's command where it has one, and otherwise by the kernel that copies.
 
 use crate::cl::memory::host::Element;
-use crate::cl::objects::buffer::{AsDestination, AsRegion, Buffer, Region};
+use crate::cl::memory::region::{AsDestination, AsRegion, Region};
+use crate::cl::objects::buffer::Buffer;
 use crate::command::Command;
 use crate::error::{BuildCause, Error, MemoryError, Result};
 use crate::graph::nodes::copier;

@@ -1,6 +1,6 @@
 //! Hints on memory: where it is needed next, and how it is going to be used.
 
-use crate::cl::objects::buffer::{AsRegion, Region};
+use crate::cl::memory::region::{AsRegion, Region};
 use crate::command::{Command, Hint};
 use crate::error::{BuildCause, Result};
 use crate::graph::nodes::request::{CommandRequest, Request, Requested, Target};

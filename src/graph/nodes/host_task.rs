@@ -11,7 +11,7 @@ use crate::cl::completion::one_at_a_time::OneAtATime;
 use crate::cl::completion::user_code::{UserOwned, catch};
 use crate::cl::memory::host::{Completed, Element, HostBytes, HostData, Slot};
 use crate::cl::memory::map::Lost;
-use crate::cl::objects::buffer::{AsRegion, Region};
+use crate::cl::memory::region::{AsRegion, Region};
 use crate::cl::objects::image::{Image, ImageLayers};
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;

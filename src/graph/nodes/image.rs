@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY};
 
 use crate::cl::memory::host::{Element, HostBytes, HostData, Slot};
-use crate::cl::objects::buffer::{AsDestination, AsSource};
+use crate::cl::memory::region::{AsDestination, AsSource};
 use crate::cl::objects::image::Image;
 use crate::command::Command;
 use crate::error::{BuildCause, Result};

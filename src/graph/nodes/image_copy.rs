@@ -1,7 +1,7 @@
 //! Copies of pixels: from image to image, or between images and buffers, and what drivers get wrong about them.
 
+use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::Region;
 use crate::cl::objects::image::Image;
 use crate::command::{Command, CopyImage, Pixels};
 use crate::error::BuildCause;

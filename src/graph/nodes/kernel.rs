@@ -1,6 +1,6 @@
 //! Builders of kernel nodes.
 
-use crate::cl::objects::buffer::{AsRegion, Region};
+use crate::cl::memory::region::{AsRegion, Region};
 use crate::cl::objects::kernel::Kernel;
 use crate::command::Arg;
 use crate::device_global::{AnyDeviceGlobal, Declared, declaration};

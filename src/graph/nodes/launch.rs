@@ -6,8 +6,8 @@ use std::sync::Arc;
 use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use smallvec::SmallVec;
 
+use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::kernel::{ImageUse, Kernel, Number};
 use crate::command::{Arg, Command};

@@ -4,7 +4,7 @@
 use crate::cl::memory::host::Element;
 use crate::cl::memory::map::{MapAccess, MapMode, Mapped, check_reach};
 use crate::cl::memory::map_image::MappedImage;
-use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region};
+use crate::cl::memory::region::{AsDestination, AsRegion, AsSource, Region};
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::Image;
 use crate::cl::objects::queue::DriverQueue;

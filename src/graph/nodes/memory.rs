@@ -6,9 +6,10 @@ use std::ops::RangeBounds;
 
 use crate::caps::PoolKind;
 use crate::cl::memory::host::Element;
+use crate::cl::memory::region::{AsDestination, AsRegion, AsSource, Region, sealed, whole_elements};
 use crate::cl::memory::typed::MemorySlice;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::{AsDestination, AsRegion, AsSource, Region, sealed, too_large};
+use crate::cl::objects::buffer::too_large;
 use crate::command::Command;
 use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::graph::nodes::argument::{BufferArg, LaunchRef};
@@ -258,7 +259,7 @@ impl<T> GraphMemory<T> {
     /// [`MemoryError::OutOfBounds`], [`MemoryError::Empty`]; and [`MemoryError::Misaligned`], which reports where
     /// ranges may start on the device.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<MemorySlice<T>> {
-        MemorySlice::of(self.mem.clone(), self.mem.size()).slice(range)
+        MemorySlice::of(self.region()).slice(range)
     }
 }
 
@@ -278,9 +279,7 @@ impl<T> GraphMemory<T> {
     /// # Ok(()) }
     /// ```
     pub fn cast<U: Element>(&self) -> Result<GraphMemory<U>> {
-        if size_of::<U>() == 0 || !self.size().is_multiple_of(size_of::<U>()) {
-            return Err(MemoryError::ElementSize { bytes: self.size(), element: size_of::<U>() }.into());
-        }
+        whole_elements::<U>(self.size())?;
         Ok(GraphMemory::of(self.mem.clone(), self.node))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::caps::RecordAbi;
 use crate::cl::completion::user_code::UserOwned;
-use crate::cl::objects::buffer::Region;
+use crate::cl::memory::region::Region;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::DriverQueue;

@@ -2,7 +2,7 @@
 
 use crate::cl::commands::copy_sides::rect_origin;
 use crate::cl::memory::host::Element;
-use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
+use crate::cl::memory::region::{AsDestination, AsSource, Region};
 use crate::command::{Command, CopyRect};
 use crate::error::{BuildCause, RectError, Result};
 use crate::graph::nodes::copier;

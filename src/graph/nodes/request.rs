@@ -6,8 +6,8 @@ use std::fmt::Display;
 use smallvec::SmallVec;
 
 use crate::cl::memory::host::HostBytes;
+use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::Number;

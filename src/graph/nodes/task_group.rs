@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::cl::objects::buffer::Region;
+use crate::cl::memory::region::Region;
 use crate::command::Command;
 use crate::error::{BuildError, GroupError, Result};
 use crate::graph::nodes::command_group::{CommandGroup, Member, Which, same_accesses};

@@ -7,7 +7,7 @@ use opencl_sys::{CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE
 
 use crate::cl::memory::host::{Element, HostBytes, HostData, Slot};
 use crate::cl::memory::map::MapAccess;
-use crate::cl::objects::buffer::{AsDestination, AsSource, Region};
+use crate::cl::memory::region::{AsDestination, AsSource, Region};
 use crate::command::Command;
 use crate::error::{BuildCause, BuildError, MemoryError, Result};
 use crate::graph::edit::change::other_kind;

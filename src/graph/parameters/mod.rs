@@ -24,8 +24,8 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::cl::completion::user_code::UserOwned;
+use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::buffer::Region;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::kernel::Number;
 use crate::cl::objects::sampler::Sampler;

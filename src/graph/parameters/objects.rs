@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::{Bound, Cell, Parameter, Value};
+use crate::cl::memory::region::{AsRegion, Region};
 use crate::cl::memory::typed::Memory;
-use crate::cl::objects::buffer::{AsRegion, Buffer, Region};
+use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::Image;
 use crate::cl::objects::kernel::Number;
