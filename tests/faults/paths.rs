@@ -1,6 +1,6 @@
 //! The paths between replay and command buffers, and how one of them is found.
 
-use clgraph::{Buffer, Finalize, Path, Program, Queue, QueueProperties, Result};
+use clgraph::{Buffer, Finalize, Path, Program, Queue, QueueProperties, Result, UserEvent};
 
 use crate::uses::{SOURCE, again, beside, result, setup};
 
@@ -48,4 +48,55 @@ pub fn queues(path: Path) -> Result<Vec<Vec<u32>>> {
 /// By one strategy after another, timed.
 pub fn timed(path: Path) -> Result<Vec<Vec<u32>>> {
     side_by_side(path, 4)
+}
+
+/// Branches with a host task, external events and memory of the graph, and a join, timed: all that a schedule can have at
+/// once, except native commands, which keep everything on one queue.
+pub fn every_instruction(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let buffer = |value: u32| again(|| Buffer::from_slice(&queue, &[value; 64]));
+    let (a, b, c) = (buffer(1)?, buffer(2)?, buffer(3)?);
+    let graph = clgraph::Graph::new(&queue)?;
+    // SAFETY: each work-item touches its own element.
+    let stir = |buffer: &Buffer<u32>| unsafe { graph.kernel(&stir).read_write(buffer).range(64).add() };
+    graph.fill(&a, 1).add()?;
+    stir(&a)?;
+    graph.host_task(|_| ()).reads_and_writes(&a).add()?;
+    stir(&a)?;
+    let memory = graph.alloc::<u32>(64).add()?;
+    graph.fill(&memory, 7_u32).add()?;
+    let copied = graph.copy(&memory, &b).add()?;
+    graph.free(&memory).add()?;
+    let go_on = graph.wait_event().after(copied).add()?;
+    graph.fill(&b.slice(32..)?, 8).after(go_on).add()?;
+    let input = graph.write(&c, [9; 64]).add()?;
+    let stirred = stir(&c)?;
+    let done = graph.signal_event().after(stirred).add()?;
+    graph.copy(&b.slice(..16)?, &a.slice(..16)?).after(done).add()?;
+    let reads = [graph.read(&a).add()?, graph.read(&b).add()?, graph.read(&c).add()?];
+    let executable = again(|| graph.finalize(Finalize::new().path(path).profiling().result_slots(6)))?;
+    let several = executable.report().tuning.strategies[0].path == Path::Queues;
+    let is_able = queue.device().caps().platform != "rusticl" && std::env::var_os("CLGRAPH_PATH").is_none();
+    assert_eq!(several, is_able && path == Path::Queues, "{}", executable.report());
+    let submit = || {
+        let (go, said) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
+        let run = executable.submit_to(&queue).with(&input, [5; 64]).with_event(&go_on, &go).with_signal(&done, &said);
+        let run = run.submit();
+        go.complete()?;
+        let run = run?;
+        run.wait()?;
+        said.wait()?;
+        Ok(run)
+    };
+    let run = again(submit)?;
+    // A run that failed has no times, and another run has.
+    let profile = again(|| run.profile().or_else(|_| submit()?.profile()))?;
+    let mut results: Vec<Vec<u32>> = Vec::new();
+    for read in &reads {
+        results.push(result(&run, read, submit)?);
+    }
+    results.push(vec![profile.nodes.len() as u32]);
+    Ok(results)
 }

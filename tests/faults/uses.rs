@@ -55,7 +55,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 54] = [
+pub const USES: [Use; 57] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -76,6 +76,9 @@ pub const USES: [Use; 54] = [
     Use { name: "small command buffers", path: Path::Native, run: small_command_buffers },
     Use { name: "after a gate", path: Path::Gated, run: after_a_gate },
     Use { name: "several queues", path: Path::Queues, run: paths::queues },
+    Use { name: "every instruction, several queues", path: Path::Queues, run: paths::every_instruction },
+    Use { name: "every instruction, native", path: Path::Native, run: paths::every_instruction },
+    Use { name: "every instruction, replay", path: Path::Replay, run: paths::every_instruction },
     Use { name: "timed", path: Path::Auto, run: paths::timed },
     Use { name: "nothing to do", path: Path::Auto, run: |_| nothing_to_do() },
     Use { name: "a binary", path: Path::Auto, run: |_| a_binary() },
