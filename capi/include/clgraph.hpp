@@ -14,6 +14,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -112,6 +113,19 @@ template <class Call> int guarded(Call call) noexcept {
 
 } // namespace detail
 
+// The version of the library that was loaded, for example "0.1.0".
+inline std::string version() { return clg_version(); }
+
+// How many objects of the process have handles: 0 when a program has released all that it made.
+inline std::size_t live_objects() { return clg_live_objects(); }
+
+// What clgraph has found out about a device, as JSON: the same as `clgraph devices --json`.
+template <class Device> std::string device_caps(const Device &of) {
+    return detail::text([&](std::size_t room, char *text, std::size_t *size) {
+        return clg_device_caps(detail::raw(of), room, text, size);
+    });
+}
+
 // Elements that belong to somebody else.
 template <class T> class view {
 public:
@@ -133,6 +147,8 @@ private:
 // A node of a graph: a plain value.
 using node = clg_node;
 
+class graph;
+
 // A command queue of the program.
 class queue : public detail::handle<clg_queue, clg_queue_retain, clg_queue_release> {
 public:
@@ -145,6 +161,19 @@ public:
     queue &operator=(const queue &) = default;
     // Waits until everything that was enqueued so far is complete.
     void finish() const { detail::check(clg_queue_finish(raw_)); }
+    // The cl_command_queue, without a reference for the program.
+    cl_command_queue to_cl() const {
+        cl_command_queue raw = nullptr;
+        detail::check(clg_queue_to_cl(raw_, &raw));
+        return raw;
+    }
+    bool is_recording() const {
+        bool is = false;
+        detail::check(clg_queue_is_recording(raw_, &is));
+        return is;
+    }
+    // The graph that it records into. It is an error if it does not record.
+    clg::graph recording_graph() const;
 };
 
 // The host's use of memory through its address, until this ends. Commands that would use the memory are refused meanwhile.
@@ -175,6 +204,20 @@ public:
         memory made;
         detail::check(clg_memory_allocate(on.raw(), size, kind, &made.raw_));
         return made;
+    }
+    // Memory with an address that the program has allocated: USM or SVM of the context of a queue, of the kind that is named. It stays
+    // allocated until every object and command that uses it has ended.
+    static memory from_pointer(const queue &of, void *pointer, std::size_t size, clg_memory_kind kind) {
+        memory made;
+        detail::check(clg_memory_from_pointer(of.raw(), pointer, size, kind, &made.raw_));
+        return made;
+    }
+    // The address of memory that clgraph allocated, or null for memory without one. Kernels may follow it if they declare that:
+    // `launch::indirect`.
+    void *address() const {
+        void *address = nullptr;
+        detail::check(clg_memory_address(raw_, &address));
+        return address;
     }
     // Its size in bytes.
     std::size_t size() const {
@@ -491,33 +534,92 @@ struct range {
     extent local = 0;
     extent offset = 0;
     extent bound = 0;
-    range(extent global) : global(global) {}
-    range(std::size_t global) : global(global) {}
-    range(extent global, extent local) : global(global), local(local) {}
+    range(extent all) : global(all) {}
+    range(std::size_t all) : global(all) {}
+    range(extent all, extent group) : global(all), local(group) {}
     // Two plain numbers could be a range of two dimensions, or a range and the size of its work-groups. Write which:
     // `clg::extent(w, h)`, or `clg::range(clg::extent(n), clg::extent(64))`.
     template <class X, class Y, class = std::enable_if_t<std::is_arithmetic_v<X> && std::is_arithmetic_v<Y>>>
     range(X, Y) = delete;
 };
 
-// A launch of a kernel, for a group.
+// Memory or an image that a command uses, which this keeps alive: made by `reads`, `writes` and `reads_and_writes`.
+class use {
+public:
+    use(clg_range range, bool reads, bool writes) : use_{range, nullptr, reads, writes} {
+        if (range.memory != nullptr && clg_memory_retain(range.memory) == CLG_SUCCESS) {
+            memory_ = memory(range.memory);
+        }
+    }
+    use(const image &of, bool reads, bool writes) : use_{{}, of.raw(), reads, writes}, image_(of) {}
+    // As C describes it, which is valid while this object lives.
+    const clg_use &c() const noexcept { return use_; }
+
+private:
+    clg_use use_;
+    memory memory_;
+    image image_;
+};
+
+inline use reads(clg_range of) { return {of, true, false}; }
+inline use writes(clg_range of) { return {of, false, true}; }
+inline use reads_and_writes(clg_range of) { return {of, true, true}; }
+inline use reads(const image &of) { return {of, true, false}; }
+inline use writes(const image &of) { return {of, false, true}; }
+inline use reads_and_writes(const image &of) { return {of, true, true}; }
+
+// How a kernel uses a device global of its program: made by `reads`, `writes` and `reads_and_writes` too.
+struct global_use {
+    clg::global global;
+    bool reads;
+    bool writes;
+};
+
+inline global_use reads(const global &of) { return {of, true, false}; }
+inline global_use writes(const global &of) { return {of, false, true}; }
+inline global_use reads_and_writes(const global &of) { return {of, true, true}; }
+
+// A launch of a kernel.
 struct launch {
     clg::kernel kernel;
     range over;
     std::vector<arg> args;
+    // Memory that the kernel reaches by addresses in other memory.
+    std::vector<use> indirect = {};
+    // The device globals of its program that the kernel uses. Without a list: all of them, for reading and writing.
+    std::optional<std::vector<global_use>> globals = {};
+    // Whether the kernel prints.
+    bool prints = false;
 };
 
 namespace detail {
 
-// The launch as C describes it, which is valid while `given` is.
-inline clg_launch launch_of(const clg::kernel &of, const range &over, const std::vector<arg> &args, std::vector<clg_arg> &given) {
-    for (const auto &one : args) {
+// Uses as C describes them.
+inline std::vector<clg_use> uses_of(const std::vector<use> &uses) {
+    std::vector<clg_use> given;
+    given.reserve(uses.size());
+    for (const auto &one : uses) {
         given.push_back(one.c());
+    }
+    return given;
+}
+
+// What a launch as C describes it points to.
+struct launch_lists {
+    std::vector<clg_arg> args;
+    std::vector<clg_use> indirect;
+    std::vector<clg_global_use> globals;
+};
+
+inline clg_launch launch_of(const clg::kernel &of, const range &over, const std::vector<arg> &args, launch_lists &lists) {
+    lists.args.reserve(args.size());
+    for (const auto &one : args) {
+        lists.args.push_back(one.c());
     }
     clg_launch launch = {};
     launch.kernel = of.raw();
-    launch.args = given.data();
-    launch.num_args = given.size();
+    launch.args = lists.args.data();
+    launch.num_args = lists.args.size();
     launch.work_dim = over.global.dims();
     for (std::size_t i = 0; i < 3; i++) {
         launch.global[i] = over.global.sizes()[i];
@@ -528,12 +630,46 @@ inline clg_launch launch_of(const clg::kernel &of, const range &over, const std:
     return launch;
 }
 
+inline clg_launch launch_of(const clg::launch &of, launch_lists &lists) {
+    clg_launch launch = launch_of(of.kernel, of.over, of.args, lists);
+    lists.indirect = uses_of(of.indirect);
+    launch.indirect = lists.indirect.data();
+    launch.num_indirect = lists.indirect.size();
+    launch.prints = of.prints;
+    if (of.globals) {
+        for (const auto &one : *of.globals) {
+            lists.globals.push_back({one.global.raw(), one.reads, one.writes});
+        }
+        launch.globals = lists.globals.data();
+        launch.num_globals = lists.globals.size();
+        launch.no_globals = lists.globals.empty();
+    }
+    return launch;
+}
+
 // Gives a launch, as C describes it, to a call.
 template <class Call>
 auto launched(const clg::kernel &of, const range &over, const std::vector<arg> &args, Call call) {
-    std::vector<clg_arg> given;
-    const clg_launch launch = launch_of(of, over, args, given);
+    launch_lists lists;
+    const clg_launch launch = launch_of(of, over, args, lists);
     return call(&launch);
+}
+template <class Call> auto launched(const clg::launch &of, Call call) {
+    launch_lists lists;
+    const clg_launch launch = launch_of(of, lists);
+    return call(&launch);
+}
+
+// Data that is used where it is, until C gives it back.
+using shared_data = std::shared_ptr<const void>;
+
+inline void *hold(shared_data data) { return new shared_data(std::move(data)); }
+
+template <class Container> std::pair<const void *, std::size_t> bytes_of(const std::shared_ptr<Container> &data) {
+    if (data == nullptr) {
+        throw std::invalid_argument("no data was given for a write");
+    }
+    return {data->data(), data->size() * sizeof(*data->data())};
 }
 
 // Waits for something, and returns whether it has ended in time.
@@ -559,10 +695,16 @@ struct options {
     // Whether the node also waits for every node that no other node waits for when it is added.
     bool after_all_leaves = false;
     options() = default;
-    options(std::initializer_list<node> after) : after(after) {}
-    options(std::string label, std::vector<node> after = {}) : after(std::move(after)), label(std::move(label)) {}
+    options(std::initializer_list<node> before) : after(before) {}
+    options(std::string name, std::vector<node> before = {}) : after(std::move(before)), label(std::move(name)) {}
     clg_node_options c() const {
-        return {after.data(), after.size(), label.empty() ? nullptr : label.c_str(), replaces.empty() ? nullptr : replaces.data(), after_all_leaves};
+        clg_node_options given = {};
+        given.after = after.data();
+        given.num_after = after.size();
+        given.label = label.empty() ? nullptr : label.c_str();
+        given.replaces = replaces.empty() ? nullptr : replaces.data();
+        given.after_all_leaves = after_all_leaves;
+        return given;
     }
 };
 
@@ -599,6 +741,8 @@ public:
         return clg::event(made);
     }
 };
+
+class sub_graph;
 
 // One run of an executable.
 class submission : public detail::handle<clg_submission, clg_submission_retain, clg_submission_release> {
@@ -653,6 +797,12 @@ public:
         auto result = this->result<T>(read);
         return {result.begin(), result.end()};
     }
+    // Copies the result of a read to where the program wants it: as many bytes as the read has.
+    template <class Container> void read_into(node read, Container &&into) const {
+        detail::check(clg_submission_get(raw_, read, into.data(), into.size() * sizeof(*into.data())));
+    }
+    // The sub-graph that it stands for, if its queue recorded it into a graph.
+    clg::sub_graph sub_graph(const graph &into) const;
     // Calls a function when it has ended: with null, or with its error. What the function throws is lost.
     void on_complete(std::function<void(const error *)> function) const {
         using held = std::function<void(const error *)>;
@@ -708,14 +858,27 @@ public:
     template <class Container> submit &with(node write, const Container &data) {
         return with(write, view<const std::remove_reference_t<decltype(*data.data())>>(data.data(), data.size()));
     }
+    // The same, but the data is used where it is: it is kept, and must not change, until the submission has ended.
+    template <class Container> submit &with(node write, std::shared_ptr<Container> data) {
+        const auto bytes = detail::bytes_of(data);
+        shared_.emplace_back(inputs_.size(), std::move(data));
+        inputs_.push_back({write, bytes.first, bytes.second, nullptr, nullptr});
+        return *this;
+    }
     // What a node waits for, or completes.
     submit &with_event(node wait, const user_event &event) {
-        node_events_.push_back({wait, nullptr, event.raw(), false});
+        node_event(wait, nullptr, event.raw(), false);
         user_events_kept_.push_back(event);
         return *this;
     }
+    // A cl_event, or a cl::Event.
+    template <class Event> submit &with_event(node wait, const Event &of) {
+        kept_.push_back(event::from(of));
+        node_event(wait, detail::raw(of), nullptr, false);
+        return *this;
+    }
     submit &with_signal(node signal, const user_event &event) {
-        node_events_.push_back({signal, nullptr, event.raw(), true});
+        node_event(signal, nullptr, event.raw(), true);
         user_events_kept_.push_back(event);
         return *this;
     }
@@ -728,26 +891,45 @@ public:
         for (const auto &run : runs_) {
             runs.push_back(run.raw());
         }
-        std::vector<clg_event> events;
+        std::vector<clg_event> waits;
         for (const auto &event : events_) {
-            events.push_back(event.raw());
+            waits.push_back(event.raw());
+        }
+        // What is held here is given back by C, also if the submission fails.
+        auto inputs = inputs_;
+        std::vector<std::unique_ptr<detail::shared_data>> held;
+        for (const auto &one : shared_) {
+            held.push_back(std::make_unique<detail::shared_data>(one.second));
+        }
+        for (std::size_t i = 0; i < shared_.size(); i++) {
+            inputs[shared_[i].first].release = detail::release<detail::shared_data>;
+            inputs[shared_[i].first].user = held[i].release();
         }
         clg_submit_options options = {};
         options.wait_list = waits_.data(), options.num_waits = waits_.size();
-        options.events = events.data(), options.num_events = events.size();
+        options.events = waits.data(), options.num_events = waits.size();
         options.user_events = user_events.data(), options.num_user_events = user_events.size();
         options.submissions = runs.data(), options.num_submissions = runs.size();
-        options.inputs = inputs_.data(), options.num_inputs = inputs_.size();
+        options.inputs = inputs.data(), options.num_inputs = inputs.size();
         options.node_events = node_events_.data(), options.num_node_events = node_events_.size();
         return call(&options);
     }
 
 private:
+    void node_event(node of, cl_event wait, clg_user_event user_event, bool signals) {
+        clg_event_input given = {};
+        given.node = of;
+        given.wait = wait;
+        given.user_event = user_event;
+        given.signals = signals;
+        node_events_.push_back(given);
+    }
     std::vector<cl_event> waits_;
     events kept_, events_;
     std::vector<user_event> user_events_, user_events_kept_;
     std::vector<submission> runs_;
     std::vector<clg_input> inputs_;
+    std::vector<std::pair<std::size_t, detail::shared_data>> shared_; // of which input
     std::vector<clg_event_input> node_events_;
 };
 
@@ -807,6 +989,14 @@ public:
         detail::check(clg_executable_required_memory(raw_, &bytes));
         return bytes;
     }
+    // Its command buffers, for queries. They stay the executable's.
+    std::vector<cl_command_buffer_khr> command_buffers() const {
+        std::size_t count = 0;
+        detail::check(clg_executable_command_buffers(raw_, 0, nullptr, &count));
+        std::vector<cl_command_buffer_khr> found(count);
+        detail::check(clg_executable_command_buffers(raw_, count, found.data(), &count));
+        return found;
+    }
 };
 
 // A node with all commands of an executable. Its inputs, results and events are those of submissions of the outer graph.
@@ -859,14 +1049,6 @@ private:
     clg_task raw_;
 };
 
-// Memory that a host task uses.
-inline clg_use reads(clg_range of) { return {of, nullptr, true, false}; }
-inline clg_use writes(clg_range of) { return {of, nullptr, false, true}; }
-inline clg_use reads_and_writes(clg_range of) { return {of, nullptr, true, true}; }
-inline clg_use reads(const image &of) { return {{}, of.raw(), true, false}; }
-inline clg_use writes(const image &of) { return {{}, of.raw(), false, true}; }
-inline clg_use reads_and_writes(const image &of) { return {{}, of.raw(), true, true}; }
-
 // Several launches of which one is active.
 class command_group : public detail::handle<clg_command_group, clg_command_group_retain, clg_command_group_release> {
 public:
@@ -880,27 +1062,47 @@ public:
     }
 };
 
+// The functions of a native command: one may be empty.
+struct native_functions {
+    // Enqueues the commands in each submission.
+    std::function<void(const clg_native_target &)> enqueue;
+    // Records the commands once into a command buffer, where the device has them.
+    std::function<void(const clg_native_target &)> record;
+};
+
 namespace detail {
 
-// Gives a function that enqueues OpenCL commands of its own, as C describes it, to a call.
-template <class Call>
-auto native(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses, Call call) {
-    using held = std::function<void(const clg_native_target &)>;
-    auto run = [](const clg_native_target *target, void *user) -> int {
-        return guarded([&] { (*static_cast<held *>(user))(*target); });
+// Gives functions that enqueue or record OpenCL commands of their own, as C describes them, to a call.
+template <class Call> auto native(native_functions functions, const std::vector<use> &uses, Call call) {
+    using held = native_functions;
+    auto enqueue = [](const clg_native_target *target, void *user) -> int {
+        return guarded([&] { static_cast<held *>(user)->enqueue(*target); });
     };
-    clg_native_command given = {run, nullptr, new held(std::move(function)), release<held>, uses.data(), uses.size()};
+    auto record = [](const clg_native_target *target, void *user) -> int {
+        return guarded([&] { static_cast<held *>(user)->record(*target); });
+    };
+    const auto used = uses_of(uses);
+    clg_native_command given = {};
+    given.enqueue = functions.enqueue ? clg_native_function(enqueue) : nullptr;
+    given.record = functions.record ? clg_native_function(record) : nullptr;
+    given.uses = used.data(), given.num_uses = used.size();
+    given.user = new held(std::move(functions)), given.release = release<held>;
     return call(&given);
 }
 
 // The same for a function that runs on the host.
-template <class Call>
-auto host_task(std::function<void(const task &)> function, const std::vector<clg_use> &uses, Call call) {
-    using held = std::function<void(const task &)>;
+using host_function = std::function<void(const task &)>;
+
+inline clg_host_task host_task_of(host_function *function, const std::vector<clg_use> &used) {
     auto run = [](clg_task raw, void *user) -> int {
-        return guarded([&] { (*static_cast<held *>(user))(task(raw)); });
+        return guarded([&] { (*static_cast<host_function *>(user))(task(raw)); });
     };
-    clg_host_task given = {run, new held(std::move(function)), release<held>, uses.data(), uses.size()};
+    return {run, function, release<host_function>, used.data(), used.size()};
+}
+
+template <class Call> auto host_task(host_function function, const std::vector<use> &uses, Call call) {
+    const auto used = uses_of(uses);
+    clg_host_task given = host_task_of(new host_function(std::move(function)), used);
     return call(&given);
 }
 
@@ -946,8 +1148,14 @@ template <class T> constexpr clg_color_kind color_kind() {
 // A graph of commands for one device of one context.
 class graph : public detail::handle<clg_graph, clg_graph_retain, clg_graph_release> {
 public:
+    using handle::handle;
     // For the context and device of a queue.
     explicit graph(const queue &of) { detail::check(clg_graph_create(of.raw(), &raw_)); }
+    // For a device of a context.
+    template <class Context, class Device> graph(const Context &context, const Device &device, clg_graph_properties properties = {}) {
+        detail::check(clg_check_version(CLG_VERSION_MAJOR, CLG_VERSION_MINOR));
+        detail::check(clg_graph_create_for_device(detail::raw(context), detail::raw(device), &properties, &raw_));
+    }
     graph(const graph &) = default;
     graph(graph &&) noexcept = default;
     graph &operator=(const graph &) = default;
@@ -963,24 +1171,47 @@ public:
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_kernel(raw_, launch, c, to); });
         });
     }
+    node kernel(const launch &of, const options &with = {}) const {
+        return detail::launched(of, [&](const clg_launch *launch) {
+            return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_kernel(raw_, launch, c, to); });
+        });
+    }
     // Replaces a launch; executables get it when they are updated.
-    void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
-        detail::launched(of, over, args, [&](const clg_launch *launch) {
+    void replace(node old, const launch &of) const {
+        detail::launched(of, [&](const clg_launch *launch) {
             clg_node_options with = {};
             with.replaces = &old;
             detail::check(clg_graph_kernel(raw_, launch, &with, nullptr));
             return old;
         });
     }
+    void replace(node old, const clg::kernel &of, const range &over, const std::vector<arg> &args) const {
+        replace(old, launch{of, over, args});
+    }
     // Makes a group of launches, of which the first is active.
     clg::command_group command_group(const std::vector<launch> &launches) const {
-        std::vector<std::vector<clg_arg>> args(launches.size());
+        std::vector<detail::launch_lists> lists(launches.size());
         std::vector<clg_launch> given;
         for (std::size_t i = 0; i < launches.size(); i++) {
-            given.push_back(detail::launch_of(launches[i].kernel, launches[i].over, launches[i].args, args[i]));
+            given.push_back(detail::launch_of(launches[i], lists[i]));
         }
         clg_command_group made = nullptr;
         detail::check(clg_graph_command_group(raw_, given.data(), given.size(), &made));
+        return clg::command_group(made);
+    }
+    // Makes a group of functions that run on the host, of which the first is active. All of them use this memory.
+    clg::command_group host_task_group(const std::vector<std::function<void(const task &)>> &functions, const std::vector<use> &uses = {}) const {
+        const auto used = detail::uses_of(uses);
+        std::vector<std::unique_ptr<detail::host_function>> held;
+        for (const auto &one : functions) {
+            held.push_back(std::make_unique<detail::host_function>(one));
+        }
+        std::vector<clg_host_task> given(functions.size());
+        for (std::size_t i = 0; i < given.size(); i++) {
+            given[i] = detail::host_task_of(held[i].release(), used);
+        }
+        clg_command_group made = nullptr;
+        detail::check(clg_graph_host_task_group(raw_, given.data(), given.size(), &made));
         return clg::command_group(made);
     }
     // Adds a node of a group.
@@ -1024,6 +1255,13 @@ public:
             return clg_graph_write(raw_, into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, c, to);
         });
     }
+    // The same, but the data is used where it is: it is kept, and must not change, until the graph and its executables are gone.
+    template <class Container> node write(clg_range into, std::shared_ptr<Container> data, const options &with = {}) const {
+        const auto bytes = detail::bytes_of(data);
+        return added(with, [&](const clg_node_options *c, node *to) {
+            return clg_graph_write(raw_, into, bytes.first, bytes.second, detail::release<detail::shared_data>, detail::hold(data), c, to);
+        });
+    }
     node read(clg_range from, const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_read(raw_, from, c, to); });
     }
@@ -1039,8 +1277,8 @@ public:
     }
     clg::sub_graph sub_graph(const executable &of, const options &with = {}) const {
         clg_sub_graph made = nullptr;
-        auto node = added(with, [&](const clg_node_options *c, clg::node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to, &made); });
-        return clg::sub_graph(made, node);
+        const auto as = added(with, [&](const clg_node_options *c, node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to, &made); });
+        return clg::sub_graph(made, as);
     }
     // A copy of a rectangle or a box.
     node copy_rect(clg_range from, clg_range into, const clg_rect &rect, const options &with = {}) const {
@@ -1066,6 +1304,12 @@ public:
             return clg_graph_write_image(raw_, into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, c, to);
         });
     }
+    template <class Container> node write(clg_area into, std::shared_ptr<Container> data, const options &with = {}) const {
+        const auto bytes = detail::bytes_of(data);
+        return added(with, [&](const clg_node_options *c, node *to) {
+            return clg_graph_write_image(raw_, into, bytes.first, bytes.second, detail::release<detail::shared_data>, detail::hold(data), c, to);
+        });
+    }
     node read(clg_area from, const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_read_image(raw_, from, c, to); });
     }
@@ -1089,6 +1333,15 @@ public:
                 clg_graph_release(graph_);
             }
         }
+        // Ends it now. Returns how many of the queues recorded.
+        std::size_t end() {
+            std::size_t ended = 0;
+            if (const clg_graph of = std::exchange(graph_, nullptr)) {
+                const detail::handle<clg_graph, clg_graph_retain, clg_graph_release> released(of);
+                detail::check(clg_graph_end_recording(of, raw_.data(), raw_.size(), &ended));
+            }
+            return ended;
+        }
 
     private:
         friend class graph;
@@ -1109,6 +1362,13 @@ public:
         std::vector<queue> queues_; // which live as long as they record
         std::vector<clg_queue> raw_;
     };
+    // Makes all queues that record into the graph execute again, also those that joined by waiting for an event of a recorded command.
+    // Returns how many there were.
+    std::size_t end_all_recording() const {
+        std::size_t ended = 0;
+        detail::check(clg_graph_end_all_recording(raw_, &ended));
+        return ended;
+    }
     [[nodiscard]] recording record(const queue &on) const { return recording(*this, {on}); }
     [[nodiscard]] recording record(const std::vector<queue> &on) const { return recording(*this, on); }
     // The node that a recorded command has become.
@@ -1132,9 +1392,13 @@ public:
     }
     // Adds a function that enqueues OpenCL commands of its own on the queue that it is given. If it throws, the submission
     // fails. The promise of clg_graph_native_command holds for the commands.
-    node native_command(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses,
+    node native_command(std::function<void(const clg_native_target &)> function, const std::vector<use> &uses,
                         const options &with = {}) const {
-        return detail::native(std::move(function), uses, [&](const clg_native_command *given) {
+        return native_command(native_functions{std::move(function), nullptr}, uses, with);
+    }
+    // The same with a function that records the commands once, where the device has command buffers.
+    node native_command(native_functions functions, const std::vector<use> &uses, const options &with = {}) const {
+        return detail::native(std::move(functions), uses, [&](const clg_native_command *given) {
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_native_command(raw_, given, c, to); });
         });
     }
@@ -1145,7 +1409,7 @@ public:
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_signal_event(raw_, c, to); });
     }
     // Adds a function that runs on the host. If it throws, the submission fails with the text of the exception.
-    node host_task(std::function<void(const task &)> function, const std::vector<clg_use> &uses = {},
+    node host_task(std::function<void(const task &)> function, const std::vector<use> &uses = {},
                    const options &with = {}) const {
         return detail::host_task(std::move(function), uses, [&](const clg_host_task *given) {
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_host_task(raw_, given, c, to); });
@@ -1177,6 +1441,19 @@ private:
     }
 };
 
+inline graph queue::recording_graph() const {
+    clg_graph made = nullptr;
+    detail::check(clg_queue_recording_graph(raw_, &made));
+    return graph(made);
+}
+
+inline sub_graph submission::sub_graph(const graph &into) const {
+    const auto as = into.node_of(event());
+    clg_sub_graph made = nullptr;
+    detail::check(clg_submission_sub_graph(raw_, &made));
+    return clg::sub_graph(made, as);
+}
+
 // A read that was enqueued on a queue, or recorded.
 class pending_read : public detail::handle<clg_pending_read, clg_pending_read_retain, clg_pending_read_release> {
 public:
@@ -1186,6 +1463,12 @@ public:
         std::vector<T> data(size_ / sizeof(T));
         detail::check(clg_pending_read_wait(raw_, data.data(), data.size() * sizeof(T)));
         return data;
+    }
+    // The event of the read.
+    clg::event event() const {
+        clg_event made = nullptr;
+        detail::check(clg_pending_read_event(raw_, &made));
+        return clg::event(made);
     }
     // The node of a recorded read: the name of the result of each submission.
     clg::node node() const {
@@ -1198,6 +1481,12 @@ private:
     std::size_t size_;
 };
 
+// What a queue has recorded for an event of the program: an event for wait lists of the recording, and the node.
+struct recorded {
+    clg::event event;
+    clg::node node;
+};
+
 // The commands of a queue, which execute at once or are recorded: `clg::commands(queue).copy(a, b)`.
 class commands {
 public:
@@ -1207,6 +1496,26 @@ public:
         return detail::launched(of, over, args, [&](const clg_launch *launch) {
             return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_kernel(queue_.raw(), launch, n, list, made); });
         });
+    }
+    event kernel(const launch &of, const events &after = {}) const {
+        return detail::launched(of, [&](const clg_launch *launch) {
+            return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_kernel(queue_.raw(), launch, n, list, made); });
+        });
+    }
+    // A node of a group of the graph that the queue records into.
+    event command_group(const clg::command_group &of, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_command_group(queue_.raw(), of.raw(), n, list, made); });
+    }
+    // Memory of the graph that the queue records into, of a size in bytes.
+    memory allocate(std::size_t size, bool zeroed = false, const events &after = {}) const {
+        clg_memory made = nullptr;
+        auto list = raw(after);
+        detail::check(clg_enqueue_allocate(queue_.raw(), size, zeroed, static_cast<std::uint32_t>(list.size()), list.data(), &made));
+        return memory(made);
+    }
+    // The end of the life of such memory.
+    event free(const memory &of, const events &after = {}) const {
+        return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_free(queue_.raw(), of.raw(), n, list, made); });
     }
     event copy(clg_range from, clg_range into, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_copy_buffer(queue_.raw(), from, into, n, list, made); });
@@ -1224,6 +1533,13 @@ public:
     template <class Container> event write(clg_range into, const Container &data, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_write_buffer(queue_.raw(), into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, n, list, made);
+        });
+    }
+    // The same, but the data is used where it is: it is kept, and must not change, until the event is complete.
+    template <class Container> event write(clg_range into, std::shared_ptr<Container> data, const events &after = {}) const {
+        const auto bytes = detail::bytes_of(data);
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_write_buffer(queue_.raw(), into, bytes.first, bytes.second, detail::release<detail::shared_data>, detail::hold(data), n, list, made);
         });
     }
     pending_read read(clg_range from, const events &after = {}) const {
@@ -1263,6 +1579,12 @@ public:
             return clg_enqueue_write_image(queue_.raw(), into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, n, list, made);
         });
     }
+    template <class Container> event write(clg_area into, std::shared_ptr<Container> data, const events &after = {}) const {
+        const auto bytes = detail::bytes_of(data);
+        return enqueued(after, [&](auto n, auto list, auto made) {
+            return clg_enqueue_write_image(queue_.raw(), into, bytes.first, bytes.second, detail::release<detail::shared_data>, detail::hold(data), n, list, made);
+        });
+    }
     // Reads an image, of which `size` bytes are packed pixels.
     pending_read read(clg_area from, std::size_t size, const events &after = {}) const {
         clg_pending_read made = nullptr;
@@ -1296,9 +1618,12 @@ public:
         });
     }
     // Enqueues or records OpenCL commands of the program's own. The promise of clg_graph_native_command holds for them.
-    submission native_command(std::function<void(const clg_native_target &)> function, const std::vector<clg_use> &uses,
+    submission native_command(std::function<void(const clg_native_target &)> function, const std::vector<use> &uses,
                               const events &after = {}) const {
-        return detail::native(std::move(function), uses, [&](const clg_native_command *given) {
+        return native_command(native_functions{std::move(function), nullptr}, uses, after);
+    }
+    submission native_command(native_functions functions, const std::vector<use> &uses, const events &after = {}) const {
+        return detail::native(std::move(functions), uses, [&](const clg_native_command *given) {
             return submitted(after, [&](auto n, auto list, auto made) {
                 return clg_enqueue_native_command(queue_.raw(), given, n, list, made);
             });
@@ -1310,10 +1635,19 @@ public:
     event barrier(const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_barrier(queue_.raw(), n, list, made); });
     }
+    // Records a node that waits for an event, which each submission is given for it.
+    recorded wait_event(const events &after = {}) const { return recorded_event(clg_record_wait_event, after); }
+    // Records a node that completes a user event, which each submission is given for it.
+    recorded signal_event(const events &after = {}) const { return recorded_event(clg_record_signal_event, after); }
     // An executable, which is recorded as a sub-graph.
     submission submit(const executable &of) const { return of.submit(queue_); }
 
 private:
+    template <class Record> recorded recorded_event(Record record, const events &after) const {
+        clg::node as = {};
+        auto of = enqueued(after, [&](auto n, auto list, auto made) { return record(queue_.raw(), n, list, made, &as); });
+        return {std::move(of), as};
+    }
     static std::vector<clg_event> raw(const events &of) {
         std::vector<clg_event> list;
         for (const auto &one : of) {

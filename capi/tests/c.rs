@@ -69,14 +69,18 @@ const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
 
 const CPP: [&str; 1] = ["-std=c++17"];
 
+/// What programs may ask for.
+const STRICT: [&str; 4] = ["-std=c++20", "-Wconversion", "-Wsign-conversion", "-Wshadow"];
+
 /// The programs, with their compilers.
-const PROGRAMS: [(&str, &[&str], &str, &str); 8] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 9] = [
     ("cc", &C, TESTS, "graphs.c"),
     ("cc", &C, TESTS, "commands.c"),
     ("cc", &C, TESTS, "images.c"),
     ("cc", &C, TESTS, "misuse.c"),
     ("cc", &C, TESTS, "lifetimes.c"),
     ("c++", &CPP, TESTS, "graphs.cpp"),
+    ("c++", &STRICT, TESTS, "header.cpp"),
     ("cc", &C, EXAMPLES, "edges.c"),
     ("c++", &CPP, EXAMPLES, "smooth.cpp"),
 ];
@@ -117,6 +121,11 @@ fn handles_are_released_in_every_order_while_submissions_run() {
 #[test]
 fn graphs_from_cpp() {
     run(&program("graphs.cpp"), &[]);
+}
+
+#[test]
+fn the_header_for_cpp_alone_has_no_warnings() {
+    run(&program("header.cpp"), &[]);
 }
 
 /// Handles that are null, dead, of another type or made up; pointers that are null; sizes that are wrong. From many threads.
