@@ -109,6 +109,9 @@ if child == 0:
         else:
             os._exit(3)
     del calls, graph, executable, run, recorder, event  # leaked: OpenCL is not asked
+    if "rusticl" in context.devices[0].platform.name.lower():
+        # Mesa 26.2.6: a release of pyopencl's queue waits for ever for a thread of the driver, which the child does not have.
+        os._exit(7)
     sys.exit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 print(executable.submit()[read].tolist())
