@@ -1,11 +1,14 @@
 //! Exceptions: the errors of clgraph as the classes of `clgraph/_errors.py`, with texts that name things of Python.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use rust::{Error, ErrorKind, GlobalError, SubmitError};
 
+use crate::raised::{self, Raised};
 use crate::texts::in_python;
 
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -28,6 +31,11 @@ fn make(class: &'static str, text: String, cl_status: Option<i32>) -> PyErr {
 
 /// The exception of an error of clgraph.
 pub(crate) fn of(error: Error) -> PyErr {
+    of_submission(error, None)
+}
+
+/// The exception of the error of a submission, which owns the exception that a function of the program has raised.
+pub(crate) fn of_submission(error: Error, raised: Option<&Arc<Raised>>) -> PyErr {
     let class = match error.kind() {
         _ if matches!(&error, Error::Submit(SubmitError::TimedOut(_))) => "TimedOutError",
         ErrorKind::Invalid => "InvalidError",
@@ -47,7 +55,19 @@ pub(crate) fn of(error: Error) -> PyErr {
         }
         error => error.translated(in_python),
     };
-    make(class, text, cl_status)
+    let (text, numbers) = raised::split(text);
+    let made = make(class, text, cl_status);
+    if !numbers.is_empty() {
+        Python::attach(|py| {
+            let cause = raised::find(py, &numbers, raised);
+            made.set_cause(py, cause.map(|cause| PyErr::from_value(cause.into_bound(py))));
+        });
+        // What cannot be enqueued has no submission that could own it.
+        if raised.is_none() && matches!(&error, Error::Submit(SubmitError::NativeCommand { .. })) {
+            raised::forget(&numbers);
+        }
+    }
+    made
 }
 
 /// An `InvalidError`, which is also a `ValueError`.

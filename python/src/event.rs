@@ -1,15 +1,18 @@
 //! Events of commands of queues, and user events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use pyo3::exceptions::PyBaseException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use rust::{ExecutionStatus, PendingRead};
 
 use crate::errors::{type_of, wrong_type};
 use crate::gate::{Own, call, check};
 use crate::interop::{self, Kind};
-use crate::memory::fail;
 use crate::numpy::{self, Layout};
+use crate::raised::Raised;
 use crate::submission::Submission;
 
 /// How long a wait with a time limit sleeps before it looks for Ctrl-C.
@@ -100,7 +103,11 @@ impl Pending {
 /// A submission waits for it (`submit(wait_for=[event])`), a node waits for it (`Graph.wait_event`) or completes it
 /// (`Graph.signal_event`). An event that is dropped before it was completed fails.
 #[pyclass(frozen, module = "clgraph")]
-pub(crate) struct UserEvent(pub(crate) Own<rust::UserEvent>);
+pub(crate) struct UserEvent {
+    pub(crate) event: Own<rust::UserEvent>,
+    /// The exception by which it failed.
+    raised: Arc<Raised>,
+}
 
 #[pymethods]
 impl UserEvent {
@@ -108,20 +115,23 @@ impl UserEvent {
     fn new(py: Python<'_>, queue: &Bound<'_, PyAny>) -> PyResult<Self> {
         check()?;
         let context = interop::context_or_queue(queue)?;
-        Ok(Self(Own::new(call(py, || rust::UserEvent::new(&context))?)))
+        Ok(Self { event: Own::new(call(py, || rust::UserEvent::new(&context))?), raised: Arc::default() })
     }
 
     /// Completes the event: what waits for it runs.
     fn complete(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || self.0.complete())
+        call(py, || self.event.complete())
     }
 
     /// Fails the event: what waits for it in clgraph does not run, and fails with this text or exception.
     fn fail(&self, py: Python<'_>, reason: &Bound<'_, PyAny>) -> PyResult<()> {
         // What has no text of its own fails the event all the same: somebody may wait for it.
-        let text =
+        let mut text =
             reason.str().map_or_else(|_| format!("{}, which has no text", type_of(reason)), |text| text.to_string());
-        call(py, || self.0.fail(text))
+        if reason.is_instance_of::<PyBaseException>() {
+            text.push_str(&self.raised.own(reason.clone().unbind()));
+        }
+        call(py, || self.event.fail(text))
     }
 
     /// Waits until the event has ended, at most for a time in seconds.
@@ -129,21 +139,29 @@ impl UserEvent {
     /// Without a time, Ctrl-C is looked at after the wait; with one, during the wait. Raises TimedOutError.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        wait(py, timeout, || self.0.wait(), |limit| self.0.wait_for(limit))
+        wait(py, timeout, None, || self.event.wait(), |limit| self.event.wait_for(limit))
     }
 
     /// Whether the event has ended.
     #[getter]
     fn done(&self, py: Python<'_>) -> PyResult<bool> {
-        call(py, || Ok(self.0.is_done()))
+        call(py, || Ok(self.event.is_done()))
     }
 
     /// The same event as a pyopencl.Event. It becomes complete also if the event fails.
     #[getter]
     fn event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         check()?;
-        let event = py.detach(|| self.0.event());
+        let event = py.detach(|| self.event.event());
         interop::event_of(py, &event, "`UserEvent.event`")
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.raised.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.raised.clear();
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<&'static str> {
@@ -151,14 +169,19 @@ impl UserEvent {
     }
 }
 
-/// Waits for something with or without a time limit in seconds.
+/// Waits for something with or without a time limit in seconds. A submission owns the exception by which it failed.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: Option<f64>,
+    raised: Option<&Arc<Raised>>,
     always: impl FnOnce() -> rust::Result<()> + Send,
     at_most: impl Fn(Duration) -> rust::Result<()> + Sync,
 ) -> PyResult<()> {
-    let Some(timeout) = timeout else { return call(py, always) };
+    let fail = |error| crate::errors::of_submission(error, raised);
+    let Some(timeout) = timeout else {
+        check()?;
+        return py.detach(always).map_err(fail);
+    };
     let limit = Duration::try_from_secs_f64(timeout)
         .map_err(|_| crate::errors::invalid(format!("{timeout} is no time in seconds")))?;
     let begun = std::time::Instant::now();
@@ -170,7 +193,7 @@ pub(crate) fn wait(
             Err(rust::Error::Submit(rust::SubmitError::TimedOut(_))) => {
                 return Err(crate::errors::of(rust::SubmitError::TimedOut(limit).into()));
             }
-            other => return fail(other),
+            other => return other.map_err(fail),
         }
     }
 }
@@ -203,7 +226,7 @@ fn find(object: &Bound<'_, PyAny>) -> PyResult<Option<rust::Event>> {
     }
     if let Ok(event) = object.cast::<UserEvent>() {
         let event = event.get();
-        return Ok(Some(call(object.py(), || Ok(event.0.event()))?));
+        return Ok(Some(call(object.py(), || Ok(event.event.event()))?));
     }
     if let Ok(run) = object.cast::<Submission>() {
         let run = run.get();

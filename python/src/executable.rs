@@ -1,7 +1,6 @@
 //! Executables: submitting and updating.
 
-use std::sync::Arc;
-
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rust::{Event, EventSignal, EventWait, HostWrite, Path, Submit};
@@ -11,8 +10,8 @@ use crate::errors::{invalid, type_of, wrong_type};
 use crate::event;
 use crate::gate::{Own, call, check};
 use crate::graph::Graph;
+use crate::held::{ExecutableHeld, Held, Holder};
 use crate::interop::{self, Kind};
-use crate::memory::{ExecutableHeld, Held};
 use crate::node::{self, Write};
 use crate::numpy;
 use crate::queue::Queue;
@@ -56,7 +55,7 @@ impl Before {
             return Ok(Some(Self::Run(run.get().run().clone())));
         }
         if let Ok(event) = object.cast::<event::UserEvent>() {
-            return Ok(Some(Self::User(event.get().0.clone())));
+            return Ok(Some(Self::User(event.get().event.clone())));
         }
         if let Ok(event) = object.cast::<event::Event>() {
             return Ok(Some(Self::Event(event.get().0.clone())));
@@ -103,8 +102,14 @@ impl Before {
 }
 
 impl Executable {
-    pub(crate) fn new(executable: rust::Executable, queue: Option<rust::Queue>, held: Arc<Held>) -> Self {
-        Self { executable: Own::new(executable), queue: queue.map(Own::new), held: ExecutableHeld::new(held) }
+    pub(crate) fn new(
+        py: Python<'_>,
+        executable: rust::Executable,
+        queue: Option<rust::Queue>,
+        held: &Py<Holder>,
+    ) -> PyResult<Self> {
+        let (executable, queue) = (Own::new(executable), queue.map(Own::new));
+        Ok(Self { executable, queue, held: ExecutableHeld::new(py, held.clone_ref(py))? })
     }
 
     pub(crate) fn held(&self) -> &ExecutableHeld {
@@ -149,7 +154,7 @@ impl Executable {
             (None, Some(queue)) => &**queue,
             (None, None) => return Err(wrong_type("a graph of a context and a device has no queue: submit(queue)")),
         };
-        Held::of_recordings(queue).iter().for_each(|held| self.held.nest(held));
+        Held::of_recordings(queue).iter().for_each(|held| self.held.nest(py, held));
         let mut submit = self.executable.submit_to(queue);
         for (write, data) in pairs(inputs) {
             let raw = node::raw(&write)?;
@@ -170,9 +175,9 @@ impl Executable {
             let Ok(event) = event.cast::<event::UserEvent>() else {
                 return Err(wrong_type(format!("a node signals a clgraph.UserEvent, not {}", type_of(&event))));
             };
-            submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().0);
+            submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().event);
         }
-        Ok(Submission::new(self.held.submit(py, || submit.submit())?))
+        self.held.submit(py, || submit.submit())
     }
 
     /// Applies the current values of nodes to later submissions: values of Params, ranges, and launches that replaced
@@ -195,7 +200,7 @@ impl Executable {
 
     /// Applies the current values of all nodes of a graph that was built in the same way, or of the graph itself.
     fn update_from(&self, py: Python<'_>, graph: &Graph) -> PyResult<()> {
-        self.held.update_from(graph.held(), || call(py, || self.executable.update_from(&graph.graph)))
+        self.held.update_from(py, graph.held(), || call(py, || self.executable.update_from(&graph.graph)))
     }
 
     /// What was decided when the graph was finalized, and why.
@@ -244,6 +249,10 @@ impl Executable {
 
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
         self.to_svg(py, None, "brief")
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.held.traverse(&visit)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

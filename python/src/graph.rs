@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -10,15 +11,16 @@ use crate::errors::wrong_type;
 use crate::executable::{self, Executable};
 use crate::gate::{Own, call, check};
 use crate::group::CommandGroup;
+use crate::held::{Function, Holder};
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{Cache, Held, Memory, MemoryUser, Place, Scope};
+use crate::memory::{Cache, Memory, MemoryUser, Place, Scope};
 use crate::native;
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
 use crate::report;
-use crate::task::{self, Function};
+use crate::task::{self, TaskFunction};
 use crate::transfer::{self, With};
 use crate::uses::{uses, with_uses};
 
@@ -40,7 +42,7 @@ use crate::uses::{uses, with_uses};
 pub(crate) struct Graph {
     pub(crate) graph: Own<rust::Graph>,
     cache: Own<Mutex<Cache>>,
-    held: Arc<Held>,
+    held: Py<Holder>,
     queue: Option<Own<rust::Queue>>,
     /// For a queue of clgraph: it records inside a block.
     pause: Option<Pause>,
@@ -62,11 +64,19 @@ pub(crate) use options;
 
 impl Graph {
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { context: rust::InContext::context(&*self.graph), user: MemoryUser::Graph(&self.cache, &self.held) }
+        Scope {
+            context: rust::InContext::context(&*self.graph),
+            user: MemoryUser::Graph(&self.cache, self.held.get().held()),
+        }
     }
 
-    pub(crate) fn held(&self) -> &Arc<Held> {
+    pub(crate) fn held(&self) -> &Py<Holder> {
         &self.held
+    }
+
+    /// Keeps the function of a node.
+    pub(crate) fn keep(&self, py: Python<'_>, function: &Function) -> PyResult<()> {
+        function.hand_over(py, &[Arc::clone(self.held.get().held())])
     }
 
     /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
@@ -107,14 +117,14 @@ impl Graph {
                 (call(py, || rust::Graph::new(&queue))?, Some(Own::new(queue)), pause)
             }
         };
-        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), held: Arc::default(), queue, pause })
+        Ok(Self { graph: Own::new(graph), cache: Own::new(Mutex::default()), held: Holder::new(py)?, queue, pause })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         let graph = slf.get();
         if let (Some(_), Some(queue)) = (&graph.pause, &graph.queue) {
             call(slf.py(), || graph.graph.begin_recording(&**queue))?;
-            graph.held.recording_begins(queue);
+            graph.held.get().recording_begins(queue);
         } else {
             check()?;
         }
@@ -126,7 +136,7 @@ impl Graph {
         check()?;
         if self.pause.is_some() {
             py.detach(|| self.graph.end_all_recording());
-            self.held.recording_ends();
+            self.held.get().recording_ends();
         }
         Ok(())
     }
@@ -353,7 +363,7 @@ impl Graph {
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::after(after)?);
         let sub = self.add(py, || sub.add())?;
-        executable.held().nest(&self.held);
+        executable.held().nest(py, self.held.get().held());
         SubGraph::make(py, sub)
     }
 
@@ -365,8 +375,8 @@ impl Graph {
     /// that nodes with the same memory wait for each other. If the function raises an exception, the submission fails
     /// with its text.
     ///
-    /// The graph and its executables keep the function. A function that holds its own executable keeps it alive for
-    /// ever: give it a `weakref.ref`.
+    /// The graph and its executables keep the function. Python's garbage collector sees that, so a function may hold its
+    /// own executable.
     #[pyo3(signature = (function, reads=None, writes=None, *, label=None, after=None))]
     fn host_task(
         &self,
@@ -377,11 +387,13 @@ impl Graph {
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
         let nodes = node::after(after)?;
-        let run = Function::new(function)?;
+        let (run, kept) = TaskFunction::new(function)?;
         let uses = uses(reads, writes, self.scope(), "a host task")?;
         let task = with_uses!(self.graph.host_task(move |context| run.run(context)), uses);
         let task = options!(task, label, nodes);
-        Ok(Node::of(self.add(function.py(), || task.add())?.to_raw(), "host task"))
+        let node = self.add(function.py(), || task.add())?;
+        self.keep(function.py(), &kept)?;
+        Ok(Node::of(node.to_raw(), "host task"))
     }
 
     /// Adds a host task on mapped memory: `function(array)` gets the memory itself as a numpy array.
@@ -424,10 +436,11 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let command = native::command(function, reads, writes, self.scope())?;
+        let (command, kept) = native::command(function, reads, writes, self.scope())?;
         let command = options!(self.graph.native_command(command), label, node::after(after)?);
         // SAFETY: **native**: the program promises it.
         let node = self.add(function.py(), || unsafe { command.add() })?;
+        self.keep(function.py(), &kept)?;
         Ok(Node::of(node.to_raw(), "native command"))
     }
 
@@ -548,7 +561,7 @@ impl Graph {
         }
         let executable = call(py, || self.graph.finalize(options))?;
         let queue = self.queue.as_ref().map(|queue| (**queue).clone());
-        Ok(Executable::new(executable, queue, Arc::clone(&self.held)))
+        Executable::new(py, executable, queue, &self.held)
     }
 
     /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).
@@ -567,6 +580,10 @@ impl Graph {
 
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
         self.to_svg(py, "brief")
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.held)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -8,7 +8,7 @@ use crate::errors::{self, invalid, type_of, wrong_type};
 use crate::gate::{Own, call};
 use crate::graph::Graph;
 use crate::launch::{Given, Launch};
-use crate::task::Function;
+use crate::task::TaskFunction;
 use crate::uses::{self, with_uses};
 
 /// A launch of a kernel, for a CommandGroup. It takes what `Graph.kernel` takes, and is in no graph yet.
@@ -113,12 +113,17 @@ impl CommandGroup {
         let described: Vec<_> = members.iter().filter_map(|member| member.cast::<Described>().ok()).collect();
         if described.is_empty() && !members.is_empty() {
             let uses = uses::uses(reads, writes, graph.scope(), "a host task")?;
-            let mut tasks = Vec::new();
+            let (mut tasks, mut functions) = (Vec::new(), Vec::new());
             for member in &members {
-                let run = if member.is_callable() { Function::new(member)? } else { return Err(no_members(member)) };
+                if !member.is_callable() {
+                    return Err(no_members(member));
+                }
+                let (run, function) = TaskFunction::new(member)?;
+                functions.push(function);
                 tasks.push(with_uses!(graph.graph.host_task(move |context| run.run(context)), uses));
             }
             let group = call(py, || graph.graph.host_task_group(tasks))?;
+            functions.iter().try_for_each(|function| graph.keep(py, function))?;
             return Ok(Self { group: Own::new(group), kind: "host task", len: members.len() });
         }
         if described.len() < members.len() {

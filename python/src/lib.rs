@@ -6,11 +6,12 @@
 //! | file | what is there |
 //! |---|---|
 //! | `gate.rs` | the ends of the interpreter and of the process, forks, and calls without the interpreter's lock |
-//! | `errors.rs`, `texts.rs` | exceptions, and the names of Python in their texts |
+//! | `errors.rs`, `raised.rs`, `texts.rs` | exceptions, their causes, and the names of Python in their texts |
 //! | `interop.rs` | pyopencl's objects |
 //! | `buffer.rs` | the buffer protocol |
 //! | `numpy.rs` | types of elements, host data, results as arrays |
 //! | `memory.rs` | memory of all kinds, and slices |
+//! | `held.rs` | what graphs and executables keep of Python, and who owns it |
 //! | `value.rs`, `parameter.rs`, `arguments.rs` | arguments of kernels |
 //! | `launch.rs` | launches of kernels |
 //! | `picture.rs` | parts of images, and colours |
@@ -50,6 +51,7 @@ mod executable;
 mod gate;
 mod graph;
 mod group;
+mod held;
 mod interop;
 mod launch;
 mod memory;
@@ -61,6 +63,7 @@ mod picture;
 mod profile;
 mod program;
 mod queue;
+mod raised;
 mod report;
 mod submission;
 mod task;

@@ -1,8 +1,7 @@
 //! Memory: buffers and arrays of pyopencl, memory of graphs, and slices of all of them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -10,7 +9,8 @@ use pyo3::types::PySlice;
 use rust::{Buffer, BufferSlice, Context, GlobalSlice, GraphMemory, Image, MemorySlice};
 
 use crate::errors::{self, invalid, type_of, wrong_type};
-use crate::gate::{Kept, Own, call, check};
+use crate::gate::{Own, call, check};
+use crate::held::Held;
 use crate::interop::{self, Kind};
 use crate::node::Node;
 use crate::numpy::Layout;
@@ -69,134 +69,6 @@ impl Place {
 pub(crate) struct Cache {
     buffers: HashMap<usize, Buffer<u8>>,
     images: HashMap<usize, Image>,
-}
-
-/// Buffers of pools that a graph and its executables use: their memory may not go back to its pool.
-#[derive(Default)]
-pub(crate) struct Held {
-    /// By their addresses: each object once, however often it is used.
-    objects: Mutex<HashMap<usize, Kept<Py<PyAny>>>>,
-    inner: Mutex<Vec<Arc<Held>>>,
-}
-
-/// The recordings under way: the C handle of the queue, and what the graph holds.
-static RECORDINGS: Mutex<Vec<(usize, Weak<Held>)>> = Mutex::new(Vec::new());
-
-fn recordings() -> MutexGuard<'static, Vec<(usize, Weak<Held>)>> {
-    RECORDINGS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Held {
-    fn keep(&self, object: &Bound<'_, PyAny>) {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.entry(object.as_ptr().addr()).or_insert_with(|| Kept::new(object.clone().unbind()));
-    }
-
-    /// A queue begins to record into the graph that this is of.
-    pub(crate) fn recording_begins(self: &Arc<Self>, queue: &rust::Queue) {
-        recordings().push((queue.raw().addr(), Arc::downgrade(self)));
-    }
-
-    /// No queue records into the graph any more.
-    pub(crate) fn recording_ends(self: &Arc<Self>) {
-        let own = Arc::downgrade(self);
-        recordings().retain(|(_, held)| held.strong_count() > 0 && !held.ptr_eq(&own));
-    }
-
-    /// What commands of a queue may become nodes of: the graph that it records into. A queue that does not record may
-    /// join any recording, by an event that it waits for.
-    pub(crate) fn of_recordings(queue: &rust::Queue) -> Vec<Arc<Self>> {
-        let all = recordings();
-        let alive = |only: Option<usize>| {
-            let these = all.iter().filter(move |(of, _)| only.is_none_or(|queue| *of == queue));
-            these.filter_map(|(_, held)| held.upgrade()).collect::<Vec<_>>()
-        };
-        let own = alive(Some(queue.raw().addr()));
-        if own.is_empty() { alive(None) } else { own }
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Vec<Arc<Self>>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps what a sub-graph keeps.
-    pub(crate) fn keep_all(&self, of: &Arc<Self>) {
-        self.inner().push(Arc::clone(of));
-    }
-
-    fn is_empty(&self) -> bool {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && self.inner().is_empty()
-    }
-}
-
-/// What an executable keeps: what its graph keeps, and what the graph keeps whose values it took last
-/// (`Executable.update_from`).
-pub(crate) struct ExecutableHeld {
-    graph: Arc<Held>,
-    all: Arc<Held>,
-    /// Whether it is part of a graph, which may have any of its values.
-    is_nested: AtomicBool,
-}
-
-impl ExecutableHeld {
-    pub(crate) fn new(graph: Arc<Held>) -> Self {
-        let all = Arc::<Held>::default();
-        all.keep_all(&graph);
-        Self { graph, all, is_nested: AtomicBool::new(false) }
-    }
-
-    /// Has a graph keep it that the executable becomes a part of. That may be its own graph, which does not keep itself.
-    pub(crate) fn nest(&self, into: &Arc<Held>) {
-        self.is_nested.store(true, Ordering::Relaxed);
-        if Arc::ptr_eq(into, &self.graph) {
-            let others = self.all.inner().iter().filter(|held| !Arc::ptr_eq(held, into)).cloned().collect::<Vec<_>>();
-            others.iter().for_each(|held| into.keep_all(held));
-        } else {
-            into.keep_all(&self.all);
-        }
-    }
-
-    /// Updates the executable from a graph. What it used before is kept by the submissions that use it.
-    pub(crate) fn update_from(&self, graph: &Arc<Held>, update: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
-        self.all.keep_all(graph);
-        let updated = update();
-        if !self.is_nested.load(Ordering::Relaxed) {
-            let mut all = self.all.inner();
-            // In a failure nothing changed, and the graph was the last in the list, or another thread has added one.
-            let dropped: Vec<_> = match &updated {
-                Ok(()) => {
-                    all.extract_if(.., |held| !Arc::ptr_eq(held, &self.graph) && !Arc::ptr_eq(held, graph)).collect()
-                }
-                Err(_) => {
-                    all.iter().rposition(|held| Arc::ptr_eq(held, graph)).map(|at| all.remove(at)).into_iter().collect()
-                }
-            };
-            drop(all);
-            drop(dropped);
-        }
-        updated
-    }
-
-    /// Submits. What the executable uses is kept until the submission has ended, whether the program keeps the
-    /// submission or not.
-    pub(crate) fn submit(
-        &self,
-        py: Python<'_>,
-        submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
-    ) -> PyResult<rust::Submission> {
-        // A graph that keeps what sub-graphs keep is asked no further: it may be in a circle of them.
-        if self.all.inner().iter().all(|held| held.is_empty()) {
-            return call(py, submit);
-        }
-        let mut held = self.all.inner().clone();
-        call(py, || {
-            let run = submit()?;
-            // Another thread may have updated the executable meanwhile.
-            held.extend(self.all.inner().iter().cloned());
-            run.on_complete(move |_| drop(held));
-            Ok(run)
-        })
-    }
 }
 
 /// Where memory is used: a context, and what is known and kept of its objects.

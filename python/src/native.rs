@@ -1,13 +1,16 @@
 //! Native commands: Python functions that enqueue OpenCL commands of their own.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{NativeCommand, NativeQueue};
 
-use crate::errors::describe;
-use crate::gate::{Kept, attach};
+use crate::gate::attach;
+use crate::held::Function;
 use crate::interop;
 use crate::memory::Scope;
+use crate::raised;
 use crate::task::{check_function, takes};
 use crate::uses::{self, with_uses};
 
@@ -86,13 +89,13 @@ impl NativeMemory {
 }
 
 /// A function of Python that enqueues.
-struct Function {
-    function: Kept<Py<PyAny>>,
+struct NativeFunction {
+    function: Arc<Function>,
     /// For each memory that it gets, whether it is an image.
     images: Vec<bool>,
 }
 
-impl Function {
+impl NativeFunction {
     /// Calls the function. It runs while clgraph holds locks, and takes the interpreter's: see `gate::Own`.
     fn run(&self, to: &NativeQueue<'_>) -> Result<(), String> {
         let call = |py: Python<'_>| -> PyResult<()> {
@@ -102,26 +105,27 @@ impl Function {
             for (index, is_image) in self.images.iter().enumerate() {
                 args.push(Bound::new(py, NativeMemory::new(py, to.memory(index), *is_image)?)?.into_any());
             }
-            self.function.bind(py).call1(PyTuple::new(py, args)?).map(|_| ())
+            self.function.get(py)?.call1(PyTuple::new(py, args)?).map(|_| ())
         };
-        let outcome = attach(|py| call(py).map_err(|error| describe(py, &error)));
+        let outcome = attach(|py| call(py).map_err(|error| raised::text(py, &error)));
         outcome.unwrap_or_else(|| Err("the Python interpreter has ended, so the function was not called".to_owned()))
     }
 }
 
-/// A native command of a function and the memory that it uses.
+/// A native command of a function and the memory that it uses; and the function, for what keeps it.
 pub(crate) fn command(
     function: &Bound<'_, PyAny>,
     reads: Option<&Bound<'_, PyAny>>,
     writes: Option<&Bound<'_, PyAny>>,
     scope: Scope<'_>,
-) -> PyResult<NativeCommand> {
+) -> PyResult<(NativeCommand, Arc<Function>)> {
     check_function(function, "a native command")?;
     let uses = uses::uses(reads, writes, scope, "a native command")?;
     let mut images: Vec<bool> = uses.iter().map(uses::Use::is_image).collect();
     if !takes(function, 1 + images.len()) {
         images.clear();
     }
-    let function = Function { function: Kept::new(function.clone().unbind()), images };
-    Ok(with_uses!(NativeCommand::enqueued(move |to: &NativeQueue<'_>| function.run(to)), uses))
+    let function = Function::new(function);
+    let run = NativeFunction { function: Arc::clone(&function), images };
+    Ok((with_uses!(NativeCommand::enqueued(move |to: &NativeQueue<'_>| run.run(to)), uses), function))
 }

@@ -10,16 +10,17 @@ use crate::device::Device;
 use crate::errors::{type_of, wrong_type};
 use crate::event::{Event, Pending, wait_list};
 use crate::executable::Executable;
-use crate::gate::{Own, call, check};
+use crate::gate::{Kept, Own, call, check};
 use crate::group::CommandGroup;
+use crate::held::{Function, Held};
 use crate::interop::{self, Kind};
 use crate::launch::{Given, Launch};
-use crate::memory::{self, Held, MemoryUser, Scope, is_image, with_place};
+use crate::memory::{self, MemoryUser, Scope, is_image, with_place};
 use crate::native;
 use crate::numpy;
 use crate::picture::{self, triple};
 use crate::submission::Submission;
-use crate::task::Function;
+use crate::task::TaskFunction;
 use crate::transfer::{element, only_images, pattern, result_layout};
 
 /// A queue around a pyopencl.CommandQueue: `Queue(queue)`. `Queue(device)` makes a queue for a clgraph.Device.
@@ -52,6 +53,17 @@ impl Queue {
             let _recording_goes_on = self.pause.read().unwrap_or_else(PoisonError::into_inner);
             code()
         })
+    }
+
+    /// The submission of a function, which a graph keeps if the queue has recorded it.
+    fn submission(&self, py: Python<'_>, run: rust::Submission, function: &Function) -> PyResult<Submission> {
+        let run = Submission::new(run);
+        if py.detach(|| self.queue.state()) == QueueState::Recording {
+            function.hand_over(py, &Held::of_recordings(&self.queue))?;
+        } else {
+            run.ends_with(py, Kept::new(Vec::new()))?;
+        }
+        Ok(run)
     }
 
     /// The queue that an object of clgraph or of pyopencl is.
@@ -352,10 +364,10 @@ impl Queue {
     fn host_task(&self, function: &Bound<'_, PyAny>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Submission> {
         let waits = wait_list(after)?;
         let waits: Vec<&rust::Event> = waits.iter().collect();
-        let run = Function::new(function)?;
+        let (run, kept) = TaskFunction::new(function)?;
         let queue = &*self.queue;
         let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
-        Ok(Submission::new(run))
+        self.submission(function.py(), run, &kept)
     }
 
     /// Enqueues a native command: see `Graph.native_command`, also for what the program promises. Returns a Submission.
@@ -372,11 +384,11 @@ impl Queue {
     ) -> PyResult<Submission> {
         let waits = wait_list(after)?;
         let waits: Vec<&rust::Event> = waits.iter().collect();
-        let command = native::command(function, reads, writes, self.scope())?;
+        let (command, kept) = native::command(function, reads, writes, self.scope())?;
         let queue = &*self.queue;
         // SAFETY: **native**: the program promises it.
         let run = self.command(function.py(), || unsafe { queue.enqueue_native_command(command, &waits) })?;
-        Ok(Submission::new(run))
+        self.submission(function.py(), run, &kept)
     }
 
     /// Records a node of a command group of the graph that the queue records into: see `Graph.command_group`.
@@ -405,12 +417,11 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Held::of_recordings(&self.queue).iter().for_each(|held| executable.held().nest(held));
-        let run = executable.held().submit(py, || {
+        Held::of_recordings(&self.queue).iter().for_each(|held| executable.held().nest(py, held));
+        executable.held().submit(py, || {
             let _recording_goes_on = self.pause.read().unwrap_or_else(PoisonError::into_inner);
             executable.executable.submit(&self.queue)
-        })?;
-        Ok(Submission::new(run))
+        })
     }
 
     /// Submits all enqueued commands to the device, without waiting for them.

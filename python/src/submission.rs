@@ -1,16 +1,21 @@
 //! Submissions: waiting, results, times.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use rust::{HostRead, Progress, ResultGuard, SubmitError};
 
 use crate::errors;
 use crate::event;
 use crate::gate::{Kept, Own, attach, call, check};
+use crate::held::Holder;
 use crate::interop;
 use crate::node::SubGraph;
 use crate::numpy;
 use crate::profile::{self, Profile};
+use crate::raised::{self, Raised};
 use crate::task::{check_function, read_of};
 
 /// One run of an executable, or a host task of a Queue.
@@ -19,11 +24,36 @@ use crate::task::{check_function, read_of};
 #[pyclass(frozen, module = "clgraph")]
 pub(crate) struct Submission {
     run: Own<rust::Submission>,
+    raised: Arc<Raised>,
 }
 
 impl Submission {
     pub(crate) fn new(run: rust::Submission) -> Self {
-        Self { run: Own::new(run) }
+        Self { run: Own::new(run), raised: Arc::default() }
+    }
+
+    /// Keeps something until the submission has ended, and then has it own the exception by which it failed.
+    pub(crate) fn ends_with(&self, py: Python<'_>, kept: Kept<Vec<Py<Holder>>>) -> PyResult<()> {
+        let raised = Arc::downgrade(&self.raised);
+        self.call(py, || {
+            self.run.on_complete(move |outcome| {
+                if let Err(error) = outcome {
+                    let numbers = raised::split(error.to_string()).1;
+                    attach(|py| match raised.upgrade() {
+                        Some(raised) => drop(raised::find(py, &numbers, Some(&raised))),
+                        None => raised::forget(&numbers),
+                    });
+                }
+                drop(kept);
+            });
+            Ok(())
+        })
+    }
+
+    /// As `gate::call`: the submission owns the exception by which it failed.
+    fn call<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
+        check()?;
+        py.detach(code).map_err(|error| errors::of_submission(error, Some(&self.raised)))
     }
 
     pub(crate) fn run(&self) -> &rust::Submission {
@@ -37,7 +67,7 @@ impl Submission {
 
     /// Waits for the submission, and returns a result.
     fn result(&self, py: Python<'_>, read: &HostRead<u8>) -> PyResult<ResultGuard<u8>> {
-        call(py, || match self.run.get(read) {
+        self.call(py, || match self.run.get(read) {
             Err(rust::Error::Submit(SubmitError::NotComplete)) => {
                 self.run.wait()?;
                 self.run.get(read)
@@ -55,7 +85,7 @@ impl Submission {
     /// Ctrl-C is looked at after the wait; with one, during the wait.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        event::wait(py, timeout, || self.run.wait(), |limit| self.run.wait_for(limit))
+        event::wait(py, timeout, Some(&self.raised), || self.run.wait(), |limit| self.run.wait_for(limit))
     }
 
     /// How far it is: "waiting" for what comes before, "running", "complete" or "failed".
@@ -107,11 +137,11 @@ impl Submission {
     /// `sys.unraisablehook`.
     fn on_complete(&self, py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<()> {
         check_function(function, "what `on_complete` takes")?;
-        let function = Kept::new(function.clone().unbind());
+        let (function, raised) = (Kept::new(function.clone().unbind()), Arc::clone(&self.raised));
         call(py, || {
             self.run.on_complete(move |outcome| {
                 attach(|py| {
-                    let error = outcome.err().map(|error| errors::of(error).into_value(py));
+                    let error = outcome.err().map(|error| errors::of_submission(error, Some(&raised)).into_value(py));
                     if let Err(error) = function.call1(py, (error,)) {
                         error.write_unraisable(py, Some(function.bind(py)));
                     }
@@ -128,11 +158,12 @@ impl Submission {
         let future = running.call_method0("create_future")?;
         let finish = py.import("clgraph._clgraph")?.getattr("_finish")?;
         let parts = Kept::new((running.unbind(), finish.unbind(), future.clone().unbind()));
+        let raised = Arc::clone(&self.raised);
         call(py, || {
             self.run.on_complete(move |outcome| {
                 attach(|py| {
                     let (running, finish, future) = &*parts;
-                    let error = outcome.err().map(|error| errors::of(error).into_value(py));
+                    let error = outcome.err().map(|error| errors::of_submission(error, Some(&raised)).into_value(py));
                     let told = running.call_method1(py, "call_soon_threadsafe", (finish, future, error));
                     if let Err(error) = told
                         && !error.is_instance_of::<PyRuntimeError>(py)
@@ -149,7 +180,7 @@ impl Submission {
 
     /// Waits for the submission, and returns the times of its nodes. The executable was finalized with `profiling`.
     fn profile(&self, py: Python<'_>) -> PyResult<Profile> {
-        let profile = call(py, || {
+        let profile = self.call(py, || {
             self.run.wait()?;
             self.run.profile()
         })?;
@@ -171,7 +202,15 @@ impl Submission {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        call(py, || Ok(format!("{:?}", &*self.run)))
+        call(py, || Ok(raised::split(format!("{:?}", &*self.run)).0))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.raised.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.raised.clear();
     }
 }
 

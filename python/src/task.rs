@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -12,24 +12,28 @@ use rust::{HostTaskContext, HostWrite, MapRead, MapWrite, MapWriteInvalidate, Ma
 use crate::errors::{self, describe, invalid, type_of, wrong_type};
 use crate::gate::{Kept, attach};
 use crate::graph::{Graph, options};
+use crate::held::Function;
 use crate::memory::{self, Place, with_place};
 use crate::node::{self, Node, Read, Write};
 use crate::numpy::{self, Layout};
+use crate::raised;
 use crate::texts::in_python;
 use crate::transfer::result_layout;
 
-/// A function of Python that a node calls.
-pub(crate) struct Function {
-    function: Kept<Py<PyAny>>,
+/// A function of Python that a host task calls.
+pub(crate) struct TaskFunction {
+    function: Arc<Function>,
     /// Whether it takes the task.
     takes_task: bool,
 }
 
-impl Function {
-    pub(crate) fn new(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+impl TaskFunction {
+    /// Also returns the function, for what keeps it.
+    pub(crate) fn new(function: &Bound<'_, PyAny>) -> PyResult<(Self, Arc<Function>)> {
         check_function(function, "a host task")?;
         let takes_task = takes(function, 1);
-        Ok(Self { function: Kept::new(function.clone().unbind()), takes_task })
+        let function = Function::new(function);
+        Ok((Self { function: Arc::clone(&function), takes_task }, function))
     }
 
     /// Runs the function as a host task.
@@ -37,10 +41,14 @@ impl Function {
         let outcome = attach(|py| {
             let task =
                 Bound::new(py, Task(Mutex::new(Some(Context::of(context))))).map_err(|error| describe(py, &error))?;
-            let function = self.function.bind(py);
-            let outcome = if self.takes_task { function.call1((&task,)) } else { function.call0() };
+            let function = self.function.get(py);
+            let call = |function: Bound<'_, PyAny>| {
+                let outcome = if self.takes_task { function.call1((&task,)) } else { function.call0() };
+                outcome.map(|_| ())
+            };
+            let outcome = function.and_then(call);
             task.get().end();
-            outcome.map(|_| ()).map_err(|error| describe(py, &error))
+            outcome.map_err(|error| raised::text(py, &error))
         });
         outcome.unwrap_or_else(|| Err("the Python interpreter has ended, so the function was not called".to_owned()))
     }
@@ -57,10 +65,16 @@ impl Function {
         let outcome = attach(|py| {
             let window = Bound::new(py, Window { mapped: Mutex::new(Some(mapped)), views: AtomicUsize::new(0) });
             let window = window.map_err(|error| describe(py, &error))?;
-            let outcome =
-                numpy::viewing_array(window.as_any(), layout).and_then(|array| self.function.bind(py).call1((array,)));
-            // An exception holds the frames that it left, and these hold the array.
-            let outcome = outcome.map(|_| ()).map_err(|error| describe(py, &error));
+            let outcome = numpy::viewing_array(window.as_any(), layout)
+                .and_then(|array| self.function.get(py)?.call1((array,)).map(|_| ()));
+            let outcome = outcome.map_err(|error| {
+                // It holds the frames that it left, and these hold the array.
+                if let Some(trace) = error.traceback(py) {
+                    let _ = py.import("traceback").and_then(|module| module.call_method1("clear_frames", (trace,)));
+                }
+                let is_kept = window.get().views.load(Ordering::Acquire) > 0;
+                if is_kept { describe(py, &error) } else { raised::text(py, &error) }
+            });
             let mapped = window.get().mapped.lock().unwrap_or_else(PoisonError::into_inner).take();
             if window.get().views.load(Ordering::Acquire) > 0 {
                 std::mem::forget(mapped);
@@ -299,7 +313,7 @@ pub(crate) fn map_node(
         ));
     }
     let layout = Kept::new(result_layout(py, &memory, dtype, shape)?);
-    let (run, place) = (Function::new(function)?, memory.place.clone());
+    let ((run, function), place) = (TaskFunction::new(function)?, memory.place.clone());
     let task = graph.graph.host_task(move |context| run.run_mapped(context, &place, &layout, mode));
     let task = with_place!(&memory.place, |memory| match mode {
         MapAs::Read => task.reads(memory),
@@ -307,5 +321,7 @@ pub(crate) fn map_node(
         MapAs::Discard => task.writes(memory),
     });
     let task = options!(task, label, nodes);
-    Ok(Node::of(graph.add(py, || task.add())?.to_raw(), "map"))
+    let node = graph.add(py, || task.add())?;
+    graph.keep(py, &function)?;
+    Ok(Node::of(node.to_raw(), "map"))
 }

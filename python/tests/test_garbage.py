@@ -1,0 +1,188 @@
+"""The garbage collector finds functions that hold the graph or the executable that keeps them."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array  # noqa: F401
+import pyopencl.tools  # noqa: F401
+import pytest
+
+import clgraph
+
+from test_causes import collected
+
+
+class Owner:
+    """Has a graph whose tasks are methods of it, as programs have them."""
+
+    def __init__(self, queue, memory, add):
+        self.calls = 0
+        self.queue = queue
+        self.graph = clgraph.Graph(queue)
+        add(self, memory)
+        self.executable = self.graph.finalize(updatable=True)
+
+    def task(self, *_):
+        self.calls += 1
+
+
+def add_recorded(owner, memory):
+    queue = clgraph.Queue(owner.queue)
+    owner.graph = clgraph.Graph(queue)
+    with owner.graph:
+        queue.host_task(owner.task)
+        queue.native_command(owner.task, reads=memory)
+
+
+def add_group(owner, memory):
+    owner.group = clgraph.CommandGroup(owner.graph, [owner.task, lambda: owner.task()], reads=memory)
+    owner.graph.command_group(owner.group)
+
+
+def add_nested(owner, memory):
+    inner = clgraph.Graph(owner.queue)
+    inner.host_task(owner.task)
+    owner.graph.sub_graph(inner.finalize())
+
+
+def add_update(owner, memory):
+    # The executable takes its function from another graph.
+    other = clgraph.Graph(owner.queue)
+    other.host_task(owner.task)
+    owner.graph.host_task(lambda: None)
+    executable = owner.graph.finalize(updatable=True)
+    executable.update_from(other)
+    owner.graph = other
+
+
+KINDS = {
+    "host task": lambda owner, memory: owner.graph.host_task(owner.task),
+    "closure": lambda owner, memory: owner.graph.host_task(lambda: owner.task(owner.executable)),
+    "map": lambda owner, memory: owner.graph.map(memory, owner.task),
+    "native command": lambda owner, memory: owner.graph.native_command(owner.task, reads=memory),
+    "command group": add_group,
+    "recorded": add_recorded,
+    "sub-graph": add_nested,
+    "update": add_update,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_function_that_holds_its_executable_is_collected(queue, buffer, kind):
+    owner = Owner(queue, buffer(np.zeros(4, np.int32)), KINDS[kind])
+    owner.executable.submit().wait()
+    owner.executable.submit()  # nobody waits for it
+    assert owner.calls >= 1
+    parts = [weakref.ref(part) for part in (owner, owner.graph, owner.executable)]
+    del owner
+    collected(*parts)
+
+
+def test_what_runs_is_not_collected(queue):
+    gate = clgraph.UserEvent(queue)
+
+    def submit():
+        owner = Owner(queue, None, KINDS["closure"])
+        owner.executable.submit(wait_for=gate)
+        return owner.calls, weakref.ref(owner), weakref.finalize(owner, list)
+
+    calls, owner, _ = submit()
+    for _ in range(5):
+        gc.collect()
+    assert calls == 0 and owner() is not None
+    gate.complete()
+    collected(owner)
+
+
+def test_a_task_runs_after_everything_else_is_gone(queue):
+    gate, ran = clgraph.UserEvent(queue), threading.Event()
+
+    def submit():
+        graph = clgraph.Graph(queue)
+        graph.host_task(lambda: ran.set())
+        outer = clgraph.Graph(queue)
+        outer.sub_graph(graph.finalize())
+        outer.finalize().submit(wait_for=gate)
+
+    submit()
+    gc.collect()
+    gate.complete()
+    assert ran.wait(20)
+
+
+def test_a_failed_submission_that_its_own_exception_holds_is_collected(queue):
+    def fails():
+        graph = clgraph.Graph(queue)
+        runs, go_on = [], threading.Event()
+
+        def task():
+            mine = runs  # in the frame of the traceback
+            assert go_on.wait(20) and mine
+            raise ValueError
+
+        graph.host_task(task)
+        runs.append(graph.finalize().submit())
+        go_on.set()
+        with pytest.raises(clgraph.FailedError) as caught:
+            runs[0].wait()
+        assert caught.value.__cause__ is not None
+        return weakref.ref(task), weakref.ref(graph)
+
+    collected(*fails())
+
+
+def test_a_graph_that_is_used_is_not_collected(queue, context):
+    owner = Owner(queue, None, KINDS["closure"])
+    executable = owner.executable
+    graph = weakref.ref(owner.graph)
+    del owner
+    for _ in range(5):
+        gc.collect()
+    assert graph() is not None  # by the closure
+    executable.submit().wait()
+    del executable
+    collected(graph)
+
+
+def test_collections_while_threads_build_and_submit(queue):
+    stop = threading.Event()
+
+    def collect():
+        while not stop.is_set():
+            gc.collect()
+
+    def work():
+        for _ in range(20):
+            owner = Owner(queue, None, KINDS["closure"])
+            runs = [owner.executable.submit() for _ in range(3)]
+            runs[-1].wait()
+            assert owner.calls == 3
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    collector = threading.Thread(target=collect)
+    collector.start()
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    stop.set()
+    collector.join()
+
+
+def test_memory_of_a_pool_goes_back_when_the_cycle_is_collected(queue, context):
+    pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue))
+
+    def build():
+        array = cl.array.zeros(queue, 1024, np.int32, allocator=pool)
+        queue.finish()
+        graph = clgraph.Graph(queue)
+        graph.fill(array, np.int32(1))
+        graph.host_task(lambda: graph)
+        graph.finalize().submit().wait()
+        return weakref.ref(graph)
+
+    gone = build()
+    assert pool.active_blocks == 1
+    collected(gone)
+    assert pool.active_blocks == 0
