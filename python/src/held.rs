@@ -13,6 +13,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::gate::{Kept, call};
+use crate::raised::Running;
 use crate::submission::Submission;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -219,12 +220,12 @@ impl ExecutableHeld {
         if self.inner().iter().all(|held| held.get().0.is_empty()) {
             return Ok(Submission::new(call(py, submit)?));
         }
-        let mut held = list();
+        let (mut held, running) = (list(), Running::new());
         let run = call(py, submit)?;
         // Another thread may have updated the executable meanwhile.
         held.extend(list());
         let (held, run) = (Kept::new(held), Submission::new(run));
-        run.ends_with(py, held)?;
+        run.ends_with(py, held, running)?;
         Ok(run)
     }
 }

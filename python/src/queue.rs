@@ -19,6 +19,7 @@ use crate::memory::{self, MemoryUser, Scope, is_image, with_place};
 use crate::native;
 use crate::numpy;
 use crate::picture::{self, triple};
+use crate::raised::Running;
 use crate::submission::Submission;
 use crate::task::TaskFunction;
 use crate::transfer::{element, only_images, pattern, result_layout};
@@ -55,13 +56,19 @@ impl Queue {
         })
     }
 
-    /// The submission of a function, which a graph keeps if the queue has recorded it.
-    fn submission(&self, py: Python<'_>, run: rust::Submission, function: &Function) -> PyResult<Submission> {
-        let run = Submission::new(run);
+    /// Enqueues or records a function, which a graph keeps if the queue has recorded it.
+    fn submission(
+        &self,
+        py: Python<'_>,
+        function: &Function,
+        code: impl FnOnce() -> rust::Result<rust::Submission> + Send,
+    ) -> PyResult<Submission> {
+        let running = Running::new();
+        let run = Submission::new(self.command(py, code)?);
         if py.detach(|| self.queue.state()) == QueueState::Recording {
             function.hand_over(py, &Held::of_recordings(&self.queue))?;
         } else {
-            run.ends_with(py, Kept::new(Vec::new()))?;
+            run.ends_with(py, Kept::new(Vec::new()), running)?;
         }
         Ok(run)
     }
@@ -366,8 +373,7 @@ impl Queue {
         let waits: Vec<&rust::Event> = waits.iter().collect();
         let (run, kept) = TaskFunction::new(function)?;
         let queue = &*self.queue;
-        let run = self.command(function.py(), || queue.enqueue_host_task(move |context| run.run(context), &waits))?;
-        self.submission(function.py(), run, &kept)
+        self.submission(function.py(), &kept, || queue.enqueue_host_task(move |context| run.run(context), &waits))
     }
 
     /// Enqueues a native command: see `Graph.native_command`, also for what the program promises. Returns a Submission.
@@ -387,8 +393,7 @@ impl Queue {
         let (command, kept) = native::command(function, reads, writes, self.scope())?;
         let queue = &*self.queue;
         // SAFETY: **native**: the program promises it.
-        let run = self.command(function.py(), || unsafe { queue.enqueue_native_command(command, &waits) })?;
-        self.submission(function.py(), run, &kept)
+        self.submission(function.py(), &kept, || unsafe { queue.enqueue_native_command(command, &waits) })
     }
 
     /// Records a node of a command group of the graph that the queue records into: see `Graph.command_group`.

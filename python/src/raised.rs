@@ -7,7 +7,7 @@
 //! An exception leads to all that its function has seen, also to the submission itself. So a Python object owns it,
 //! where Python's garbage collector looks: a submission, or the user event that was failed by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -19,13 +19,36 @@ use crate::gate::Kept;
 /// No text has it: it is no character.
 const MARK: char = '\u{10FFFE}';
 
-/// How many exceptions wait for a submission at most. One waits in vain if its submission has failed by another.
-const WAITING: usize = 64;
-
 enum Owner {
-    /// Nobody yet.
-    Nobody(Kept<Py<PyAny>>),
+    /// Nobody yet. Its submission has this number at most.
+    Nobody(Kept<Py<PyAny>>, u64),
     Raised(Weak<Raised>),
+}
+
+/// The submissions that have functions and have not ended, and the number of the next.
+///
+/// An exception waits for its submission, which takes it when it has ended: that may be long after, because callbacks run
+/// one after the other. It waits in vain if the submission has failed by another one. So it is dropped when all that
+/// were under way when it was raised have ended.
+static RUNNING: Mutex<(u64, BTreeSet<u64>)> = Mutex::new((0, BTreeSet::new()));
+
+/// A submission, from before its functions can be called until it has taken its exceptions.
+pub(crate) struct Running(u64);
+
+impl Running {
+    pub(crate) fn new() -> Self {
+        let mut running = lock(&RUNNING);
+        running.0 += 1;
+        let number = running.0;
+        running.1.insert(number);
+        Self(number)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&RUNNING).1.remove(&self.0);
+    }
 }
 
 struct All {
@@ -56,10 +79,9 @@ impl All {
 
     /// Takes out what is of no use any more.
     fn useless(&mut self) -> Vec<Owner> {
-        let waiting = self.owners.iter().filter(|(_, owner)| matches!(owner, Owner::Nobody(_)));
-        let first = waiting.rev().nth(WAITING - 1).map_or(0, |(number, _)| *number);
-        self.take(|number, owner| match owner {
-            Owner::Nobody(_) => number < first,
+        let first = lock(&RUNNING).1.first().copied().unwrap_or(u64::MAX);
+        self.take(|_, owner| match owner {
+            Owner::Nobody(_, last) => *last < first,
             Owner::Raised(raised) => raised.strong_count() == 0,
         })
     }
@@ -104,8 +126,9 @@ fn end(number: u64) -> String {
 pub(crate) fn text(py: Python<'_>, error: &PyErr) -> String {
     let text = errors::describe(py, error);
     let error = Kept::new(error.clone_ref(py).into_value(py).into_any());
+    let last = lock(&RUNNING).0;
     let mut all = lock(&ALL);
-    let number = all.add(Owner::Nobody(error));
+    let number = all.add(Owner::Nobody(error, last));
     let useless = all.useless();
     drop(all);
     drop(useless);
@@ -148,7 +171,7 @@ pub(crate) fn find(py: Python<'_>, numbers: &[u64], raised: Option<&Arc<Raised>>
                 drop(all);
                 raised?.get(py, *number)
             }
-            Owner::Nobody(error) => {
+            Owner::Nobody(error, _) => {
                 let error = error.clone_ref(py);
                 let old = raised.and_then(|raised| {
                     lock(&raised.0).push((*number, error.clone_ref(py)));
@@ -165,7 +188,14 @@ pub(crate) fn find(py: Python<'_>, numbers: &[u64], raised: Option<&Arc<Raised>>
 /// Drops exceptions that nobody owns.
 pub(crate) fn forget(numbers: &[u64]) {
     let mut all = lock(&ALL);
-    let useless = all.take(|number, owner| numbers.contains(&number) && matches!(owner, Owner::Nobody(_)));
+    let useless = all.take(|number, owner| numbers.contains(&number) && matches!(owner, Owner::Nobody(..)));
     drop(all);
+    drop(useless);
+}
+
+/// A submission has taken its exceptions: drops those that nobody will take.
+pub(crate) fn ended(running: Running) {
+    drop(running);
+    let useless = lock(&ALL).useless();
     drop(useless);
 }

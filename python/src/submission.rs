@@ -15,7 +15,7 @@ use crate::interop;
 use crate::node::SubGraph;
 use crate::numpy;
 use crate::profile::{self, Profile};
-use crate::raised::{self, Raised};
+use crate::raised::{self, Raised, Running};
 use crate::task::{check_function, read_of};
 
 /// One run of an executable, or a host task of a Queue.
@@ -33,15 +33,18 @@ impl Submission {
     }
 
     /// Keeps something until the submission has ended, and then has it own the exception by which it failed.
-    pub(crate) fn ends_with(&self, py: Python<'_>, kept: Kept<Vec<Py<Holder>>>) -> PyResult<()> {
+    pub(crate) fn ends_with(&self, py: Python<'_>, kept: Kept<Vec<Py<Holder>>>, running: Running) -> PyResult<()> {
         let raised = Arc::downgrade(&self.raised);
         self.call(py, || {
             self.run.on_complete(move |outcome| {
                 if let Err(error) = outcome {
                     let numbers = raised::split(error.to_string()).1;
-                    attach(|py| match raised.upgrade() {
-                        Some(raised) => drop(raised::find(py, &numbers, Some(&raised))),
-                        None => raised::forget(&numbers),
+                    attach(|py| {
+                        match raised.upgrade() {
+                            Some(raised) => drop(raised::find(py, &numbers, Some(&raised))),
+                            None => raised::forget(&numbers),
+                        }
+                        raised::ended(running);
                     });
                 }
                 drop(kept);

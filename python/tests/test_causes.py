@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 import traceback
 import weakref
 
@@ -42,7 +43,7 @@ def test_a_task_is_the_cause_of_the_failure(failing):
     executable, read, raised = failing
     run = executable.submit()
     for look in (run.wait, run.wait, lambda: run.wait(20), lambda: run[read]):
-        with pytest.raises(clgraph.FailedError, match="save.*Lost: number 0") as caught:
+        with pytest.raises(clgraph.FailedError) as caught:
             look()
         assert cause_of(caught.value) == (raised[0], ["save"])
     assert not any(ord(letter) > 0xFFFF for letter in repr(run))
@@ -57,6 +58,43 @@ def test_each_submission_has_its_own_cause(failing):
             run.wait()
         causes.append(cause_of(caught.value)[0])
     assert causes[::-1] == raised
+
+
+def test_causes_wait_for_a_callback_that_takes_long(failing, graph, queue):
+    """Callbacks run one after the other, and a submission takes its exception by one."""
+    executable, _, raised = failing
+    inside, go_on = threading.Event(), threading.Event()
+    other = clgraph.Graph(queue)
+    other.empty()
+    other.finalize().submit().on_complete(lambda outcome: (inside.set(), go_on.wait(20)))
+    assert inside.wait(20)
+    try:
+        runs = [executable.submit() for _ in range(200)]
+        for run in reversed(runs):
+            with pytest.raises(clgraph.FailedError) as caught:
+                run.wait()
+            assert cause_of(caught.value)[0] is raised[runs.index(run)]
+    finally:
+        go_on.set()
+
+
+def test_an_exception_that_is_not_the_failure_is_dropped(graph):
+    """Of two that fail at a time, a submission has one."""
+    gone = []
+
+    def task():
+        error = Lost()
+        gone.append(weakref.ref(error))
+        raise error
+
+    graph.host_task(task)
+    graph.host_task(task)
+    executable = graph.finalize()
+    for _ in range(100):
+        with pytest.raises(clgraph.FailedError):
+            executable.submit().wait()
+    assert len(gone) >= 100
+    collected(*gone)
 
 
 def test_callbacks_and_asyncio_get_the_cause(failing):
@@ -127,7 +165,7 @@ def test_a_function_of_mapped_memory_is_the_cause(graph, buffer):
     cause, frames = cause_of(caught.value)
     assert cause.args == ("mapped", 4) and frames == ["change"]
     keeps = True  # an exception with the memory itself is dropped with it
-    with pytest.raises(clgraph.FailedError, match="Lost") as caught:
+    with pytest.raises(clgraph.FailedError) as caught:
         executable.submit().wait()
     assert caught.value.__cause__ is None
 
@@ -138,7 +176,7 @@ def test_an_exception_that_fails_a_user_event_is_the_cause(graph, queue):
     run = graph.finalize().submit(events={wait: event})
     event.fail(thrown)
     for look in (run.wait, event.wait, lambda: event.wait(1)):
-        with pytest.raises(clgraph.FailedError, match="not today$") as caught:
+        with pytest.raises(clgraph.FailedError) as caught:
             look()
         assert caught.value.__cause__ is thrown
     text = clgraph.UserEvent(queue)
@@ -172,7 +210,8 @@ def test_an_exception_is_dropped_with_its_submission(graph):
 
 def collected(*gone):
     """Waits until the garbage collector and the threads of clgraph have dropped objects."""
-    for _ in range(20_000):
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
         gc.collect()
         if all(one() is None for one in gone):
             return
