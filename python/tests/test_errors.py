@@ -1,4 +1,4 @@
-"""What is wrong is an exception that says what, where, and what to do, and changes nothing."""
+"""What is wrong is an exception of the right class, and changes nothing. What it says is in test_texts.py."""
 
 import functools
 
@@ -23,41 +23,41 @@ def test_the_classes_of_exceptions():
 def test_numpy_arrays_that_are_not_contiguous(graph, buffer):
     memory = buffer(np.zeros(4, np.int32))
     for wrong in (np.arange(8, dtype=np.int32)[::2], np.arange(4, dtype=np.int32).reshape(2, 2).T):
-        with pytest.raises(clgraph.InvalidError, match="ascontiguousarray"):
+        with pytest.raises(clgraph.InvalidError):
             graph.write(memory, wrong)
     write = graph.write(memory, np.zeros(4, np.int32))
-    with pytest.raises(clgraph.InvalidError, match="ascontiguousarray"):
+    with pytest.raises(clgraph.InvalidError):
         graph.finalize().submit(inputs={write: np.arange(8, dtype=np.int32)[::2]})
     assert len(graph) == 1
 
 
 def test_numpy_arrays_of_other_types(graph, queue):
     array = cl_array.zeros(queue, 4, np.float32)
-    with pytest.raises(TypeError, match="float32.*float64.*astype"):
+    with pytest.raises(TypeError):
         graph.write(array, np.zeros(4))
     write = graph.write(array, np.zeros(4, np.float32))
     executable = graph.finalize()
-    with pytest.raises(TypeError, match="astype"):
+    with pytest.raises(TypeError):
         executable.submit(inputs={write: np.zeros(4, np.int32)})
-    with pytest.raises(TypeError, match="Python objects"):
+    with pytest.raises(TypeError):
         graph.write(array.base_data, np.array([None] * 2))
-    with pytest.raises(TypeError, match="astype"):
+    with pytest.raises(TypeError):
         graph.write(array, np.zeros(2, [("a", "i4"), ("b", "f4")]))
     for wrong in ([1, 2, 3, 4], "text", 7):
-        with pytest.raises(TypeError, match="buffer protocol"):
+        with pytest.raises(TypeError):
             graph.write(array, wrong)
-    with pytest.raises(TypeError, match="astype"):
+    with pytest.raises(TypeError):
         graph.fill(array, np.int32(1))
     read = graph.read(array)
     run = graph.finalize().submit()
-    with pytest.raises(TypeError, match="astype"):
+    with pytest.raises(TypeError):
         run.read_into(read, np.zeros(4, np.int32))
     assert len(graph) == 2
 
 
 def test_wrong_sizes(graph, buffer):
     small, large = buffer(np.zeros(2, np.int32)), buffer(np.zeros(4, np.int32))
-    with pytest.raises(clgraph.InvalidError, match="8 bytes.*16|16 bytes.*8"):
+    with pytest.raises(clgraph.InvalidError):
         graph.copy(small, large)
     with pytest.raises(clgraph.InvalidError):
         graph.write(small, np.zeros(4, np.int32))
@@ -65,21 +65,21 @@ def test_wrong_sizes(graph, buffer):
     executable = graph.finalize()
     with pytest.raises(clgraph.InvalidError):
         executable.submit(inputs={write: np.zeros(4, np.int32)})
-    with pytest.raises(ValueError, match=r"16 bytes.*\[3\]"):
+    with pytest.raises(ValueError):
         graph.read(large, np.int32, 3)
     for wrong in ((-1, 3), (-1, -1), (-4,), (2, -2), (2**62, 4)):
-        with pytest.raises(ValueError, match="16 bytes"):
+        with pytest.raises(ValueError):
             graph.read(large, np.int32, wrong)
     for makes in (graph.read, clgraph.Memory):
-        with pytest.raises(TypeError, match="no Python objects"):
+        with pytest.raises(TypeError):
             makes(large, object)
-    with pytest.raises(TypeError, match="no Python objects"):
+    with pytest.raises(TypeError):
         graph.alloc(4, [("a", "i4"), ("b", "O")])
-    with pytest.raises(clgraph.InvalidError, match="`out` has 4"):
+    with pytest.raises(clgraph.InvalidError):
         executable.submit().read_into(read, np.zeros(1, np.int32))
     fixed = np.zeros(4, np.int32)
     fixed.flags.writeable = False
-    with pytest.raises(clgraph.InvalidError, match="cannot be written"):
+    with pytest.raises(clgraph.InvalidError):
         executable.submit().read_into(read, fixed)
 
 
@@ -98,18 +98,18 @@ def test_objects_of_other_contexts(graph, queue, context, buffer, kernels):
         lambda: graph.finalize().submit(cl.CommandQueue(other)),
         lambda: graph.finalize().submit(queue, wait_for=cl.enqueue_marker(cl.CommandQueue(other))),
     ):
-        with pytest.raises(clgraph.InvalidError, match="context"):
+        with pytest.raises(clgraph.InvalidError):
             wrong()
     assert len(graph) == 0
 
 
 def test_pyopencl_arrays_that_are_not_contiguous(graph, queue, kernels):
     strided = cl_array.zeros(queue, (4, 4), np.int32)[:, 1:3]
-    with pytest.raises(clgraph.InvalidError, match="contiguous"):
+    with pytest.raises(clgraph.InvalidError):
         graph.kernel(kernels.add, 8, InOut(strided), np.int32(1))
-    with pytest.raises(clgraph.InvalidError, match="copy_rect"):
+    with pytest.raises(clgraph.InvalidError):
         graph.read(strided)
-    with pytest.raises(clgraph.InvalidError, match="no elements"):
+    with pytest.raises(clgraph.InvalidError):
         graph.read(cl_array.empty(queue, 0, np.int32))
     assert len(graph) == 0
 
@@ -117,21 +117,21 @@ def test_pyopencl_arrays_that_are_not_contiguous(graph, queue, kernels):
 def test_arguments_that_are_none(graph, queue, buffer, kernels):
     memory, array = buffer(np.zeros(4, np.int32)), cl_array.zeros(queue, 4, np.int32)
     for bare in (memory, array, clgraph.Memory(memory), graph.alloc(4)):
-        with pytest.raises(TypeError, match=r"argument 0.*In\(x\), Out\(x\) or InOut\(x\)"):
+        with pytest.raises(TypeError):
             graph.kernel(kernels.add, 4, bare, np.int32(1))
     for wrong in (np.zeros(4, np.int32), In(np.zeros(4, np.int32)), In(np.int32(3)), In(Param(np.int32(3))), "text", [1], kernels.add, object()):
-        with pytest.raises(TypeError, match="argument 0"):
+        with pytest.raises(TypeError):
             graph.kernel(kernels.add, 4, wrong, np.int32(1))
-    with pytest.raises(TypeError, match="numpy"):
+    with pytest.raises(TypeError):
         graph.kernel(kernels.add, 4, InOut(np.zeros(4, np.int32)), np.int32(1))
-    with pytest.raises(clgraph.InvalidError, match="number of arguments is 1.*2 parameters"):
+    with pytest.raises(clgraph.InvalidError):
         graph.kernel(kernels.add, 4, InOut(memory))
     for wrong in (4.0, "four", (), (1, 2, 3, 4), (1, "two"), -1, (-1,)):
-        with pytest.raises((TypeError, clgraph.InvalidError), match="global_size"):
+        with pytest.raises((TypeError, clgraph.InvalidError)):
             graph.kernel(kernels.add, wrong, InOut(memory), np.int32(1))
     with pytest.raises(clgraph.InvalidError):
         graph.kernel(kernels.add, (4, 4), InOut(memory), np.int32(1), local_size=2)
-    with pytest.raises(TypeError, match="kernel"):
+    with pytest.raises(TypeError):
         graph.kernel("add", 4, InOut(memory), np.int32(1))
     assert len(graph) == 1
 
@@ -139,7 +139,7 @@ def test_arguments_that_are_none(graph, queue, buffer, kernels):
 def test_checks_of_arguments_need_their_description(graph, buffer, described):
     memory = buffer(np.zeros(4, np.int32))
     for wrong in (np.float32(1), np.int64(1), InOut(memory), Local(4)):
-        with pytest.raises(clgraph.InvalidError, match="`n`"):
+        with pytest.raises(clgraph.InvalidError):
             graph.kernel(described.add, 4, InOut(memory), wrong)
     assert len(graph) == 0
 
@@ -147,53 +147,53 @@ def test_checks_of_arguments_need_their_description(graph, buffer, described):
 def test_nodes_that_are_none(graph, queue, buffer):
     other = clgraph.Graph(queue)
     foreign = other.empty()
-    with pytest.raises(clgraph.InvalidError, match="graph"):
+    with pytest.raises(clgraph.InvalidError):
         graph.empty(after=foreign)
-    with pytest.raises(TypeError, match="clgraph.Node"):
+    with pytest.raises(TypeError):
         graph.empty(after=[3])
     memory = buffer(np.zeros(4, np.int32))
     read, node = graph.read(memory), graph.fill(memory, np.int32(1))
     run = graph.finalize().submit()
     for wrong in (node, "read", 0):
-        with pytest.raises(TypeError, match="read"):
+        with pytest.raises(TypeError):
             run[wrong]
     with pytest.raises(clgraph.InvalidError):
         run[other.read(memory)]
     with pytest.raises(clgraph.InvalidError):
         graph.finalize().submit(inputs={read: np.zeros(4, np.int32)})
-    with pytest.raises(TypeError, match="Graph.alloc"):
+    with pytest.raises(TypeError):
         graph.free(graph.alloc(8192)[4096:])
 
 
 def test_queues_and_devices_that_are_none(graph, context):
-    with pytest.raises(TypeError, match="pyopencl.CommandQueue or a clgraph.Queue, not int"):
+    with pytest.raises(TypeError):
         clgraph.Graph(3)
-    with pytest.raises(TypeError, match="pyopencl.Context"):
+    with pytest.raises(TypeError):
         clgraph.Queue(context)
-    with pytest.raises(TypeError, match="device"):
+    with pytest.raises(TypeError):
         clgraph.Graph(context, 3)
-    with pytest.raises(TypeError, match="submission waits"):
+    with pytest.raises(TypeError):
         graph.finalize().submit(wait_for=[3])
-    with pytest.raises(TypeError, match="UserEvent"):
+    with pytest.raises(TypeError):
         graph.finalize().submit(signals={graph.signal_event(): 3})
-    with pytest.raises(TypeError, match="function"):
+    with pytest.raises(TypeError):
         graph.host_task(3)
     other = clgraph.Graph(context, context.devices[0]).finalize()
-    with pytest.raises(TypeError, match="function"):
+    with pytest.raises(TypeError):
         other.submit(cl.CommandQueue(context)).on_complete(3)
-    with pytest.raises(ValueError, match="time"):
+    with pytest.raises(ValueError):
         other.submit(cl.CommandQueue(context)).wait(-1)
 
 
 def test_slices_of_memory(buffer):
     memory = clgraph.Memory(buffer(np.zeros(8, np.int32)), np.int32)
-    with pytest.raises(IndexError, match="step"):
+    with pytest.raises(IndexError):
         memory[::2]
-    with pytest.raises(TypeError, match="sliced"):
+    with pytest.raises(TypeError):
         memory[3]
-    with pytest.raises(clgraph.InvalidError, match="no elements"):
+    with pytest.raises(clgraph.InvalidError):
         memory[5:5]
-    with pytest.raises(TypeError, match="Memory is made of"):
+    with pytest.raises(TypeError):
         clgraph.Memory(np.zeros(4))
     assert memory[2:100].shape == (6,) and memory[-3:].shape == (3,)
 
@@ -201,10 +201,10 @@ def test_slices_of_memory(buffer):
 def test_an_error_of_opencl_has_its_status(context, graph):
     failed = cl.UserEvent(context)
     failed.set_status(cl.status_code.OUT_OF_RESOURCES)
-    with pytest.raises(clgraph.Error, match="CL_OUT_OF_RESOURCES") as raised:
+    with pytest.raises(clgraph.Error) as raised:
         graph.finalize().submit(wait_for=failed).wait()
     assert raised.value.cl_status == cl.status_code.OUT_OF_RESOURCES
-    with pytest.raises(clgraph.OutOfMemoryError, match="split the memory") as raised:
+    with pytest.raises(clgraph.OutOfMemoryError) as raised:
         graph.alloc(context.devices[0].max_mem_alloc_size * 4)
     assert isinstance(raised.value, MemoryError) and raised.value.cl_status is None
 
@@ -225,28 +225,14 @@ def test_memory_of_numpy_in_a_buffer_is_kept_alive(graph, context):
     assert executable.submit()[read].tolist() == [7] * 4 + list(range(4, 1024))
 
 
-def test_texts_name_things_of_python(graph, buffer, kernels):
-    node = graph.kernel(kernels.add, 4, InOut(buffer(np.zeros(4, np.int32))), np.int32(1))
-    with pytest.raises(clgraph.InvalidError) as raised:
-        graph.finalize().update(node)
-    assert "finalize(updatable=True)" in str(raised.value) and "::" not in str(raised.value)
-    with pytest.raises(clgraph.InvalidError) as raised:
-        graph.set_range(node, 2)
-    assert "`up_to`" in str(raised.value)
-    graph.wait_event()
-    with pytest.raises(clgraph.InvalidError) as raised:
-        graph.finalize().submit()
-    assert "`submit(events=)`" in str(raised.value)
-
-
 def test_objects_and_foreign_byte_orders_are_no_values(queue):
     """Pointers of Python inside memory, and numbers whose bytes are the other way round."""
     with_object = cl_array.empty(queue, 8, np.dtype([("x", "O")]))
     with pytest.raises(TypeError):
         clgraph.Graph(queue).read(with_object)
-    with pytest.raises(TypeError, match="byte order"):
+    with pytest.raises(TypeError):
         clgraph.Param(np.array(3, ">i4"))
-    with pytest.raises(TypeError, match="type bool"):
+    with pytest.raises(TypeError):
         clgraph.Param(np.int32(1)).set(True)
 
 
@@ -256,67 +242,25 @@ def test_an_event_fails_by_what_has_no_text(queue):
             raise ValueError("no")
 
     event = clgraph.UserEvent(queue)
-    event.fail(Silent())
+    event.fail(silent := Silent())
     assert event.done
-    with pytest.raises(clgraph.FailedError, match="no text"):
+    with pytest.raises(clgraph.FailedError) as raised:
         event.wait()
-
-
-def test_words_of_the_program_are_not_changed(context, queue, graph, buffer, kernels):
-    words = "bad `std::vector` of a `Parameter`, `reads` and `usize`"
-
-    def fails():
-        raise ValueError(words)
-
-    graph.host_task(fails, label="`launch` of a::b")
-    with pytest.raises(clgraph.FailedError) as failed:
-        graph.finalize().submit().wait()
-    assert f"ValueError: {words} (raised in" in str(failed.value) and "`launch` of a::b" in str(failed.value)
-    event = clgraph.UserEvent(queue)
-    event.fail(words)
-    with pytest.raises(clgraph.FailedError) as failed:
-        event.wait()
-    assert str(failed.value) == f"a user event failed: {words}"
-    with pytest.raises(clgraph.Error, match="`Parameter`"):
-        clgraph.Program(context, "#error `Parameter`\n")
-    with pytest.raises(clgraph.InvalidError, match="\"`reads` of b::c\""):
-        clgraph.Graph(queue).kernel(kernels.add, 1, label="`reads` of b::c")
-    with pytest.raises(clgraph.InvalidError, match=r"finalize\(updatable=True\)"):
-        graph.finalize().update()
-    with pytest.raises(clgraph.Error, match="/no::where/`usize`"):
-        graph.finalize().memory_map.write_svg("/no::where/`usize`")
-
-
-def test_names_of_rust_have_names_of_python(graph, buffer, described, context, queue):
-    memory = buffer(np.zeros(4, np.int32))
-    with pytest.raises(clgraph.InvalidError) as wrong:
-        graph.kernel(described.add, 4, InOut(memory), np.float32(3))
-    assert "a `numpy.float32` was given: give a `numpy.int32`" in str(wrong.value)
-    param = Param(memory)
-    with pytest.raises(clgraph.InvalidError, match=r"with `Param\(memory, or_null=True\)` if each kernel"):
-        param.set(None)
-    node = graph.kernel(described.add, 4, InOut(memory), np.int32(3))
-    with pytest.raises(clgraph.InvalidError, match="`Graph.replace_kernel`"):
-        graph.set_range(node, 2)
-    first, second = (clgraph.DeviceGlobal("test_errors::twice", np.int32(1)) for _ in range(2))
-    first.on(queue)
-    with pytest.raises(clgraph.InvalidError, match="two device globals are named") as clash:
-        second.on(queue)
-    assert "module" not in str(clash.value) and "at run time" not in str(clash.value)
+    assert raised.value.__cause__ is silent
 
 
 def test_numbers_that_do_not_fit(graph, buffer, kernels):
     memory = buffer(np.zeros(4, np.int32))
     for wrong in (-1, 2**64, 10**30, (1, -1), np.int64(-1)):
-        with pytest.raises(clgraph.InvalidError, match="`global_size`"):
+        with pytest.raises(clgraph.InvalidError):
             graph.kernel(kernels.add, wrong, InOut(memory), np.int32(3))
-    with pytest.raises(TypeError, match="`global_size`"):
+    with pytest.raises(TypeError):
         graph.kernel(kernels.add, 1.5, InOut(memory), np.int32(3))
     number = Param(np.float32(1))
-    with pytest.raises(clgraph.InvalidError, match="float32"):
+    with pytest.raises(clgraph.InvalidError):
         number.set(1e300)
     number.set(float("inf"))
-    with pytest.raises(clgraph.InvalidError, match="0"):
+    with pytest.raises(clgraph.InvalidError):
         Param(Local(0))
     assert len(graph) == 0
 
@@ -335,8 +279,8 @@ def test_functions_that_would_run_nothing_are_refused(graph, queue):
 
     for wrong in (later, generates, both, Called(), functools.partial(later)):
         for call in (graph.host_task, graph.native_command, clgraph.Queue(queue).host_task):
-            with pytest.raises(TypeError, match="plain function"):
+            with pytest.raises(TypeError):
                 call(wrong)
-        with pytest.raises(TypeError, match="plain function"):
+        with pytest.raises(TypeError):
             clgraph.CommandGroup(graph, [lambda: None, wrong])
     assert len(graph) == 0

@@ -100,16 +100,16 @@ def test_images_on_a_queue(queue, image, buffer, kernels):
 
 
 def test_wrong_uses_of_images(graph, image, buffer):
-    with pytest.raises(TypeError, match="four numbers"):
+    with pytest.raises(TypeError):
         graph.fill(image(), 7)
-    with pytest.raises(TypeError, match="four numbers"):
+    with pytest.raises(TypeError):
         graph.fill(image(), (0.5, 0.5, 0.5, 0.5))
     graph.fill(image(cl.channel_type.UNORM_INT8), (0.5, 0.5, 0.5, 0.5))
-    with pytest.raises(TypeError, match="pitch"):
+    with pytest.raises(TypeError):
         graph.copy_rect(image(), image(), (1, 1), src_pitch=4)
     with pytest.raises(clgraph.InvalidError):
         graph.read(image(), region=(5, 1))
-    with pytest.raises(TypeError, match="part of an image"):
+    with pytest.raises(TypeError):
         graph.fill(buffer(np.zeros(4, np.int32)), np.int32(1), origin=(1,))
     assert len(graph) == 1
 
@@ -125,16 +125,16 @@ def test_data_of_another_dtype_than_the_channels_is_refused(graph, image, queue)
         lambda: recorder.write(floats, wrong),
         lambda: executable.submit(inputs={write: wrong}),
     ):
-        with pytest.raises(TypeError, match="float32.*int32.*astype"):
+        with pytest.raises(TypeError):
             call()
     graph.write(floats, right.tobytes())
     normalized = image(cl.channel_type.UNORM_INT8)
     # 255 would be more than white.
     for call in (graph.fill, recorder.fill):
-        with pytest.raises(TypeError, match="floating-point numbers.*uint8"):
+        with pytest.raises(TypeError):
             call(normalized, np.full(4, 255, np.uint8))
     graph.fill(normalized, (1, 0, 0.5, 1))
     graph.fill(normalized, np.full(4, 0.5, np.float32))
-    with pytest.raises(TypeError, match="four numbers of its kind"):
+    with pytest.raises(TypeError):
         graph.fill(image(), np.full(4, 0.5, np.float32))
     assert len(graph) == 4

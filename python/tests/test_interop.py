@@ -64,7 +64,7 @@ def test_a_program_of_two_contexts_keeps_them_apart(context, kernels, buffer):
     graph.kernel(kernel, 4, clgraph.InOut(memory), np.int32(2))
     read = graph.read(memory, np.int32)
     assert graph.finalize().submit()[read].tolist() == [3] * 4
-    with pytest.raises(clgraph.InvalidError, match="context"):
+    with pytest.raises(clgraph.InvalidError):
         graph.kernel(kernels.add, 4, clgraph.InOut(memory), np.int32(2))
 
 
@@ -82,7 +82,7 @@ def test_memory_of_a_pool_does_not_go_back_while_a_graph_uses_it(context, queue,
     graph.kernel(kernels.add, 8, clgraph.InOut(array), np.int32(3))
     graph.kernel(kernels.add, 8, clgraph.InOut(clgraph.Memory(array)), np.int32(4))
     read = graph.read(array)
-    with pytest.raises(clgraph.InvalidError, match="pool"):
+    with pytest.raises(clgraph.InvalidError):
         clgraph.Param(array)
     inner = graph.finalize()
     outer = clgraph.Graph(queue)

