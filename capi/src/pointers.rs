@@ -30,7 +30,10 @@ pub(crate) unsafe fn list<'a, T>(what: &str, pointer: *const T, count: usize) ->
     if pointer.is_null() {
         return Err(Failure::null(what));
     }
-    if !pointer.is_aligned() || count.checked_mul(size_of::<T>()).is_none_or(|size| size > isize::MAX as usize) {
+    // Nodes are numbered by 32 bits. What more are is the result of a wrong calculation, and no memory would hold a copy.
+    let is_too_long = (size_of::<T>() > 1 && count > u32::MAX as usize)
+        || count.checked_mul(size_of::<T>()).is_none_or(|size| size > isize::MAX as usize);
+    if !pointer.is_aligned() || is_too_long {
         return Err(Failure::invalid(format!("`{what}` is not a list of {count} elements")));
     }
     // SAFETY: not null and aligned, and the caller's promise.

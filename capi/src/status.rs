@@ -186,10 +186,22 @@ thread_local! {
     static REASONS: RefCell<Vec<Option<String>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Ends this process, the child of a fork that a function of the program has made and left: the submission is the parent's,
+/// and this thread of clgraph is the only one in the child.
+fn end_child(status: c_int) -> ! {
+    unsafe extern "C" {
+        safe fn _exit(status: c_int) -> !;
+    }
+    _exit(c_int::from(status != 0))
+}
+
 /// Calls a function of the program whose submission fails if it returns anything but 0, or says `clg_fail`.
 pub(crate) fn call_program(function: impl FnOnce() -> c_int) -> Result<(), String> {
     REASONS.with_borrow_mut(|reasons| reasons.push(None));
     let status = function();
+    if IS_FORKED.load(Ordering::Relaxed) {
+        end_child(status);
+    }
     match (status, REASONS.with_borrow_mut(Vec::pop).flatten()) {
         (0, None) => Ok(()),
         (_, Some(text)) => Err(text),

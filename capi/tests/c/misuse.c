@@ -377,9 +377,68 @@ static void forked(void) {
     OK(clg_graph_size(all.graph, &nodes));
 }
 
+static int forks(clg_task task, void *user) {
+    (void)task;
+    int *outcome = user;
+    pid_t child = fork();
+    if (child == 0) {
+        return *outcome;
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+    *outcome = WEXITSTATUS(status);
+    return 0;
+}
+
+/* A child that leaves the function which forked it ends: the submission is the parent's. */
+static void forked_by_a_task(void) {
+    for (int returned = 0; returned < 3; returned++) {
+        int outcome = returned;
+        clg_host_task task = {.function = forks, .user = &outcome};
+        clg_graph graph;
+        clg_executable executable;
+        OK(clg_graph_create(all.queue, &graph));
+        OK(clg_graph_host_task(graph, &task, NULL, NULL));
+        OK(clg_graph_finalize(graph, NULL, &executable));
+        OK(clg_submission_release(submitted(all, executable)));
+        CHECK(outcome == (returned != 0));
+        OK(clg_executable_release(executable));
+        OK(clg_graph_release(graph));
+    }
+}
+
+/* Lists of more elements than there can be are seen before they are read. */
+static void lists_that_are_too_long(void) {
+    static const size_t counts[] = {(size_t)1 << 32, (size_t)1 << 40, (size_t)-1 >> 8, (size_t)-1};
+    clg_graph graph;
+    clg_executable executable;
+    clg_node node;
+    OK(clg_graph_create(all.queue, &graph));
+    OK(clg_graph_empty(graph, NULL, &node));
+    OK(clg_graph_finalize(graph, &(clg_finalize_options){.updatable = true}, &executable));
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        clg_input one = {.write = node};
+        clg_node_options after = {.after = &node, .num_after = counts[i]};
+        clg_submit_options inputs = {.inputs = &one, .num_inputs = counts[i]};
+        clg_host_task task = {.function = nothing, .uses = &(clg_use){.reads = true}, .num_uses = counts[i]};
+        FAILS(CLG_INVALID, "is not a list of", clg_graph_empty(graph, &after, NULL));
+        FAILS(CLG_INVALID, "is not a list of", clg_executable_submit(executable, all.queue, &inputs, NULL, NULL));
+        FAILS(CLG_INVALID, "is not a list of", clg_executable_update(executable, &node, counts[i]));
+        FAILS(CLG_INVALID, "is not a list of", clg_graph_begin_recording(graph, &all.queue, counts[i]));
+        FAILS(CLG_INVALID, "is not a list of", clg_graph_host_task(graph, &task, NULL, NULL));
+    }
+    OK(clg_executable_release(executable));
+    OK(clg_graph_release(graph));
+}
+
 int main(void) {
     all = start();
     forked();
+    /* Memcheck takes for lost what belongs to threads that the child has not got. */
+    if (getenv("CLGRAPH_TEST_MEMCHECK") == NULL) {
+        forked_by_a_task();
+    }
+    lists_that_are_too_long();
     one_by_one();
     sizes_that_are_wrong();
     numbers();
