@@ -183,7 +183,7 @@ pub(crate) fn wait(
         return py.detach(always).map_err(fail);
     };
     let limit = Duration::try_from_secs_f64(timeout)
-        .map_err(|_| crate::errors::invalid(format!("{timeout} is no time in seconds")))?;
+        .map_err(|_| crate::errors::invalid(format!("{timeout:?} is no time in seconds")))?;
     let begun = std::time::Instant::now();
     loop {
         let left = limit.saturating_sub(begun.elapsed());

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -54,7 +55,43 @@ pub(crate) fn attach<R>(code: impl FnOnce(Python<'_>) -> R) -> Option<R> {
         door.inside += 1;
     }
     let _inside = Inside;
-    Python::try_attach(code)
+    Python::try_attach(|py| {
+        let outcome = code(py);
+        end_child(py, None);
+        outcome
+    })
+}
+
+/// Ends this process if it is the child of a fork that a function of the program has made, and which the function leaves:
+/// as Python ends one, by `sys.exit` or with a traceback. clgraph's part of the submission is the parent's to do.
+pub(crate) fn end_child(py: Python<'_>, error: Option<&PyErr>) {
+    if !FORKED.load(Ordering::Relaxed) {
+        return;
+    }
+    let end = || -> PyResult<()> {
+        let status = match error {
+            None => 0,
+            Some(error) if error.is_instance_of::<PySystemExit>(py) => {
+                let code = error.value(py).getattr("code")?;
+                let status = if code.is_none() { Ok(0) } else { code.extract() };
+                status.unwrap_or_else(|_| {
+                    eprintln!("{code}");
+                    1
+                })
+            }
+            Some(error) => {
+                error.print(py);
+                1
+            }
+        };
+        let sys = py.import("sys")?;
+        for stream in ["stdout", "stderr"] {
+            let _ = sys.getattr(stream).and_then(|stream| stream.call_method0("flush"));
+        }
+        py.import("os")?.call_method1("_exit", (status,)).map(drop)
+    };
+    let _ = end();
+    std::process::abort();
 }
 
 /// Closes the door, and waits until no thread of clgraph is inside Python. `atexit` calls it.

@@ -77,11 +77,11 @@ impl Layout {
         let item: usize = dtype.getattr("itemsize")?.extract()?;
         let shape = match shape.extract::<usize>() {
             Ok(one) => vec![one],
-            Err(_) => shape.extract().map_err(|_| {
+            Err(_) => items(shape, DIMS).map_err(|_| {
                 let text = format!("a shape is a number or a tuple of numbers, not {shape}");
                 let is_number = |one: &Bound<'_, PyAny>| one.extract::<i64>().is_ok();
                 let are_numbers =
-                    shape.try_iter().is_ok_and(|mut all| all.all(|one| one.is_ok_and(|one| is_number(&one))));
+                    shape.try_iter().is_ok_and(|all| all.take(DIMS).all(|one| one.is_ok_and(|one| is_number(&one))));
                 if is_number(shape) || are_numbers { crate::errors::invalid(text) } else { wrong_type(text) }
             })?,
         };
@@ -129,12 +129,35 @@ fn is_bytes(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
     })
 }
 
+/// How many dimensions an array of numpy has at most.
+const DIMS: usize = 64;
+
+/// The items of a sequence, at most `most`. What the sequence says of its length is not believed: PyO3 allocates for it, and
+/// the length may be one that no memory has.
+pub(crate) fn items<T>(object: &Bound<'_, PyAny>, most: usize) -> PyResult<Vec<T>>
+where
+    T: for<'py> FromPyObjectOwned<'py>,
+{
+    // SAFETY: **view**: it is an object, and only looked at.
+    if unsafe { ffi::PySequence_Check(object.as_ptr()) } == 0 {
+        return Err(wrong_type(format!("{} is no sequence", type_of(object))));
+    }
+    let mut all = Vec::new();
+    for item in object.try_iter()? {
+        if all.len() == most {
+            return Err(crate::errors::invalid(format!("at most {most} items")));
+        }
+        all.push(item?.extract::<T>().map_err(Into::into)?);
+    }
+    Ok(all)
+}
+
 /// A shape: a number, or several.
 fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<isize>> {
     if let Ok(one) = shape.extract::<isize>() {
         return Ok(vec![one]);
     }
-    shape.extract().map_err(|_| wrong_type(format!("a shape is a number or a tuple of numbers, not {shape}")))
+    items(shape, DIMS).map_err(|_| wrong_type(format!("a shape is a number or a tuple of numbers, not {shape}")))
 }
 
 /// The dtype of what `numpy.dtype` takes.

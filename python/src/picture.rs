@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use rust::{ChannelType, Color, Image};
 
 use crate::errors::{invalid, wrong_type};
-use crate::numpy::{Layout, numpy};
+use crate::numpy::{Layout, items, numpy};
 
 /// Three numbers: columns, rows, slices. Fewer are filled up.
 pub(crate) fn triple(object: Option<&Bound<'_, PyAny>>, fill: usize, what: &str) -> PyResult<Option<[usize; 3]>> {
@@ -12,8 +12,7 @@ pub(crate) fn triple(object: Option<&Bound<'_, PyAny>>, fill: usize, what: &str)
     let given: Vec<usize> = if let Ok(one) = object.extract::<usize>() {
         vec![one]
     } else {
-        object
-            .extract()
+        items(object, 64)
             .map_err(|_| wrong_type(format!("`{what}` is a tuple of one to three numbers, not {object}")))?
     };
     if given.is_empty() || given.len() > 3 {

@@ -10,7 +10,7 @@ use crate::gate::{Own, call, check};
 use crate::graph::Graph;
 use crate::interop;
 use crate::memory::{Memory, Place, fail};
-use crate::numpy::{self, Layout, numpy};
+use crate::numpy::{self, Layout, items, numpy};
 use crate::queue::Queue;
 use crate::value::is_plain_number;
 
@@ -156,7 +156,8 @@ fn texts(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<String>> {
     if let Ok(one) = object.cast::<PyString>() {
         return Ok(vec![one.extract()?]);
     }
-    object.extract().map_err(|_| wrong_type(format!("`{what}` is a text or a list of texts, not {}", type_of(object))))
+    items(object, usize::MAX)
+        .map_err(|_| wrong_type(format!("`{what}` is a text or a list of texts, not {}", type_of(object))))
 }
 
 #[pymethods]

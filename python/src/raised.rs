@@ -14,7 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::gate::Kept;
+use crate::gate::{self, Kept};
 
 /// No text has it: it is no character.
 const MARK: char = '\u{10FFFE}';
@@ -124,6 +124,7 @@ fn end(number: u64) -> String {
 
 /// The text of a failure by an exception, for clgraph to carry.
 pub(crate) fn text(py: Python<'_>, error: &PyErr) -> String {
+    gate::end_child(py, Some(error));
     let text = errors::describe(py, error);
     let error = Kept::new(error.clone_ref(py).into_value(py).into_any());
     let last = lock(&RUNNING).0;

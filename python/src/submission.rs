@@ -9,7 +9,7 @@ use rust::{HostRead, Progress, ResultGuard, SubmitError};
 
 use crate::errors;
 use crate::event;
-use crate::gate::{Kept, Own, attach, call, check};
+use crate::gate::{self, Kept, Own, attach, call, check};
 use crate::held::Holder;
 use crate::interop;
 use crate::node::SubGraph;
@@ -146,6 +146,7 @@ impl Submission {
                 attach(|py| {
                     let error = outcome.err().map(|error| errors::of_submission(error, Some(&raised)).into_value(py));
                     if let Err(error) = function.call1(py, (error,)) {
+                        gate::end_child(py, Some(&error));
                         error.write_unraisable(py, Some(function.bind(py)));
                     }
                 });

@@ -119,6 +119,33 @@ print(executable.submit()[read].tolist())
     assert output == "[1, 1, 1, 1]\n"
 
 
+def test_a_child_that_leaves_the_function_that_forked_it_ends(run_python):
+    """Functions of nodes run on threads of clgraph, or inside of a submission, and that is the parent's."""
+    output = run_python(START + """
+def forks(leaves):
+    child = os.fork()
+    if child == 0:
+        print("child", flush=False)
+        leaves()
+    else:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+def fails():
+    sys.stderr = open(os.devnull, "w")
+    raise KeyError
+for leaves in (lambda: sys.exit(4), sys.exit, lambda: sys.exit("text"), fails, lambda: None):
+    graph = clgraph.Graph(queue)
+    order = graph.host_task(lambda: forks(leaves))
+    graph.native_command(lambda queue: forks(leaves), after=order)
+    run = graph.finalize().submit()
+    called = threading.Event()
+    run.on_complete(lambda outcome: (forks(leaves), called.set()))
+    run.wait()
+    assert called.wait(20)
+print("parent")
+""")
+    assert output == "".join(f"child\n{status}\n" * 3 for status in (4, 0, 1, 1, 0)) + "parent\n"
+
+
 def test_a_child_of_a_process_that_only_imported_it_may_use_it(run_python):
     output = run_python("""
 import os, clgraph
