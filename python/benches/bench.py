@@ -1,15 +1,19 @@
 """Measures what clgraph costs in Python, beside pyopencl: `python benches/bench.py [--quick]`.
 
-Build the package in release (`pip install ./python` does). Times are medians of rounds that alternate.
+Build the package in release (`pip install ./python` does). Times are medians of rounds that alternate; behind those of empty
+kernels stand the times of a quarter and of three quarters of the rounds. Rows "C" make the same submission without Python: what
+they take is the driver's.
 """
 
 import argparse
+import functools
 import statistics
 import time
 
 import numpy as np
 import pyopencl as cl
 
+import by_hand
 import clgraph
 from clgraph import In, InOut, Out, Param
 
@@ -30,15 +34,35 @@ def median(function, rounds, inner=1):
     return statistics.median(times) * 1e6
 
 
-def side_by_side(functions, rounds):
-    """The median times of calls, in microseconds, whose rounds alternate."""
+def alternating(functions, rounds):
+    """The times of calls, in microseconds, whose rounds alternate."""
     times = [[] for _ in functions]
     for _ in range(rounds):
         for function, of in zip(functions, times):
             begun = time.perf_counter()
             function()
-            of.append(time.perf_counter() - begun)
-    return [statistics.median(of) * 1e6 for of in times]
+            of.append((time.perf_counter() - begun) * 1e6)
+    return times
+
+
+def side_by_side(functions, rounds):
+    """The median times of calls, in microseconds, whose rounds alternate."""
+    return [statistics.median(of) for of in alternating(functions, rounds)]
+
+
+def print_shares(names, times):
+    """Median and quartiles of each way, and the medians of its ratios to the first, round by round; and to those of C, of the last."""
+
+    def ratio(of, to):
+        return statistics.median(one / other for one, other in zip(of, to))
+
+    for name, of in zip(names, times):
+        low, middle, high = statistics.quantiles(of, n=4)
+        share = "" if of is times[0] else f"   {ratio(of, times[0]):.2f} of the first"
+        print(f"  {name:40} {middle:8.1f}   {low:.1f} to {high:.1f}{share}")
+    for name, of in zip(names, times):
+        if name.startswith("C,"):
+            print(f"  {names[-1]}: {ratio(times[-1], of):.2f} of {name}")
 
 
 def main():
@@ -75,11 +99,12 @@ def main():
 
     for _ in range(200):  # clgraph chooses its way meanwhile
         graph_runs()
-    looped, enqueued, ran = side_by_side([loop, enqueues, graph_runs], rounds)
-    print("100 empty kernels, with the wait (us)")
-    print(f"  pyopencl, kernel(queue, ...)             {looped:8.1f}")
-    print(f"  pyopencl, enqueue_nd_range_kernel        {enqueued:8.1f}")
-    print(f"  clgraph, submit and wait                 {ran:8.1f}   {ran / looped:.2f} and {ran / enqueued:.2f} of them")
+    hands = by_hand.ways(queue, nothing, 100)
+    names = ["pyopencl, kernel(queue, ...)", "pyopencl, enqueue_nd_range_kernel", *(name for name, _ in hands), "clgraph, submit and wait"]
+    ways = [loop, enqueues, *(functools.partial(way, True) for _, way in hands), graph_runs]
+    times = alternating(ways, rounds)
+    print(f"100 empty kernels, with the wait (us), by the path {executable.device.path[0]}")
+    print_shares(names, times)
 
     # The same with arguments.
     n, f = np.int32(7), np.float32(0.5)
@@ -128,14 +153,13 @@ def main():
         for _ in range(100):
             nothing(queue, (1,), (1,))
 
-    hosts = [[], []]
+    enqueued_by = [enqueue_loop, *(functools.partial(way, False) for _, way in hands), lambda: executable.submit(bare)]
+    hosts = [[] for _ in enqueued_by]
     for _ in range(rounds):
-        hosts[0].append(host_part(enqueue_loop, queue.finish))
-        hosts[1].append(host_part(lambda: executable.submit(bare), queue.finish))
-    looped, submitted = map(statistics.median, hosts)
+        for enqueue, of in zip(enqueued_by, hosts):
+            of.append(host_part(enqueue, queue.finish))
     print("100 empty kernels, the host's time to enqueue them (us)")
-    print(f"  pyopencl, kernel(queue, ...)             {looped:8.1f}")
-    print(f"  clgraph, submit                          {submitted:8.1f}   {submitted / looped:.2f} of it")
+    print_shares(["pyopencl, kernel(queue, ...)", *(name for name, _ in hands), "clgraph, submit"], hosts)
 
     # A parameter.
     radius = Param(np.int32(1))
