@@ -23,6 +23,7 @@ fn compiled(compiler: &str, options: &[&str], folder: &str, source: &str) -> Pat
         at.join(folder).join(source),
         at.join("tests/c.rs"),
         at.join("tests/c/common.h"),
+        at.join("tests/c/common.hpp"),
         at.join("examples/photo.h"),
         at.join("include/clgraph.h"),
         at.join("include/clgraph.hpp"),
@@ -73,13 +74,14 @@ const CPP: [&str; 1] = ["-std=c++17"];
 const STRICT: [&str; 4] = ["-std=c++20", "-Wconversion", "-Wsign-conversion", "-Wshadow"];
 
 /// The programs, with their compilers.
-const PROGRAMS: [(&str, &[&str], &str, &str); 9] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 10] = [
     ("cc", &C, TESTS, "graphs.c"),
     ("cc", &C, TESTS, "commands.c"),
     ("cc", &C, TESTS, "images.c"),
     ("cc", &C, TESTS, "misuse.c"),
     ("cc", &C, TESTS, "lifetimes.c"),
     ("c++", &CPP, TESTS, "graphs.cpp"),
+    ("c++", &CPP, TESTS, "recordings.cpp"),
     ("c++", &STRICT, TESTS, "header.cpp"),
     ("cc", &C, EXAMPLES, "edges.c"),
     ("c++", &CPP, EXAMPLES, "smooth.cpp"),
@@ -121,6 +123,11 @@ fn handles_are_released_in_every_order_while_submissions_run() {
 #[test]
 fn graphs_from_cpp() {
     run(&program("graphs.cpp"), &[]);
+}
+
+#[test]
+fn recordings_from_cpp() {
+    run(&program("recordings.cpp"), &[]);
 }
 
 #[test]

@@ -15,7 +15,6 @@ use crate::held::{Function, Holder};
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
 use crate::memory::{Cache, Memory, MemoryUser, Place, Scope};
-use crate::native;
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
@@ -436,7 +435,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let (command, kept) = native::command(function, reads, writes, self.scope())?;
+        let (command, kept) = crate::native::command(function, reads, writes, self.scope())?;
         let command = options!(self.graph.native_command(command), label, node::after(after)?);
         // SAFETY: **native**: the program promises it.
         let node = self.add(function.py(), || unsafe { command.add() })?;
@@ -595,8 +594,7 @@ impl Graph {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let nodes = call(py, || Ok(self.graph.len()))?;
-        let device = self.graph.device().name();
+        let (nodes, device) = (self.__len__(py)?, self.graph.device().name());
         Ok(format!("Graph({nodes} node{} for {device})", if nodes == 1 { "" } else { "s" }))
     }
 }
