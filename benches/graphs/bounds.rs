@@ -47,20 +47,20 @@ const ONE_BUFFER: usize = 100;
 /// - `replay`: at most 1.05 of the loop.
 /// - `native`: at most 1.05 of one command buffer, up to 100 commands; with more commands it has to be faster.
 /// - `auto`: at most 1.05 of the best other variant.
-pub fn verdict(way: &Measured, n: usize, all: &[Measured]) -> Option<Verdict> {
-    let find = |variant: &str| all.iter().find(|way| way.variant == variant);
+pub fn verdict(one: &Measured, n: usize, all: &[Measured]) -> Option<Verdict> {
+    let find = |variant: &str| all.iter().find(|one| one.variant == variant);
     let plain = find("loop")?;
     let noise = (find("loop_again")?.ratio_to(plain)? - 1.0).abs();
-    let (of, bound) = match way.variant {
+    let (of, bound) = match one.variant {
         "replay" => (plain, 1.05),
         "native" => (find("command_buffer")?, if n <= ONE_BUFFER { 1.05 } else { 1.0 }),
         "auto" => {
-            let others = all.iter().filter(|way| !["auto", "loop_again"].contains(&way.variant));
-            let ratios = others.filter_map(|way| Some((way.ratio_to(plain)?, way)));
+            let others = all.iter().filter(|one| !["auto", "loop_again"].contains(&one.variant));
+            let ratios = others.filter_map(|one| Some((one.ratio_to(plain)?, one)));
             (ratios.min_by(|one, other| one.0.total_cmp(&other.0))?.1, 1.05)
         }
         _ => return None,
     };
-    let (ratio, at_most) = (way.ratio_to(of)?, bound + noise);
+    let (ratio, at_most) = (one.ratio_to(of)?, bound + noise);
     Some(Verdict { of: of.variant, ratio, at_most, noise, good: ratio <= at_most && noise <= MOST_NOISE })
 }

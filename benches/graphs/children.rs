@@ -8,7 +8,7 @@ use clgraph::{Buffer, Device, Finalize, Graph, Kernel, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{self, Kernels};
-use crate::rounds::{Times, Way, resident, timed};
+use crate::rounds::{Times, Variant, resident, timed};
 
 const SOURCE: &str = "
     kernel void cold(global float *a) { a[get_global_id(0)] += 1.0f; }
@@ -96,22 +96,22 @@ fn child(driver: &str, work: &str) -> Result<String, Failure> {
 const VARIANTS: [(&str, &str); 3] = [("loop", "loop"), ("loop_again", "loop"), ("auto", "graph")];
 
 /// A process that launches by hand, and one that makes a graph.
-pub fn cold_starts<'a>(driver: &str) -> Vec<Way<'a>> {
-    let way = |(variant, what): (&'static str, &'static str)| {
+pub fn cold_starts<'a>(driver: &str) -> Vec<Variant<'a>> {
+    let make = |(variant, what): (&'static str, &'static str)| {
         let driver = driver.to_owned();
         let run = move || {
             let (_, total) = timed(|| child(&driver, &format!("cold {what}")))?;
             Ok(Times { total, ..Times::default() })
         };
-        Way { variant, run: Box::new(run) as Box<_> }
+        Variant { name: variant, run: Box::new(run) as Box<_> }
     };
-    VARIANTS.map(way).into_iter().collect()
+    VARIANTS.map(make).into_iter().collect()
 }
 
 /// Launches by hand with their own kernel objects, and a graph: made, submitted once, and dropped, each in its own
 /// process.
-pub fn lives<'a>(driver: &str, len: usize) -> Vec<Way<'a>> {
-    let way = |(variant, what): (&'static str, &'static str)| {
+pub fn lives<'a>(driver: &str, len: usize) -> Vec<Variant<'a>> {
+    let make = |(variant, what): (&'static str, &'static str)| {
         let driver = driver.to_owned();
         let run = move || {
             let told = child(&driver, &format!("life {what} {len}"))?;
@@ -119,7 +119,7 @@ pub fn lives<'a>(driver: &str, len: usize) -> Vec<Way<'a>> {
             let (total, resident) = (Duration::from_nanos(nanos.parse()?), Some(bytes.parse()?));
             Ok(Times { total, resident, ..Times::default() })
         };
-        Way { variant, run: Box::new(run) as Box<_> }
+        Variant { name: variant, run: Box::new(run) as Box<_> }
     };
-    VARIANTS.map(way).into_iter().collect()
+    VARIANTS.map(make).into_iter().collect()
 }

@@ -10,7 +10,7 @@ use clgraph::{Device, Program, Queue};
 use crate::Failure;
 use crate::changes::{REPEATED, What};
 use crate::raw::{check, library};
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 use crate::submissions::submission;
 
 /// The same kernel as in `kernels-cl/tests.cl`. CUDA refuses the PTX of that whole file (CUDA_ERROR_INVALID_IMAGE,
@@ -247,7 +247,7 @@ pub fn chain<'a>(
     kernel: &CStr,
     memory: usize,
     len: usize,
-) -> Result<Vec<Way<'a>>, Failure> {
+) -> Result<Vec<Variant<'a>>, Failure> {
     if !is_there(queue.device()) {
         return Ok(Vec::new());
     }
@@ -262,7 +262,7 @@ pub fn chain<'a>(
 }
 
 /// Sets other numbers for nodes of a graph whose kernels have two pointers and a number. None if there is no CUDA.
-pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> Result<Option<Way<'a>>, Failure> {
+pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> Result<Option<Variant<'a>>, Failure> {
     if !is_there(queue.device()) {
         return Ok(None);
     }
@@ -276,5 +276,5 @@ pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> 
         })?;
         Ok(Times { update: Some(total), total, ..Times::default() })
     };
-    Ok(Some(Way { variant: "cuda_graph", run: Box::new(run) }))
+    Ok(Some(Variant { name: "cuda_graph", run: Box::new(run) }))
 }

@@ -6,7 +6,7 @@ use clgraph::{
 
 use crate::Failure;
 use crate::raw;
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 use crate::submissions::submission;
 
 device_global! {
@@ -18,26 +18,26 @@ const BY_GLOBAL: &str = "CLG_DEVICE_GLOBAL(uint, total);
 const BY_ARGUMENT: &str = "kernel void tick(global uint *total) { total[0]++; }";
 
 /// All variants of running `n` kernels that count. The loop's kernel object has the hidden argument set.
-pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn variants(queue: &Queue, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let finish = || raw::finish(queue);
-    let by = |way| -> clgraph::Result<Kernel> {
-        ProgramBuilder::new(queue).global("total", &TOTAL).global_access(way).source(BY_GLOBAL)?.kernel("tick")
+    let by = |access| -> clgraph::Result<Kernel> {
+        ProgramBuilder::new(queue).global("total", &TOTAL).global_access(access).source(BY_GLOBAL)?.kernel("tick")
     };
     let kernel = by(GlobalAccess::Argument)?.to_opencl3()?;
     let plain = move || raw::enqueue(queue, std::iter::repeat_n(kernel.get(), n));
-    let mut ways = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
+    let mut variants = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
     let total = Buffer::from_slice(queue, &[0_u32])?;
     let kernel = Program::from_source(queue, BY_ARGUMENT)?.kernel("tick")?;
-    ways.push(replayed(queue, "explicit", chain(queue, n, &kernel, Some(&total))?));
-    for way in queue.device().caps().global_access() {
-        let variant = match way {
+    variants.push(replayed(queue, "explicit", chain(queue, n, &kernel, Some(&total))?));
+    for access in queue.device().caps().global_access() {
+        let variant = match access {
             GlobalAccess::NamedWrite => "named_write",
             GlobalAccess::Kernel => "kernel",
             _ => "argument",
         };
-        ways.push(replayed(queue, variant, chain(queue, n, &by(way)?, None)?));
+        variants.push(replayed(queue, variant, chain(queue, n, &by(access)?, None)?));
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 fn chain(queue: &Queue, n: usize, kernel: &Kernel, total: Option<&Buffer<u32>>) -> Result<Executable, Failure> {
@@ -51,11 +51,11 @@ fn chain(queue: &Queue, n: usize, kernel: &Kernel, total: Option<&Buffer<u32>>) 
     Ok(graph.finalize(Finalize::new().path(Path::Replay))?)
 }
 
-fn replayed<'a>(queue: &'a Queue, variant: &'static str, executable: Executable) -> Way<'a> {
+fn replayed<'a>(queue: &'a Queue, variant: &'static str, executable: Executable) -> Variant<'a> {
     let run = move || {
         let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
         let ((), wait) = timed(|| Ok(run.wait()?))?;
         Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
     };
-    Way { variant, run: Box::new(run) }
+    Variant { name: variant, run: Box::new(run) }
 }

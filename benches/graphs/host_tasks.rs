@@ -10,14 +10,14 @@ use opencl3::memory::ClMem;
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 use crate::submissions::settle;
 
 /// Adds one, with one work-item.
 const SOURCE: &str = "kernel void tick(global uint *total) { total[0]++; }";
 
 /// All variants of repeating: `width` launches, and then a call of a function.
-pub fn ways(queue: &Queue, tasks: usize, width: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn variants(queue: &Queue, tasks: usize, width: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let total = Buffer::from_slice(queue, &[0_u32])?;
     let kernel = Program::from_source(queue, SOURCE)?.kernel("tick")?;
     let object = kernel.to_opencl3()?;
@@ -33,15 +33,15 @@ pub fn ways(queue: &Queue, tasks: usize, width: usize) -> Result<Vec<Way<'_>>, F
         }
         Ok(())
     };
-    let mut ways = vec![whole("loop", by_hand.clone()), whole("loop_again", by_hand)];
+    let mut variants = vec![whole("loop", by_hand.clone()), whole("loop_again", by_hand)];
     for (variant, path) in [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)] {
         let executable = graph(queue, &kernel, &total, &calls, (tasks, width), path)?;
         if path == Path::Native && executable.report().segments.iter().all(|segment| segment.path != Path::Native) {
             continue;
         }
-        ways.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
+        variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 fn graph(
@@ -76,7 +76,7 @@ const WORK: &str = "kernel void work(global uint *total) {
 
 /// Branches that nothing orders: each is some launches, a call of a function, and as many launches. By hand each has a
 /// queue, and the calls are made as soon as the launches before them are complete, in the order of the branches.
-pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let kernel = Program::from_source(queue, WORK)?.kernel("work")?;
     let totals = (0..branches).map(|_| Buffer::from_slice(queue, &[1_u32])).collect::<Result<Vec<_>, _>>()?;
     let launches: Vec<Vec<Arg>> = totals.iter().map(|total| vec![Arg::Memory(total.raw())]).collect();
@@ -108,7 +108,7 @@ pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Way<
         }
         raw::finish(queue)
     };
-    let mut ways =
+    let mut variants =
         vec![whole("loop", in_a_row), whole("queues_by_hand", by_hand.clone()), whole("queues_again", by_hand)];
     for (variant, path) in [("replay", Path::Replay), ("queues", Path::Queues), ("auto", Path::Auto)] {
         let graph = Graph::new(queue)?;
@@ -130,15 +130,15 @@ pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Way<
         }
         let executable = graph.finalize(Finalize::new().path(path))?;
         settle(&executable, queue)?;
-        ways.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
+        variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }
-    Ok(ways)
+    Ok(variants)
 }
 
-fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Way<'a> {
+fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {
     let run = move || {
         let ((), total) = timed(&work)?;
         Ok(Times { total, ..Times::default() })
     };
-    Way { variant, run: Box::new(run) }
+    Variant { name: variant, run: Box::new(run) }
 }

@@ -10,7 +10,7 @@ use clgraph::{
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 use crate::submissions::{PATHS, settle, submission};
 
 const SOURCE: &str = "kernel void sine(global const float *in, global float *out) {
@@ -34,7 +34,7 @@ const FRAME: usize = 1 << 18;
 const FRAMES: usize = 16;
 
 /// A copy, and a number of sines from buffer to buffer.
-pub fn sine(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn sine(queue: &Queue, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("sine")?;
     let data: Vec<f32> = (0..LEN).map(|at| at as f32 / LEN as f32).collect();
     let input = Buffer::from_slice(queue, &data)?;
@@ -58,7 +58,7 @@ pub fn sine(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
 }
 
 /// A number of chains of kernels, each of which takes some microseconds.
-pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Result<Vec<Way<'_>>, Failure> {
+pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Result<Vec<Variant<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("work")?;
     let rounds = rounds_of(queue, &kernel, Duration::from_micros(micros))?;
     let buffers = (0..chains).map(|_| Buffer::from_slice(queue, &[1.0_f32; ITEMS])).collect::<Result<Vec<_>, _>>()?;
@@ -75,7 +75,7 @@ pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Resul
             unsafe { graph.kernel(&kernel).read_write(buffer).arg(rounds).range(ITEMS).add()? };
         }
     }
-    let mut ways = beside(queue, plain, &graph)?;
+    let mut variants = beside(queue, plain, &graph)?;
     if chains > 1 {
         let several = (0..chains.min(8)).map(|_| Queue::with_properties(queue, queue.device(), QueueProperties::new()));
         let several = several.collect::<Result<Vec<_>, _>>()?;
@@ -91,16 +91,16 @@ pub fn chains(queue: &Queue, chains: usize, length: usize, micros: u64) -> Resul
             })?;
             Ok(Times { total, ..Times::default() })
         };
-        ways.push(Way { variant: "queues", run: Box::new(run) });
+        variants.push(Variant { name: "queues", run: Box::new(run) });
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 /// Adds to one number.
 pub const TICK: &str = "kernel void tick(global uint *d) { *d += 1; }";
 
 /// A chain of launches that add to one number, as the layers of a decoder are.
-pub fn decoder(queue: &Queue, len: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn decoder(queue: &Queue, len: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let tick = &Program::from_source(queue, TICK)?.kernel("tick")?;
     let total = Buffer::from_slice(queue, &[0_u32])?;
     let kernels = std::rc::Rc::new(Kernels::with_args(tick, &[vec![Arg::Memory(total.raw())]])?);
@@ -135,7 +135,7 @@ fn rounds_of(queue: &Queue, kernel: &Kernel, time: Duration) -> Result<u32, Fail
 }
 
 /// A frame: input, a factor that changes, output. Several frames may be in flight at once.
-pub fn frames(queue: &Queue, depth: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn frames(queue: &Queue, depth: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("scale")?;
     let (input, output) = (Buffer::<f32>::new(queue, FRAME)?, Buffer::<f32>::new(queue, FRAME)?);
     let seen = vec![1.0_f32; FRAME];
@@ -166,7 +166,7 @@ pub fn frames(queue: &Queue, depth: usize) -> Result<Vec<Way<'_>>, Failure> {
         let mut by_hand = by_hand.clone();
         move || by_hand()
     };
-    let mut ways = vec![whole("loop", by_hand), whole("loop_again", again)];
+    let mut variants = vec![whole("loop", by_hand), whole("loop_again", again)];
     let by = Parameter::any(0.0_f32);
     let graph = Graph::new(queue)?;
     let camera: HostWrite<f32> = graph.write(&input, seen.clone()).add()?;
@@ -196,13 +196,13 @@ pub fn frames(queue: &Queue, depth: usize) -> Result<Vec<Way<'_>>, Failure> {
             }
             under_way.into_iter().try_for_each(|run: clgraph::Submission| Ok(run.wait()?))
         };
-        ways.push(whole(variant, run));
+        variants.push(whole(variant, run));
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 /// Four threads, each with its own queue and chain of empty kernels, submitted ten times.
-pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
     const THREADS: usize = 4;
     const TIMES: usize = 10;
     let kernel = Program::from_source(queue, include_str!("../../kernels-cl/nothing.cl"))?.kernel("nothing")?;
@@ -233,7 +233,7 @@ pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
             })
         }
     };
-    let mut ways = vec![whole("loop", plain.clone()), whole("loop_again", plain)];
+    let mut variants = vec![whole("loop", plain.clone()), whole("loop_again", plain)];
     for (variant, path) in PATHS {
         let finalize = |_: usize| -> Result<Executable, Failure> {
             let graph = Graph::new(queue)?;
@@ -252,9 +252,9 @@ pub fn threads(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
         let run = move || {
             each(&queues, |at, queue| (0..TIMES).try_for_each(|_| Ok(executables[at].submit(queue)?.wait()?)))
         };
-        ways.push(whole(variant, run));
+        variants.push(whole(variant, run));
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 /// A loop by hand, the same loop again, and a graph by every path.
@@ -262,9 +262,9 @@ fn beside<'a>(
     queue: &'a Queue,
     plain: impl Fn() -> Result<(), Failure> + Clone + 'a,
     graph: &Graph,
-) -> Result<Vec<Way<'a>>, Failure> {
+) -> Result<Vec<Variant<'a>>, Failure> {
     let finish = || raw::finish(queue);
-    let mut ways = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
+    let mut variants = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
     for (variant, path) in PATHS {
         let executable = graph.finalize(Finalize::new().path(path))?;
         if path == Path::Native && !is_native(&executable) {
@@ -276,19 +276,19 @@ fn beside<'a>(
             let ((), wait) = timed(|| Ok(run.wait()?))?;
             Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
         };
-        ways.push(Way { variant, run: Box::new(run) });
+        variants.push(Variant { name: variant, run: Box::new(run) });
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 fn is_native(executable: &Executable) -> bool {
     executable.report().segments.iter().any(|segment| segment.path == Path::Native)
 }
 
-fn whole<'a>(variant: &'static str, mut work: impl FnMut() -> Result<(), Failure> + 'a) -> Way<'a> {
+fn whole<'a>(variant: &'static str, mut work: impl FnMut() -> Result<(), Failure> + 'a) -> Variant<'a> {
     let run = move || {
         let ((), total) = timed(&mut work)?;
         Ok(Times { total, ..Times::default() })
     };
-    Way { variant, run: Box::new(run) }
+    Variant { name: variant, run: Box::new(run) }
 }

@@ -6,7 +6,7 @@ use clgraph::{Buffer, Finalize, Graph, Kernel, Node, Parameter, Path, Program, Q
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels, MutableBuffer};
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 use crate::submissions::{PATHS, is_trying};
 
 const SOURCE: &str = "kernel void add(global uint *dest, global const uint *src) {
@@ -27,7 +27,7 @@ struct Load<'a> {
 }
 
 /// The variants of changing each so-many-th of `len` kernels and of running them all.
-pub fn ways(queue: &Queue, len: usize, every: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn variants(queue: &Queue, len: usize, every: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let buffer = || Buffer::new(queue, RANGES[0]);
     let load = Rc::new(Load {
         queue,
@@ -36,12 +36,12 @@ pub fn ways(queue: &Queue, len: usize, every: usize) -> Result<Vec<Way<'_>>, Fai
         len,
         places: (0..len).step_by(every).collect(),
     });
-    let mut ways = vec![load.by_hand("loop")?, load.by_hand("loop_again")?];
-    ways.extend(load.by_command_buffer()?);
+    let mut variants = vec![load.by_hand("loop")?, load.by_hand("loop_again")?];
+    variants.extend(load.by_command_buffer()?);
     for (variant, path) in PATHS {
-        ways.push(load.by_graph(variant, path)?);
+        variants.push(load.by_graph(variant, path)?);
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 impl<'a> Load<'a> {
@@ -54,7 +54,7 @@ impl<'a> Load<'a> {
     }
 
     /// Kernel objects whose arguments are set, and a loop of enqueues.
-    fn by_hand(self: &Rc<Self>, variant: &'static str) -> Result<Way<'a>, Failure> {
+    fn by_hand(self: &Rc<Self>, variant: &'static str) -> Result<Variant<'a>, Failure> {
         let (load, kernels) = (Rc::clone(self), self.kernels()?);
         let (mut ranges, mut turn) = (vec![RANGES[0]; load.len], 0);
         let run = move || {
@@ -72,11 +72,11 @@ impl<'a> Load<'a> {
             let submit = || raw::enqueue_each(load.queue, kernels.iter().zip(ranges.iter().copied()));
             measured(update, submit, |()| raw::finish(load.queue))
         };
-        Ok(Way { variant, run: Box::new(run) })
+        Ok(Variant { name: variant, run: Box::new(run) })
     }
 
     /// One command buffer that is changed, if the device can.
-    fn by_command_buffer(self: &Rc<Self>) -> Result<Option<Way<'a>>, Failure> {
+    fn by_command_buffer(self: &Rc<Self>) -> Result<Option<Variant<'a>>, Failure> {
         let load = Rc::clone(self);
         let Some(buffer) = MutableBuffer::record(load.queue, load.kernels()?, RANGES[0], true)? else {
             return Ok(None);
@@ -88,10 +88,10 @@ impl<'a> Load<'a> {
             let ((), update) = timed(|| buffer.set(&load.places, &[(0, dest), (1, src)], Some(RANGES[turn])))?;
             measured(update, || buffer.enqueue(load.queue), |()| raw::finish(load.queue))
         };
-        Ok(Some(Way { variant: "raw_mutable", run: Box::new(run) }))
+        Ok(Some(Variant { name: "raw_mutable", run: Box::new(run) }))
     }
 
-    fn by_graph(self: &Rc<Self>, variant: &'static str, path: Path) -> Result<Way<'a>, Failure> {
+    fn by_graph(self: &Rc<Self>, variant: &'static str, path: Path) -> Result<Variant<'a>, Failure> {
         let load = Rc::clone(self);
         let graph = Graph::new(load.queue)?;
         let [dest, src] = load.memory[0].each_ref().map(Parameter::buffer);
@@ -127,7 +127,7 @@ impl<'a> Load<'a> {
             trying = trying && is_trying(&executable);
             Ok(Times { trying, ..times })
         };
-        Ok(Way { variant, run: Box::new(run) })
+        Ok(Variant { name: variant, run: Box::new(run) })
     }
 }
 

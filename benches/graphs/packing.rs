@@ -5,7 +5,7 @@ use std::ops::Range;
 use clgraph::{Buffer, Executable, Finalize, Graph, MemoryReport, Queue};
 
 use crate::Failure;
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 
 /// Bytes that are needed from one step to another.
 type Life = (usize, Range<usize>);
@@ -100,19 +100,19 @@ impl Pattern {
     }
 
     /// Finalizing without sharing memory, which is the `loop`, and with sharing.
-    pub fn ways(&self, queue: &Queue) -> Result<Vec<Way<'static>>, Failure> {
+    pub fn variants(&self, queue: &Queue) -> Result<Vec<Variant<'static>>, Failure> {
         let graph = self.build(queue)?;
         let (apart, packed) = (Finalize::new().separate_memory(), Finalize::new());
-        let way = |variant: &'static str, options: Finalize| {
+        let make = |variant: &'static str, options: Finalize| {
             let graph = graph.clone();
             let run = move || {
                 let (executable, finalize): (Executable, _) = timed(|| Ok(graph.finalize(options.clone())?))?;
                 drop(executable);
                 Ok(Times { finalize: Some(finalize), total: finalize, ..Times::default() })
             };
-            Way { variant, run: Box::new(run) as Box<_> }
+            Variant { name: variant, run: Box::new(run) as Box<_> }
         };
-        let ways = vec![way("loop", apart.clone()), way("loop_again", apart), way("packed", packed.clone())];
+        let variants = vec![make("loop", apart.clone()), make("loop_again", apart), make("packed", packed.clone())];
         let executable = graph.finalize(packed)?;
         let memory = &executable.report().memory;
         println!(
@@ -122,7 +122,7 @@ impl Pattern {
             memory.bytes as f64 / peak(memory) as f64,
             memory.bytes as f64 / memory.bytes_apart as f64
         );
-        Ok(ways)
+        Ok(variants)
     }
 }
 

@@ -4,11 +4,11 @@ use clgraph::{Finalize, Graph, Program, Queue, QueueProperties};
 
 use crate::Failure;
 use crate::raw;
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 use crate::submissions::submission;
 
 /// All variants of running `n` empty kernels and learning when each of them ran; and a loop that learns nothing.
-pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+pub fn variants(queue: &Queue, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
     let nothing = Program::from_source(queue, include_str!("../../kernels-cl/nothing.cl"))?.kernel("nothing")?;
     let properties = QueueProperties::new().profiling(true);
     let profiling = Queue::with_properties(queue, queue.device(), properties)?;
@@ -33,15 +33,15 @@ pub fn ways(queue: &Queue, n: usize) -> Result<Vec<Way<'_>>, Failure> {
     Ok(vec![
         whole("loop", by_hand.clone()),
         whole("loop_again", by_hand),
-        Way { variant: "profiled", run: Box::new(profiled) },
+        Variant { name: "profiled", run: Box::new(profiled) },
         submission("without_times", plain, || raw::finish(queue)),
     ])
 }
 
-fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Way<'a> {
+fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {
     let run = move || {
         let ((), total) = timed(&work)?;
         Ok(Times { total, ..Times::default() })
     };
-    Way { variant, run: Box::new(run) }
+    Variant { name: variant, run: Box::new(run) }
 }

@@ -30,7 +30,7 @@ struct Comparison {
     scenario: &'static str,
     n: usize,
     queue: &'static str,
-    ways: Vec<Measured>,
+    variants: Vec<Measured>,
 }
 
 /// The content of the file.
@@ -58,34 +58,34 @@ impl Comparison {
     }
 
     fn rows(&self) -> impl Iterator<Item = Row> {
-        let baseline = self.ways.iter().find(|way| way.variant == "loop");
+        let baseline = self.variants.iter().find(|one| one.variant == "loop");
         let has_bounds = bounds::apply(&self.driver, self.scenario) && self.queue == "in-order";
-        self.ways.iter().map(move |way| {
-            let total = |percent| way.phase(percent, |times| Some(times.total));
+        self.variants.iter().map(move |one| {
+            let total = |percent| one.phase(percent, |times| Some(times.total));
             Row {
                 driver: self.driver.clone(),
                 scenario: self.scenario.into(),
                 n: self.n,
                 queue: self.queue.into(),
-                variant: way.variant.into(),
-                record_us: way.phase(50, |times| times.record),
-                finalize_us: way.phase(50, |times| times.finalize),
-                submit_us: way.phase(50, |times| times.submit),
+                variant: one.variant.into(),
+                record_us: one.phase(50, |times| times.record),
+                finalize_us: one.phase(50, |times| times.finalize),
+                submit_us: one.phase(50, |times| times.submit),
                 total_us: total(50),
-                update_us: way.phase(50, |times| times.update),
+                update_us: one.phase(50, |times| times.update),
                 total_p10_us: total(10),
                 total_p90_us: total(90),
-                resident_bytes_a_node: way.resident().map(|bytes| bytes / self.n as f64),
-                ratio_to_loop: baseline.and_then(|baseline| way.ratio_to(baseline)),
-                rounds: way.rounds().count(),
-                verdict: if has_bounds { bounds::verdict(way, self.n, &self.ways) } else { None },
+                resident_bytes_a_node: one.resident().map(|bytes| bytes / self.n as f64),
+                ratio_to_loop: baseline.and_then(|baseline| one.ratio_to(baseline)),
+                rounds: one.rounds().count(),
+                verdict: if has_bounds { bounds::verdict(one, self.n, &self.variants) } else { None },
             }
         })
     }
 
     /// Adds the rounds of another pass over the same variants.
     fn append(&mut self, other: Self) {
-        self.ways.iter_mut().zip(other.ways).for_each(|(known, way)| known.append(way));
+        self.variants.iter_mut().zip(other.variants).for_each(|(known, one)| known.append(one));
     }
 
     fn show_head(&self) {
@@ -149,13 +149,20 @@ impl Results {
     }
 
     /// Adds and shows the measurements of one scenario at one size.
-    pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
-        self.add_on("in-order", driver, scenario, n, ways);
+    pub fn add(&mut self, driver: &str, scenario: &'static str, n: usize, variants: Vec<Measured>) {
+        self.add_on("in-order", driver, scenario, n, variants);
     }
 
     /// The same for a kind of queue. Measurements of an earlier pass are included in what is shown.
-    pub fn add_on(&mut self, queue: &'static str, driver: &str, scenario: &'static str, n: usize, ways: Vec<Measured>) {
-        let new = Comparison { device: self.device, driver: driver.to_owned(), scenario, n, queue, ways };
+    pub fn add_on(
+        &mut self,
+        queue: &'static str,
+        driver: &str,
+        scenario: &'static str,
+        n: usize,
+        variants: Vec<Measured>,
+    ) {
+        let new = Comparison { device: self.device, driver: driver.to_owned(), scenario, n, queue, variants };
         let known = self.comparisons.iter().position(|old| old.is_like(&new) && old.n == n);
         let at = known.unwrap_or(self.comparisons.len());
         if at.checked_sub(1).is_none_or(|before| !self.comparisons[before].is_like(&new)) {

@@ -53,8 +53,8 @@ pub fn timed<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Duratio
 }
 
 /// One variant.
-pub struct Way<'a> {
-    pub variant: &'static str,
+pub struct Variant<'a> {
+    pub name: &'static str,
     pub run: Box<dyn FnMut() -> Result<Times, Failure> + 'a>,
 }
 
@@ -67,18 +67,18 @@ pub struct Measured {
 
 /// Runs the variants by turns, round by round, in an order that changes. The first round does not count. Nor do the
 /// rounds before all variants have settled, or have had time to.
-pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
-    let mut ways: Vec<_> = ways.into_iter().map(|way| (way, Vec::new(), Duration::ZERO, 0)).collect();
-    let mut order: Vec<usize> = (0..ways.len()).collect();
+pub fn interleave(variants: Vec<Variant<'_>>, effort: Effort, nodes: usize) -> Result<Vec<Measured>, Failure> {
+    let mut variants: Vec<_> = variants.into_iter().map(|variant| (variant, Vec::new(), Duration::ZERO, 0)).collect();
+    let mut order: Vec<usize> = (0..variants.len()).collect();
     let begin = Instant::now();
     let mut trying = true;
-    let mut warm = vec![(Duration::ZERO, true); ways.len()];
+    let mut warm = vec![(Duration::ZERO, true); variants.len()];
     while trying && begin.elapsed() < SETTLE {
         fastrand::shuffle(&mut order);
         for &at in &order {
             let (spent, trying) = &mut warm[at];
             if *trying || *spent < ROW {
-                let (times, took) = timed(&mut ways[at].0.run)?;
+                let (times, took) = timed(&mut variants[at].0.run)?;
                 (*spent, *trying) = (*spent + took, times.trying);
             }
         }
@@ -88,12 +88,12 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
         // Each round has another order, so that no variant always comes after the same other.
         fastrand::shuffle(&mut order);
         for &at in &order {
-            let (way, rounds, spent, grown) = &mut ways[at];
+            let (variant, rounds, spent, grown) = &mut variants[at];
             if rounds.len() >= FEW && (*spent > ROW || *grown > GROWTH) {
                 continue;
             }
             let (before, begin) = (resident(), Instant::now());
-            let times = (way.run)()?;
+            let times = (variant.run)()?;
             *spent += begin.elapsed();
             *grown += resident().saturating_sub(before);
             if round > 0 {
@@ -101,7 +101,7 @@ pub fn interleave(ways: Vec<Way<'_>>, effort: Effort, nodes: usize) -> Result<Ve
             }
         }
     }
-    Ok(ways.into_iter().map(|(way, rounds, ..)| Measured::new(way.variant, rounds)).collect())
+    Ok(variants.into_iter().map(|(variant, rounds, ..)| Measured::new(variant.name, rounds)).collect())
 }
 
 /// Returns how many bytes of memory the process has, if the system reports that.

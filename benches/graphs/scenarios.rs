@@ -20,7 +20,7 @@ use crate::packing::patterns;
 use crate::profiles;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
-use crate::rounds::{Effort, Times, Way, interleave, timed};
+use crate::rounds::{Effort, Times, Variant, interleave, timed};
 use crate::submissions::{PATHS, is_trying, submission};
 use crate::updates::Chain;
 
@@ -149,17 +149,17 @@ impl Scenario {
                 let chains = [929, 10_000, 100_000].map(Shape::Chain);
                 let shapes = [Shape::Joins, Shape::Independent(100)].into_iter().chain(chains);
                 for shape in shapes.filter(|shape| shape.len() <= largest) {
-                    let ways = setting.finalize(shape, false);
-                    results.add(driver, "finalize", shape.len(), interleave(ways, effort, shape.len())?);
+                    let variants = setting.finalize(shape, false);
+                    results.add(driver, "finalize", shape.len(), interleave(variants, effort, shape.len())?);
                 }
             }
             Self::Execute | Self::ExecuteEvents | Self::ExecuteArguments => {
-                let (name, ways) = match self {
+                let (name, variants) = match self {
                     Self::Execute => ("execute", setting.execute(1_000, false)?),
                     Self::ExecuteEvents => ("execute with events", setting.execute(1_000, true)?),
                     _ => ("execute with arguments", setting.execute_with_arguments(1_000)?),
                 };
-                results.add(driver, name, 1_000, interleave(ways, effort, 1_000)?);
+                results.add(driver, name, 1_000, interleave(variants, effort, 1_000)?);
             }
             Self::SubGraphs => {
                 for n in [100, 1_000] {
@@ -174,13 +174,13 @@ impl Scenario {
             Self::UpdateOne => {
                 for n in [100, 1_000, 10_000].into_iter().filter(|n| *n <= largest) {
                     let chain = setting.chain(n);
-                    results.add(driver, "update one (1000 x)", n, interleave(chain.ways(What::One)?, effort, n)?);
+                    results.add(driver, "update one (1000 x)", n, interleave(chain.variants(What::One)?, effort, n)?);
                 }
             }
             Self::UpdateMany => {
                 for n in [100, 1_000, 10_000].into_iter().filter(|n| *n <= largest) {
                     let chain = setting.chain(n);
-                    results.add(driver, "update all", n, interleave(chain.ways(What::Some(n))?, effort, n)?);
+                    results.add(driver, "update all", n, interleave(chain.variants(What::Some(n))?, effort, n)?);
                 }
                 let chain = setting.chain(500);
                 for (name, count) in [
@@ -189,21 +189,21 @@ impl Scenario {
                     ("update 10 % of 500", 50),
                     ("update 100 % of 500", 500),
                 ] {
-                    let ways = interleave(chain.ways(What::Some(count))?, effort, count)?;
-                    results.add(driver, name, count, ways);
+                    let variants = interleave(chain.variants(What::Some(count))?, effort, count)?;
+                    results.add(driver, name, count, variants);
                 }
             }
             Self::Mutate => {
                 for (name, every) in [("mutate each", 1), ("mutate each fifth", 5), ("mutate each tenth", 10)] {
                     for n in [100, 200, 500] {
-                        let ways = mutate::ways(&setting.queue, n, every)?;
-                        results.add(driver, name, n, interleave(ways, effort, n)?);
+                        let variants = mutate::variants(&setting.queue, n, every)?;
+                        results.add(driver, name, n, interleave(variants, effort, n)?);
                     }
                 }
             }
             Self::Globals => {
                 for n in [100, 1_000] {
-                    results.add(driver, "globals", n, interleave(globals::ways(&setting.queue, n)?, effort, n)?);
+                    results.add(driver, "globals", n, interleave(globals::variants(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::HostTasks => {
@@ -213,12 +213,12 @@ impl Scenario {
                     ("host tasks of 59", 10, 59),
                     ("host tasks of 59", 95, 59),
                 ] {
-                    let ways = host_tasks::ways(&setting.queue, tasks, width)?;
-                    results.add(driver, name, tasks, interleave(ways, effort, tasks)?);
+                    let variants = host_tasks::variants(&setting.queue, tasks, width)?;
+                    results.add(driver, name, tasks, interleave(variants, effort, tasks)?);
                 }
                 for branches in [2, 4] {
-                    let ways = host_tasks::branches(&setting.queue, branches, 8)?;
-                    results.add(driver, "branches with host tasks", branches, interleave(ways, effort, branches)?);
+                    let variants = host_tasks::branches(&setting.queue, branches, 8)?;
+                    results.add(driver, "branches with host tasks", branches, interleave(variants, effort, branches)?);
                 }
             }
             Self::Sine => {
@@ -236,14 +236,14 @@ impl Scenario {
             }
             Self::Wide => {
                 for chains in [2, 8, 64] {
-                    let ways = loads::chains(&setting.queue, chains, 16, 100)?;
-                    results.add(driver, "wide", chains, interleave(ways, effort, chains)?);
+                    let variants = loads::chains(&setting.queue, chains, 16, 100)?;
+                    results.add(driver, "wide", chains, interleave(variants, effort, chains)?);
                 }
             }
             Self::Frames => {
                 for depth in [1, 3] {
-                    let ways = loads::frames(&setting.queue, depth)?;
-                    results.add(driver, "frames at a time", depth, interleave(ways, effort, depth)?);
+                    let variants = loads::frames(&setting.queue, depth)?;
+                    results.add(driver, "frames at a time", depth, interleave(variants, effort, depth)?);
                 }
             }
             Self::Threads => {
@@ -266,20 +266,20 @@ impl Scenario {
             }
             Self::Profiled => {
                 for n in [100, 1_000] {
-                    results.add(driver, "profiled", n, interleave(profiles::ways(&setting.queue, n)?, effort, n)?);
+                    results.add(driver, "profiled", n, interleave(profiles::variants(&setting.queue, n)?, effort, n)?);
                 }
             }
             Self::Packing => {
                 for pattern in patterns(largest) {
                     let n = pattern.len();
-                    results.add(driver, pattern.name, n, interleave(pattern.ways(&setting.queue)?, effort, n)?);
+                    results.add(driver, pattern.name, n, interleave(pattern.variants(&setting.queue)?, effort, n)?);
                 }
             }
             Self::Drop => {
                 for shape in [929, 10_000, 100_000].map(Shape::Chain).into_iter().filter(|shape| shape.len() <= largest)
                 {
-                    let ways = setting.finalize(shape, true);
-                    results.add(driver, "drop", shape.len(), interleave(ways, effort, shape.len())?);
+                    let variants = setting.finalize(shape, true);
+                    results.add(driver, "drop", shape.len(), interleave(variants, effort, shape.len())?);
                 }
             }
         }
@@ -303,7 +303,7 @@ impl Setting {
 
     /// All variants of running `n` empty kernels of one work-item. What is prepared once is timed here, and added to
     /// each round.
-    fn submit(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+    fn submit(&self, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
         let queue = &self.queue;
         let kernel = self.nothing.to_opencl3()?;
         let kernels = move || std::iter::repeat_n(kernel.get(), n);
@@ -314,16 +314,16 @@ impl Setting {
                 if in_order { raw::enqueue(queue, kernels()) } else { raw::enqueue_in_a_row(queue, kernels()) }
             }
         };
-        let mut ways = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
+        let mut variants = vec![submission("loop", plain.clone(), finish), submission("loop_again", plain, finish)];
         if !self.properties.out_of_order {
             let kernels = kernels.clone();
-            ways.push(submission("gated_loop", move || raw::enqueue_gated(queue, kernels()), finish));
+            variants.push(submission("gated_loop", move || raw::enqueue_gated(queue, kernels()), finish));
         }
         if self.records && n <= LARGEST_BUFFER && self.properties == QueueProperties::new() {
             let (buffer, record) = timed(|| CommandBuffer::record(queue, kernels()))?;
-            let mut way = submission("command_buffer", move || buffer.enqueue(queue), finish);
-            way.run = told(way.run, Times { record: Some(record), ..Times::default() });
-            ways.push(way);
+            let mut variant = submission("command_buffer", move || buffer.enqueue(queue), finish);
+            variant.run = told(variant.run, Times { record: Some(record), ..Times::default() });
+            variants.push(variant);
         }
         for (variant, path) in PATHS {
             let (graph, record) = timed(|| self.empty_kernels(n))?;
@@ -339,13 +339,13 @@ impl Setting {
                 Ok(Times { submit: Some(submit), total: submit + wait, trying, ..Times::default() })
             };
             let once = Times { record: Some(record), finalize: Some(finalize), ..Times::default() };
-            ways.push(Way { variant, run: told(Box::new(run), once) });
+            variants.push(Variant { name: variant, run: told(Box::new(run), once) });
         }
-        Ok(ways)
+        Ok(variants)
     }
 
     /// A queue that executes, compared with plain enqueues: both with events, or both without.
-    fn execute(&self, n: usize, events: bool) -> Result<Vec<Way<'_>>, Failure> {
+    fn execute(&self, n: usize, events: bool) -> Result<Vec<Variant<'_>>, Failure> {
         let queue = &self.queue;
         let kernel = self.nothing.to_opencl3()?;
         let finish = || raw::finish(queue);
@@ -376,7 +376,7 @@ impl Setting {
     }
 
     /// The same, where each launch has arguments of its own.
-    fn execute_with_arguments(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+    fn execute_with_arguments(&self, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
         let queue = &self.queue;
         let kernel = self.scale.to_opencl3()?;
         let finish = || raw::finish(queue);
@@ -405,7 +405,7 @@ impl Setting {
 
     /// A chain of empty kernels, and the same chain made of ten executables; by replay, and by command buffers if there
     /// are some.
-    fn sub_graphs(&self, n: usize) -> Result<Vec<Way<'_>>, Failure> {
+    fn sub_graphs(&self, n: usize) -> Result<Vec<Variant<'_>>, Failure> {
         let queue = &self.queue;
         let flat = self.empty_kernels(n)?;
         let part = self.empty_kernels(n / 10)?.finalize(Finalize::new())?;
@@ -416,33 +416,33 @@ impl Setting {
         let by = |graph: &Graph, path| graph.finalize(Finalize::new().path(path));
         let replayed = by(&flat, Path::Replay)?;
         let nested = by(&graph, Path::Replay)?;
-        let mut ways = vec![("loop", replayed.clone()), ("loop_again", replayed), ("sub_graphs", nested)];
+        let mut variants = vec![("loop", replayed.clone()), ("loop_again", replayed), ("sub_graphs", nested)];
         if self.queue.device().caps().can_record(CommandKind::Kernel).is_ok() {
-            ways.push(("native", by(&flat, Path::Native)?));
-            ways.push(("native_sub_graphs", by(&graph, Path::Native)?));
+            variants.push(("native", by(&flat, Path::Native)?));
+            variants.push(("native_sub_graphs", by(&graph, Path::Native)?));
         }
-        let way = |(variant, executable): (&'static str, Executable)| {
+        let make = |(variant, executable): (&'static str, Executable)| {
             let run = move || {
                 let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
                 let ((), wait) = timed(|| Ok(run.wait()?))?;
                 Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
             };
-            Way { variant, run: Box::new(run) as Box<_> }
+            Variant { name: variant, run: Box::new(run) as Box<_> }
         };
-        Ok(ways.into_iter().map(way).collect())
+        Ok(variants.into_iter().map(make).collect())
     }
 
     /// Makes a graph of a chain of kernels.
-    fn record(&self, n: usize) -> Vec<Way<'_>> {
+    fn record(&self, n: usize) -> Vec<Variant<'_>> {
         let queue = &self.queue;
-        let mut ways: Vec<Way<'_>> = Vec::new();
+        let mut variants: Vec<Variant<'_>> = Vec::new();
         for variant in ["loop", "loop_again"] {
             let run = move || {
                 let (graph, record) = timed(|| self.build(Shape::Chain(n)))?;
                 drop(graph);
                 Ok(Times { record: Some(record), total: record, ..Times::default() })
             };
-            ways.push(Way { variant, run: Box::new(run) });
+            variants.push(Variant { name: variant, run: Box::new(run) });
         }
         let run = move || {
             let (graph, record) = timed(|| {
@@ -462,8 +462,8 @@ impl Setting {
             drop(graph);
             Ok(Times { record: Some(record), total: record, ..Times::default() })
         };
-        ways.push(Way { variant: "recorded", run: Box::new(run) });
-        ways
+        variants.push(Variant { name: "recorded", run: Box::new(run) });
+        variants
     }
 
     fn chain(&self, len: usize) -> Chain<'_> {
@@ -516,17 +516,17 @@ impl Setting {
 
     /// All variants of making something that can be submitted. With `dropping`, the time that dropping it takes
     /// instead.
-    fn finalize(&self, shape: Shape, dropping: bool) -> Vec<Way<'_>> {
+    fn finalize(&self, shape: Shape, dropping: bool) -> Vec<Variant<'_>> {
         let (queue, n) = (&self.queue, shape.len());
         let buffers = [self.buffers[0].raw(), self.buffers[1].raw()];
-        let mut ways: Vec<Way<'_>> = Vec::new();
+        let mut variants: Vec<Variant<'_>> = Vec::new();
         // A loop needs kernel objects with their arguments set, one for each launch.
         for variant in ["loop", "loop_again"] {
             let run = move || {
                 let (kernels, make) = timed(|| Kernels::with_numbers(&self.scale, buffers, n))?;
                 ended(kernels, Times { finalize: Some(make), total: make, ..Times::default() }, dropping)
             };
-            ways.push(Way { variant, run: Box::new(run) });
+            variants.push(Variant { name: variant, run: Box::new(run) });
         }
         if self.records && n <= LARGEST_BUFFER {
             let run = move || {
@@ -540,7 +540,7 @@ impl Setting {
                     dropping,
                 )
             };
-            ways.push(Way { variant: "command_buffer", run: Box::new(run) });
+            variants.push(Variant { name: "command_buffer", run: Box::new(run) });
         }
         for (variant, path) in PATHS {
             let run = move || {
@@ -555,9 +555,9 @@ impl Setting {
                 };
                 ended((graph, executable), times, dropping)
             };
-            ways.push(Way { variant, run: Box::new(run) });
+            variants.push(Variant { name: variant, run: Box::new(run) });
         }
-        ways
+        variants
     }
 }
 

@@ -3,7 +3,7 @@
 use clgraph::{Executable, Path, Queue, TuningReport, TuningState};
 
 use crate::Failure;
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 
 pub const PATHS: [(&str, Path); 3] = [("replay", Path::Replay), ("native", Path::Native), ("auto", Path::Auto)];
 
@@ -17,9 +17,9 @@ pub fn is_trying(executable: &Executable) -> bool {
 
 /// Returns whether other strategies were about as fast as the chosen one: they are tried again soon.
 fn has_rival(tuning: &TuningReport) -> bool {
-    let taken = tuning.strategies.iter().find(|way| way.taken).and_then(|way| way.total_nanos);
+    let taken = tuning.strategies.iter().find(|one| one.taken).and_then(|one| one.total_nanos);
     let near = |nanos: u64| taken.is_some_and(|taken| nanos <= taken + taken * 3 / 10);
-    tuning.strategies.iter().any(|way| !way.taken && way.total_nanos.is_some_and(near))
+    tuning.strategies.iter().any(|one| !one.taken && one.total_nanos.is_some_and(near))
 }
 
 /// Submits until the autotuner has settled, because the measurement is about the time after that.
@@ -39,11 +39,11 @@ pub fn submission<'a>(
     variant: &'static str,
     submit: impl Fn() -> Result<(), Failure> + 'a,
     wait: impl Fn() -> Result<(), Failure> + 'a,
-) -> Way<'a> {
+) -> Variant<'a> {
     let run = move || {
         let ((), submit) = timed(&submit)?;
         let ((), wait) = timed(&wait)?;
         Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
     };
-    Way { variant, run: Box::new(run) }
+    Variant { name: variant, run: Box::new(run) }
 }

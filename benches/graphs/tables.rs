@@ -40,7 +40,7 @@ pub fn write(rows: &[Row], file: &Path) -> Result<(), Failure> {
         sizes.entry(row.n).or_default().0.insert(&*row.variant, row);
     }
     let mut text = String::from(
-        "Automatic executables: time from submit to the end as a ratio to the loop by hand, and in brackets to the best way by \
+        "Automatic executables: time from submit to the end as a ratio to the loop by hand, and in brackets to the best variant by \
          hand. Below, where a host's time is known, the time until submit returns as a ratio to the loop's.\n",
     );
     for ((scenario, queue), drivers) in scenarios {

@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::changes::{REPEATED, What};
 use crate::cuda;
 use crate::raw::{Arg, Held, Kernels, MutableBuffer};
-use crate::rounds::{Times, Way, timed};
+use crate::rounds::{Times, Variant, timed};
 
 /// Kernels in each command buffer of `raw_parts`: the number that clgraph uses for executables that are updated in
 /// place.
@@ -44,14 +44,17 @@ impl Made {
 }
 
 /// A variant that is an update and nothing else, by the number of its round.
-fn way<'a>(variant: &'static str, mut round: Box<dyn FnMut(u32) -> Result<(), Failure> + 'a>) -> Way<'a> {
+fn update_variant<'a>(
+    variant: &'static str,
+    mut round: Box<dyn FnMut(u32) -> Result<(), Failure> + 'a>,
+) -> Variant<'a> {
     let mut number = 0;
     let run = move || {
         number += 1;
         let ((), total) = timed(|| round(number))?;
         Ok(Times { update: Some(total), total, ..Times::default() })
     };
-    Way { variant, run: Box::new(run) }
+    Variant { name: variant, run: Box::new(run) }
 }
 
 impl Chain<'_> {
@@ -80,12 +83,12 @@ impl Chain<'_> {
     }
 
     /// The variants. The first is `clSetKernelArg` alone.
-    pub fn ways(&self, what: What) -> Result<Vec<Way<'_>>, Failure> {
-        let mut ways: Vec<Way<'_>> = Vec::new();
+    pub fn variants(&self, what: What) -> Result<Vec<Variant<'_>>, Failure> {
+        let mut variants: Vec<Variant<'_>> = Vec::new();
         for variant in ["loop", "loop_again"] {
             let kernels = Kernels::with_numbers(self.kernel, self.raw_buffers(), self.len)?;
             let places: Vec<usize> = self.chosen(what);
-            ways.push(way(
+            variants.push(update_variant(
                 variant,
                 Box::new(move |number| match what {
                     What::One => {
@@ -99,7 +102,7 @@ impl Chain<'_> {
         if let Some(buffer) = MutableBuffer::record(self.queue, kernels, 1, false)? {
             let places = self.chosen(what);
             let set = move |number| buffer.set_each(&places, 2, Arg::Number(number));
-            ways.push(way(
+            variants.push(update_variant(
                 "raw_mutable",
                 Box::new(move |number| match what {
                     What::One => (0..REPEATED as u32).try_for_each(|at| set(number + at)),
@@ -110,14 +113,14 @@ impl Chain<'_> {
         if let What::Some(count) = what
             && count > PART
         {
-            ways.extend(self.raw_in_parts(count)?);
+            variants.extend(self.raw_in_parts(count)?);
         }
-        ways.extend(cuda::update(self.queue, self.len, self.chosen(what), what)?);
+        variants.extend(cuda::update(self.queue, self.len, self.chosen(what), what)?);
         for (variant, path) in [("replay", Path::Replay), ("native", Path::Native)] {
             let made = self.make(path)?;
             let chosen = self.chosen(what);
             let nodes: Vec<Node> = chosen.iter().map(|place| made.nodes[*place].0).collect();
-            ways.push(way(
+            variants.push(update_variant(
                 variant,
                 Box::new(move |number| match what {
                     What::One => made.update_one(chosen[0], number),
@@ -142,7 +145,7 @@ impl Chain<'_> {
                     }
                     Ok(Times { update: Some(update), total: update, ..Times::default() })
                 };
-                ways.push(Way { variant, run: Box::new(run) });
+                variants.push(Variant { name: variant, run: Box::new(run) });
             }
         }
         if let What::Some(count) = what
@@ -154,15 +157,15 @@ impl Chain<'_> {
                     let ((), total) = timed(|| self.make(path).map(drop))?;
                     Ok(Times { total, ..Times::default() })
                 };
-                ways.push(Way { variant, run: Box::new(run) });
+                variants.push(Variant { name: variant, run: Box::new(run) });
             }
         }
-        Ok(ways)
+        Ok(variants)
     }
 
     /// The same number of kernels by hand, all of them changed, in several command buffers: the time that the driver
     /// needs.
-    fn raw_in_parts(&self, count: usize) -> Result<Option<Way<'_>>, Failure> {
+    fn raw_in_parts(&self, count: usize) -> Result<Option<Variant<'_>>, Failure> {
         let kernels = (0..count.div_ceil(PART)).map(|part| {
             let len = PART.min(count - part * PART);
             Kernels::with_numbers(self.kernel, self.raw_buffers(), len)
@@ -176,7 +179,7 @@ impl Chain<'_> {
             let mut parts = parts.iter().zip(&lens);
             parts.try_for_each(|(part, len)| part.set_each(&places[..*len], 2, Arg::Number(number)))
         };
-        Ok(Some(way("raw_parts", Box::new(set))))
+        Ok(Some(update_variant("raw_parts", Box::new(set))))
     }
 
     fn chosen(&self, what: What) -> Vec<usize> {

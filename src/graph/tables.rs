@@ -148,19 +148,19 @@ impl Tables {
 
     /// The descriptions of two nodes that conflict, with the bytes of the shared memory that they use.
     pub(crate) fn describe_uses(&self, first: NodeId, second: NodeId) -> (String, String) {
-        let (ir, told) = (&self.ir, |node| self.describe(node));
+        let (ir, describe) = (&self.ir, |node| self.describe(node));
         let pairs = ir.accesses(first).iter().flat_map(|a| ir.accesses(second).iter().map(move |b| (a, b)));
         let Some((a, b)) = pairs.into_iter().find(|(a, b)| a.conflicts_with(b, &ir.views)) else {
-            return (told(first), told(second));
+            return (describe(first), describe(second));
         };
-        let told = |node, of: &Access| {
+        let describe_use = |node, of: &Access| {
             let verb = if of.mode.writes() { "writes" } else { "reads" };
             match self.mem(of.view).and_then(Mem::image) {
-                Some(image) => format!("{} {verb} an {}", told(node), image.shape.kind()),
-                None => format!("{} {verb} bytes {:?}", told(node), of.range),
+                Some(image) => format!("{} {verb} an {}", describe(node), image.shape.kind()),
+                None => format!("{} {verb} bytes {:?}", describe(node), of.range),
             }
         };
-        (told(first, a), told(second, b))
+        (describe_use(first, a), describe_use(second, b))
     }
 
     /// The memory that an executable has placed for memory that a graph owns, or `None`.

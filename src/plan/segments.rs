@@ -48,11 +48,11 @@ fn path_of(
     node: NodeId,
     caps: &Caps,
     options: &Options<'_>,
-    choice: (Path, PathReason),
+    chosen: (Path, PathReason),
 ) -> (Path, PathReason) {
     match ir.command(node) {
         Command::Native { form: Form::Recorded, .. } => return (Path::Native, PathReason::OnlyRecorded),
-        Command::Native { form: Form::Enqueued, .. } if choice.0 == Path::Native => {
+        Command::Native { form: Form::Enqueued, .. } if chosen.0 == Path::Native => {
             return (Path::Replay, PathReason::OnlyEnqueued);
         }
         _ => {}
@@ -62,7 +62,7 @@ fn path_of(
         Command::Native { .. } => Some(CommandKind::Kernel),
         op => CommandKind::of(op, &ir.views),
     };
-    let (Path::Native, Some(command)) = (choice.0, command) else { return choice };
+    let (Path::Native, Some(command)) = (chosen.0, command) else { return chosen };
     // Buffers may be made for other devices of the context, and some drivers crash where they should refuse to record.
     let view = |access: &Access| ir.views[access.view.index()];
     let too_large = |access: &Access| view(access).root_size as u64 > caps.max_allocation;
@@ -74,7 +74,7 @@ fn path_of(
         None if ir.accesses(node).iter().any(misaligned) => Some(PathReason::Misaligned),
         None => caps.can_record(command).err().or_else(|| crashes(ir, node, caps)),
     };
-    why_not.map_or(choice, |why| (Path::Replay, why))
+    why_not.map_or(chosen, |why| (Path::Replay, why))
 }
 
 /// The smallest number of consecutive commands that an automatic path records.
@@ -88,19 +88,19 @@ pub(super) fn segments(
     caps: &Caps,
     options: &Options<'_>,
 ) -> Vec<Segment> {
-    let choice = choose(caps, options);
+    let chosen = choose(caps, options);
     let segment = |steps, (path, why)| Segment { steps, path, why };
     let mut segments: Vec<Segment> = Vec::new();
     for index in range {
         let node = steps[index].node;
-        push(&mut segments, segment(index..index + 1, path_of(ir, node, caps, options, choice)));
+        push(&mut segments, segment(index..index + 1, path_of(ir, node, caps, options, chosen)));
     }
-    if choice != (Path::Native, PathReason::Available) {
+    if chosen != (Path::Native, PathReason::Available) {
         return segments;
     }
     let mut long = Vec::new();
     for one in segments {
-        let short = (one.path, one.why) == choice && one.steps.len() < SHORT;
+        let short = (one.path, one.why) == chosen && one.steps.len() < SHORT;
         push(&mut long, if short { segment(one.steps, (Path::Replay, PathReason::TooShort)) } else { one });
     }
     long

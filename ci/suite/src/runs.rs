@@ -106,7 +106,8 @@ impl On<'_> {
         // A group of its own, so that what it starts ends with it.
         with.process_group(0);
         let (mut ended, mut text) = finish(with.spawn()?)?;
-        // A program that the driver ends in a way that is listed runs again, and that is told. One that fails does not.
+        // If the driver ended the program in a way that `drivers.toml` lists, the program runs again, and a note says so.
+        // A program that fails does not run again.
         for _ in 1..ATTEMPTS {
             let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
             outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));

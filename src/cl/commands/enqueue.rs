@@ -278,7 +278,7 @@ pub(crate) fn migrate(
     of: &Location<&Mem>,
     size: usize,
     to_host: bool,
-) -> Result<Option<Taken>, DriverError> {
+) -> Result<Option<AcceptedHint>, DriverError> {
     let flags = if to_host { CL_MIGRATE_MEM_OBJECT_HOST } else { 0 };
     let queue = to.queue.raw();
     hint(match of.mem.address(of.offset) {
@@ -304,7 +304,12 @@ pub(crate) fn migrate(
 
 /// Tells the driver how memory will be used, with a number that the driver defines. This is a hint, and only USM has a
 /// command for it.
-pub(crate) fn advise(to: &To<'_>, of: &Location<&Mem>, size: usize, advice: u32) -> Result<Option<Taken>, DriverError> {
+pub(crate) fn advise(
+    to: &To<'_>,
+    of: &Location<&Mem>,
+    size: usize,
+    advice: u32,
+) -> Result<Option<AcceptedHint>, DriverError> {
     let Address::Pointer(pointer, allocation) = of.mem.address(of.offset) else { return Ok(None) };
     let Api::Usm(fns) = allocation.api() else { return Ok(None) };
     hint(enqueue("clEnqueueMemAdviseINTEL", to, |_, count, list, event| {
@@ -315,16 +320,16 @@ pub(crate) fn advise(to: &To<'_>, of: &Location<&Mem>, size: usize, advice: u32)
 }
 
 /// A hint that the driver accepted, and its event.
-pub(crate) struct Taken(pub(crate) Option<DriverEvent>);
+pub(crate) struct AcceptedHint(pub(crate) Option<DriverEvent>);
 
 /// Converts the outcome of a hint: a rejected hint is no error.
-fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<Taken>, DriverError> {
+fn hint(outcome: Result<Option<DriverEvent>, DriverError>) -> Result<Option<AcceptedHint>, DriverError> {
     match outcome {
         Err(error) if matches!(error.status.0, CL_INVALID_VALUE | CL_INVALID_OPERATION) => {
             log_later!(Debug, "{error}: clgraph skips a prefetch or advice");
             Ok(None)
         }
-        outcome => Ok(Some(Taken(outcome?))),
+        outcome => Ok(Some(AcceptedHint(outcome?))),
     }
 }
 

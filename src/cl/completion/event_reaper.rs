@@ -62,12 +62,12 @@ pub(crate) fn when_done(event: DriverEvent, then: impl FnOnce(Result<(), DriverE
 /// Blocks until an event is complete or has failed. It polls the status instead of calling `clWaitForEvents`. The
 /// reaper's own thread must not call this. The queue of the event must have been flushed.
 pub(crate) fn wait(event: DriverEvent) -> Result<(), DriverError> {
-    let (tell, told) = channel();
-    when_done(event, move |outcome| {
+    let (sender, outcome) = channel();
+    when_done(event, move |ended| {
         // The caller waits below.
-        let _ = tell.send(outcome);
+        let _ = sender.send(ended);
     });
-    told.recv().unwrap_or_else(|_| Err(DriverError::faulty("clGetEventInfo", DriverFault::Defect)))
+    outcome.recv().unwrap_or_else(|_| Err(DriverError::faulty("clGetEventInfo", DriverFault::Defect)))
 }
 
 /// Runs code of users soon on the callback thread: callbacks, and the `Drop` of values that users own.

@@ -192,7 +192,8 @@ fn one_for(all: Gates) -> Gates {
     }
     let (mut closed, one) = (closed(), number());
     closed.insert(one, Closed { after: all, stands_for_others: true, ..Closed::default() });
-    // Nobody may ever ask again for one that is open now: after as many new ones as were left, all are looked through.
+    // Entries of open gates are removed when somebody asks for them, which may never happen. So all entries are checked
+    // from time to time: when as many new ones have come as the last check left.
     if NEW.fetch_add(1, Ordering::Relaxed) >= LEFT.load(Ordering::Relaxed).max(FEW) {
         let stand_ins: Vec<GateId> =
             closed.iter().filter(|(_, entry)| entry.stands_for_others).map(|(gate, _)| *gate).collect();

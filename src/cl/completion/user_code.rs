@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn what_is_given_is_dropped_on_the_thread_for_callbacks_and_may_panic() {
-        let (tell, told) = channel();
-        let (one, other) = (UserOwned::new(Tells(tell.clone())), UserOwned::new(Tells(tell)));
+        let (sender, receiver) = channel();
+        let (one, other) = (UserOwned::new(Tells(sender.clone())), UserOwned::new(Tells(sender)));
         drop(one);
         drop(other);
-        let threads = [told.recv().unwrap(), told.recv().unwrap()];
+        let threads = [receiver.recv().unwrap(), receiver.recv().unwrap()];
         assert!(threads[0] == threads[1] && threads[0] != thread::current().id());
     }
 

@@ -345,7 +345,7 @@ mod tests {
     fn tasks_that_are_started_at_once_have_a_thread_each() {
         for _ in 0..100 {
             let workers: &'static Workers = Box::leak(Box::new(Workers::new(8, false)));
-            let (told, gets) = channel::<()>();
+            let (report, gets) = channel::<()>();
             let (ended, ends) = channel();
             let start = std::sync::Barrier::new(2);
             thread::scope(|scope| {
@@ -356,7 +356,7 @@ mod tests {
                 });
                 scope.spawn(|| {
                     start.wait();
-                    assert!(workers.start(Box::new(move || told.send(()).unwrap())).is_ok());
+                    assert!(workers.start(Box::new(move || report.send(()).unwrap())).is_ok());
                 });
             });
             assert!(ends.recv().unwrap(), "the second task had to wait for the first");
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_wait_that_is_about_to_end_refuses_nothing() {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
-        let ((begun, begins), (told, outcomes)) = (channel(), channel());
+        let ((begun, begins), (report, outcomes)) = (channel(), channel());
         let task = move || {
             let waiting = Waiting::within(workers, &Gates::default());
             begun.send(()).unwrap();
@@ -377,7 +377,7 @@ mod tests {
         };
         assert!(workers.start(Box::new(task)).is_ok());
         begins.recv().unwrap();
-        let (second, gave_up) = (told.clone(), told.clone());
+        let (second, gave_up) = (report.clone(), report.clone());
         let second: Job = Box::new(move || second.send(true).unwrap());
         if let Err(job) = workers.start(second) {
             workers.refuse(job, Box::new(move || gave_up.send(false).unwrap()));
@@ -400,8 +400,8 @@ mod tests {
         let since = Instant::now();
         for _ in 0..20 {
             let Err(job) = workers.start(Box::new(|| ())) else { panic!("a thread that waits for ever") };
-            let told = told.clone();
-            workers.refuse(job, Box::new(move || told.send(false).unwrap()));
+            let report = report.clone();
+            workers.refuse(job, Box::new(move || report.send(false).unwrap()));
         }
         while workers.look_at_refused() {
             thread::sleep(GRACE / 100);
@@ -411,7 +411,7 @@ mod tests {
         go.send(()).unwrap();
 
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
-        let ((begun, begins), (told, outcomes)) = (channel(), channel());
+        let ((begun, begins), (report, outcomes)) = (channel(), channel());
         let first = move || {
             let waiting = Waiting::within(workers, &Gates::default());
             begun.send(()).unwrap();
@@ -422,7 +422,7 @@ mod tests {
             begins.recv().unwrap();
             // A job for which there is no thread yet.
             assert!(workers.start(Box::new(|| ())).is_ok());
-            told.send(Waiting::within(workers, &Gates::default()).err()).unwrap();
+            report.send(Waiting::within(workers, &Gates::default()).err()).unwrap();
         };
         assert!(workers.start(Box::new(first)).is_ok());
         assert!(workers.start(Box::new(second)).is_ok());
@@ -434,13 +434,13 @@ mod tests {
     #[test]
     fn a_wait_or_a_task_for_which_no_thread_is_left_is_refused() {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
-        let ((go, gone), (told, outcomes)) = (channel::<()>(), channel());
+        let ((go, gone), (report, outcomes)) = (channel::<()>(), channel());
         let gone = std::sync::Arc::new(Mutex::new(gone));
         for _ in 0..2 {
-            let (told, gone) = (told.clone(), std::sync::Arc::clone(&gone));
+            let (report, gone) = (report.clone(), std::sync::Arc::clone(&gone));
             let task = move || {
                 let waiting = Waiting::within(workers, &Gates::default());
-                told.send(waiting.as_ref().err().cloned()).unwrap();
+                report.send(waiting.as_ref().err().cloned()).unwrap();
                 gone.lock().unwrap().recv().unwrap();
                 drop(waiting);
             };
@@ -455,13 +455,13 @@ mod tests {
         // A task that is there before the threads wait makes the second wait an error.
         let (begin, begun) = channel::<()>();
         let begun = std::sync::Arc::new(Mutex::new(begun));
-        let (told, outcomes) = channel();
+        let (report, outcomes) = channel();
         for _ in 0..2 {
-            let (told, begun, gone) = (told.clone(), std::sync::Arc::clone(&begun), std::sync::Arc::clone(&gone));
+            let (report, begun, gone) = (report.clone(), std::sync::Arc::clone(&begun), std::sync::Arc::clone(&gone));
             let task = move || {
                 begun.lock().unwrap().recv().unwrap();
                 let waiting = Waiting::within(workers, &Gates::default());
-                told.send(waiting.as_ref().err().cloned()).unwrap();
+                report.send(waiting.as_ref().err().cloned()).unwrap();
                 if waiting.is_ok() {
                     gone.lock().unwrap().recv().unwrap();
                 }

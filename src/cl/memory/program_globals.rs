@@ -345,8 +345,8 @@ impl Bound {
         if log.contains("clgraph_size_of_")
             && let Some(program) = sizes()
         {
-            let told = |global| Some((global, size_in_c(&program, global)?));
-            let mut sizes = self.globals.iter().filter_map(told);
+            let sized = |global| Some((global, size_in_c(&program, global)?));
+            let mut sizes = self.globals.iter().filter_map(sized);
             if let Some((global, bytes)) = sizes.find(|(global, bytes)| global.declared.size != *bytes) {
                 return Some(global.size_error(bytes));
             }
@@ -355,12 +355,12 @@ impl Bound {
             let name = format!("'{what}{}'", global.c_name);
             ["undeclared identifier ", "unknown type name "].iter().any(|says| log.contains(&format!("{says}{name}")))
         };
-        let told = |global: &ProgramGlobal| (global.c_name.clone(), global.declared.name, log.clone());
+        let names = |global: &ProgramGlobal| (global.c_name.clone(), global.declared.name, log.clone());
         if let Some(global) = self.globals.iter().find(|global| lacks(text::PARAMETER, global)) {
-            let (c_name, name, log) = told(global);
+            let (c_name, name, log) = names(global);
             return Some(GlobalError::NoParameter { c_name, name, log });
         }
-        let (c_name, name, log) = told(self.globals.iter().find(|global| lacks(text::TYPE, global))?);
+        let (c_name, name, log) = names(self.globals.iter().find(|global| lacks(text::TYPE, global))?);
         Some(GlobalError::NotDeclared { c_name, name, log })
     }
 

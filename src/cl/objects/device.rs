@@ -243,11 +243,11 @@ pub fn devices() -> Result<Vec<Device>> {
     let platforms = platforms()?;
     let found: Vec<Device> = platforms.iter().flat_map(|platform| platform.devices.iter().cloned()).collect();
     if found.is_empty() {
-        let told = platforms.iter().map(|platform| match platform.left_out.first() {
+        let described = platforms.iter().map(|platform| match platform.left_out.first() {
             Some(error) => format!("{}: {error}", platform.name),
             None => platform.name.clone(),
         });
-        return Err(SetupError::NoDevice { platforms: told.collect::<Vec<_>>().join(", ") }.into());
+        return Err(SetupError::NoDevice { platforms: described.collect::<Vec<_>>().join(", ") }.into());
     }
     Ok(found)
 }

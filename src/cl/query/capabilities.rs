@@ -233,9 +233,9 @@ fn command_buffers(
         arguments: fields & md::CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0,
         exec_info: fields & md::CL_MUTABLE_DISPATCH_EXEC_INFO_KHR != 0,
     });
-    let told = |bit: u64| answers.capabilities & bit != 0;
-    let printf = told(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR);
-    let simultaneous = told(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR);
+    let has = |bit: u64| answers.capabilities & bit != 0;
+    let printf = has(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR);
+    let simultaneous = has(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR);
     let assumed = [
         ("command_buffer", claim == DetectedBy::Assumed),
         ("simultaneous_use", assume.simultaneous_use && !simultaneous),
@@ -249,7 +249,7 @@ fn command_buffers(
         missing: missing.essential,
         missing_commands: missing.commands,
         kernel_printf: assume.kernel_printf || printf,
-        device_side_enqueue: told(cb::CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR),
+        device_side_enqueue: has(cb::CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR),
         simultaneous_use: assume.simultaneous_use || simultaneous,
         required_queue: queue_kinds(answers.required_queue),
         supported_queue: answers.supported_queue.map(queue_kinds),
@@ -322,7 +322,7 @@ mod tests {
         let assume = Assume { simultaneous_use: true, kernel_printf: true, ..Assume::default() };
         let caps = read(&[NAME], Answers { capabilities: 0b001, ..answers }, &has, assume).unwrap();
         assert_eq!((caps.kernel_printf, caps.simultaneous_use), (true, true));
-        assert_eq!(caps.assumed, ["simultaneous_use"], "printing is told");
+        assert_eq!(caps.assumed, ["simultaneous_use"], "printing is reported");
         let caps = read(&[NAME], Answers::default(), &has, Assume::default()).unwrap();
         assert_eq!((caps.supported_queue, caps.mutable), (None, None));
     }

@@ -274,8 +274,8 @@ fn fields_that_the_device_does_not_change_are_recorded_again() {
             assert_eq!(setting.fake.updated.load(SeqCst), updates);
             let run = executable.submit(&setting.queue).unwrap();
             run.wait().unwrap();
-            let told = value * 1_000_000 + offset * 10_000 + global * 100 + local;
-            let expected = (0..16).map(|at| if (offset..offset + global).contains(&at) { told } else { 0 });
+            let code = value * 1_000_000 + offset * 10_000 + global * 100 + local;
+            let expected = (0..16).map(|at| if (offset..offset + global).contains(&at) { code } else { 0 });
             assert_eq!(*run.get(&read).unwrap(), expected.collect::<Vec<_>>(), "{fields:?}: {range:?}");
         }
     }

@@ -40,18 +40,19 @@ struct BufferValues<'a> {
 /// How far values were applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::exec) enum Applied {
-    /// Something is not to be changed in place, so nothing was.
+    /// Nothing was applied: some value cannot be changed in place.
     Nothing,
     /// The driver refused some of it.
     Partly,
     All,
 }
 
-/// Something that nobody uses from now on, and that what is enqueued may use still.
+/// An object that later submissions do not use. Commands that are enqueued already may still use it.
 pub(in crate::exec) type Old = Arc<dyn Any + Send + Sync>;
 
 impl ExecutableState {
-    /// Applies the tables to the command buffers. If it fails they are what they were, or are replayed.
+    /// Applies the tables to the command buffers. If that fails, the command buffers keep their old values, or their
+    /// commands are replayed from then on.
     pub(in crate::exec) fn apply_to_command_buffers(
         &mut self,
         exec: &Inner,
