@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use clgraph::{Event, Exclusion, Executable, Finalize, Path};
+use clgraph::{Event, Exclusion, Executable, Finalize, Parameter, Path, Program};
 use common::{Bench, UserEvent};
 
 const LEN: usize = 1 << 10;
@@ -103,6 +103,42 @@ fn branches_with_memory_of_a_graph_or_a_sub_graph_run_side_by_side_if_they_share
                 assert_eq!(bench.content(out), [value; LEN]);
             }
         }
+    }
+}
+
+/// Rules M3, U7: an update brings memory of the graph to nodes that no edge orders with it, and these run beside others.
+/// Nothing else has its bytes meanwhile.
+#[test]
+fn memory_of_the_graph_that_an_update_brings_is_nobody_elses() {
+    const SOURCE: &str = "kernel void set(global uint *to, uint by) {
+        volatile global uint *place = to + get_global_id(0);
+        for (uint round = 0; round < 50; round++) *place = by;
+    }";
+    let bench = Bench::new();
+    let kernel = Program::from_source(&bench.queue, SOURCE).unwrap().kernel("set").unwrap();
+    let outs: Vec<_> = (0..10).map(|_| bench.buffer(&[0; LEN])).collect();
+    let graph = bench.graph();
+    let memory = Parameter::memory(&bench.buffer(&[0; LEN]));
+    let early = graph.alloc::<u32>(LEN).add().unwrap();
+    let add = || {
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&kernel).write(&memory).arg(9_u32).range(LEN).add().unwrap() }
+    };
+    let nodes: Vec<_> = (0..10).map(|_| add()).collect();
+    graph.free(&early).add().unwrap();
+    let late = graph.alloc::<u32>(LEN).add().unwrap();
+    for out in &outs {
+        graph.fill(&late, 7).add().unwrap();
+        graph.copy(&late, out).add().unwrap();
+    }
+    graph.free(&late).add().unwrap();
+    let executable = graph.finalize(Finalize::new().path(Path::Queues).updatable()).unwrap();
+    assert!(path(&executable) == Path::Queues || is_pinned());
+    memory.set(&early).unwrap();
+    executable.update(&nodes[..]).unwrap();
+    for _ in 0..10 {
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        assert!(outs.iter().all(|out| bench.content(out) == [7; LEN]));
     }
 }
 

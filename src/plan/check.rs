@@ -32,7 +32,7 @@ use crate::command::{Arg, Command, Form};
 use crate::ir::{AllocId, Ir, NodeId, ViewKind};
 
 /// The largest number of nodes for which pairs are compared.
-const ALL_PAIRS: usize = 256;
+const ALL_PAIRS: usize = 96;
 
 /// Returns what is wrong with the plan, if anything is.
 pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_>) -> Result<(), String> {
@@ -192,11 +192,30 @@ fn shared_bytes(ir: &Ir, plan: &Plan, complete: &[HashSet<usize>], on_host: &[Ha
             places.push((view.root, arena, start, start + view.root_size));
         }
     }
-    let uses = |root: crate::ir::RootId, node: NodeId| {
-        ir.accesses(node).iter().any(|access| ir.views[access.view.index()].root == root)
+    // With updates, every command between the two nodes of an allocation may come to use it.
+    let may_come = |root: crate::ir::RootId, node: NodeId| {
+        let is_it =
+            |alloc: AllocId| ir.views.iter().any(|view| view.root == root && view.kind == ViewKind::Owned(alloc));
+        let between = |(alloc, life): (u32, &Option<super::lifetimes::Lifetime>)| {
+            let place = plan.lifetimes.place[node.index()] as usize;
+            life.as_ref().is_some_and(|life| life.between.contains(&place)) && is_it(AllocId(alloc))
+        };
+        plan.updatable && (0..).zip(&plan.lifetimes.of).any(between)
     };
-    let steps_of = |root| (0..plan.steps.len()).filter(move |step| uses(root, plan.steps[*step].node));
-    let tasks_of = |root| (0..plan.tasks.len()).filter(move |task| uses(root, plan.tasks[*task].node));
+    let uses = |root: crate::ir::RootId, node: NodeId| {
+        ir.accesses(node).iter().any(|access| ir.views[access.view.index()].root == root) || may_come(root, node)
+    };
+    let of_steps: Vec<(crate::ir::RootId, Vec<usize>, Vec<usize>)> = places
+        .iter()
+        .map(|(root, ..)| {
+            let steps = (0..plan.steps.len()).filter(|step| uses(*root, plan.steps[*step].node)).collect();
+            let tasks = (0..plan.tasks.len()).filter(|task| uses(*root, plan.tasks[*task].node)).collect();
+            (*root, steps, tasks)
+        })
+        .collect();
+    let of = |root: crate::ir::RootId| of_steps.iter().find(|(of, ..)| *of == root).into_iter();
+    let steps_of = |root| of(root).flat_map(|(_, steps, _)| steps.iter().copied());
+    let tasks_of = |root| of(root).flat_map(|(_, _, tasks)| tasks.iter().copied());
     let is_before = |first, second| {
         tasks_of(first).next().is_none()
             && steps_of(first).all(|one| {

@@ -11,7 +11,6 @@ use super::lifetimes::Lifetimes;
 use super::placement::{self, Life, Placement, Spot};
 use super::streams::{Clock, Found, MOST};
 use super::{Options, Path, PlanError, Step};
-use crate::command::Command;
 use crate::ir::{AllocId, Ir, RootId, ViewKind};
 
 /// What the device demands of memory, and what the program asks for.
@@ -89,6 +88,15 @@ impl Use {
         self.begin.iter_mut().zip(clock).for_each(|(begin, clock)| *begin = (*begin).min(*clock));
     }
 
+    /// Adds a command on a stream, with what is complete when it is.
+    fn add(&mut self, stream: usize, clock: &Clock) {
+        // The command itself is the last one of the clock.
+        self.end[stream] = self.end[stream].max(clock[stream]);
+        let mut before = *clock;
+        before[stream] -= 1;
+        self.begins_at(&before);
+    }
+
     fn is_kept(&mut self) {
         (self.begin, self.end) = ([0; MOST], [u32::MAX; MOST]);
     }
@@ -124,8 +132,11 @@ pub(super) fn on_streams(
     if layout.allocs.is_empty() && !ir.shares_bytes {
         return Ok(());
     }
+    if layout.allocs.len() > ALL_PAIRS {
+        return Err(Exclusion::GraphMemory);
+    }
     let (own, of_sub_graphs) = uses(ir, steps, found, lifetimes, options.updatable);
-    if layout.allocs.len().max(of_sub_graphs.len()) > ALL_PAIRS || !are_ordered(of_sub_graphs) {
+    if of_sub_graphs.len() > ALL_PAIRS || !are_ordered(of_sub_graphs) {
         return Err(Exclusion::GraphMemory);
     }
     let own: Vec<Use> = layout.allocs.iter().map(|(alloc, _)| own[alloc.index()]).collect();
@@ -167,17 +178,14 @@ fn uses(ir: &Ir, steps: &[Step], found: &Found, lifetimes: &Lifetimes, updatable
                 }
                 _ => continue,
             };
-            let mut before = *clock;
             match stream {
-                Some(stream) => {
-                    // The command itself is the last one of the clock.
-                    of.end[stream] = of.end[stream].max(clock[stream]);
-                    before[stream] -= 1;
-                }
+                Some(stream) => of.add(stream, clock),
                 // Commands wait for host tasks, but no clock shows that one is over.
-                None => of.end = [u32::MAX; MOST],
+                None => {
+                    of.end = [u32::MAX; MOST];
+                    of.begins_at(clock);
+                }
             }
-            of.begins_at(&before);
         }
     };
     for (at, step) in steps.iter().enumerate() {
@@ -187,14 +195,18 @@ fn uses(ir: &Ir, steps: &[Step], found: &Found, lifetimes: &Lifetimes, updatable
         add(task, None, &found.clocks[task.index()]);
     }
     if updatable {
-        // An update may bring a use anywhere between the two nodes, also by a host task.
+        // An update may bring a use to each command between the two nodes in the order, also to a host task.
         let has_tasks = ir.ids().any(|node| ir.command(node).is_host());
-        for node in ir.ids() {
-            match ir.command(node) {
-                Command::Alloc(alloc) => own[alloc.index()].begin = found.clocks[node.index()],
-                Command::Free(alloc) if has_tasks => own[alloc.index()].end = [u32::MAX; MOST],
-                Command::Free(alloc) => own[alloc.index()].end = found.clocks[node.index()],
-                _ => {}
+        let place = |step: &Step| lifetimes.place[step.node.index()] as usize;
+        for (of, life) in own.iter_mut().zip(&lifetimes.of) {
+            let Some(life) = life else { continue };
+            let first = steps.partition_point(|step| place(step) < life.between.start);
+            let between = steps[first..].iter().take_while(|step| place(step) < life.between.end);
+            for (at, step) in (first..).zip(between) {
+                of.add(found.streams.stream(at), &found.clocks[step.node.index()]);
+            }
+            if has_tasks {
+                of.is_kept();
             }
         }
     }

@@ -77,6 +77,11 @@ impl Release {
 // SAFETY: **threads**; the value is a handle without its type.
 unsafe impl Send for Dropped {}
 
+/// Returns whether what is dropped now would be released later.
+pub(in crate::cl) fn holds() -> bool {
+    HOLDING.load(Ordering::Acquire)
+}
+
 fn lock() -> MutexGuard<'static, Gates> {
     GATES.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,8 @@
 //! them. If a driver thread releases the last reference to a sub-buffer meanwhile, after the last command that used it,
 //! the process ends ("PTHREAD ERROR in pocl_create_migration_commands"). So on PoCL 7.1 clgraph keeps a reference to
 //! each sub-buffer. When memory is allocated or freed later by a thread of the program, it drops the references that
-//! are the last ones, unless a thread of clgraph enqueues a command at that moment.
+//! are the last ones, unless a thread of clgraph enqueues a command at that moment, or a gate is closed: then the thread
+//! that opens the gate would release them.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;

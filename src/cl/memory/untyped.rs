@@ -71,7 +71,7 @@ impl Mem {
     /// Returns whether it is an image made of this buffer or sub-buffer.
     pub(crate) fn is_made_of(&self, buffer: &Self) -> bool {
         let parent = self.0.parent.as_ref().filter(|_| self.image().is_some());
-        parent.is_some_and(|parent| buffer.handle().is_ok_and(|its| its.raw() == parent.raw()))
+        parent.is_some_and(|parent| buffer.handle().is_ok_and(|its| its.raw() == parent.buffer.raw()))
     }
 }
 
@@ -95,7 +95,7 @@ pub(in crate::cl) struct MemInner {
     pub(in crate::cl) size: usize,
     /// The buffer of a sub-buffer. A sub-buffer keeps its buffer alive, but Intel's CPU runtime (2026.2) rejects the
     /// handle of the buffer if nothing else has a reference to it.
-    pub(in crate::cl) parent: Option<Handle<MemKind>>,
+    pub(in crate::cl) parent: Option<Parent>,
     /// The shape and format of an image.
     pub(in crate::cl) image: Option<Box<ImageInfo>>,
     pub(in crate::cl) flags: u64,
@@ -105,10 +105,33 @@ impl Drop for MemInner {
     fn drop(&mut self) {
         let (Backing::Buffer(handle), None) = (&self.backing, &self.image) else { return };
         if self.context.frees_late() {
-            if self.parent.is_some() && !self.context.may_release(handle) {
+            if self.parent.is_some() {
                 self.context.freed().keep(handle);
+            } else {
+                self.context.drop_unused();
             }
-            self.context.drop_unused();
+        }
+    }
+}
+
+/// The buffer of a sub-buffer, or of an image.
+pub(in crate::cl) struct Parent {
+    pub(in crate::cl) buffer: Handle<MemKind>,
+    /// Where the last reference to the sub-buffer may be released only at certain times: see `freed.rs`.
+    frees_late: Option<Context>,
+}
+
+impl Parent {
+    pub(in crate::cl) fn new(buffer: Handle<MemKind>, context: &Context) -> Self {
+        Self { buffer, frees_late: context.frees_late().then(|| context.clone()) }
+    }
+}
+
+impl Drop for Parent {
+    /// The handle of the sub-buffer has been dropped before, because it is the first field of [`MemInner`].
+    fn drop(&mut self) {
+        if let Some(context) = &self.frees_late {
+            context.drop_unused();
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::cl::memory::host::Element;
 use crate::cl::memory::region::{
     AsDestination, AsRegion, AsSource, Region, resolve, sealed, slice_type, whole_elements,
 };
-use crate::cl::memory::untyped::{Backing, Mem, MemInner};
+use crate::cl::memory::untyped::{Backing, Mem, MemInner, Parent};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::handle::{Handle, MemKind};
 use crate::cl::query::info::{self, ask};
@@ -208,6 +208,7 @@ impl<T> Buffer<T> {
         let parent = std::ptr::with_exposed_provenance_mut::<c_void>(parent);
         // SAFETY: as above.
         let parent = if parent.is_null() { None } else { Some(unsafe { Handle::from_borrowed(parent) }?) };
+        let parent = parent.map(|parent| Parent::new(parent, context));
         let context = context.clone();
         let backing = Backing::Buffer(handle);
         Ok(Self::wrap(MemInner { backing, context, root, root_size, offset, size, parent, image: None, flags }))
@@ -313,7 +314,10 @@ pub(in crate::cl) fn misaligned(mem: &Mem, offset: usize) -> Option<MemoryError>
 /// because OpenCL has no sub-buffers of sub-buffers.
 pub(in crate::cl) fn sub_buffer(mem: &Mem, offset: usize, size: usize) -> Result<Mem> {
     let inner = mem.inner();
-    let whole = inner.parent.as_ref().map_or_else(|| mem.handle(), Ok)?;
+    let whole = inner.parent.as_ref().map(|parent| &parent.buffer).map_or_else(|| mem.handle(), Ok)?;
+    if inner.context.frees_late() {
+        inner.context.drop_unused();
+    }
     let region = cl_buffer_region { origin: inner.offset + offset, size };
     let core = Core::get()?;
     let mut status = 0;
@@ -331,7 +335,7 @@ pub(in crate::cl) fn sub_buffer(mem: &Mem, offset: usize, size: usize) -> Result
         root_size: inner.root_size,
         offset: region.origin,
         size,
-        parent: Some(whole.try_clone()?),
+        parent: Some(Parent::new(whole.try_clone()?, &inner.context)),
         image: None,
         flags: inner.flags,
     }))

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 use opencl_sys::{CL_CONTEXT_DEVICES, cl_context};
 
 use crate::cl::check;
+use crate::cl::completion::deferred_release;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::log_later;
-use crate::cl::memory::freed::{self, Freed};
+use crate::cl::memory::freed::Freed;
 use crate::cl::memory::globals::Registry;
 use crate::cl::memory::map_queue::MapQueues;
 use crate::cl::objects::device::Device;
-use crate::cl::objects::handle::{ContextKind, Handle, MemKind, ProgramKind};
+use crate::cl::objects::handle::{ContextKind, Handle, ProgramKind};
 use crate::cl::objects::image::Formats;
 use crate::cl::query::info::{self, ask};
 use crate::error::{Result, SetupError};
@@ -128,20 +129,14 @@ impl Context {
     }
 
     /// Drops the sub-buffers of [`Self::freed`] to which nothing else has a reference, if no thread of clgraph enqueues
-    /// meanwhile.
+    /// meanwhile. While a gate is closed they stay: another thread would release them when it opens.
     pub(in crate::cl) fn drop_unused(&self) {
-        if threads::is_own() {
+        if threads::is_own() || deferred_release::holds() {
             return;
         }
         let Ok(_nobody_enqueues) = self.0.globals.enqueuing.try_write() else { return };
         let unused = self.freed().unused();
         drop(unused);
-    }
-
-    /// Returns whether the last reference to a sub-buffer can be released now: by a thread of the program, while no thread
-    /// of clgraph enqueues and no command uses it.
-    pub(in crate::cl) fn may_release(&self, sub_buffer: &Handle<MemKind>) -> bool {
-        !threads::is_own() && self.0.globals.enqueuing.try_write().is_ok() && !freed::has_others(sub_buffer)
     }
 
     /// A thread of clgraph enqueues commands of the program, until this is dropped.

@@ -14,7 +14,7 @@ use crate::caps::ImageCaps;
 use crate::cl::check;
 use crate::cl::memory::host::Element;
 use crate::cl::memory::region::{AsRegion, Region, resolve};
-use crate::cl::memory::untyped::{Backing, Mem, MemInner};
+use crate::cl::memory::untyped::{Backing, Mem, MemInner, Parent};
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
@@ -291,7 +291,7 @@ impl Image {
             root_size,
             offset,
             size,
-            parent: parent.map(|(handle, _)| handle),
+            parent: parent.map(|(handle, _)| Parent::new(handle, context)),
             image: Some(Box::new(info)),
             flags,
         });
