@@ -97,7 +97,7 @@ impl Use {
         self.begins_at(&before);
     }
 
-    fn is_kept(&mut self) {
+    fn never_share(&mut self) {
         (self.begin, self.end) = ([0; MOST], [u32::MAX; MOST]);
     }
 }
@@ -206,13 +206,13 @@ fn uses(ir: &Ir, steps: &[Step], found: &Found, lifetimes: &Lifetimes, updatable
                 of.add(found.streams.stream(at), &found.clocks[step.node.index()]);
             }
             if has_tasks {
-                of.is_kept();
+                of.never_share();
             }
         }
     }
     for ((of, life), decl) in own.iter_mut().zip(&lifetimes.of).zip(&ir.allocs) {
         if life.as_ref().is_some_and(|life| life.kept) {
-            of.is_kept();
+            of.never_share();
         } else if decl.zero {
             of.begin = [0; MOST];
         }

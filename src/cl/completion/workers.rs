@@ -6,8 +6,8 @@
 //! ever be free, the newest wait or the newest task is refused with an error.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -97,14 +97,13 @@ pub(crate) fn wake(waker: Waker) {
 /// Runs a host task soon, on a thread of its own, or returns the job: it seems that no thread would ever run it. A
 /// refusal is sure only after [`start_patiently`].
 pub(crate) fn start(job: Job) -> Result<(), Job> {
-    /// Host tasks may use up the threads of the system, so one for clgraph's own jobs comes first.
-    static FIRST: Once = Once::new();
-    FIRST.call_once(|| {
+    /// Host tasks may use up the threads of the system, so one for clgraph's own jobs comes first. That one never ends.
+    static HAS_OWN: AtomicBool = AtomicBool::new(false);
+    if !HAS_OWN.load(Ordering::Relaxed) {
         let mut pool = OWN.lock();
-        if pool.threads == 0 {
-            OWN.add_thread(&mut pool);
-        }
-    });
+        let has_own = pool.threads > 0 || OWN.add_thread(&mut pool);
+        HAS_OWN.store(has_own, Ordering::Relaxed);
+    }
     WORKERS.start(job)
 }
 

@@ -44,8 +44,9 @@ impl PartialEq for Region {
 
 impl Eq for Region {}
 
-/// A type that names memory with elements of type `T`: a [`Buffer`](crate::Buffer) or a [`Memory`](crate::Memory) for the whole
-/// memory, or a [`BufferSlice`](crate::BufferSlice), a [`MemorySlice`](crate::MemorySlice) or a [`GlobalSlice`](crate::GlobalSlice).
+/// A type that names memory with elements of type `T`: a [`Buffer`](crate::Buffer) or a [`Memory`](crate::Memory) for
+/// the whole memory, or a [`BufferSlice`](crate::BufferSlice), a [`MemorySlice`](crate::MemorySlice) or a
+/// [`GlobalSlice`](crate::GlobalSlice).
 ///
 /// Other crates cannot implement it, because graphs rely on each region being a whole number of elements.
 pub trait AsRegion<T>: sealed::Sealed<T> {

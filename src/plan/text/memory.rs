@@ -1,6 +1,6 @@
 //! When the memory that a graph owns is needed, and where it lies.
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::QuickCheck;
 
 use super::*;
 use crate::plan::PlanError;
@@ -211,21 +211,8 @@ fn with_updates_memory_is_shared_only_with_what_is_after_all_between_its_nodes()
 }
 
 /// A graph with memory of its own: what a node does, and with which memory.
-#[derive(Clone, Debug)]
-struct Random(Vec<(u8, u8, u8)>);
-
-impl Arbitrary for Random {
-    fn arbitrary(g: &mut Gen) -> Self {
-        Self(Vec::arbitrary(g))
-    }
-
-    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
-        Box::new(self.0.shrink().map(Self))
-    }
-}
-
 impl Random {
-    fn text(&self) -> String {
+    fn with_memory(&self) -> String {
         let mut text: String = (0..4).map(|buffer| format!("buffer x{buffer} 64\n")).collect();
         let mut live: Vec<usize> = Vec::new();
         for (number, (kind, a, b)) in self.0.iter().enumerate() {
@@ -260,7 +247,7 @@ impl Random {
 #[test]
 fn random_graphs_with_memory_are_right_on_several_queues() {
     fn property(graph: Random, updatable: bool, auto: bool) -> bool {
-        let reader = read(&graph.text());
+        let reader = read(&graph.with_memory());
         let options = Options { updatable, ..asked(if auto { Path::Auto } else { Path::Queues }) };
         let several = plan(&reader.ir, &new_device(), &options).unwrap();
         let one = plan(&reader.ir, &new_device(), &Options { path: Path::Replay, ..options }).unwrap();

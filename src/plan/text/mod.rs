@@ -31,6 +31,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
+use quickcheck::{Arbitrary, Gen};
 
 use super::{
     Conflicts, Exclusion, Instruction, Layout, MemoryOptions, Options, Path, PathReason, Plan, Schedule, Spot, plan,
@@ -268,6 +269,20 @@ fn read(text: &str) -> Reader {
     let mut reader = Reader::default();
     text.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| reader.line(line));
     reader
+}
+
+/// Numbers of which the tests of a pass make a graph, a node each.
+#[derive(Clone, Debug)]
+struct Random(Vec<(u8, u8, u8)>);
+
+impl Arbitrary for Random {
+    fn arbitrary(g: &mut Gen) -> Self {
+        Self(Vec::arbitrary(g))
+    }
+
+    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
+        Box::new(self.0.shrink().map(Self))
+    }
 }
 
 /// The kind of command.

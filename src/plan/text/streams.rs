@@ -1,6 +1,6 @@
 //! Graphs whose commands use several queues: which queue each command goes to, and what waits for what.
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::QuickCheck;
 
 use super::*;
 use crate::plan::check::check;
@@ -112,21 +112,8 @@ fn what_has_only_the_order_of_the_steps_is_in_one_row() {
 }
 
 /// A graph of fills of up to twelve buffers, and of kernels over two or three of them.
-#[derive(Clone, Debug)]
-struct Random(Vec<(u8, u8, u8)>);
-
-impl Arbitrary for Random {
-    fn arbitrary(g: &mut Gen) -> Self {
-        Self(Vec::arbitrary(g))
-    }
-
-    fn shrink(&self) -> Box<dyn Iterator<Item = Self>> {
-        Box::new(self.0.shrink().map(Self))
-    }
-}
-
 impl Random {
-    fn text(&self) -> String {
+    fn of_buffers(&self) -> String {
         let mut text: String = (0..12).map(|buffer| format!("buffer x{buffer} 64\n")).collect();
         for (number, (a, b, kind)) in self.0.iter().enumerate() {
             let (a, b) = (a % 12, b % 12);
@@ -146,7 +133,7 @@ impl Random {
 #[test]
 fn random_graphs_are_in_order_on_several_queues() {
     fn property(graph: Random) -> bool {
-        let reader = read(&graph.text());
+        let reader = read(&graph.of_buffers());
         let plan = plan(&reader.ir, &new_device(), &asked(Path::Queues)).unwrap();
         plan.on_streams.is_none_or(|on| on.streams >= 2)
     }
