@@ -97,6 +97,14 @@ pub(crate) fn reports_running_status(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
+/// PoCL on a CPU (3.1 to 7.1): work-groups are counted in 32 bits. A kernel of more work-groups ends the process, never
+/// completes, or leaves out work-groups.
+///
+/// Returns the largest number of work-groups of a kernel.
+pub(crate) fn max_work_groups(caps: &Caps) -> u64 {
+    if driver(caps) == Driver::Pocl { u64::from(u32::MAX) } else { u64::MAX }
+}
+
 /// PoCL on a CPU (3.1 to 7.1): an image or sampler parameter whose type is a `typedef` of the program is not
 /// recognized. PoCL then passes something else to the kernel and reports success; with samplers it crashes.
 pub(crate) fn misses_named_types(caps: &Caps) -> bool {

@@ -5,7 +5,7 @@ mod common;
 use std::collections::HashSet;
 
 use clgraph::{
-    Buffer, BuildCause, BuildError, ErrorKind, ExecuteKernel, Finalize, FinalizeError, Graph, GraphProperties,
+    Buffer, BuildCause, BuildError, ErrorKind, ExecuteKernel, Extent, Finalize, FinalizeError, Graph, GraphProperties,
     MemoryError, Node, NodeKind, Parameter, Program, ProgramError, Queue, RectError, SetupError, WorkGroupError,
 };
 use common::{Bench, Reason, assert_error, cause, elsewhere};
@@ -403,6 +403,33 @@ fn ranges_and_work_groups_that_the_device_or_kernel_forbids_are_refused() {
         refused!(bench, "group_sum", read_write(&a).local::<u64>(1 << 40).range(8)),
         BuildCause::LocalMemory { needed, own: 0, limit } if *needed == 8 << 40 && *limit == caps.local_memory,
     );
+}
+
+/// PoCL counts work-groups in 32 bits. Without a work-group size it may choose work-groups of one work-item.
+#[test]
+fn more_work_groups_than_the_driver_counts_are_refused() {
+    let bench = Bench::new();
+    let a = bench.buffer(&[0; 8]);
+    let most = 1_usize << 32;
+    if bench.queue.device().caps().platform == "Portable Computing Language" {
+        assert_error!(
+            refused!(bench, "stir", read_write(&a).range(most)),
+            BuildCause::WorkGroup(WorkGroupError::TooMany { groups: 0x1_0000_0000, limit: 0xffff_ffff }),
+        );
+        assert_error!(
+            refused!(bench, "stir", read_write(&a).range([most / 2, 6]).work_group([1, 2])),
+            BuildCause::WorkGroup(WorkGroupError::TooMany { groups: 0x1_8000_0000, limit: 0xffff_ffff }),
+        );
+    } else {
+        // SAFETY: it is not submitted.
+        unsafe { bench.graph().kernel(&bench.kernel("stir")).read_write(&a).range(most).add() }.unwrap();
+    }
+    // SAFETY: none is submitted.
+    let add = |range: Extent, work_group: Extent| unsafe {
+        bench.graph().kernel(&bench.kernel("stir")).read_write(&a).range(range).work_group(work_group).add()
+    };
+    add(most.into(), 2_usize.into()).unwrap();
+    add([most / 2, 6, 0].into(), [1, 1, 1_usize].into()).unwrap();
 }
 
 #[test]

@@ -398,6 +398,7 @@ fn messages() -> Vec<String> {
         Empty { given: [4, 1, 1] },
         ItemSize { dimension: 24, given: 28, limit: 4096 },
         TooLarge { given: [4, 1, 1], limit: 4096 },
+        TooMany { groups: 1 << 33, limit: 4_294_967_295 },
         Uneven { dimension: 24, range: 28, work_group: 32 },
     );
     of!(RectError:

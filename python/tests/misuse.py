@@ -2,6 +2,7 @@
 its own. It prints what is not an exception that a program expects. `python misuse.py SEED CALLS THREADS`
 """
 
+import faulthandler
 import inspect
 import os
 import random
@@ -24,6 +25,7 @@ SPECIAL = ("__getitem__", "__setitem__", "__len__", "__repr__", "__hash__", "__e
 os.environ["PYOPENCL_NO_CACHE"] = "1"  # as conftest.py says
 warnings.simplefilter("ignore")
 sys.setswitchinterval(1e-5)
+faulthandler.dump_traceback_later(150)  # test_misuse.py ends it after 200 seconds
 seed, calls, threads = (int(given) for given in sys.argv[1:])
 context = cl.create_some_context(interactive=False)
 foreign = cl.Context(context.devices)
@@ -57,7 +59,7 @@ def fails(*_):
 
 
 def keeps(*given):
-    pool.extend(given)
+    pool.extend(one for one in given if type(one).__module__ == "clgraph")
 
 
 endless = []

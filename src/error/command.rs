@@ -59,6 +59,18 @@ pub enum WorkGroupError {
         /// The largest number of work-items in a work-group.
         limit: usize,
     },
+    /// A range has more work-groups than the driver can count.
+    #[error(
+        "the range can have {groups} work-groups, but the driver counts at most {limit}: give a larger `work_group`, \
+         or launch the range in parts with offsets"
+    )]
+    TooMany {
+        /// Work-groups of the range. If `work_group` is left out, this is the number of work-items, because the driver
+        /// may choose work-groups of one work-item.
+        groups: u64,
+        /// The largest number of work-groups.
+        limit: u64,
+    },
     /// A range is not a multiple of the work-group size, and the device or the program takes only full work-groups.
     #[error(
         "the range in dimension {dimension} is {range}, which is not a multiple of the work-group size {work_group}, \

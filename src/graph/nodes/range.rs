@@ -4,6 +4,7 @@ use crate::caps::Caps;
 use crate::cl::objects::kernel::DeviceFacts;
 use crate::command::Grid;
 use crate::error::{BuildCause, WorkGroupError};
+use crate::quirks;
 
 /// One, two or three sizes. `n`, `[x, y]` and `[x, y, z]` convert into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -237,7 +238,15 @@ fn check_any_range(
     if let Some(local) = local {
         check_work_group(range, local, facts, caps)?;
     }
-    Ok(())
+    if is_small(&range.sizes) {
+        return Ok(());
+    }
+    // A driver that chooses the work-group size takes one of 1 for a range whose sizes are prime.
+    let local = local.unwrap_or([1; 3]);
+    let groups = range.sizes.iter().zip(local).map(|(&size, local)| size.div_ceil(local) as u64);
+    let groups = groups.fold(1, u64::saturating_mul);
+    let limit = quirks::max_work_groups(caps);
+    if groups > limit { Err(WorkGroupError::TooMany { groups, limit }.into()) } else { Ok(()) }
 }
 
 /// Whether sums and products of these numbers cannot overflow: they stay below 2^32.
