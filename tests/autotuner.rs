@@ -52,7 +52,7 @@ fn assert_settled(executable: &Executable) {
     }
     assert_eq!(report.tuning.state, TuningState::Settled, "{report}");
     assert!(report.tuning.strategies.len() > 1, "{report}");
-    let taken: Vec<_> = report.tuning.strategies.iter().filter(|way| way.taken).collect();
+    let taken: Vec<_> = report.tuning.strategies.iter().filter(|strategy| strategy.taken).collect();
     assert_eq!(taken.len(), 1, "{report}");
     let (host, total) = (taken[0].host_nanos.unwrap(), taken[0].total_nanos.unwrap());
     assert!(taken[0].timed >= 3 && host > 0 && total > 0, "{report}");
@@ -136,7 +136,7 @@ fn several_queues_and_threads_share_one_tuning() {
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
     assert_eq!(*run.get(&read).unwrap(), sum_after(THREADS * SUBMISSIONS + 1));
-    assert_eq!(executable.report().tuning.strategies.iter().filter(|way| way.taken).count(), 1);
+    assert_eq!(executable.report().tuning.strategies.iter().filter(|strategy| strategy.taken).count(), 1);
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn settle(executable: &Executable, bench: &Bench) -> u32 {
 
 fn taken(executable: &Executable) -> (Path, Option<usize>) {
     let tuning = executable.report().tuning;
-    let way = tuning.strategies.iter().find(|way| way.taken).unwrap();
-    (way.path, way.commands_per_buffer)
+    let strategy = tuning.strategies.iter().find(|strategy| strategy.taken).unwrap();
+    (strategy.path, strategy.commands_per_buffer)
 }
 
 #[test]

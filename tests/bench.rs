@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 type Failure = Box<dyn std::error::Error>;
 
 /// Returns a variant whose rounds took so many microseconds.
-fn way(variant: &'static str, rounds: [u64; 3]) -> Measured {
+fn measured(variant: &'static str, rounds: [u64; 3]) -> Measured {
     let times = |us| {
         let (submit, total) = (Some(Duration::from_micros(us / 2)), Duration::from_micros(us));
         Times { submit, total, ..Times::default() }
@@ -43,17 +43,17 @@ fn written(results: &Results) -> Vec<Value> {
     results.write(&path).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert!(told["date"].is_string() && told["machine"].is_string(), "{told}");
-    assert!(told.get("commit").is_some(), "{told}");
-    told["rows"].as_array().unwrap().clone()
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(report["date"].is_string() && report["machine"].is_string(), "{report}");
+    assert!(report.get("commit").is_some(), "{report}");
+    report["rows"].as_array().unwrap().clone()
 }
 
 /// Other programs read the file.
 #[test]
 fn the_file_has_every_field_of_every_row() {
     let mut results = Results::new();
-    results.add("intel", "submit", 4, vec![way("loop", [100, 200, 400]), way("native", [110, 240, 400])]);
+    results.add("intel", "submit", 4, vec![measured("loop", [100, 200, 400]), measured("native", [110, 240, 400])]);
     let rows = written(&results);
     let expected = json!({
         "driver": "intel", "scenario": "submit", "n": 4, "queue": "in-order", "variant": "native",
@@ -75,27 +75,32 @@ fn passes_are_reported_together() {
     let mut results = Results::new();
     let short = |us| Measured::new("native", vec![Times { total: Duration::from_micros(us), ..Times::default() }]);
     for (pass, us) in [(1, 100), (2, 200), (3, 1_000)] {
-        results.add("pocl31", "submit", 10, vec![way("loop", [us; 3]), way("replay", [pass * us; 3]), short(us / 2)]);
-        results.add("pocl31", "submit", 100, vec![way("loop", [7; 3])]);
+        results.add(
+            "pocl31",
+            "submit",
+            10,
+            vec![measured("loop", [us; 3]), measured("replay", [pass * us; 3]), short(us / 2)],
+        );
+        results.add("pocl31", "submit", 100, vec![measured("loop", [7; 3])]);
     }
     let rows = written(&results);
-    let told = |row: &Value| (row["n"].as_u64(), row["rounds"].as_u64(), row["total_us"].as_f64());
+    let of_row = |row: &Value| (row["n"].as_u64(), row["rounds"].as_u64(), row["total_us"].as_f64());
     let expected = [(10, 9, 200.0), (10, 9, 400.0), (10, 3, 100.0), (100, 9, 7.0)];
-    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), expected.map(|(n, of, us)| (Some(n), Some(of), Some(us))));
+    assert_eq!(rows.iter().map(of_row).collect::<Vec<_>>(), expected.map(|(n, of, us)| (Some(n), Some(of), Some(us))));
     let ratios: Vec<_> = rows[..3].iter().map(|row| row["ratio_to_loop"].as_f64()).collect();
     assert_eq!(ratios, [Some(1.0), Some(2.0), Some(0.5)]);
     // Another device of the same driver has its own rows.
     results.next_device();
-    results.add("pocl31", "submit", 100, vec![way("loop", [9; 3])]);
+    results.add("pocl31", "submit", 100, vec![measured("loop", [9; 3])]);
     let rows = written(&results);
     assert_eq!((rows.len(), &rows[4]["rounds"], &rows[4]["total_us"]), (5, &json!(3), &json!(9.0)));
 }
 
 /// Returns the ratio of a row, the row that it is compared with, and whether it is good enough.
-fn judged(n: usize, ways: &[(&'static str, u64)]) -> Vec<(String, String, bool)> {
-    let ways: Vec<_> = ways.iter().map(|(variant, us)| way(variant, [*us, 2 * us, 3 * us])).collect();
+fn judged(n: usize, variants: &[(&'static str, u64)]) -> Vec<(String, String, bool)> {
+    let variants: Vec<_> = variants.iter().map(|(variant, us)| measured(variant, [*us, 2 * us, 3 * us])).collect();
     let mut results = Results::new();
-    results.add("pocl31", "submit", n, ways);
+    results.add("pocl31", "submit", n, variants);
     let verdict = |row: &Value| {
         let verdict = row["verdict"].as_object()?;
         let of = verdict["of"].as_str().unwrap().to_owned();
@@ -146,10 +151,10 @@ fn the_last_rows_of_each_scenario_and_driver_are_kept_and_drawn() {
     let run = |driver: &str, sizes: &[usize], us: u64| {
         let mut results = Results::new();
         for n in sizes {
-            results.add(driver, "submit", *n, vec![way("loop", [us; 3]), way("auto", [us / 2; 3])]);
-            results.add_on("profiling", driver, "submit", *n, vec![way("loop", [1; 3])]);
+            results.add(driver, "submit", *n, vec![measured("loop", [us; 3]), measured("auto", [us / 2; 3])]);
+            results.add_on("profiling", driver, "submit", *n, vec![measured("loop", [1; 3])]);
         }
-        results.add(driver, "large", 100, vec![way("loop", [us; 3])]);
+        results.add(driver, "large", 100, vec![measured("loop", [us; 3])]);
         results.keep(&folder).unwrap();
     };
     run("first", &[1, 10, 100], 1_000);

@@ -63,8 +63,8 @@ fn devices_are_listed_as_a_table_of_what_the_library_says() {
             assert_eq!(cell("queues").contains("out of order"), caps.out_of_order, "{shown}");
             let named = if caps.named_global_access { "yes" } else { "no" };
             assert_eq!(cell("access to them by name"), named);
-            let ways: Vec<_> = caps.global_access().iter().map(ToString::to_string).collect();
-            assert_eq!(cell("device globals"), ways.join("; "));
+            let accesses: Vec<_> = caps.global_access().iter().map(ToString::to_string).collect();
+            assert_eq!(cell("device globals"), accesses.join("; "));
             let twice =
                 caps.command_buffers.as_ref().map(|buffers| if buffers.simultaneous_use { "yes" } else { "no" });
             assert_eq!(cell("may run twice at once"), twice.unwrap_or("-"));
@@ -84,24 +84,27 @@ fn devices_are_listed_as_a_table_of_what_the_library_says() {
 fn devices_are_listed_as_json_with_what_the_library_says() {
     let output = clgraph(&["devices", "--json"], &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let platforms = clgraph::platforms().unwrap();
-    assert_eq!(told.as_array().unwrap().len(), platforms.len());
-    for (told, platform) in told.as_array().unwrap().iter().zip(&platforms) {
+    assert_eq!(listed.as_array().unwrap().len(), platforms.len());
+    for (listed, platform) in listed.as_array().unwrap().iter().zip(&platforms) {
         assert_eq!(
-            (told["name"].as_str(), told["version"].as_str()),
+            (listed["name"].as_str(), listed["version"].as_str()),
             (Some(&*platform.name), Some(&*platform.version))
         );
-        assert_eq!(told["devices"].as_array().unwrap().len(), platform.devices.len());
-        for (told, device) in told["devices"].as_array().unwrap().iter().zip(&platform.devices) {
+        assert_eq!(listed["devices"].as_array().unwrap().len(), platform.devices.len());
+        for (listed, device) in listed["devices"].as_array().unwrap().iter().zip(&platform.devices) {
             let caps = device.caps();
             let value = |what: Result<serde_json::Value, _>| what.unwrap();
-            assert_eq!(told["caps"], value(serde_json::to_value(caps)));
-            assert_eq!(told["abi"], value(serde_json::to_value(device.abi().unwrap())));
-            assert!(told["abi_error"].is_null());
-            assert_eq!(told["globals"], value(serde_json::to_value(caps.global_access())));
+            assert_eq!(listed["caps"], value(serde_json::to_value(caps)));
+            assert_eq!(listed["abi"], value(serde_json::to_value(device.abi().unwrap())));
+            assert!(listed["abi_error"].is_null());
+            assert_eq!(listed["globals"], value(serde_json::to_value(caps.global_access())));
             let (path, why) = device.path().unwrap();
-            assert_eq!((&told["path"], &told["why"]), (&value(serde_json::to_value(path)), &why.to_string().into()));
+            assert_eq!(
+                (&listed["path"], &listed["why"]),
+                (&value(serde_json::to_value(path)), &why.to_string().into())
+            );
             let commands: Vec<_> = clgraph::CommandKind::ALL
                 .into_iter()
                 .map(|command| {
@@ -110,13 +113,13 @@ fn devices_are_listed_as_json_with_what_the_library_says() {
                     serde_json::json!({"command": command, "native": why_not.is_none(), "why_not": why_not})
                 })
                 .collect();
-            assert_eq!(told["commands"], serde_json::Value::from(commands));
+            assert_eq!(listed["commands"], serde_json::Value::from(commands));
             // Also something that the library adds to the driver's own text.
-            assert_eq!(told["caps"]["name"], caps.name);
-            assert_eq!(told["caps"]["version"], caps.version.to_string());
+            assert_eq!(listed["caps"]["name"], caps.name);
+            assert_eq!(listed["caps"]["version"], caps.version.to_string());
             let revision = caps.command_buffers.as_ref().and_then(|buffers| buffers.version);
-            let told = &told["caps"]["command_buffers"]["version"];
-            assert_eq!(told.as_str().map(str::to_owned), revision.map(|revision| revision.to_string()));
+            let listed = &listed["caps"]["command_buffers"]["version"];
+            assert_eq!(listed.as_str().map(str::to_owned), revision.map(|revision| revision.to_string()));
         }
     }
 }
@@ -163,8 +166,8 @@ fn a_broken_driver_beside_a_good_one_is_named_and_hides_nothing() {
     fs::remove_dir_all(&folder).unwrap();
     assert!(beside.status.success());
     assert_eq!(text(&beside.stdout), text(&alone.stdout));
-    let said = text(&beside.stderr);
-    assert!(said.contains("ignored: the OpenCL driver `/no/such/libbroken.so` does not work"), "{said}");
-    assert!(said.contains("a_broken.icd, which names it"), "{said}");
+    let log = text(&beside.stderr);
+    assert!(log.contains("ignored: the OpenCL driver `/no/such/libbroken.so` does not work"), "{log}");
+    assert!(log.contains("a_broken.icd, which names it"), "{log}");
     assert!(!text(&alone.stderr).contains("ignored: "), "{}", text(&alone.stderr));
 }

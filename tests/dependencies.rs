@@ -59,7 +59,7 @@ fn a_write_to_a_const_argument_is_reported_of_replaced_nodes_and_groups_too() {
     let (a, b) = (bench.buffer(&[0; 8]), bench.buffer(&[0; 8]));
     let kernel = bench.kernel("add");
     let graph = bench.graph();
-    let told = || {
+    let warnings = || {
         let report = graph.finalize(Finalize::new()).unwrap().report();
         let of_nodes = report.warnings.iter().filter(|warning| warning.starts_with("node"));
         of_nodes.map(|warning| warning.split(" was added").next().unwrap().to_owned()).collect::<Vec<_>>()
@@ -69,21 +69,21 @@ fn a_write_to_a_const_argument_is_reported_of_replaced_nodes_and_groups_too() {
     graph.empty().add().unwrap();
     // SAFETY: each work-item touches its own element; what is declared beyond that makes edges only.
     let node = unsafe { right().add() }.unwrap();
-    assert!(told().is_empty());
+    assert!(warnings().is_empty());
     // SAFETY: as above.
     unsafe { wrong().replace(node) }.unwrap();
-    assert_eq!(told(), ["node 1 (kernel `add`): argument 1"]);
+    assert_eq!(warnings(), ["node 1 (kernel `add`): argument 1"]);
     // SAFETY: as above.
     unsafe { right().replace(node) }.unwrap();
-    assert!(told().is_empty(), "it is mended");
+    assert!(warnings().is_empty(), "it is mended");
 
     // SAFETY: as above.
     let group = unsafe { graph.command_group([wrong(), wrong()]) }.unwrap();
-    assert!(told().is_empty(), "the group has no node yet");
+    assert!(warnings().is_empty(), "the group has no node yet");
     graph.empty().add().unwrap();
     graph.command_group_node(&group).add().unwrap();
     let both = ["node 3 (kernel `add`): argument 1", "node 3 (launch 1 of its group, kernel `add`): argument 1"];
-    assert_eq!(told(), both);
+    assert_eq!(warnings(), both);
 }
 
 /// Rule D2

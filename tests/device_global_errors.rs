@@ -26,7 +26,7 @@ const OWNS: &str = "CLG_DEVICE_GLOBAL_ARRAY(uint, own, [2]);
     kernel void tick(CLG_ONLY_PARAMS) { CLG_GLOBAL(own)[0]++; CLG_GLOBAL(own)[1] += 2; }
     kernel void load(global uint *out CLG_PARAMS) { out[get_global_id(0)] = CLG_GLOBAL(own)[get_global_id(0)]; }";
 
-fn ways(queue: &Queue) -> Vec<GlobalAccess> {
+fn accesses(queue: &Queue) -> Vec<GlobalAccess> {
     queue.device().caps().global_access()
 }
 
@@ -50,10 +50,10 @@ fn count(queue: &Queue) -> u32 {
 /// Rule G5: the variable belongs to one program. It starts with its initial value and goes with the program.
 #[test]
 fn a_global_with_image_scope_belongs_to_one_program() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let list = || ProgramBuilder::new(queue).global("own", &OWN).global_access(way);
+        let list = || ProgramBuilder::new(queue).global("own", &OWN).global_access(access);
         // No program.
         let error = OWN.on(queue).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::KernelNotSupported);
@@ -63,16 +63,16 @@ fn a_global_with_image_scope_belongs_to_one_program() {
         );
         let program = list().source(OWNS).unwrap();
         let bound = &program.globals()[0];
-        assert!(bound.is_image_scope && bound.access == way);
-        assert_eq!(bound.is_variable, way == GlobalAccess::NamedWrite, "{bound}");
+        assert!(bound.is_image_scope && bound.access == access);
+        assert_eq!(bound.is_variable, access == GlobalAccess::NamedWrite, "{bound}");
         // A copy before any kernel.
-        assert_eq!(own(queue), [10, 20], "{way}");
+        assert_eq!(own(queue), [10, 20], "{access}");
         run(queue, &program.kernel("tick").unwrap());
-        assert_eq!(own(queue), [11, 22], "{way}");
+        assert_eq!(own(queue), [11, 22], "{access}");
         queue.enqueue_write_buffer(&OWN.on(queue).unwrap().slice(1..).unwrap(), 0, &[7], &[]).unwrap();
         queue.enqueue_fill_buffer(&OWN.on(queue).unwrap(), &[5], 0, 4, &[]).unwrap();
         run(queue, &program.kernel("tick").unwrap());
-        assert_eq!(own(queue), [6, 9], "{way}");
+        assert_eq!(own(queue), [6, 9], "{access}");
         // A second program while the first exists; a kernel keeps the first.
         let tick = program.kernel("tick").unwrap();
         drop(program);
@@ -80,15 +80,16 @@ fn a_global_with_image_scope_belongs_to_one_program() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert_error!(&error, GlobalError::OtherProgram { name: "device_global_errors::OWN" });
         run(queue, &tick);
-        assert_eq!(own(queue), [7, 11], "{way}");
+        assert_eq!(own(queue), [7, 11], "{access}");
         // Another context has its own.
         let elsewhere = Bench::new();
-        let theirs = ProgramBuilder::new(&elsewhere.queue).global("own", &OWN).global_access(way).source(OWNS).unwrap();
-        assert_eq!(own(&elsewhere.queue), [10, 20], "{way}");
+        let theirs =
+            ProgramBuilder::new(&elsewhere.queue).global("own", &OWN).global_access(access).source(OWNS).unwrap();
+        assert_eq!(own(&elsewhere.queue), [10, 20], "{access}");
         drop((tick, theirs));
         // Built again: a new instance.
         let again = list().options("-DAGAIN").source(OWNS).unwrap();
-        assert_eq!(own(queue), [10, 20], "{way}");
+        assert_eq!(own(queue), [10, 20], "{access}");
         drop(again);
         assert!(OWN.on(queue).is_err());
         // A program that fails to build does not count.
@@ -100,11 +101,11 @@ fn a_global_with_image_scope_belongs_to_one_program() {
 /// Rules G5, F3: graphs and slices keep what they use.
 #[test]
 fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         for path in [Path::Replay, Path::Native, Path::Auto] {
             let bench = Bench::new();
             let queue = &bench.queue;
-            let list = || ProgramBuilder::new(queue).global("own", &OWN).global_access(way);
+            let list = || ProgramBuilder::new(queue).global("own", &OWN).global_access(access);
             let program = list().source(OWNS).unwrap();
             let (out, graph) = (bench.buffer(&[0; 2]), bench.graph());
             let (slice, load) = (OWN.on(queue).unwrap(), program.kernel("load").unwrap());
@@ -120,7 +121,7 @@ fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
                 assert_eq!(
                     (bench.content(&out), run.get(&result).unwrap().to_vec()),
                     (vec![1, 2], vec![1, 2]),
-                    "{way}"
+                    "{access}"
                 );
             }
             // The executable keeps the kernel, so the variable is still in use.
@@ -131,7 +132,7 @@ fn a_graph_keeps_the_memory_of_a_program_that_is_gone() {
             assert_eq!(own(queue), [10, 20]);
             let mut old = [0; 2];
             queue.enqueue_read_buffer(&slice, 0, &mut old, &[]).unwrap();
-            assert_eq!(old, [1, 2], "{way}");
+            assert_eq!(old, [1, 2], "{access}");
             drop(again);
         }
     }
@@ -143,8 +144,8 @@ fn a_program_without_kernels_makes_no_use_of_a_global() {
     let bench = Bench::new();
     let queue = &bench.queue;
     let source = "CLG_DEVICE_GLOBAL(ulong, also); void nobody(CLG_ONLY_PARAMS) { CLG_GLOBAL(also)++; }";
-    for way in ways(queue) {
-        let Ok(_program) = ProgramBuilder::new(queue).global("also", &ALSO).global_access(way).source(source) else {
+    for access in accesses(queue) {
+        let Ok(_program) = ProgramBuilder::new(queue).global("also", &ALSO).global_access(access).source(source) else {
             // Some compilers require a kernel.
             continue;
         };
@@ -247,26 +248,26 @@ fn names_in_c_are_checked() {
 #[test]
 fn what_the_source_declares_otherwise_is_reported() {
     let bench = Bench::new();
-    for way in ways(&bench.queue) {
-        let list = || ProgramBuilder::new(&bench.queue).global("count", &COUNT).global_access(way);
+    for access in accesses(&bench.queue) {
+        let list = || ProgramBuilder::new(&bench.queue).global("count", &COUNT).global_access(access);
         let error = list().source(&COUNTS.replace("uint", "ulong")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert_error!(
             &error,
             GlobalError::Size { name: "device_global_errors::COUNT", type_name: "u32", size: 4, c_name, in_c: 8 }
                 if c_name == "count",
-            "{way}",
+            "{access}",
         );
         let Error::Global(GlobalError::NotDeclared { c_name, log, .. }) =
             list().source("kernel void f(global int *a) { a[0] = 1; }").unwrap_err()
         else {
-            panic!("it is not declared, by {way}")
+            panic!("it is not declared, by {access}")
         };
         assert!(c_name == "count" && log.contains("clgraph_type_count"), "{log}");
         // A function that does not get the global. If the program uses a pointer, nothing is missing.
         let helper = "void up(void) { CLG_GLOBAL(count)++; } kernel void f(CLG_ONLY_PARAMS) { up(); }";
         let built = list().source(&format!("CLG_DEVICE_GLOBAL(uint, count); {helper}"));
-        if way == GlobalAccess::Argument {
+        if access == GlobalAccess::Argument {
             let Error::Global(GlobalError::NoParameter { c_name, log, .. }) = built.unwrap_err() else {
                 panic!("it has no parameter")
             };
@@ -276,7 +277,7 @@ fn what_the_source_declares_otherwise_is_reported() {
         }
         // A name that is a macro, and a second declaration, with warnings as errors.
         let list_as =
-            |name| ProgramBuilder::new(&bench.queue).global(name, &COUNT).global_access(way).options("-Werror");
+            |name| ProgramBuilder::new(&bench.queue).global(name, &COUNT).global_access(access).options("-Werror");
         let twice = "CLG_DEVICE_GLOBAL(uint, NAME); CLG_DEVICE_GLOBAL(uint, NAME);
             kernel void f(global uint *a CLG_PARAMS) { a[0] = CLG_GLOBAL(NAME); }";
         for name in ["count", "NULL", "M_PI"] {
@@ -295,8 +296,8 @@ fn what_the_source_declares_otherwise_is_reported() {
     }
     // A parameter after the hidden ones.
     let list = ProgramBuilder::new(&bench.queue).global("count", &COUNT).global_access(GlobalAccess::Argument);
-    let behind = COUNTS.replace("(CLG_ONLY_PARAMS)", "(global uint *a CLG_PARAMS, uint by)");
-    let error = list.source(&behind).unwrap().kernel("tick").unwrap_err();
+    let last = COUNTS.replace("(CLG_ONLY_PARAMS)", "(global uint *a CLG_PARAMS, uint by)");
+    let error = list.source(&last).unwrap().kernel("tick").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_error!(&error, GlobalError::OtherArguments { kernel, name } if kernel == "tick" && name == "by");
     assert_eq!(count(&bench.queue), 3);
@@ -310,18 +311,18 @@ fn what_the_source_declares_otherwise_is_reported() {
 fn an_access_that_is_not_there_is_refused() {
     let bench = Bench::new();
     let queue = &bench.queue;
-    let has = ways(queue);
-    for way in [GlobalAccess::NamedWrite, GlobalAccess::Kernel, GlobalAccess::Argument] {
-        let built = ProgramBuilder::new(queue).global("count", &COUNT).global_access(way).source(COUNTS);
+    let has = accesses(queue);
+    for access in [GlobalAccess::NamedWrite, GlobalAccess::Kernel, GlobalAccess::Argument] {
+        let built = ProgramBuilder::new(queue).global("count", &COUNT).global_access(access).source(COUNTS);
         match built {
-            Ok(program) => assert_eq!((has.contains(&way), program.globals()[0].access), (true, way)),
+            Ok(program) => assert_eq!((has.contains(&access), program.globals()[0].access), (true, access)),
             Err(error) => {
-                assert!(!has.contains(&way));
+                assert!(!has.contains(&access));
                 assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
                 assert_error!(
                     error,
-                    GlobalError::Access { access, why }
-                        if *access == way && why.starts_with("the only access on device `"),
+                    GlobalError::Access { access: given, why }
+                        if *given == access && why.starts_with("the only access on device `"),
                 );
             }
         }
@@ -348,10 +349,11 @@ fn an_access_that_is_not_there_is_refused() {
 #[test]
 fn the_environment_may_set_the_access() {
     let bench = Bench::new();
-    for (name, way) in
+    for (name, access) in
         [("named", GlobalAccess::NamedWrite), ("kernel", GlobalAccess::Kernel), ("argument", GlobalAccess::Argument)]
     {
-        let expected = if ways(&bench.queue).contains(&way) { format!("{way}") } else { "refused".to_owned() };
+        let expected =
+            if accesses(&bench.queue).contains(&access) { format!("{access}") } else { "refused".to_owned() };
         assert_eq!(in_child(name), expected);
     }
     assert_eq!(
@@ -364,27 +366,27 @@ fn the_environment_may_set_the_access() {
 fn in_child(globals: &str) -> String {
     let exe = std::env::current_exe().unwrap();
     let mut child = Command::new(exe);
-    child.args(["child_tells_the_way", "--exact", "--nocapture"]).env("CLGRAPH_TEST_CHILD", "way");
+    child.args(["child_tells_the_way", "--exact", "--nocapture"]).env("CLGRAPH_TEST_CHILD", "access");
     let output = child.env("CLGRAPH_GLOBALS", globals).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    text.lines().find_map(|line| line.split_once("the way: ")).unwrap().1.to_owned()
+    text.lines().find_map(|line| line.split_once("the access: ")).unwrap().1.to_owned()
 }
 
 /// Does nothing unless `the_environment_may_set_the_access` runs it.
 #[test]
 fn child_tells_the_way() {
-    if std::env::var_os("CLGRAPH_TEST_CHILD").is_none_or(|child| child != "way") {
+    if std::env::var_os("CLGRAPH_TEST_CHILD").is_none_or(|child| child != "access") {
         return;
     }
     let bench = Bench::new();
     match ProgramBuilder::new(&bench.queue).global("count", &COUNT).source(COUNTS) {
-        Ok(program) => println!("the way: {}", program.globals()[0].access),
+        Ok(program) => println!("the access: {}", program.globals()[0].access),
         Err(error @ Error::Global(_)) => {
             assert_eq!(error.kind(), ErrorKind::FeatureNotSupported);
-            println!("the way: refused");
+            println!("the access: refused");
         }
-        Err(error) => println!("the way: {error}"),
+        Err(error) => println!("the access: {error}"),
     }
 }
 
@@ -426,11 +428,11 @@ fn globals_are_declared_at_run_time() {
     assert!(
         matches!(short, Err(Error::Global(error)) if matches!(error, GlobalError::InitialSize { size: 8, given: 4, .. }))
     );
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
         let first = DynamicGlobal::new("errors::dynamic", 4, Some(&5_u32.to_ne_bytes())).unwrap();
-        let list = |global: &DynamicGlobal| ProgramBuilder::new(queue).global("count", global).global_access(way);
+        let list = |global: &DynamicGlobal| ProgramBuilder::new(queue).global("count", global).global_access(access);
         let clone = first;
         run(queue, &list(&first).source(COUNTS).unwrap().kernel("tick").unwrap());
         run(queue, &list(&clone).source(COUNTS).unwrap().kernel("tick").unwrap());

@@ -39,17 +39,17 @@ mod other {
     }
 }
 
-fn ways(queue: &Queue) -> Vec<GlobalAccess> {
+fn accesses(queue: &Queue) -> Vec<GlobalAccess> {
     queue.device().caps().global_access()
 }
 
-fn listing(on: &impl InContext, way: GlobalAccess) -> ProgramBuilder {
+fn listing(on: &impl InContext, access: GlobalAccess) -> ProgramBuilder {
     let list = ProgramBuilder::new(on).global("total", &TOTAL).global("stats", &STATS).global("table", &TABLE);
-    list.global_access(way)
+    list.global_access(access)
 }
 
-fn program(on: &impl InContext, way: GlobalAccess) -> Program {
-    listing(on, way).source(SOURCE).unwrap()
+fn program(on: &impl InContext, access: GlobalAccess) -> Program {
+    listing(on, access).source(SOURCE).unwrap()
 }
 
 fn content<E: clgraph::Element + Default, A: host_access::Readable>(queue: &Queue, of: &GlobalSlice<E, A>) -> Vec<E> {
@@ -80,15 +80,15 @@ fn run(queue: &Queue, kernel: &Kernel, buffer: Option<&Buffer<u32>>) {
 /// Rules G1, G4, G8: structs, arrays, members, addresses, atomics, helper functions; and kernels that use none.
 #[test]
 fn a_kernel_does_with_a_global_what_it_does_with_a_variable_by_every_way() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let program = program(queue, way);
+        let program = program(queue, access);
         let all = program.globals();
         let names: Vec<_> = all.iter().map(|global| (global.c_name.as_str(), global.bytes)).collect();
         assert_eq!(names, [("total", 4), ("stats", 24), ("table", 24)]);
         assert!(
-            all.iter().all(|global| global.access == way && !global.is_image_scope && !global.is_variable),
+            all.iter().all(|global| global.access == access && !global.is_image_scope && !global.is_variable),
             "{all:?}"
         );
         assert_eq!(all[0].name, "device_globals::TOTAL");
@@ -101,10 +101,10 @@ fn a_kernel_does_with_a_global_what_it_does_with_a_variable_by_every_way() {
         assert_eq!((count.num_args(), program.kernel("turn").unwrap().num_args()), (1, 0));
         run(queue, &count, Some(&data));
         run(queue, &program.kernel("turn").unwrap(), None);
-        assert_eq!(total(queue), 5 + 2 * 25, "{way}");
+        assert_eq!(total(queue), 5 + 2 * 25, "{access}");
         let expected = Counters { hits: 3, misses: 1, best: 10.5, last: [0, 0, 10] };
-        assert_eq!(content(queue, &STATS.on(queue).unwrap()), [expected], "{way}");
-        assert_eq!(content(queue, &TABLE.on(queue).unwrap()), [5, 4, 3, 2, 1, 0], "{way}");
+        assert_eq!(content(queue, &STATS.on(queue).unwrap()), [expected], "{access}");
+        assert_eq!(content(queue, &TABLE.on(queue).unwrap()), [5, 4, 3, 2, 1, 0], "{access}");
 
         let plain = program.kernel("plain").unwrap();
         assert_eq!(plain.num_args(), 1);
@@ -120,7 +120,7 @@ fn all_programs_of_a_context_have_the_same_variable_as_long_as_the_context_lives
         CLG_DEVICE_GLOBAL(uint, t);
         kernel void where(global ulong *out CLG_PARAMS) { out[0] = (ulong)&CLG_GLOBAL(t); }
         kernel void scale(CLG_ONLY_PARAMS) { CLG_GLOBAL(t) *= BY; }";
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
         let place = Buffer::<u64>::new(queue, 1).unwrap();
@@ -134,19 +134,20 @@ fn all_programs_of_a_context_have_the_same_variable_as_long_as_the_context_lives
             queue.enqueue_read_buffer(&place, 0, &mut found, &[]).unwrap();
             found[0]
         };
-        let first = program(queue, way);
+        let first = program(queue, access);
         let data = Buffer::from_slice(queue, &[1, 2, 3]).unwrap();
         run(queue, &first.kernel("count").unwrap(), Some(&data));
         let before = address(&first);
         drop(first);
         for by in [3, 4] {
-            let list = ProgramBuilder::new(queue).options(&format!("-DBY={by}")).global("t", &TOTAL).global_access(way);
+            let list =
+                ProgramBuilder::new(queue).options(&format!("-DBY={by}")).global("t", &TOTAL).global_access(access);
             let second = list.source(other).unwrap();
             run(queue, &second.kernel("scale").unwrap(), None);
-            assert_eq!(address(&second), before, "{way}");
+            assert_eq!(address(&second), before, "{access}");
         }
-        assert_eq!(total(queue), (5 + 12) * 12, "{way}");
-        assert_eq!(address(&program(queue, way)), before);
+        assert_eq!(total(queue), (5 + 12) * 12, "{access}");
+        assert_eq!(address(&program(queue, access)), before);
 
         // Another wrapper of the same context, and another context.
         let again = Queue::from_opencl3(&queue.to_opencl3().unwrap()).unwrap();
@@ -163,10 +164,10 @@ fn each_device_of_a_context_has_its_own_variable() {
     let ids: Vec<_> = parts.iter().map(opencl3::device::SubDevice::id).collect();
     // SAFETY: `parts` keeps them.
     let devices: Vec<_> = ids.iter().map(|id| unsafe { clgraph::Device::from_raw(*id).unwrap() }).collect();
-    for way in device.caps().global_access() {
+    for access in device.caps().global_access() {
         let context = clgraph::Context::new(&devices).unwrap();
-        let built = listing(&context, way).source(SOURCE);
-        if way != GlobalAccess::Argument && device.caps().platform.starts_with("Portable") {
+        let built = listing(&context, access).source(SOURCE);
+        if access != GlobalAccess::Argument && device.caps().platform.starts_with("Portable") {
             assert_error!(
                 built,
                 GlobalError::Access { why, .. }
@@ -182,13 +183,13 @@ fn each_device_of_a_context_has_its_own_variable() {
         run(&a, &count, Some(&data));
         run(&b, &count, Some(&data));
         run(&a, &count, Some(&data));
-        assert_eq!((total(&a), total(&b)), (45, 25), "{way}");
+        assert_eq!((total(&a), total(&b)), (45, 25), "{access}");
         for (queue, expected) in [(&a, 65), (&b, 45)] {
             let graph = Graph::new(queue).unwrap();
             // SAFETY: a work-item reads its own element, and uses the globals that the program lists.
             unsafe { graph.kernel(&count).read(&data).range(1).add().unwrap() };
             graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap().wait().unwrap();
-            assert_eq!(total(queue), expected, "{way}");
+            assert_eq!(total(queue), expected, "{access}");
         }
     }
 }
@@ -196,20 +197,20 @@ fn each_device_of_a_context_has_its_own_variable() {
 /// Rule G1: the initial value is there before the first use, whatever kind of use that is.
 #[test]
 fn the_first_use_finds_the_initial_value() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         // A kernel.
         let bench = Bench::new();
         let data = bench.buffer(&[0; 2]);
-        run(&bench.queue, &program(&bench.queue, way).kernel("load").unwrap(), Some(&data));
-        assert_eq!(bench.content(&data), [5, 5], "{way}");
+        run(&bench.queue, &program(&bench.queue, access).kernel("load").unwrap(), Some(&data));
+        assert_eq!(bench.content(&data), [5, 5], "{access}");
         // A kernel of a graph.
         let bench = Bench::new();
         let data = bench.buffer(&[0; 2]);
-        let (graph, load) = (bench.graph(), program(&bench.queue, way).kernel("load").unwrap());
+        let (graph, load) = (bench.graph(), program(&bench.queue, access).kernel("load").unwrap());
         // SAFETY: a work-item writes its own element.
         unsafe { graph.kernel(&load).write(&data).range(2).add().unwrap() };
         graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
-        assert_eq!(bench.content(&data), [5, 5], "{way}");
+        assert_eq!(bench.content(&data), [5, 5], "{access}");
     }
     // A copy when there is no program at all; a struct that starts as zero.
     let bench = Bench::new();
@@ -364,12 +365,12 @@ fn properties_are_known_at_compile_time() {
 /// Rules G9, D1: built and recorded, on each path, ordered with the kernels by the data.
 #[test]
 fn copies_of_globals_are_nodes_and_the_data_orders_them() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         for path in [Path::Replay, Path::Native, Path::Auto] {
             for recorded in [false, true] {
                 let bench = Bench::new();
                 let queue = &bench.queue;
-                let program = program(queue, way);
+                let program = program(queue, access);
                 let (step, load) = (program.kernel("advance").unwrap(), program.kernel("load").unwrap());
                 let data = bench.buffer(&[4]);
                 let (out, graph) = (bench.buffer(&[0; 3]), bench.graph());
@@ -410,14 +411,14 @@ fn copies_of_globals_are_nodes_and_the_data_orders_them() {
                 let before = |node: usize| graph.predecessors(nodes[node]).unwrap();
                 assert_eq!(before(1), [nodes[0]]);
                 assert_eq!(before(2), [nodes[1]]);
-                assert!(before(3).contains(&nodes[2]) && before(4).contains(&nodes[3]), "{way}");
+                assert!(before(3).contains(&nodes[2]) && before(4).contains(&nodes[3]), "{access}");
                 let executable = graph.finalize(Finalize::new().path(path)).unwrap();
                 for _ in 0..3 {
                     queue.enqueue_write_buffer(&data, 0, &[4], &[]).unwrap();
                     let run = executable.submit(queue).unwrap();
                     run.wait().unwrap();
-                    assert_eq!(*run.get(&result).unwrap(), [7], "{way} {path}");
-                    assert_eq!((bench.content(&out), bench.content(&data)), (vec![34; 3], vec![34]), "{way} {path}");
+                    assert_eq!(*run.get(&result).unwrap(), [7], "{access} {path}");
+                    assert_eq!((bench.content(&out), bench.content(&data)), (vec![34; 3], vec![34]), "{access} {path}");
                 }
             }
         }
@@ -466,10 +467,10 @@ fn every_copy_of_a_global_can_be_a_node() {
 /// Rule G16
 #[test]
 fn a_node_may_say_which_globals_it_uses_and_how() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let program = program(queue, way);
+        let program = program(queue, access);
         let (load, plain) = (program.kernel("load").unwrap(), program.kernel("plain").unwrap());
         let graph = bench.graph();
         let edges = |a, b| graph.successors(a).unwrap().contains(&b);
@@ -539,10 +540,10 @@ fn a_node_may_say_which_globals_it_uses_and_how() {
 fn names_in_modules_and_names_in_c_are_apart() {
     let source = "CLG_DEVICE_GLOBAL(uint, small); CLG_DEVICE_GLOBAL(ulong, large);
         kernel void f(CLG_ONLY_PARAMS) { CLG_GLOBAL(large) += CLG_GLOBAL(small)++; }";
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let list = ProgramBuilder::new(&bench.queue).global("small", &TOTAL).global("large", &other::TOTAL);
-        let program = list.global_access(way).source(source).unwrap();
+        let program = list.global_access(access).source(source).unwrap();
         run(&bench.queue, &program.kernel("f").unwrap(), None);
         assert_eq!(total(&bench.queue), 6);
         assert_eq!(content(&bench.queue, &other::TOTAL.on(&bench.queue).unwrap()), [82]);
@@ -557,12 +558,12 @@ fn a_global_may_be_declared_in_several_sources_of_a_program() {
     let second = "CLG_DEVICE_GLOBAL(uint, total);
         void bump(uint by CLG_PARAMS);
         kernel void twice(CLG_ONLY_PARAMS) { bump(CLG_GLOBAL(total) CLG_ARGS); }";
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
-        let list = || ProgramBuilder::new(&bench.queue).global("total", &TOTAL).global_access(way);
+        let list = || ProgramBuilder::new(&bench.queue).global("total", &TOTAL).global_access(access);
         let program = list().sources(&[first, second]).unwrap();
         run(&bench.queue, &program.kernel("twice").unwrap(), None);
-        assert_eq!(total(&bench.queue), 10, "{way}");
+        assert_eq!(total(&bench.queue), 10, "{access}");
         let built = list().sources(&[first, "kernel void f() {\n  nothing;\n}"]);
         assert_error!(built, ProgramError::BuildFailed { log, .. } if log.contains("nothing"));
     }
@@ -573,11 +574,11 @@ fn a_global_may_be_declared_in_several_sources_of_a_program() {
 fn an_address_that_a_kernel_stores_serves_others_that_list_no_global() {
     let source = "kernel void follow(global const ulong *at, global uint *out) {
         out[0] = *(global uint *)at[0]; *(global uint *)at[0] = 99; }";
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         for path in [Path::Replay, Path::Auto] {
             let bench = Bench::new();
             let queue = &bench.queue;
-            let (program, graph) = (program(queue, way), bench.graph());
+            let (program, graph) = (program(queue, access), bench.graph());
             let follow = Program::from_source(queue, source).unwrap().kernel("follow").unwrap();
             let (at, out) = (Buffer::<u64>::new(queue, 1).unwrap(), bench.buffer(&[0]));
             let place = TOTAL.on(queue).unwrap();
@@ -590,7 +591,7 @@ fn an_address_that_a_kernel_stores_serves_others_that_list_no_global() {
                 graph.kernel(&follow).read(&at).write(&out).indirect(&place).range(1).add().unwrap();
             }
             graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap().wait().unwrap();
-            assert_eq!((bench.content(&out), total(queue)), (vec![5], 99), "{way}");
+            assert_eq!((bench.content(&out), total(queue)), (vec![5], 99), "{access}");
             // A global can also be given where a kernel takes a pointer.
             // SAFETY: a work-item of its own for each of the two elements.
             unsafe {
@@ -599,7 +600,7 @@ fn an_address_that_a_kernel_stores_serves_others_that_list_no_global() {
                 graph.kernel(&program.kernel("plain").unwrap()).write(&table).no_globals().range(2).add().unwrap();
                 graph.finalize(Finalize::new().path(path)).unwrap().submit(queue).unwrap().wait().unwrap();
             }
-            assert_eq!(content(queue, &TABLE.on(queue).unwrap()), [1, 2, 1, 2, 5, 6], "{way}");
+            assert_eq!(content(queue, &TABLE.on(queue).unwrap()), [1, 2, 1, 2, 5, 6], "{access}");
         }
     }
 }
@@ -607,11 +608,11 @@ fn an_address_that_a_kernel_stores_serves_others_that_list_no_global() {
 /// Rules U2, P1: hidden arguments and pointers stay when others change.
 #[test]
 fn updates_leave_the_globals_of_a_kernel_as_they_are() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         for path in [Path::Replay, Path::Native, Path::Auto] {
             let bench = Bench::new();
             let queue = &bench.queue;
-            let (program, graph) = (program(queue, way), bench.graph());
+            let (program, graph) = (program(queue, access), bench.graph());
             let by = Parameter::within(2_u32, 1..=9).unwrap();
             let (one, other) = (bench.buffer(&[1]), bench.buffer(&[50]));
             let data = Parameter::buffer(&one);
@@ -627,10 +628,10 @@ fn updates_leave_the_globals_of_a_kernel_as_they_are() {
             assert_eq!(go(), 21);
             by.set(4).unwrap();
             executable.update(&[node]).unwrap();
-            assert_eq!(go(), 41, "{way} {path}");
+            assert_eq!(go(), 41, "{access} {path}");
             data.set(&other).unwrap();
             executable.update(&[node]).unwrap();
-            assert_eq!(go(), 90, "{way} {path}");
+            assert_eq!(go(), 90, "{access} {path}");
             // From a graph of another program, and of the same one.
             let from = |program: &Program| {
                 let graph = bench.graph();
@@ -640,9 +641,9 @@ fn updates_leave_the_globals_of_a_kernel_as_they_are() {
                 graph
             };
             executable.update_from(&from(&program)).unwrap();
-            assert_eq!(go(), 120, "{way} {path}");
-            executable.update_from(&from(&self::program(queue, way))).unwrap_err();
-            assert_eq!(go(), 120, "{way} {path}");
+            assert_eq!(go(), 120, "{access} {path}");
+            executable.update_from(&from(&self::program(queue, access))).unwrap_err();
+            assert_eq!(go(), 120, "{access} {path}");
         }
     }
 }
@@ -650,10 +651,10 @@ fn updates_leave_the_globals_of_a_kernel_as_they_are() {
 /// Rules C2, N1: in command groups and sub-graphs.
 #[test]
 fn globals_count_in_groups_and_sub_graphs() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let (program, graph) = (program(queue, way), bench.graph());
+        let (program, graph) = (program(queue, access), bench.graph());
         let step = program.kernel("advance").unwrap();
         let data = bench.buffer(&[1]);
         // SAFETY: one work-item reads one element, and uses the global.
@@ -680,7 +681,7 @@ fn globals_count_in_groups_and_sub_graphs() {
         executable.update(&[node]).unwrap();
         let run = executable.submit(queue).unwrap();
         run.wait().unwrap();
-        assert_eq!(*run.get(&after).unwrap(), [31], "{way}");
+        assert_eq!(*run.get(&after).unwrap(), [31], "{access}");
     }
 }
 
@@ -688,8 +689,8 @@ fn globals_count_in_groups_and_sub_graphs() {
 #[test]
 fn the_report_tells_how_kernels_get_to_globals() {
     let bench = Bench::new();
-    for way in ways(&bench.queue) {
-        let (program, graph) = (program(&bench.queue, way), bench.graph());
+    for access in accesses(&bench.queue) {
+        let (program, graph) = (program(&bench.queue, access), bench.graph());
         let data = bench.buffer(&[1]);
         // SAFETY: one work-item reads one element, and uses the global.
         unsafe { graph.kernel(&program.kernel("advance").unwrap()).read(&data).arg(2_u32).range(1).add().unwrap() };
@@ -699,7 +700,7 @@ fn the_report_tells_how_kernels_get_to_globals() {
         let kind = bench.queue.device().caps();
         let kind = [MemoryKind::UsmDevice, MemoryKind::SvmCoarse].into_iter().find(|its| kind.has_memory(*its));
         let line = format!(
-            "global     `total` is device_globals::TOTAL (4 bytes): {}, by {way}\n",
+            "global     `total` is device_globals::TOTAL (4 bytes): {}, by {access}\n",
             kind.unwrap_or(MemoryKind::Buffer)
         );
         assert!(report.to_string().contains(&line), "{report}");
@@ -711,23 +712,23 @@ fn the_report_tells_how_kernels_get_to_globals() {
 /// Rule I2: a binary of a program can be loaded again, or the error says why not.
 #[test]
 fn binaries_work_where_an_access_exists_and_are_refused_clearly_elsewhere() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let binary = program(queue, way).binary(queue.device()).unwrap();
+        let binary = program(queue, access).binary(queue.device()).unwrap();
         // In another order.
         let list = ProgramBuilder::new(queue).global("table", &TABLE).global("total", &TOTAL).global("stats", &STATS);
         // SAFETY: this binary and those below are the driver's own.
-        let loaded = unsafe { list.global_access(way).binary(&binary) }.unwrap();
+        let loaded = unsafe { list.global_access(access).binary(&binary) }.unwrap();
         match loaded.kernel("count") {
             Ok(count) => {
                 assert_eq!(count.num_args(), 1);
                 let data = bench.buffer(&[1, 2]);
                 run(queue, &count, Some(&data));
-                assert_eq!(total(queue), 5 + 6, "{way}");
+                assert_eq!(total(queue), 5 + 6, "{access}");
             }
             Err(error) => {
-                assert_eq!((way, error.kind()), (GlobalAccess::Argument, ErrorKind::KernelNotSupported));
+                assert_eq!((access, error.kind()), (GlobalAccess::Argument, ErrorKind::KernelNotSupported));
                 assert_error!(
                     error,
                     GlobalError::HiddenArguments { kernel, source }
@@ -737,21 +738,21 @@ fn binaries_work_where_an_access_exists_and_are_refused_clearly_elsewhere() {
         }
         // A binary without globals, and a binary with other globals.
         let plain = bench.program.binary(queue.device()).unwrap();
-        let less = ProgramBuilder::new(queue).global("total", &TOTAL).global_access(way);
+        let less = ProgramBuilder::new(queue).global("total", &TOTAL).global_access(access);
         // SAFETY: as above.
-        for loaded in unsafe { [listing(queue, way).binary(&plain), less.binary(&binary)] } {
+        for loaded in unsafe { [listing(queue, access).binary(&plain), less.binary(&binary)] } {
             assert_eq!(loaded.as_ref().unwrap_err().kind(), ErrorKind::KernelNotSupported);
             assert_error!(
                 loaded,
-                GlobalError::NotInProgram { names, access } if names.starts_with("`total`") && *access == way,
+                GlobalError::NotInProgram { names, access: given } if names.starts_with("`total`") && *given == access,
             );
         }
         // A binary for another access: a pointer would never be set.
-        for other in ways(queue).into_iter().filter(|other| *other != way) {
+        for other in accesses(queue).into_iter().filter(|other| *other != access) {
             // SAFETY: as above.
             let loaded = unsafe { listing(queue, other).binary(&binary) };
-            let alike = way != GlobalAccess::Argument && other != GlobalAccess::Argument;
-            assert_eq!(loaded.is_ok(), alike, "{way}, {other}");
+            let alike = access != GlobalAccess::Argument && other != GlobalAccess::Argument;
+            assert_eq!(loaded.is_ok(), alike, "{access}, {other}");
         }
     }
 }
@@ -759,10 +760,10 @@ fn binaries_work_where_an_access_exists_and_are_refused_clearly_elsewhere() {
 /// Rule I1: raw handles of a program with globals are that program.
 #[test]
 fn a_raw_handle_is_the_program_that_it_was_taken_from() {
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let program = program(queue, way);
+        let program = program(queue, access);
         let object = program.kernel("advance").unwrap().to_opencl3().unwrap();
         // SAFETY: a live program.
         let again = unsafe { Program::from_raw(queue, program.raw()).unwrap() };
@@ -777,7 +778,7 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
             graph.kernel(&program.kernel("advance").unwrap()).read(&data).arg(3_u32).range(1).add().unwrap();
         }
         graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap().wait().unwrap();
-        assert_eq!(total(queue), 34, "{way}");
+        assert_eq!(total(queue), 34, "{access}");
         // A plain launch of the object.
         let plain = common::plain_queue(queue);
         let (buffer, size, null) = (data.raw(), 1_usize, std::ptr::null());
@@ -788,7 +789,7 @@ fn a_raw_handle_is_the_program_that_it_was_taken_from() {
             plain.enqueue_nd_range_kernel(object.get(), 1, null, &raw const size, null, &[]).unwrap();
         }
         plain.finish().unwrap();
-        assert_eq!(total(queue), 341, "{way}");
+        assert_eq!(total(queue), 341, "{access}");
         // After the program is gone, its variables are gone.
         let raw = program.raw();
         // SAFETY: a live program, which the object keeps.
@@ -811,11 +812,11 @@ fn spir_v_works_where_it_is_accepted_and_has_what_the_access_needs() {
     const POINTER: &[u8] = include_bytes!("../kernels-cl/ticks_pointer.spv");
     const ARGUMENT: &[u8] = include_bytes!("../kernels-cl/ticks_argument.spv");
     let takes = !Bench::new().queue.device().caps().il_versions.is_empty();
-    for way in ways(&Bench::new().queue) {
+    for access in accesses(&Bench::new().queue) {
         let bench = Bench::new();
         let queue = &bench.queue;
-        let list = || ProgramBuilder::new(queue).global("total", &TOTAL).global_access(way);
-        let (right, wrong) = if way == GlobalAccess::Argument { (ARGUMENT, POINTER) } else { (POINTER, ARGUMENT) };
+        let list = || ProgramBuilder::new(queue).global("total", &TOTAL).global_access(access);
+        let (right, wrong) = if access == GlobalAccess::Argument { (ARGUMENT, POINTER) } else { (POINTER, ARGUMENT) };
         // SAFETY: all of these are valid modules.
         let loaded = unsafe { list().il(right) };
         if !takes {
@@ -831,10 +832,10 @@ fn spir_v_works_where_it_is_accepted_and_has_what_the_access_needs() {
                 let executable = graph.finalize(Finalize::new()).unwrap();
                 executable.submit(queue).unwrap().wait().unwrap();
                 executable.submit(queue).unwrap().wait().unwrap();
-                assert_eq!((bench.content(&out), total(queue)), (vec![11], 11), "{way}");
+                assert_eq!((bench.content(&out), total(queue)), (vec![11], 11), "{access}");
                 // Another specialization constant is another program, with the same variable.
                 let device = queue.device().caps();
-                if way != GlobalAccess::Argument && device.version >= clgraph::Version::new(2, 2) {
+                if access != GlobalAccess::Argument && device.version >= clgraph::Version::new(2, 2) {
                     // SAFETY: as above.
                     let program = unsafe { list().specialize(7, 10_u32).il(right) }.unwrap();
                     let tick = program.kernel("tick").unwrap();
@@ -842,18 +843,18 @@ fn spir_v_works_where_it_is_accepted_and_has_what_the_access_needs() {
                     launch.set_arg(&out).set_arg(&3_u32).set_global_work_size(1);
                     // SAFETY: as above.
                     unsafe { launch.enqueue_nd_range(queue).unwrap() };
-                    assert_eq!((bench.content(&out), total(queue)), (vec![41], 41), "{way}");
+                    assert_eq!((bench.content(&out), total(queue)), (vec![41], 41), "{access}");
                 }
             }
             Err(error) => {
-                assert_eq!((way, error.kind()), (GlobalAccess::Argument, ErrorKind::KernelNotSupported), "{error}");
+                assert_eq!((access, error.kind()), (GlobalAccess::Argument, ErrorKind::KernelNotSupported), "{error}");
             }
         }
         // Made for another access. (A compiler may refuse variables altogether.)
         // SAFETY: as above.
         match unsafe { list().il(wrong) } {
-            Err(Error::Program(ProgramError::BuildFailed { .. })) => assert_eq!(way, GlobalAccess::Argument),
-            refused => assert_eq!(refused.unwrap_err().kind(), ErrorKind::KernelNotSupported, "{way}"),
+            Err(Error::Program(ProgramError::BuildFailed { .. })) => assert_eq!(access, GlobalAccess::Argument),
+            refused => assert_eq!(refused.unwrap_err().kind(), ErrorKind::KernelNotSupported, "{access}"),
         }
     }
 }

@@ -266,9 +266,9 @@ fn variables_of_the_environment_are_read_and_documented() {
             }
         }
     }
-    let told = read("src/lib.rs");
+    let library = read("src/lib.rs");
     for name in names(&read("src/env.rs"), "CLGRAPH_") {
-        if !told.contains(&format!("| `{name}`")) {
+        if !library.contains(&format!("| `{name}`")) {
             wrong.push(format!("the crate's page does not tell of {name}"));
         }
     }

@@ -79,7 +79,7 @@ fn a_failure_in_the_middle_of_finalize_leaks_nothing_and_changes_nothing() {
     let il = il.map(|program| program.kernel("step_up").unwrap()).ok();
     let silent = [(Some(source), 2), (il, 0)].into_iter().filter_map(|(kernel, argument)| Some((kernel?, argument)));
     let Some((kernel, argument)) = silent.into_iter().find(|(kernel, _)| !kernel.has_arg_info()) else {
-        return common::skip(common::Reason::TypesAreTold);
+        return common::skip(common::Reason::KnowsArgumentTypes);
     };
     let ((a, tell), b) = (bench.telling_buffer(&[0; 8]), bench.buffer(&[1; 8]));
     let graph = bench.graph();

@@ -20,7 +20,7 @@ fn examples() -> Vec<PathBuf> {
 }
 
 /// What each says on standard error, in one line, when it ends with a failure.
-fn fail_with(variable: &str, value: &str, said: &[&str]) {
+fn fail_with(variable: &str, value: &str, texts: &[&str]) {
     for program in examples() {
         let output = Command::new(&program).env(variable, value).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
@@ -28,17 +28,17 @@ fn fail_with(variable: &str, value: &str, said: &[&str]) {
         assert_eq!(text.lines().count(), 1, "{text}");
         let name = program.file_stem().unwrap().to_str().unwrap();
         assert!(text.starts_with(&format!("{name}: ")), "{text}");
-        for said in said {
-            assert!(text.contains(said), "no `{said}`: {text}");
+        for expected in texts {
+            assert!(text.contains(expected), "no `{expected}`: {text}");
         }
     }
 }
 
 #[test]
 fn without_opencl_they_say_what_to_install() {
-    let said =
+    let texts =
         ["no OpenCL library could be loaded (tried /no/such/libOpenCL.so:", "apt-get install ocl-icd-libopencl1"];
-    fail_with("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so", &said);
+    fail_with("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so", &texts);
 }
 
 #[test]

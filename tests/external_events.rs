@@ -118,15 +118,15 @@ fn host_and_device_alternate_many_times() {
         for _ in 0..3 {
             let events: Vec<_> = pairs.iter().map(|_| (event(&bench), event(&bench))).collect();
             let mut submit = executable.submit_to(&bench.queue);
-            for ((signal, wait), (said, go)) in pairs.iter().zip(&events) {
-                submit = submit.with_signal(signal, said).with_event(wait, go);
+            for ((signal, wait), (signalled, go)) in pairs.iter().zip(&events) {
+                submit = submit.with_signal(signal, signalled).with_event(wait, go);
             }
             runs.push((submit.submit().unwrap(), events));
         }
         for (run, events) in runs {
-            for (said, go) in &events {
+            for (signalled, go) in &events {
                 assert!(!run.is_done().unwrap());
-                said.wait_for(LONG).unwrap();
+                signalled.wait_for(LONG).unwrap();
                 go.complete().unwrap();
             }
             run.wait().unwrap();
@@ -219,12 +219,12 @@ fn in_sub_graphs_each_use_has_events_of_its_own() {
         let events: Vec<_> = handles.iter().map(|_| (event(bench), event(bench))).collect();
         let last = event(bench);
         let mut submit = outer.submit_to(&bench.queue).with_event(&own, &last);
-        for ((signal, wait), (said, go)) in handles.iter().zip(&events) {
-            submit = submit.with_signal(signal, said).with_event(wait, go);
+        for ((signal, wait), (signalled, go)) in handles.iter().zip(&events) {
+            submit = submit.with_signal(signal, signalled).with_event(wait, go);
         }
         let run = submit.submit().unwrap();
-        for (said, go) in &events {
-            said.wait_for(LONG).unwrap();
+        for (signalled, go) in &events {
+            signalled.wait_for(LONG).unwrap();
             assert!(!run.is_done().unwrap());
             go.complete().unwrap();
         }
@@ -253,9 +253,10 @@ fn queues_record_nodes_with_external_events() {
             })
             .unwrap();
         let executable = graph.finalize(Finalize::new()).unwrap();
-        let (said, go) = (event(&bench), event(&bench));
-        let run = executable.submit_to(&queue).with_signal(&filled, &said).with_event(&go_on, &go).submit().unwrap();
-        said.wait_for(LONG).unwrap();
+        let (signalled, go) = (event(&bench), event(&bench));
+        let run =
+            executable.submit_to(&queue).with_signal(&filled, &signalled).with_event(&go_on, &go).submit().unwrap();
+        signalled.wait_for(LONG).unwrap();
         assert_eq!(bench.content(&a), [1; LEN]);
         go.complete().unwrap();
         run.wait().unwrap();
@@ -277,31 +278,31 @@ fn a_submission_without_its_events_is_refused() {
     let steps = TwoSteps::new();
     let bench = &steps.bench;
     let executable = steps.executable(Path::Auto);
-    let (said, go) = (event(bench), event(bench));
+    let (signalled, go) = (event(bench), event(bench));
     let submit = || executable.submit_to(&bench.queue);
     let refused = |submit: clgraph::Submit<'_>| failure(submit.submit().map(drop));
     let (filled, go_on) = (steps.filled, steps.go_on);
 
     let error = refused(submit());
     assert_eq!(error, SubmitError::EventMissing { node: filled.node(), method: "with_signal" });
-    let error = refused(submit().with_signal(&filled, &said));
+    let error = refused(submit().with_signal(&filled, &signalled));
     assert_eq!(error, SubmitError::EventMissing { node: go_on.node(), method: "with_event" });
-    let twice = submit().with_signal(&filled, &said).with_event(&go_on, &go).with_event(&go_on, &go);
+    let twice = submit().with_signal(&filled, &signalled).with_event(&go_on, &go).with_event(&go_on, &go);
     assert_eq!(refused(twice), SubmitError::EventTwice { node: go_on.node() });
-    let twice = submit().with_signal(&filled, &said).with_signal(&filled, &event(bench));
+    let twice = submit().with_signal(&filled, &signalled).with_signal(&filled, &event(bench));
     assert_eq!(refused(twice), SubmitError::EventTwice { node: filled.node() });
 
     let other = TwoSteps::new();
     assert_eq!(refused(submit().with_event(&other.go_on, &go)), SubmitError::NotAnEvent { node: other.go_on.node() });
     let foreign = event(elsewhere());
-    let elsewhere = submit().with_signal(&filled, &said).with_event(&go_on, &foreign);
+    let elsewhere = submit().with_signal(&filled, &signalled).with_event(&go_on, &foreign);
     assert_eq!(refused(elsewhere), SubmitError::EventContext { node: go_on.node() });
     let elsewhere = submit().with_signal(&filled, &foreign).with_event(&go_on, &go);
     assert_eq!(refused(elsewhere), SubmitError::EventContext { node: filled.node() });
 
     let failed = event(bench);
     failed.fail("the disk is full").unwrap();
-    let error = refused(submit().with_signal(&filled, &said).with_event(&go_on, &failed));
+    let error = refused(submit().with_signal(&filled, &signalled).with_event(&go_on, &failed));
     let full = Box::new(SubmitError::UserEvent { text: "the disk is full".to_owned() }.into());
     assert_eq!(error, SubmitError::ExternalEvent { node: go_on.node(), cause: full });
     assert_eq!(error.kind(), ErrorKind::Failed);
@@ -311,15 +312,15 @@ fn a_submission_without_its_events_is_refused() {
     // The refused submission holds nothing back.
     assert_eq!(steps.content(), (0, 0));
     let before = event(bench);
-    let run = submit().after(&before).with_signal(&filled, &said).with_event(&go_on, &go).submit().unwrap();
+    let run = submit().after(&before).with_signal(&filled, &signalled).with_event(&go_on, &go).submit().unwrap();
     // Nothing else can complete the event, or be given it.
-    assert_eq!(failure(said.complete()), SubmitError::UserEventInUse);
-    assert_eq!(failure(said.fail("no")), SubmitError::UserEventInUse);
-    assert_eq!(refused(submit().with_signal(&filled, &said).with_event(&go_on, &go)), SubmitError::UserEventInUse);
+    assert_eq!(failure(signalled.complete()), SubmitError::UserEventInUse);
+    assert_eq!(failure(signalled.fail("no")), SubmitError::UserEventInUse);
+    assert_eq!(refused(submit().with_signal(&filled, &signalled).with_event(&go_on, &go)), SubmitError::UserEventInUse);
     before.complete().unwrap();
     go.complete().unwrap();
     run.wait().unwrap();
-    assert_eq!(failure(said.complete()), SubmitError::UserEventEnded);
+    assert_eq!(failure(signalled.complete()), SubmitError::UserEventEnded);
     // A graph without external events accepts none.
     let plain = bench.graph().finalize(Finalize::new()).unwrap();
     let error = plain.submit_to(&bench.queue).with_event(&go_on, &go).submit();
@@ -338,12 +339,12 @@ fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
         let (a, b, c) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
         let graph = bench.graph();
         let wait = graph.wait_event().add().unwrap();
-        let behind = graph.fill(&a, 1).after(wait).add().unwrap();
+        let later = graph.fill(&a, 1).after(wait).add().unwrap();
         let ran = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&ran);
         let count = move || count.fetch_add(1, Ordering::Relaxed);
-        graph.host_task(move |_| assert_eq!(count(), 0)).after(behind).add().unwrap();
-        let never = graph.signal_event().after(behind).add().unwrap();
+        graph.host_task(move |_| assert_eq!(count(), 0)).after(later).add().unwrap();
+        let never = graph.signal_event().after(later).add().unwrap();
         let beside = graph.fill(&b, 2).add().unwrap();
         let signal = graph.signal_event().after(beside).add().unwrap();
         graph.fill(&c, 3).after(signal).add().unwrap();
@@ -355,9 +356,9 @@ fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
             let (waited, dead, alive) = (event(&bench), event(&bench), event(&bench));
             let run = executable.submit_to(&bench.queue).with_event(&wait, &waited).with_signal(&never, &dead);
             let run = run.with_signal(&signal, &alive).submit().unwrap();
-            let behind = executable.submit_to(&bench.queue).after(&run).with_event(&wait, &alive);
-            let behind =
-                behind.with_signal(&never, &event(&bench)).with_signal(&signal, &event(&bench)).submit().unwrap();
+            let later = executable.submit_to(&bench.queue).after(&run).with_event(&wait, &alive);
+            let later =
+                later.with_signal(&never, &event(&bench)).with_signal(&signal, &event(&bench)).submit().unwrap();
             fail(waited);
             let error = failure(run.wait());
             let cause = Box::new(why.into());
@@ -365,7 +366,7 @@ fn an_event_that_fails_stops_what_waits_for_it_and_nothing_else() {
             alive.wait_for(LONG).unwrap();
             assert_eq!(failure(dead.wait_for(LONG)), error);
             let cause = Box::new(Error::from(error));
-            assert_eq!(failure(behind.wait()), SubmitError::DependencyFailed { cause });
+            assert_eq!(failure(later.wait()), SubmitError::DependencyFailed { cause });
             let content = [&a, &b, &c].map(|buffer| bench.content(buffer)[0]);
             assert_eq!(content, [0, 2, 3]);
             assert_eq!(ran.load(Ordering::Relaxed), 0);
@@ -405,14 +406,14 @@ fn a_submission_that_never_runs_fails_its_signals() {
     let steps = TwoSteps::new();
     let bench = &steps.bench;
     let executable = steps.executable(Path::Auto);
-    let (before, said, go) = (event(bench), event(bench), event(bench));
-    let run = executable.submit_to(&bench.queue).after(&before).with_signal(&steps.filled, &said);
+    let (before, signalled, go) = (event(bench), event(bench), event(bench));
+    let run = executable.submit_to(&bench.queue).after(&before).with_signal(&steps.filled, &signalled);
     let run = run.with_event(&steps.go_on, &go).submit().unwrap();
     before.fail("never mind").unwrap();
     let error = failure(run.wait());
     let cause = Box::new(SubmitError::UserEvent { text: "never mind".to_owned() }.into());
     assert_eq!(error, SubmitError::DependencyFailed { cause });
-    assert_eq!(failure(said.wait_for(LONG)), error);
+    assert_eq!(failure(signalled.wait_for(LONG)), error);
     assert_eq!(steps.content(), (0, 0));
 }
 
@@ -422,10 +423,14 @@ fn an_event_that_never_comes_holds_nobody_else() {
     let steps = TwoSteps::new();
     let bench = &steps.bench;
     let executable = steps.executable(Path::Auto);
-    let (said, go) = (event(bench), event(bench));
+    let (signalled, go) = (event(bench), event(bench));
     let queue = bench.another_queue(false);
-    let run =
-        executable.submit_to(&queue).with_signal(&steps.filled, &said).with_event(&steps.go_on, &go).submit().unwrap();
+    let run = executable
+        .submit_to(&queue)
+        .with_signal(&steps.filled, &signalled)
+        .with_event(&steps.go_on, &go)
+        .submit()
+        .unwrap();
     drop(executable);
     let other = bench.graph();
     other.fill(&bench.buffer(&[0; LEN]), 1).add().unwrap();
@@ -564,10 +569,11 @@ fn an_update_while_a_node_waits_is_for_the_next_submission() {
         let executable = steps.graph.finalize(Finalize::new().path(path).updatable()).unwrap();
         let go = event(bench);
         let submit = |go: &UserEvent| {
-            let said = event(bench);
-            let run = executable.submit_to(&bench.queue).with_signal(&steps.filled, &said).with_event(&steps.go_on, go);
+            let signalled = event(bench);
+            let run =
+                executable.submit_to(&bench.queue).with_signal(&steps.filled, &signalled).with_event(&steps.go_on, go);
             let run = run.submit().unwrap();
-            said.wait_for(LONG).unwrap();
+            signalled.wait_for(LONG).unwrap();
             run
         };
         let first = submit(&go);

@@ -338,9 +338,9 @@ fn updates_use_memory_only_while_it_is_there() {
             let free = graph.free(&a).after([first, between, copy]).add().unwrap();
             let b = graph.alloc::<u32>(LEN).after(free).add().unwrap();
             graph.fill(&b, 7).add().unwrap();
-            let behind = graph.fill(&other, 1).after([before, between, free]).add().unwrap();
-            graph.copy(&b, &out).after(behind).add().unwrap();
-            (graph, a, [before, between, behind])
+            let later = graph.fill(&other, 1).after([before, between, free]).add().unwrap();
+            graph.copy(&b, &out).after(later).add().unwrap();
+            (graph, a, [before, between, later])
         };
         let (graph, a, nodes) = build(None);
         let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
@@ -494,9 +494,9 @@ fn zeros_are_not_where_something_was_before() {
         graph.copy(&zeros, &out).add().unwrap();
         let freed = graph.free(&zeros).add().unwrap();
         // After the zeros, an allocation may have their bytes.
-        let behind = graph.alloc::<u32>(LEN).after(freed).add().unwrap();
-        graph.fill(&behind, 78).add().unwrap();
-        graph.free(&behind).add().unwrap();
+        let later = graph.alloc::<u32>(LEN).after(freed).add().unwrap();
+        graph.fill(&later, 78).add().unwrap();
+        graph.free(&later).add().unwrap();
         let executable = graph.finalize(options).unwrap();
         assert_eq!(executable.required_memory(), 2 * LEN * 4);
         run(&executable, &bench.queue);

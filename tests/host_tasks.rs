@@ -145,17 +145,17 @@ fn forks_and_joins_wait_for_all_that_they_are_after_and_for_nothing_else() {
             say_right(task);
         });
         let right_node = right_node.after(first).add().unwrap();
-        let behind_right = graph.host_task(say("behind right")).after(right_node).add().unwrap();
-        graph.host_task(say("last")).after([left_node, behind_right]).add().unwrap();
+        let after_right = graph.host_task(say("later right")).after(right_node).add().unwrap();
+        graph.host_task(say("last")).after([left_node, after_right]).add().unwrap();
         let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap();
         right.open();
-        eventually("behind right", || log.lock().unwrap().last() == Some(&"behind right"));
+        eventually("later right", || log.lock().unwrap().last() == Some(&"later right"));
         assert_eq!(run.progress().unwrap(), Progress::Running);
         let limit = Duration::from_millis(5);
         assert_eq!(failure(run.wait_for(limit)), SubmitError::TimedOut(limit));
         left.open();
         run.wait().unwrap();
-        assert_eq!(*log.lock().unwrap(), ["first", "right", "behind right", "left", "last"]);
+        assert_eq!(*log.lock().unwrap(), ["first", "right", "later right", "left", "last"]);
     }
 }
 
@@ -259,15 +259,15 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         let queue = bench.another_queue(out_of_order);
         let graph = bench.graph();
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (door, said) = (Door::new(), Arc::clone(&log));
+        let (door, steps) = (Door::new(), Arc::clone(&log));
         let mut pass = door.pass();
-        graph.host_task(move |_| said.lock().unwrap().push("task")).add().unwrap();
+        graph.host_task(move |_| steps.lock().unwrap().push("task")).add().unwrap();
         let executable = graph.finalize(Finalize::new()).unwrap();
         let other = bench.graph();
-        let said = Arc::clone(&log);
+        let steps = Arc::clone(&log);
         let task = other.host_task(move |_| {
             pass();
-            said.lock().unwrap().push("first");
+            steps.lock().unwrap().push("first");
         });
         task.add().unwrap();
         let slow = other.finalize(Finalize::new()).unwrap().submit(&queue).unwrap();
@@ -275,14 +275,14 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         let same = executable.submit(&bench.queue).unwrap();
         // A host task after a node that is no command.
         let hollow = bench.graph();
-        let (empty, said) = (hollow.empty().add().unwrap(), Arc::clone(&log));
-        hollow.host_task(move |_| said.lock().unwrap().push("hollow")).after(empty).add().unwrap();
+        let (empty, steps) = (hollow.empty().add().unwrap(), Arc::clone(&log));
+        hollow.host_task(move |_| steps.lock().unwrap().push("hollow")).after(empty).add().unwrap();
         let hollow = hollow.finalize(Finalize::new()).unwrap();
         let user = UserEvent::new(&queue);
         let plain = common::plain_queue(&bench.queue);
         // SAFETY: a live event.
         unsafe { plain.enqueue_barrier_with_wait_list(&[user.0.get()]) }.unwrap();
-        let behind_queue = executable.submit(&bench.queue).unwrap();
+        let later = executable.submit(&bench.queue).unwrap();
         let last = hollow.submit(&bench.queue).unwrap();
         bench.let_threads_run();
         assert!(log.lock().unwrap().is_empty());
@@ -292,7 +292,7 @@ fn a_task_that_waits_for_no_node_waits_for_the_queue_and_for_the_submission_befo
         bench.let_threads_run();
         assert_eq!(*log.lock().unwrap(), ["first", "task", "task"]);
         user.set(0);
-        behind_queue.wait().unwrap();
+        later.wait().unwrap();
         last.wait().unwrap();
         assert_eq!(*log.lock().unwrap(), ["first", "task", "task", "task", "hollow"]);
     }
@@ -790,20 +790,20 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
     let second = event.node().unwrap();
     graph.end_recording(&queue).unwrap();
     let executable = graph.finalize(Finalize::new().updatable()).unwrap();
-    let said = |executable: &Executable| {
+    let texts = |executable: &Executable| {
         executable.submit(&queue).unwrap().wait().unwrap();
         std::mem::take(&mut *log.lock().unwrap())
     };
-    assert_eq!(said(&executable), ["one", "one"]);
+    assert_eq!(texts(&executable), ["one", "one"]);
     group.set_active_index(2).unwrap();
     assert_eq!(group.active_index().unwrap(), 2);
-    assert_eq!(said(&executable), ["one", "one"], "not before an update");
+    assert_eq!(texts(&executable), ["one", "one"], "not before an update");
     executable.update(&second).unwrap();
-    assert_eq!(said(&executable), ["one", "three"]);
+    assert_eq!(texts(&executable), ["one", "three"]);
     executable.update(&first).unwrap();
-    assert_eq!(said(&executable), ["three", "three"]);
+    assert_eq!(texts(&executable), ["three", "three"]);
     group.set_active_index(1).unwrap();
-    assert_eq!(said(&graph.finalize(Finalize::new()).unwrap()), ["two", "two"]);
+    assert_eq!(texts(&graph.finalize(Finalize::new()).unwrap()), ["two", "two"]);
 
     assert!(matches!(
         cause(group.set_active_index(3)),
@@ -824,7 +824,7 @@ fn groups_of_tasks_change_what_runs_when_an_executable_is_updated() {
     assert_error!(graph.host_task_group([foreign]), BuildCause::OtherContext { .. });
     let unlike = bench.graph();
     assert_error!(unlike.command_group_node(&group).add(), BuildCause::Group(GroupError::OtherGraph));
-    assert_eq!(said(&executable), ["three", "three"]);
+    assert_eq!(texts(&executable), ["three", "three"]);
 }
 
 /// Rules D1, U6, H4
@@ -835,7 +835,7 @@ fn conflicts_of_tasks_are_seen_by_updates() {
     let graph = bench.graph();
     let fill = graph.fill(&a, 1_u32).add().unwrap();
     let task = graph.host_task(|_| ()).writes(&b).add().unwrap();
-    let behind = graph.fill(&c, 2_u32).after(task).add().unwrap();
+    let later = graph.fill(&c, 2_u32).after(task).add().unwrap();
     let executable = graph.finalize(Finalize::new().updatable()).unwrap();
     // Nothing orders the two.
     graph.fill(&b, 3_u32).replace(fill).unwrap();
@@ -849,8 +849,8 @@ fn conflicts_of_tasks_are_seen_by_updates() {
     graph.fill(&a, 1_u32).replace(fill).unwrap();
     executable.update(&fill).unwrap();
     // An edge orders these.
-    graph.fill(&b, 4_u32).replace(behind).unwrap();
-    executable.update(&behind).unwrap();
+    graph.fill(&b, 4_u32).replace(later).unwrap();
+    executable.update(&later).unwrap();
     graph.host_task(|_| ()).writes(&c).replace(task).unwrap();
     executable.update(&task).unwrap();
     graph.host_task(|_| ()).writes(&a).replace(task).unwrap();

@@ -302,8 +302,8 @@ fn each_format_is_filled_as_by_an_eager_run() {
             } else {
                 Image::with_data(queue, shape(kind), format, &bytes).unwrap()
             };
-            let told: usize = opencl3::memory::get_image_info(image.raw(), CL_IMAGE_ELEMENT_SIZE).unwrap().into();
-            assert_eq!(told, size, "{kind} of {format}");
+            let reported: usize = opencl3::memory::get_image_info(image.raw(), CL_IMAGE_ELEMENT_SIZE).unwrap().into();
+            assert_eq!(reported, size, "{kind} of {format}");
             let found = || {
                 let mut found = vec![0_u8; bytes.len()];
                 queue.enqueue_read_image(&image, [0; 3], region, &mut found, &[]).unwrap();
@@ -345,13 +345,13 @@ fn each_format_is_filled_as_by_an_eager_run() {
 fn pixels_of_each_size_are_copied() {
     let Some(bench) = bench() else { return };
     let queue = &bench.queue;
-    let ways = [None, Some(Path::Replay), Some(Path::Native)];
+    let paths = [None, Some(Path::Replay), Some(Path::Native)];
     let formats = [ImageFormat::R_U8_NORM, FORMAT, ImageFormat::RGBA_U32, ImageFormat::RGBA_F32];
     for kind in ImageKind::ALL {
         let has = Image::formats(queue, kind, ImageAccess::ReadWrite).unwrap();
         let half = ImageFormat::new(ChannelOrder::Rgba, ChannelType::HalfFloat);
-        for (format, way) in
-            formats.into_iter().chain([half]).filter(|of| has.contains(of)).flat_map(|of| ways.map(|way| (of, way)))
+        for (format, path) in
+            formats.into_iter().chain([half]).filter(|of| has.contains(of)).flat_map(|of| paths.map(|path| (of, path)))
         {
             let (size, region) = (format.pixel_size().unwrap(), shape(kind).region());
             let make = |seed: u8| {
@@ -384,7 +384,7 @@ fn pixels_of_each_size_are_copied() {
                 }
                 queue.enqueue_copy_buffer_to_image(&bytes, &through, 5, [0; 3], part, &[])
             };
-            match way {
+            match path {
                 None => _ = commands().unwrap(),
                 Some(path) => {
                     let graph = bench.graph();
@@ -395,7 +395,7 @@ fn pixels_of_each_size_are_copied() {
             for image in [&into, &through] {
                 let mut found = vec![0_u8; expected.len()];
                 queue.enqueue_read_image(image, [0; 3], region, &mut found, &[]).unwrap();
-                assert!(found == expected, "{kind} of {format}, {way:?}");
+                assert!(found == expected, "{kind} of {format}, {path:?}");
             }
             let around = common::content(queue, &bytes);
             let end = 5 + part.iter().product::<usize>() * size;

@@ -541,8 +541,8 @@ fn a_device_without_images_has_a_clear_error_for_each() {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "the_child_has_no_images", "--nocapture"]).env("CLGRAPH_LAYER_HIDES_IMAGES", "1");
     let output = child.env("OPENCL_LAYERS", layer::layer_file()).output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("ALL ARE REFUSED"), "{said}");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("ALL ARE REFUSED"), "{text}");
 }
 
 /// The other half of the test above.

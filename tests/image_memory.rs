@@ -13,11 +13,11 @@ use images::{FORMAT, PATHS, Pixel, bench, content, image, len, mirror, mirrored,
 use opencl3::memory as plain;
 
 /// Executed, and by these paths.
-const WAYS: [Option<Path>; 3] = [None, Some(Path::Replay), Some(Path::Native)];
+const MODES: [Option<Path>; 3] = [None, Some(Path::Replay), Some(Path::Native)];
 
 /// Executes commands, or records them and runs the graph.
-fn go(bench: &Bench, way: Option<Path>, commands: impl Fn() -> Result<Event>) {
-    let Some(path) = way else { return commands().unwrap().wait().unwrap() };
+fn go(bench: &Bench, mode: Option<Path>, commands: impl Fn() -> Result<Event>) {
+    let Some(path) = mode else { return commands().unwrap().wait().unwrap() };
     let graph = bench.graph();
     graph.record(&bench.queue, commands).unwrap();
     run(&graph.finalize(Finalize::new().path(path)).unwrap(), &bench.queue);
@@ -125,12 +125,12 @@ fn pixels_are_copied_to_and_from_parts_of_buffers() {
     for kind in ImageKind::ALL.into_iter().filter(|kind| is_copied(&bench, *kind)) {
         let (region, bytes) = (shape(kind).region(), 4 * len(kind));
         let from = image(&bench, kind, 1);
-        for way in WAYS {
+        for mode in MODES {
             for start in [0, align] {
                 let into = image(&bench, kind, 2);
                 let buffer = Buffer::from_slice(queue, &vec![0xEE_u8; 2 * align + bytes]).unwrap();
                 let part = buffer.sub_buffer(start..start + bytes).unwrap();
-                go(&bench, way, || {
+                go(&bench, mode, || {
                     queue.enqueue_copy_image_to_buffer(&from, &part, [0; 3], region, 0, &[])?;
                     queue.enqueue_copy_buffer_to_image(&part, &into, 0, [0; 3], region, &[])
                 });
@@ -139,7 +139,7 @@ fn pixels_are_copied_to_and_from_parts_of_buffers() {
                     found[start..start + bytes] == *bytemuck::cast_slice::<_, u8>(&numbered(len(kind), 1)),
                     "{kind}"
                 );
-                assert_eq!(content(queue, &into), numbered(len(kind), 1), "{kind}, {way:?}, from byte {start}");
+                assert_eq!(content(queue, &into), numbered(len(kind), 1), "{kind}, {mode:?}, from byte {start}");
             }
         }
         for path in PATHS {
@@ -172,7 +172,7 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
         return;
     };
     let row = (4 * pitch).max(4 * width).next_multiple_of(4 * pitch);
-    for (row, way) in [row, row + 4 * pitch].into_iter().flat_map(|row| WAYS.map(|way| (row, way))) {
+    for (row, mode) in [row, row + 4 * pitch].into_iter().flat_map(|row| MODES.map(|mode| (row, mode))) {
         let picture = |seed: u8| {
             let buffer = Buffer::from_slice(queue, &vec![0xEE_u8; row * height]).unwrap();
             let image = Image::from_buffer_2d(queue, &buffer, (width, height), FORMAT, row).unwrap();
@@ -182,25 +182,25 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
         let check = |what: &str, (image, buffer): &(Image, Buffer<u8>), taken: &dyn Fn(usize, usize) -> Pixel| {
             let mut expected = numbered(54, 1);
             (2..5).flat_map(|x| (1..4).map(move |y| (x, y))).for_each(|(x, y)| expected[y * width + x] = taken(x, y));
-            assert_eq!(content(queue, image), expected, "{what}, rows of {row} bytes, {way:?}");
+            assert_eq!(content(queue, image), expected, "{what}, rows of {row} bytes, {mode:?}");
             let bytes = common::content(queue, buffer);
             let between = |row: &[u8]| row[4 * width..].iter().all(|byte| *byte == 0xEE);
-            assert!(bytes.chunks(row).all(between), "{what}, rows of {row} bytes, {way:?}: beside the picture");
+            assert!(bytes.chunks(row).all(between), "{what}, rows of {row} bytes, {mode:?}: beside the picture");
         };
         let (other, part) = (image(&bench, ImageKind::Image2d, 3), [3, 3, 1]);
         let from = |x: usize, y: usize| numbered(54, 3)[(y + 2) * width + x + 4];
 
         let filled = picture(1);
-        go(&bench, way, || queue.enqueue_fill_image(&filled.0, [7_u32; 4], [2, 1, 0], part, &[]));
+        go(&bench, mode, || queue.enqueue_fill_image(&filled.0, [7_u32; 4], [2, 1, 0], part, &[]));
         check("a fill", &filled, &|_, _| [7; 4]);
         let written = picture(1);
-        go(&bench, way, || queue.enqueue_write_image(&written.0, [2, 1, 0], part, &numbered(9, 8), &[]));
+        go(&bench, mode, || queue.enqueue_write_image(&written.0, [2, 1, 0], part, &numbered(9, 8), &[]));
         check("a write", &written, &|x, y| numbered(9, 8)[(y - 1) * 3 + x - 2]);
         let packed = Buffer::<Pixel>::new(queue, 9).unwrap();
         let (source, target) = (picture(3), image(&bench, ImageKind::Image2d, 1));
-        go(&bench, way, || queue.enqueue_copy_image_to_buffer(&source.0, &packed, [6, 3, 0], part, 0, &[]));
+        go(&bench, mode, || queue.enqueue_copy_image_to_buffer(&source.0, &packed, [6, 3, 0], part, 0, &[]));
         let taken: Vec<Pixel> = (1..4).flat_map(|y| (2..5).map(move |x| (x, y))).map(|(x, y)| from(x, y)).collect();
-        assert_eq!(common::content(queue, &packed), taken, "a copy to a buffer, rows of {row} bytes, {way:?}");
+        assert_eq!(common::content(queue, &packed), taken, "a copy to a buffer, rows of {row} bytes, {mode:?}");
         // On rusticl, which would copy other pixels, clgraph copies only single rows.
         if queue.device().caps().platform == "rusticl" {
             let refused = [
@@ -214,24 +214,24 @@ fn parts_of_pictures_that_are_made_of_buffers_are_copied() {
             let copied = picture(1);
             (0..3).for_each(|y| {
                 let line = || queue.enqueue_copy_image(&other, &copied.0, [6, 3 + y, 0], [2, 1 + y, 0], [3, 1, 1], &[]);
-                go(&bench, way, line);
+                go(&bench, mode, line);
             });
             check("a copy of rows", &copied, &from);
             continue;
         }
         let copied = picture(1);
-        go(&bench, way, || queue.enqueue_copy_image(&other, &copied.0, [6, 3, 0], [2, 1, 0], part, &[]));
+        go(&bench, mode, || queue.enqueue_copy_image(&other, &copied.0, [6, 3, 0], [2, 1, 0], part, &[]));
         check("a copy", &copied, &from);
         let put = picture(1);
-        go(&bench, way, || {
+        go(&bench, mode, || {
             queue.enqueue_copy_image_to_buffer(&other, &packed, [6, 3, 0], part, 0, &[])?;
             queue.enqueue_copy_buffer_to_image(&packed, &put.0, 0, [2, 1, 0], part, &[])
         });
         check("a copy from a buffer", &put, &from);
-        go(&bench, way, || queue.enqueue_copy_image(&source.0, &target, [6, 3, 0], [2, 1, 0], part, &[]));
+        go(&bench, mode, || queue.enqueue_copy_image(&source.0, &target, [6, 3, 0], [2, 1, 0], part, &[]));
         let mut expected = numbered(54, 1);
         (2..5).flat_map(|x| (1..4).map(move |y| (x, y))).for_each(|(x, y)| expected[y * width + x] = from(x, y));
-        assert_eq!(content(queue, &target), expected, "a copy to another image, rows of {row} bytes, {way:?}");
+        assert_eq!(content(queue, &target), expected, "a copy to another image, rows of {row} bytes, {mode:?}");
     }
 }
 
@@ -247,18 +247,18 @@ fn the_pixels_of_a_sub_buffer_are_copied() {
         assert_error!(refused, MemoryError::ImageOfBuffer { why } if why.contains("of whole buffers only"));
         return;
     }
-    for way in WAYS {
+    for mode in MODES {
         let buffer = Buffer::from_slice(queue, &numbered(3 * pixels, 1)).unwrap();
         let part = buffer.sub_buffer(pixels..2 * pixels).unwrap();
         let row = Image::from_buffer(queue, &part, FORMAT).unwrap();
         let into = Image::with_data(queue, ImageShape::image_1d(pixels), FORMAT, &numbered(pixels, 2)).unwrap();
-        go(&bench, way, || queue.enqueue_copy_image(&row, &into, [0; 3], [0; 3], [pixels, 1, 1], &[]));
-        assert_eq!(content(queue, &into), numbered(3 * pixels, 1)[pixels..2 * pixels], "{way:?}");
+        go(&bench, mode, || queue.enqueue_copy_image(&row, &into, [0; 3], [0; 3], [pixels, 1, 1], &[]));
+        assert_eq!(content(queue, &into), numbered(3 * pixels, 1)[pixels..2 * pixels], "{mode:?}");
         let put = Image::with_data(queue, ImageShape::image_1d(pixels), FORMAT, &numbered(pixels, 9)).unwrap();
-        go(&bench, way, || queue.enqueue_copy_image(&put, &row, [0; 3], [2, 0, 0], [3, 1, 1], &[]));
+        go(&bench, mode, || queue.enqueue_copy_image(&put, &row, [0; 3], [2, 0, 0], [3, 1, 1], &[]));
         let mut expected = numbered(3 * pixels, 1);
         expected[pixels + 2..pixels + 5].copy_from_slice(&numbered(pixels, 9)[..3]);
-        assert_eq!(common::content(queue, &buffer), expected, "{way:?}");
+        assert_eq!(common::content(queue, &buffer), expected, "{mode:?}");
     }
 }
 
@@ -270,14 +270,14 @@ fn a_part_of_no_pixels_changes_nothing() {
     for kind in ImageKind::ALL.into_iter().filter(|kind| is_copied(&bench, *kind)) {
         let [a, b] = [1, 2].map(|seed| image(&bench, kind, seed));
         let buffer = Buffer::<Pixel>::new(queue, len(kind)).unwrap();
-        for (dim, way) in (0..3).flat_map(|dim| WAYS.map(|way| (dim, way))) {
+        for (dim, mode) in (0..3).flat_map(|dim| MODES.map(|mode| (dim, mode))) {
             let mut region = shape(kind).region();
             region[dim] = 0;
-            go(&bench, way, || queue.enqueue_copy_image(&a, &b, [0; 3], [0; 3], region, &[]));
-            assert_eq!(content(queue, &b), numbered(len(kind), 2), "{kind}, {region:?}, {way:?}");
-            go(&bench, way, || queue.enqueue_copy_image_to_buffer(&a, &buffer, [0; 3], region, 0, &[]));
-            go(&bench, way, || queue.enqueue_copy_buffer_to_image(&buffer, &a, 0, [0; 3], region, &[]));
-            assert_eq!(content(queue, &a), numbered(len(kind), 1), "{kind}, {region:?}, {way:?}");
+            go(&bench, mode, || queue.enqueue_copy_image(&a, &b, [0; 3], [0; 3], region, &[]));
+            assert_eq!(content(queue, &b), numbered(len(kind), 2), "{kind}, {region:?}, {mode:?}");
+            go(&bench, mode, || queue.enqueue_copy_image_to_buffer(&a, &buffer, [0; 3], region, 0, &[]));
+            go(&bench, mode, || queue.enqueue_copy_buffer_to_image(&buffer, &a, 0, [0; 3], region, &[]));
+            assert_eq!(content(queue, &a), numbered(len(kind), 1), "{kind}, {region:?}, {mode:?}");
         }
     }
 }
@@ -316,7 +316,7 @@ fn a_kernel_reads_and_writes_the_pixels_of_a_buffer_or_is_refused() {
     let has = Image::formats(queue, kind, ImageAccess::ReadWriteInKernel).unwrap().contains(&FORMAT);
     let built = ProgramBuilder::new(queue).options(options).source(source).and_then(|program| program.kernel("raise"));
     let Ok(kernel) = built else { return assert!(!has, "{built:?}") };
-    for way in WAYS {
+    for mode in MODES {
         let row = image(&bench, kind, 1);
         let launch = || {
             let mut launch = ExecuteKernel::new(&kernel);
@@ -330,9 +330,9 @@ fn a_kernel_reads_and_writes_the_pixels_of_a_buffer_or_is_refused() {
             assert_eq!(launch().unwrap_err().kind(), ErrorKind::FeatureNotSupported);
             return;
         }
-        go(&bench, way, launch);
+        go(&bench, mode, launch);
         let raised = |pixel: Pixel| pixel.map(|channel| channel.saturating_add(1));
         let expected: Vec<Pixel> = numbered(23, 1).into_iter().map(raised).collect();
-        assert_eq!(content(queue, &row), expected, "{way:?}");
+        assert_eq!(content(queue, &row), expected, "{mode:?}");
     }
 }

@@ -567,8 +567,8 @@ fn pictures_are_made_of_buffers_where_the_device_can() {
         let node = unsafe { graph.kernel(&mirror).read(&picture).write(&out).arg(1_u32).range([width, height]).add() };
         let node = node.unwrap();
         assert!(graph.predecessors(node).unwrap().contains(&rows));
-        let behind = graph.fill_image(&picture, [3_u32; 4]).area([0, 3, 0], [width, 1, 1]).add().unwrap();
-        assert!(graph.predecessors(behind).unwrap().contains(&node));
+        let later = graph.fill_image(&picture, [3_u32; 4]).area([0, 3, 0], [width, 1, 1]).add().unwrap();
+        assert!(graph.predecessors(later).unwrap().contains(&node));
         let last = graph.read(&buffer.slice(3 * pitch..3 * pitch + 4 * width).unwrap()).add().unwrap();
         let executable = graph.finalize(Finalize::new().path(path)).unwrap();
         queue.enqueue_fill_buffer(&buffer, &[1_u8], 0, pitch * height, &[]).unwrap();

@@ -59,9 +59,10 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
     lines();
     log::set_max_level(LevelFilter::Info);
     graph.finalize(Finalize::new().path(Path::Replay)).unwrap();
-    let said = lines();
-    let decided = said.iter().find(|(level, line)| *level == Level::Info && line.starts_with("a graph of 1 node for "));
-    assert!(decided.is_some_and(|(_, line)| line.contains("1 command by replay")), "{said:?}");
+    let logged = lines();
+    let decided =
+        logged.iter().find(|(level, line)| *level == Level::Info && line.starts_with("a graph of 1 node for "));
+    assert!(decided.is_some_and(|(_, line)| line.contains("1 command by replay")), "{logged:?}");
 
     // If there is more than one path, the log names the fastest.
     graph.fill(&a, 2).add().unwrap();
@@ -71,26 +72,26 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
         executable.submit(&bench.queue).unwrap().wait().unwrap();
     }
     let run = executable.submit(&bench.queue).unwrap();
-    all_is_said(&run);
-    let said = lines();
-    let settled = said.iter().any(|(_, line)| line.starts_with("the autotuner chose for an executable on device `"));
-    assert_eq!(settled, executable.report().tuning.state == TuningState::Settled, "{said:?}");
+    wait_for_the_log(&run);
+    let logged = lines();
+    let settled = logged.iter().any(|(_, line)| line.starts_with("the autotuner chose for an executable on device `"));
+    assert_eq!(settled, executable.report().tuning.state == TuningState::Settled, "{logged:?}");
 
     a.slice(..65).unwrap_err();
     graph.finalize(Finalize::new().result_slots(0)).unwrap_err();
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
-    all_is_said(&run);
-    let said = lines();
-    assert!(said.is_empty(), "{said:?}");
+    wait_for_the_log(&run);
+    let logged = lines();
+    assert!(logged.is_empty(), "{logged:?}");
     hostile(&bench);
 }
 
 /// What clgraph logs while it holds locks is logged by the thread of callbacks, in order.
-fn all_is_said(run: &Submission) {
-    let (said, all) = mpsc::channel();
-    run.on_complete(move |_| said.send(()).unwrap());
-    all.recv().unwrap();
+fn wait_for_the_log(run: &Submission) {
+    let (sender, receiver) = mpsc::channel();
+    run.on_complete(move |_| sender.send(()).unwrap());
+    receiver.recv().unwrap();
 }
 
 /// A logger that waits, submits and panics affects nothing.
@@ -123,6 +124,6 @@ fn hostile(bench: &Bench) {
     }
     log::set_max_level(LevelFilter::Info);
     *HOSTILE.lock().unwrap() = None;
-    all_is_said(&run);
+    wait_for_the_log(&run);
     assert!(!lines().is_empty());
 }

@@ -194,10 +194,13 @@ fn the_mode_and_the_part_make_the_edges() {
     let fill = graph.fill(&part(0), 1).add().unwrap();
     let (one, two) = (map(&graph, &part(0), MapRead), map(&graph, &part(0), MapRead));
     let (beside, write) = (map(&graph, &part(1), MapWrite), map(&graph, &part(0), MapWriteInvalidate));
-    let behind = graph.predecessors(write).unwrap();
+    let predecessors = graph.predecessors(write).unwrap();
     assert_eq!((graph.predecessors(one).unwrap(), graph.predecessors(two).unwrap()), (vec![fill], vec![fill]));
     assert!(graph.predecessors(beside).unwrap().is_empty());
-    assert!(behind.contains(&one) && behind.contains(&two) && !behind.contains(&beside), "{behind:?}");
+    assert!(
+        predecessors.contains(&one) && predecessors.contains(&two) && !predecessors.contains(&beside),
+        "{predecessors:?}"
+    );
     bench.run(&graph);
 }
 
@@ -249,12 +252,12 @@ fn a_map_waits_for_nothing_that_it_is_not_after() {
     let held = graph.host_task(move |_| door.recv_timeout(Duration::from_secs(60)).expect("nobody opened the door"));
     let held = held.add().unwrap();
     graph.fill(&b, 5).after(held).add().unwrap();
-    let (say, said) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     // SAFETY: only this graph uses the buffer.
-    let map = unsafe { graph.map(&a, MapRead, move |_, numbers| say.send(numbers[LEN - 1])) };
+    let map = unsafe { graph.map(&a, MapRead, move |_, numbers| sender.send(numbers[LEN - 1])) };
     map.add().unwrap();
     let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
-    assert_eq!(said.recv_timeout(Duration::from_secs(60)), Ok(1));
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(1));
     open.send(()).unwrap();
     run.wait().unwrap();
     assert_eq!(bench.content(&b), [5; LEN]);
@@ -775,8 +778,8 @@ fn parts_of_images_make_the_edges() {
     let second = map(&graph, &layers, [0, 0, 1], [size[0], size[1], 1], MapWrite);
     let both = map(&graph, &layers, [0; 3], [size[0], size[1], 2], MapRead);
     assert!(graph.predecessors(second).unwrap().is_empty());
-    let behind = graph.predecessors(both).unwrap();
-    assert!(behind.contains(&first) && behind.contains(&second), "{behind:?}");
+    let predecessors = graph.predecessors(both).unwrap();
+    assert!(predecessors.contains(&first) && predecessors.contains(&second), "{predecessors:?}");
     let buffer = Buffer::from_slice(&bench.queue, &[[1_u8; 4]; LEN]).unwrap();
     let row = Image::from_buffer(&bench.queue, &buffer, images::FORMAT).unwrap();
     let fill = graph.fill(&buffer.slice(..PART).unwrap(), [2; 4]).add().unwrap();

@@ -379,9 +379,9 @@ fn the_path_can_be_chosen_by_the_environment() {
     assert_eq!(child(&[("CLGRAPH_PATH", "auto")]), format!("{auto:?} Asked 1"));
     assert_eq!(child(&[("CLGRAPH_PATH", "")]), format!("{auto:?} Asked 1"));
     for (variable, given) in [("CLGRAPH_PATH", "Native"), ("CLGRAPH_ASSUME", "everything")] {
-        let said = child(&[(variable, given)]);
+        let output = child(&[(variable, given)]);
         let error = format!("Invalid: Environment {{ variable: {variable:?}, given: {given:?}, ");
-        assert!(said.starts_with(&error), "{said}");
+        assert!(output.starts_with(&error), "{output}");
     }
 }
 
@@ -400,8 +400,11 @@ fn finalize_writes_its_report_and_graph_where_the_environment_asks_for_it() {
     assert!(read(&files[1]).contains("n0: fill "), "{}", read(&files[1]));
     assert!(read(&files[5]).contains("segment 0  1 command by replay (as asked)"), "{}", read(&files[5]));
     let blocked = files[0].join("below-a-file");
-    let said = child(&[("CLGRAPH_DUMP", blocked.to_str().unwrap())]);
-    assert!(said.starts_with(&format!("Invalid: Dump {{ path: {:?}, error: ", blocked.to_str().unwrap())), "{said}");
+    let output = child(&[("CLGRAPH_DUMP", blocked.to_str().unwrap())]);
+    assert!(
+        output.starts_with(&format!("Invalid: Dump {{ path: {:?}, error: ", blocked.to_str().unwrap())),
+        "{output}"
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

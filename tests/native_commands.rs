@@ -296,10 +296,10 @@ fn a_command_may_be_all_there_is_and_wait_for_events() {
     let other = bench.another_queue(false);
     let gate = UserEvent::new(&bench.queue);
     let run = executable.submit_to(&other).after(&gate.0).submit().unwrap();
-    let behind = executable.submit_to(&bench.queue).after(&run).submit().unwrap();
-    assert!(!behind.is_done().unwrap());
+    let later = executable.submit_to(&bench.queue).after(&run).submit().unwrap();
+    assert!(!later.is_done().unwrap());
     gate.set(0);
-    behind.wait().unwrap();
+    later.wait().unwrap();
     assert_eq!(calls.take(), (2, 0));
     assert_eq!(bench.content(&a), [3; LEN]);
 }
@@ -336,13 +336,13 @@ fn it_finds_memory_of_every_kind_where_it_is() {
     graph.copy(&first.slice(..).unwrap(), &a).add().unwrap();
     let image = Image::new(&bench.queue, ImageShape::image_2d(8, 4), ImageFormat::RGBA_U8).ok();
     let usm = Memory::<u32>::new(&bench.queue, LEN).ok().filter(|memory| memory.as_ptr().is_some());
-    let told = Arc::clone(&seen);
+    let sets = Arc::clone(&seen);
     let look = NativeCommand::enqueued(move |to: &NativeQueue<'_>| {
         let all: Vec<_> = (0..4)
             .map(|at| to.memory(at))
             .map(|of| (of.pointer().addr(), of.offset(), of.size(), of.is_object()))
             .collect();
-        let _ = told.set((all, to.raw().addr()));
+        let _ = sets.set((all, to.raw().addr()));
     });
     let look = look.reads(&a.slice(8..24).unwrap());
     let look = match (&image, &usm) {
@@ -652,8 +652,8 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
     let executable = other.finalize(Finalize::new().updatable()).unwrap();
     let run = executable.submit(&bench.queue).unwrap();
     run.wait().unwrap();
-    let (told, own) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::<Executable>::new()));
-    let (tell, queue, mine) = (Arc::clone(&told), bench.queue.clone(), Arc::clone(&own));
+    let (results, own) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::<Executable>::new()));
+    let (sets, queue, mine) = (Arc::clone(&results), bench.queue.clone(), Arc::clone(&own));
     let of_parent = Arc::new(OnceLock::<Graph>::new());
     let parent = Arc::clone(&of_parent);
     let command = NativeCommand::enqueued(move |_| {
@@ -662,7 +662,7 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
         let (sender, called) = std::sync::mpsc::channel();
         run.on_complete(move |_| sender.send(()).unwrap());
         called.recv().unwrap();
-        let _ = tell.set((
+        let _ = sets.set((
             [
                 error(own.submit(&queue).map(drop)),
                 error(executable.submit_to(&queue).submit_detached()),
@@ -688,7 +688,7 @@ fn a_function_may_not_submit_update_finalize_or_wait() {
     of_it.sub_graph(own.get().unwrap()).add().unwrap();
     of_parent.set(of_it).unwrap();
     own.get().unwrap().submit(&bench.queue).unwrap().wait().unwrap();
-    let (errors, buffers, done) = told.get().unwrap();
+    let (errors, buffers, done) = results.get().unwrap();
     assert!(errors.iter().all(|error| *error == Some(SubmitError::InsideNativeCommand.into())), "{errors:?}");
     assert_eq!((*buffers, done.clone()), (0, Ok(true)));
 }

@@ -178,9 +178,10 @@ fn host_tasks_events_and_native_commands_have_times_too() {
         graph.read(&a).after(wait).add().unwrap();
         let executable = graph.finalize(Finalize::new().path(path).profiling()).unwrap();
         for queue in queues(&bench) {
-            let (said, go) = (UserEvent::new(&queue).unwrap(), UserEvent::new(&queue).unwrap());
-            let run = executable.submit_to(&queue).with_signal(&signal, &said).with_event(&wait, &go).submit().unwrap();
-            said.wait().unwrap();
+            let (signalled, go) = (UserEvent::new(&queue).unwrap(), UserEvent::new(&queue).unwrap());
+            let run =
+                executable.submit_to(&queue).with_signal(&signal, &signalled).with_event(&wait, &go).submit().unwrap();
+            signalled.wait().unwrap();
             std::thread::sleep(PAUSE);
             go.complete().unwrap();
             run.wait().unwrap();

@@ -28,7 +28,7 @@ fn submissions_of_two_threads_to_one_queue_do_not_mix() {
     const SUBMISSIONS: usize = 400;
     let bench = Bench::new();
     let one = bench.buffer(&[1; LEN]);
-    for way in [Path::Replay, Path::Gated, Path::Native, Path::Queues] {
+    for given in [Path::Replay, Path::Gated, Path::Native, Path::Queues] {
         let sums: Vec<_> = (0..BRANCHES).map(|_| bench.buffer(&[0; LEN])).collect();
         let executable = |adds: bool| {
             let graph = bench.graph();
@@ -42,10 +42,10 @@ fn submissions_of_two_threads_to_one_queue_do_not_mix() {
                 // SAFETY: a work-item touches its own element.
                 unsafe { node.add() }.unwrap();
             }
-            graph.finalize(Finalize::new().path(way)).unwrap()
+            graph.finalize(Finalize::new().path(given)).unwrap()
         };
         let executables = [executable(false), executable(true)];
-        assert!(way != Path::Queues || is_pinned() || executables.iter().all(|one| path(one) == way));
+        assert!(given != Path::Queues || is_pinned() || executables.iter().all(|one| path(one) == given));
         std::thread::scope(|scope| {
             for executable in &executables {
                 scope.spawn(|| {
@@ -56,7 +56,7 @@ fn submissions_of_two_threads_to_one_queue_do_not_mix() {
             }
         });
         let first = bench.content(&sums[0]);
-        assert!(sums.iter().all(|sum| bench.content(sum) == first), "{way}");
+        assert!(sums.iter().all(|sum| bench.content(sum) == first), "{given}");
     }
 }
 
@@ -178,9 +178,9 @@ fn what_holds_a_queue_later_holds_nobody_who_waits_for_what_is_before_it() {
         // The same queue: the gate of a submission that waits for an event is after the submission before.
         let (queue, user) = (bench.another_queue(false), UserEvent::new(&bench.queue));
         executable.submit_to(&queue).submit_detached().unwrap();
-        let behind = executable.submit_to(&queue).after(&user.0).submit().unwrap();
+        let later = executable.submit_to(&queue).after(&user.0).submit().unwrap();
         user.set(0);
-        behind.wait_for(LONG).unwrap();
+        later.wait_for(LONG).unwrap();
 
         // Another queue: the first queue is held by a command, by a command after one of a third queue, or by a
         // submission.

@@ -343,7 +343,7 @@ fn a_barrier_orders_later_work_of_its_queue_and_a_marker_does_not() {
     assert_eq!(preds(&read(&other, &[])), []);
     let listed = queue.enqueue_barrier_with_wait_list(&[&one, &theirs]).unwrap();
     assert_eq!(preds(&listed), [node(&one), node(&theirs), node(&barrier)]);
-    assert_eq!(preds(&read(&queue, &[])), [node(&listed)], "the later barrier is behind the earlier");
+    assert_eq!(preds(&read(&queue, &[])), [node(&listed)], "the later barrier is later the earlier");
     graph.end_all_recording();
     graph.finalize(Finalize::new()).unwrap();
 }
@@ -374,9 +374,9 @@ fn a_second_barrier_waits_for_leaves_and_not_for_the_barrier_before_it() {
     // On an in-order queue, everything is before the last node.
     let begin = strict.enqueue_barrier_with_wait_list(&[]).unwrap();
     assert_eq!(preds(&begin), []);
-    let (next, behind) = (read(&strict), read(&strict));
-    assert_eq!((preds(&next), preds(&behind)), (vec![node(&begin)], vec![node(&next)]));
-    assert_eq!(preds(&strict.enqueue_barrier_with_wait_list(&[]).unwrap()), [node(&behind)]);
+    let (next, later) = (read(&strict), read(&strict));
+    assert_eq!((preds(&next), preds(&later)), (vec![node(&begin)], vec![node(&next)]));
+    assert_eq!(preds(&strict.enqueue_barrier_with_wait_list(&[]).unwrap()), [node(&later)]);
     graph.end_all_recording();
     graph.finalize(Finalize::new()).unwrap();
 }
@@ -577,15 +577,15 @@ fn a_command_of_no_size_on_an_out_of_order_queue_stays_after_barriers() {
     let alone = queue.enqueue_copy_buffer(&field.a, &field.b, 0, 0, 0, &[]).unwrap();
     let other = field.bench.queue.enqueue_marker_with_wait_list(&[]).unwrap();
     other.wait().unwrap();
-    let behind = queue.enqueue_fill_buffer(&field.b, &[7], 0, 0, &[&other]).unwrap();
+    let later = queue.enqueue_fill_buffer(&field.b, &[7], 0, 0, &[&other]).unwrap();
     queue.flush().unwrap();
     field.bench.let_threads_run();
-    for event in [&alone, &behind] {
+    for event in [&alone, &later] {
         assert_ne!(event.command_execution_status().unwrap(), ExecutionStatus::Complete);
     }
     gate.set(0);
     alone.wait().unwrap();
-    behind.wait().unwrap();
+    later.wait().unwrap();
     assert_eq!(field.bench.content(&field.a), [7; 64]);
 }
 

@@ -137,10 +137,10 @@ fn a_recorded_submission_stands_for_a_node() {
     {
         assert_error!(outcome, RecordError::Recorded { node, .. } if *node == graph.nodes()[0]);
     }
-    let (tell, told) = std::sync::mpsc::channel();
-    first.on_complete(move |outcome| tell.send(outcome).unwrap());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    first.on_complete(move |outcome| sender.send(outcome).unwrap());
     assert_error!(
-        told.recv_timeout(LONG).unwrap(),
+        receiver.recv_timeout(LONG).unwrap(),
         RecordError::Recorded { node, what: "waited for" } if *node == graph.nodes()[0],
     );
     graph.end_recording(&bench.queue).unwrap();

@@ -176,17 +176,17 @@ fn a_submission_can_be_waited_for_polled_awaited_and_can_call_back() {
         }
         let _ = polled.get(&stirrer.result).unwrap();
 
-        let (told, hears) = channel();
+        let (sender, receiver) = channel();
         let run = stirrer.executable.submit(&queue).unwrap();
         let here = thread::current().id();
-        run.on_complete(move |outcome| told.send((outcome, thread::current().id())).unwrap());
-        let (outcome, there) = hears.recv_timeout(LONG).unwrap();
+        run.on_complete(move |outcome| sender.send((outcome, thread::current().id())).unwrap());
+        let (outcome, there) = receiver.recv_timeout(LONG).unwrap();
         assert_eq!(outcome, Ok(()));
         assert_ne!(here, there, "on a thread of clgraph's own");
         // Also after it has ended.
-        let (told, hears) = channel();
-        run.on_complete(move |outcome| told.send(outcome).unwrap());
-        assert_eq!(hears.recv_timeout(LONG).unwrap(), Ok(()));
+        let (sender, receiver) = channel();
+        run.on_complete(move |outcome| sender.send(outcome).unwrap());
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), Ok(()));
 
         let run = stirrer.executable.submit(&queue).unwrap();
         let signal = Arc::new(Signal(Mutex::new(false), Condvar::new()));
@@ -241,7 +241,7 @@ fn a_submission_of_one_command_is_seen_running() {
             return;
         }
     }
-    common::skip(common::Reason::StartNotTold);
+    common::skip(common::Reason::NoStartTime);
 }
 
 /// Rules S7, S9: an event that fails only because an event that it waits for fails. Some drivers abort if such an event
@@ -374,10 +374,10 @@ fn an_empty_graph_completes_when_its_wait_list_and_queue_allow() {
         let event = UserEvent::new(&bench.queue);
         let waits = empty.submit_to(queue).after(&event.0).submit().unwrap();
         // On the same queue, in order after the first; it is the same executable, so on other queues too.
-        let behind = empty.submit(queue).unwrap();
-        assert!(!waits.is_done().unwrap() && !behind.is_done().unwrap());
+        let later = empty.submit(queue).unwrap();
+        assert!(!waits.is_done().unwrap() && !later.is_done().unwrap());
         event.set(0);
-        behind.wait_for(LONG).unwrap();
+        later.wait_for(LONG).unwrap();
         assert!(waits.is_done().unwrap());
     }
 }
@@ -435,7 +435,7 @@ fn plain_work_after_a_submission_that_waits_runs_whatever_becomes_of_it() {
         event.set(status);
         plain.finish().unwrap();
         assert_eq!(run.wait().is_ok(), status == 0);
-        assert_eq!(seen[1], u32::from(status == 0), "the read came behind the submission");
+        assert_eq!(seen[1], u32::from(status == 0), "the read came later the submission");
     }
 }
 
@@ -538,9 +538,9 @@ fn a_callback_that_panics_is_caught() {
     let stirrer = Stirrer::new(&bench);
     let run = stirrer.executable.submit(&bench.queue).unwrap();
     run.on_complete(|_| panic!("a user's mistake"));
-    let (told, hears) = channel();
-    run.on_complete(move |outcome| told.send(outcome).unwrap());
-    assert_eq!(hears.recv_timeout(LONG).unwrap(), Ok(()));
+    let (sender, receiver) = channel();
+    run.on_complete(move |outcome| sender.send(outcome).unwrap());
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), Ok(()));
     stirrer.executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
 }
 

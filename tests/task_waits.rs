@@ -34,7 +34,7 @@ fn waited_for_itself(outcome: Result<()>) {
 fn race(
     bench: &Bench,
     wait: impl Fn(&Queue) -> Result<()> + Send + Sync + 'static,
-    behind: impl Fn(&Queue, &Submission) -> Result<()>,
+    later: impl Fn(&Queue, &Submission) -> Result<()>,
 ) {
     let (own, other) = (bench.another_queue(false), bench.another_queue(false));
     let wait = Arc::new(wait);
@@ -51,7 +51,7 @@ fn race(
         let run = own.enqueue_host_task(task, &[]).unwrap();
         both.wait();
         (0..second).for_each(|_| std::hint::spin_loop());
-        behind(&other, &run).unwrap();
+        later(&other, &run).unwrap();
         other.flush().unwrap();
         let outcome = run.wait_for(LONG);
         if outcome.is_err() {
@@ -107,8 +107,8 @@ fn a_task_waits_for_a_fill_while_a_barrier_comes() {
 #[test]
 fn a_task_waits_while_a_submission_comes() {
     let bench = Bench::new();
-    let (inner, behind) = (something(&bench), something(&bench));
-    let submission = |queue: &Queue, task: &Submission| behind.submit_to(queue).after(task).submit().map(drop);
+    let (inner, later) = (something(&bench), something(&bench));
+    let submission = |queue: &Queue, task: &Submission| later.submit_to(queue).after(task).submit().map(drop);
     race(&bench, |queue| queue.enqueue_marker_with_wait_list(&[])?.wait(), submission);
     race(&bench, move |queue| inner.submit(queue)?.wait(), submission);
 }

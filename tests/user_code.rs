@@ -77,11 +77,11 @@ fn the_drop_of_an_inputs_owner_may_do_anything() {
                 let (other, _) = taker(&bench, path);
                 let (queue, flag) = (bench.queue.clone(), Flag::default());
                 let (done, last) = (flag.clone(), Arc::new(OnceLock::<Event>::new()));
-                let behind = Arc::clone(&last);
+                let later = Arc::clone(&last);
                 let at_the_end = move || {
                     match what {
                         0 => queue.finish().unwrap(),
-                        1 => drop(behind.get().map(|event| event.wait().unwrap())),
+                        1 => drop(later.get().map(|event| event.wait().unwrap())),
                         2 => other.submit(&queue).unwrap().wait().unwrap(),
                         3 => drop(other.submit(&queue).unwrap()),
                         _ => {}
@@ -98,12 +98,12 @@ fn the_drop_of_an_inputs_owner_may_do_anything() {
                 last.set(bench.queue.enqueue_fill_buffer(&plain, &[1], 0, 4 * LEN, &[]).unwrap()).unwrap();
                 let unrelated = taker(&bench, path).0.submit(&bench.another_queue(false)).unwrap();
                 go.complete().unwrap();
-                let told = Flag::default();
-                let tell = told.clone();
-                run.on_complete(move |_| tell.set());
+                let ended = Flag::default();
+                let end = ended.clone();
+                run.on_complete(move |_| end.set());
                 drop(executable);
                 unrelated.wait_for(LONG).unwrap();
-                told.wait();
+                ended.wait();
                 run.wait_for(LONG).unwrap();
                 drop(run);
                 flag.wait();
@@ -271,11 +271,11 @@ fn a_panic_whose_payload_panics_too_takes_no_later_callback() {
     let bench = Bench::new();
     let (run, go) = pending(&bench);
     run.on_complete(|_| std::panic::panic_any(Owner([0; LEN], || panic!("at the end of the payload"))));
-    let told = Flag::default();
-    let tell = told.clone();
-    run.on_complete(move |_| tell.set());
+    let ended = Flag::default();
+    let end = ended.clone();
+    run.on_complete(move |_| end.set());
     go.complete().unwrap();
-    told.wait();
+    ended.wait();
 }
 
 /// Rule E3: the first of many submissions that wait for each other fails. The error of each names the first cause.
@@ -348,15 +348,15 @@ fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
         // Everything before it has ended.
         before.wait()?;
         inner.submit(&elsewhere)?.wait()?;
-        let behind = inner.submit(&queue)?;
+        let later = inner.submit(&queue)?;
         let mut launch = ExecuteKernel::new(&kernel);
         launch.set_arg(&plain).set_global_work_size(LEN);
         // SAFETY: each work-item touches its own element.
         let event = unsafe { launch.enqueue_nd_range(&queue) }?;
         let mut place = [0_u32; LEN];
         let outcomes = [
-            behind.wait(),
-            behind.wait_for(LONG),
+            later.wait(),
+            later.wait_for(LONG),
             event.wait(),
             queue.finish(),
             also.finish(),
@@ -364,17 +364,17 @@ fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
             queue.enqueue_write_buffer(&plain, 0, &place, &[]).map(drop),
             elsewhere.enqueue_read_buffer(&plain, 0, &mut place, &[&event]).map(drop),
         ];
-        let _ = sent.send((outcomes, behind));
+        let _ = sent.send((outcomes, later));
         Ok(())
     });
     task.add().unwrap();
     let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
     run.wait_for(LONG).unwrap();
-    let (outcomes, behind) = came.recv().unwrap();
+    let (outcomes, later) = came.recv().unwrap();
     for (index, outcome) in outcomes.into_iter().enumerate() {
         assert_eq!(outcome, Err(SubmitError::OwnQueue.into()), "{index}");
     }
-    behind.wait_for(LONG).unwrap();
+    later.wait_for(LONG).unwrap();
     bench.queue.finish().unwrap();
 }
 
@@ -398,7 +398,7 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
             let same = again.wait().submit(&second)?;
             let marker = queue.enqueue_marker_with_wait_list(&[])?;
             let filled = third.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[&marker])?;
-            let behind = inner.submit_to(&fourth).after(&marker).submit()?;
+            let later = inner.submit_to(&fourth).after(&marker).submit()?;
             let mut place = [0_u32; LEN];
             // On an out-of-order queue, what comes after a barrier comes after the submission.
             queue.enqueue_barrier_with_wait_list(&[])?;
@@ -416,24 +416,24 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
                 filled.wait(),
                 third.finish(),
                 third.enqueue_read_buffer(&buffer, 0, &mut place, &[]).map(drop),
-                behind.wait(),
+                later.wait(),
                 beyond.wait(),
                 queue.enqueue_read_buffer(&buffer, 0, &mut place, &[]).map(drop),
             ];
-            let _ = sent.send((outcomes, same, behind));
+            let _ = sent.send((outcomes, same, later));
             Ok(())
         });
         task.add().unwrap();
         let executable = graph.finalize(Finalize::new()).unwrap();
         let _ = itself.set(executable.clone());
         executable.submit(&own).unwrap().wait_for(LONG).unwrap();
-        let (outcomes, same, behind) = came.recv().unwrap();
+        let (outcomes, same, later) = came.recv().unwrap();
         for (index, outcome) in outcomes.into_iter().enumerate() {
             let is_own = matches!(outcome, Err(Error::Submit(SubmitError::OwnSubmission | SubmitError::OwnQueue)));
             assert!(is_own, "{index} on an out-of-order queue {out_of_order}: {outcome:?}");
         }
         same.wait_for(LONG).unwrap();
-        behind.wait_for(LONG).unwrap();
+        later.wait_for(LONG).unwrap();
     }
 }
 
@@ -614,7 +614,7 @@ fn host_tasks_behind_the_device_take_few_threads() {
         std::thread::sleep(Duration::from_secs(1));
         now = task_threads();
     }
-    assert!(now < before + 96, "{before} threads, and {now} with 120 tasks behind the device");
+    assert!(now < before + 96, "{before} threads, and {now} with 120 tasks later the device");
     held.set(0);
     runs.iter().for_each(|run| run.wait_for(LONG).unwrap());
 }
@@ -636,18 +636,18 @@ fn host_tasks_behind_others_take_no_threads() {
         };
         let first = bench.queue.enqueue_host_task(task, &[&go.event()]).unwrap();
         let before = task_threads();
-        let behind: Vec<Submission> = (0..64).map(|_| bench.queue.enqueue_host_task(|_| (), &[]).unwrap()).collect();
+        let later: Vec<Submission> = (0..64).map(|_| bench.queue.enqueue_host_task(|_| (), &[]).unwrap()).collect();
         let queued = task_threads();
         go.complete().unwrap();
         began.wait();
         let held = task_threads();
         stop.set();
         first.wait_for(LONG).unwrap();
-        behind.iter().for_each(|run| run.wait_for(LONG).unwrap());
+        later.iter().for_each(|run| run.wait_for(LONG).unwrap());
         if queued.max(held) < before + 32 {
             break;
         }
-        assert!(attempt < 60, "{before} threads, {queued} with 64 tasks behind a gate, {held} with 64 behind a task");
+        assert!(attempt < 60, "{before} threads, {queued} with 64 tasks later a gate, {held} with 64 later a task");
         std::thread::sleep(Duration::from_secs(1));
     }
 }
@@ -689,7 +689,7 @@ fn tasks_that_wait_for_each_other_are_refused() {
     // The task may have it from a task that it waits for.
     let reason = SubmitError::OwnSubmission.to_string();
     // The outer task waits for the inner one, which waits for the outer task: by its submission, its queue or an event.
-    for way in 0..3 {
+    for case in 0..3 {
         let (own, other) = (bench.another_queue(false), bench.another_queue(false));
         let outer: Arc<OnceLock<Submission>> = Arc::default();
         let (slot, queue) = (Arc::clone(&outer), own.clone());
@@ -697,7 +697,7 @@ fn tasks_that_wait_for_each_other_are_refused() {
             move |_: &HostTaskContext<'_>| -> clgraph::Result<()> {
                 let (slot, queue) = (Arc::clone(&slot), queue.clone());
                 let inner = move |_: &HostTaskContext<'_>| -> clgraph::Result<()> {
-                    match way {
+                    match case {
                         0 => slot.wait().wait(),
                         1 => queue.finish(),
                         _ => queue.enqueue_marker_with_wait_list(&[])?.wait(),
@@ -712,20 +712,20 @@ fn tasks_that_wait_for_each_other_are_refused() {
         assert_error!(
             run.wait_for(LONG),
             SubmitError::HostTask { text, .. } if text.ends_with(&reason),
-            "{way}",
+            "{case}",
         );
     }
     // Two tasks wait for what comes after the other.
     for out_of_order in [false, true] {
         let queues = [bench.another_queue(out_of_order), bench.another_queue(out_of_order)];
-        let behind: [Arc<OnceLock<Submission>>; 2] = Default::default();
+        let later: [Arc<OnceLock<Submission>>; 2] = Default::default();
         let empty = Graph::new(&bench.queue).unwrap().finalize(Finalize::new()).unwrap();
         let also = Graph::new(&bench.queue).unwrap().finalize(Finalize::new()).unwrap();
         let runs = [0, 1].map(|at: usize| {
-            let waited = Arc::clone(&behind[1 - at]);
+            let waited = Arc::clone(&later[1 - at]);
             queues[at].enqueue_host_task(move |_: &HostTaskContext<'_>| waited.wait().wait(), &[]).unwrap()
         });
-        for ((queue, run), (executable, slot)) in queues.iter().zip(&runs).zip([&empty, &also].into_iter().zip(&behind))
+        for ((queue, run), (executable, slot)) in queues.iter().zip(&runs).zip([&empty, &also].into_iter().zip(&later))
         {
             slot.set(executable.submit_to(queue).after(run).submit().unwrap()).unwrap();
         }

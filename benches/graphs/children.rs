@@ -114,8 +114,8 @@ pub fn lives<'a>(driver: &str, len: usize) -> Vec<Variant<'a>> {
     let make = |(variant, what): (&'static str, &'static str)| {
         let driver = driver.to_owned();
         let run = move || {
-            let told = child(&driver, &format!("life {what} {len}"))?;
-            let (nanos, bytes) = told.trim().split_once(' ').ok_or("a child told nothing")?;
+            let output = child(&driver, &format!("life {what} {len}"))?;
+            let (nanos, bytes) = output.trim().split_once(' ').ok_or("a child output nothing")?;
             let (total, resident) = (Duration::from_nanos(nanos.parse()?), Some(bytes.parse()?));
             Ok(Times { total, resident, ..Times::default() })
         };

@@ -69,12 +69,12 @@ fn picture(
     let shown: Vec<_> = SHOWN.iter().filter(|shown| drivers.values().any(|points| known(points, shown.0))).collect();
     let lines = shown.len().div_ceil(4) as u32;
     let root = SVGBackend::new(file, (width, TITLE + height + LEGEND * lines)).into_drawing_area();
-    root.fill(&WHITE).map_err(told)?;
+    root.fill(&WHITE).map_err(failure)?;
     let (title, below) = root.split_vertically(TITLE);
     let (panels, legend) = below.split_vertically(height);
     let style = ("sans-serif", 18).into_text_style(&title);
     let text = format!("{scenario}: time of a node, from submit to the end, against the number of nodes");
-    title.draw_text(&text, &style, (12, 10)).map_err(told)?;
+    title.draw_text(&text, &style, (12, 10)).map_err(failure)?;
     for (area, (driver, points)) in panels.split_evenly((rows, columns)).iter().zip(drivers) {
         panel(area, driver, points, sizes)?;
     }
@@ -82,10 +82,10 @@ fn picture(
     for (at, (_, colour, line, name)) in shown.into_iter().enumerate() {
         let (x, y) = ((at % 4) as i32 * (width / 4) as i32 + 16, (at / 4) as i32 * LEGEND as i32 + 14);
         let sample = PathElement::new(vec![(x, y), (x + 22, y)], colour.stroke_width(*line));
-        legend.draw(&sample).map_err(told)?;
-        legend.draw_text(name, &style, (x + 30, y - 6)).map_err(told)?;
+        legend.draw(&sample).map_err(failure)?;
+        legend.draw_text(name, &style, (x + 30, y - 6)).map_err(failure)?;
     }
-    root.present().map_err(told)
+    root.present().map_err(failure)
 }
 
 fn panel(
@@ -105,9 +105,9 @@ fn panel(
     if most > least * 8.0 {
         // From a power of ten to a power of ten, because only these have labels.
         let decades = 10_f64.powf(least.log10().floor())..10_f64.powf(most.log10().ceil());
-        lines(chart.build_cartesian_2d(x, decades.log_scale()).map_err(told)?, points, sizes)
+        lines(chart.build_cartesian_2d(x, decades.log_scale()).map_err(failure)?, points, sizes)
     } else {
-        lines(chart.build_cartesian_2d(x, 0.0..most * 1.1).map_err(told)?, points, sizes)
+        lines(chart.build_cartesian_2d(x, 0.0..most * 1.1).map_err(failure)?, points, sizes)
     }
 }
 
@@ -129,20 +129,20 @@ fn lines<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
         .y_labels(6)
         .light_line_style(WHITE)
         .draw()
-        .map_err(told)?;
+        .map_err(failure)?;
     for (variant, colour, width, _) in SHOWN {
         let of = points.iter().filter(|point| point.variant == variant);
         let place = |point: &Point<'_>| Some((sizes.binary_search(&point.n).ok()? as i32, point.us_a_node));
         let mut line: Vec<(i32, f64)> = of.filter_map(place).collect();
         line.sort_by_key(|(at, _)| *at);
         let dots = line.iter().map(|at| Circle::new(*at, width, colour.filled()));
-        chart.draw_series(dots).map_err(told)?;
-        chart.draw_series(LineSeries::new(line, colour.stroke_width(width))).map_err(told)?;
+        chart.draw_series(dots).map_err(failure)?;
+        chart.draw_series(LineSeries::new(line, colour.stroke_width(width))).map_err(failure)?;
     }
     Ok(())
 }
 
 /// Errors of drawing borrow the canvas.
-fn told(error: impl std::fmt::Display) -> Failure {
+fn failure(error: impl std::fmt::Display) -> Failure {
     error.to_string().into()
 }

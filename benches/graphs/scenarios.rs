@@ -322,7 +322,7 @@ impl Setting {
         if self.records && n <= LARGEST_BUFFER && self.properties == QueueProperties::new() {
             let (buffer, record) = timed(|| CommandBuffer::record(queue, kernels()))?;
             let mut variant = submission("command_buffer", move || buffer.enqueue(queue), finish);
-            variant.run = told(variant.run, Times { record: Some(record), ..Times::default() });
+            variant.run = with_setup_times(variant.run, Times { record: Some(record), ..Times::default() });
             variants.push(variant);
         }
         for (variant, path) in PATHS {
@@ -339,7 +339,7 @@ impl Setting {
                 Ok(Times { submit: Some(submit), total: submit + wait, trying, ..Times::default() })
             };
             let once = Times { record: Some(record), finalize: Some(finalize), ..Times::default() };
-            variants.push(Variant { name: variant, run: told(Box::new(run), once) });
+            variants.push(Variant { name: variant, run: with_setup_times(Box::new(run), once) });
         }
         Ok(variants)
     }
@@ -562,7 +562,7 @@ impl Setting {
 }
 
 /// Adds to each round what was measured once.
-fn told<'a>(
+fn with_setup_times<'a>(
     mut run: Box<dyn FnMut() -> Result<Times, Failure> + 'a>,
     once: Times,
 ) -> Box<dyn FnMut() -> Result<Times, Failure> + 'a> {

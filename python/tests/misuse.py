@@ -131,6 +131,9 @@ class Misuser(threading.Thread):
             return self.random.choice([fails, keeps, print, lambda *given: None, lambda *given: self.call(), 3, int])
         if name in ("inputs", "events", "signals"):
             return {self.pooled(clgraph.Node): self.data() if name == "inputs" else self.pooled(clgraph.UserEvent)}
+        if name == "run":  # it is waited for
+            run = self.pooled(clgraph.Submission)
+            return run if run is None or run.done else None
         if name == "members":
             return [self.pooled(clgraph.Launch)] if self.random.random() < 0.5 else [print, fails]
         if name == "kernel":
@@ -140,7 +143,7 @@ class Misuser(threading.Thread):
         known = {
             "dtype": lambda: self.random.choice(DTYPES), "queue": lambda: self.random.choice([queue, context, self.pooled(clgraph.Queue)]),
             "graph": lambda: self.pooled(clgraph.Graph), "executable": lambda: self.pooled(clgraph.Executable), "name": lambda: self.random.choice(NAMES),
-            "group": lambda: self.pooled(clgraph.CommandGroup), "run": lambda: self.pooled(clgraph.Submission), "label": lambda: self.random.choice(NAMES),
+            "group": lambda: self.pooled(clgraph.CommandGroup), "label": lambda: self.random.choice(NAMES),
             "globals": lambda: [InOut(self.pooled(clgraph.DeviceGlobal))], "path": lambda: self.random.choice(["auto", "native", "replay", "queues", "no"]),
         }
         return known.get(name, lambda: self.random.choice(ANYTHING))()

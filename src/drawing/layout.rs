@@ -27,7 +27,7 @@ const PAD: f64 = 12.0;
 
 /// The layout of a whole picture.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct PictureLayout {
     /// The centre of each box.
     pub(super) places: Vec<(f64, f64)>,
     pub(super) routes: Vec<Route>,
@@ -56,7 +56,7 @@ struct Piece {
 }
 
 /// Lays out boxes of the given sizes.
-pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
+pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> PictureLayout {
     let blocks = blocks(sizes, edges);
     // By node: the index of its box in the smaller graph. Blocks come after single nodes.
     let mut of = vec![usize::MAX; sizes.len()];
@@ -140,9 +140,9 @@ fn blocks(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Vec<Block> {
 }
 
 /// A simple layout: one row for each layer, with straight arrows.
-fn rows(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
+fn rows(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> PictureLayout {
     let layers = layers(sizes.len(), edges);
-    let mut all = Layout { places: vec![(0.0, 0.0); sizes.len()], ..Layout::default() };
+    let mut all = PictureLayout { places: vec![(0.0, 0.0); sizes.len()], ..PictureLayout::default() };
     for layer in 0..=layers.iter().max().copied().unwrap_or(0) {
         let (mut x, mut row) = (0.0, 0.0_f64);
         for node in (0..sizes.len()).filter(|node| layers[*node] == layer) {
@@ -165,7 +165,7 @@ fn rows(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
 }
 
 /// Lays out each component, and puts the components side by side.
-fn connected(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
+fn connected(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> PictureLayout {
     let layers = layers(sizes.len(), edges);
     let mut edges: Vec<(usize, usize)> = edges.to_vec();
     edges.sort_unstable();
@@ -174,7 +174,7 @@ fn connected(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
     let pieces: Vec<Piece> = pieces.collect();
     let area: f64 = pieces.iter().map(|piece| (piece.width + GAP) * (piece.height + GAP)).sum();
     let widest = pieces.iter().map(|piece| piece.width).fold((area * ASPECT).sqrt(), f64::max);
-    let mut all = Layout { places: vec![(0.0, 0.0); sizes.len()], ..Layout::default() };
+    let mut all = PictureLayout { places: vec![(0.0, 0.0); sizes.len()], ..PictureLayout::default() };
     let (mut x, mut y, mut row) = (0.0, 0.0, 0.0_f64);
     for piece in pieces {
         if x > 0.0 && x + piece.width > widest + 0.5 {
@@ -409,7 +409,7 @@ mod tests {
     use super::*;
 
     fn check(sizes: &[(f64, f64)], edges: &[(usize, usize)]) {
-        let Layout { places, routes, frames, width, height } = layout(sizes, edges);
+        let PictureLayout { places, routes, frames, width, height } = layout(sizes, edges);
         let plain = rows(sizes, edges);
         assert!(places.iter().chain(&plain.places).all(|(x, y)| x.is_finite() && y.is_finite()));
         assert_eq!(places.len(), sizes.len());
@@ -467,7 +467,7 @@ mod tests {
         let draw = || {
             let sizes = vec![(80.0, 40.0); 20_000];
             let edges: Vec<(usize, usize)> = (1..20_000).map(|node| (node - 1, node)).collect();
-            let Layout { width, height, .. } = layout(&sizes, &edges);
+            let PictureLayout { width, height, .. } = layout(&sizes, &edges);
             assert!(width / height > 0.5 && width / height < 4.0, "{width} x {height}");
         };
         std::thread::Builder::new().stack_size(1 << 20).spawn(draw).unwrap().join().unwrap();
@@ -479,7 +479,7 @@ mod tests {
             let edges: Vec<_> = edges.into_iter().filter(|(_, to)| *to < 1_500).collect();
             assert_eq!(layout(&vec![(80.0, 40.0); 1_500], &edges).places.len(), 1_500);
             let fork: Vec<(usize, usize)> = (1..1_999).flat_map(|node| [(0, node), (node, 1_999)]).collect();
-            let Layout { width, height, frames, .. } = layout(&vec![(80.0, 40.0); 2_000], &fork);
+            let PictureLayout { width, height, frames, .. } = layout(&vec![(80.0, 40.0); 2_000], &fork);
             assert!(width / height < 4.0 && frames.len() == 1, "{width} x {height}");
         };
         std::thread::Builder::new().stack_size(256 << 10).spawn(draw).unwrap().join().unwrap();

@@ -3,7 +3,7 @@
 use svg::Document;
 use svg::node::element::{Definitions, Group, Marker, Path, Rectangle, Text, Title};
 
-use super::layout::{self, Layout, Route};
+use super::layout::{self, PictureLayout, Route};
 use super::{Node, Picture};
 
 /// In pixels.
@@ -75,7 +75,7 @@ struct Drawn<'a> {
 /// Boxes and arrows in their places.
 struct Body<'a> {
     boxes: Vec<Drawn<'a>>,
-    layout: Layout,
+    layout: PictureLayout,
 }
 
 fn chars(text: &str) -> f64 {

@@ -32,12 +32,12 @@ pub(crate) struct QueueId(pub(crate) u64);
 /// The queues of a graph. The lock of the graph guards them; it is taken after the locks of queues.
 #[derive(Default)]
 pub(crate) struct Recorder {
-    recording: Vec<Recording>,
+    recording: Vec<OpenRecording>,
     /// They stay when a recording ends: the next recording continues after them.
     chains: FxHashMap<QueueId, Chain>,
 }
 
-struct Recording {
+struct OpenRecording {
     id: QueueId,
     queue: Weak<dyn RecordingQueue>,
     /// Whether the queue has begun to record explicitly, and not only joined by an event.
@@ -77,11 +77,11 @@ impl Recorder {
     }
 
     pub(crate) fn begin(&mut self, id: QueueId, queue: Weak<dyn RecordingQueue>) {
-        self.recording.push(Recording { id, queue, begun: true });
+        self.recording.push(OpenRecording { id, queue, begun: true });
     }
 
     pub(crate) fn join(&mut self, id: QueueId, queue: Weak<dyn RecordingQueue>) {
-        self.recording.push(Recording { id, queue, begun: false });
+        self.recording.push(OpenRecording { id, queue, begun: false });
     }
 
     /// Makes a queue that has joined count as one that has begun explicitly.

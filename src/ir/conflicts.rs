@@ -87,17 +87,17 @@ impl Conflicts {
             // Writes first, because they limit how far the search goes.
             let (before, first) = self.nearest(ir, access, self.writes.range((root, 0, 0)..(root, at, 0)).rev());
             let end = (root, u32::MAX, u32::MAX);
-            let (behind, last) = self.nearest(ir, access, self.writes.range((root, at.saturating_add(1), 0)..=end));
+            let (after, last) = self.nearest(ir, access, self.writes.range((root, at.saturating_add(1), 0)..=end));
             let reads = |range: std::ops::Range<Key>| {
                 let those = if access.mode.writes() { Some(self.reads.range(range)) } else { None };
                 self.nearest(ir, access, those.into_iter().flatten()).0
             };
             let reads_before = reads((root, first.unwrap_or(0), 0)..(root, at, 0));
-            let reads_behind = reads((root, at.saturating_add(1), 0)..(root, last.unwrap_or(u32::MAX), u32::MAX));
+            let reads_after = reads((root, at.saturating_add(1), 0)..(root, last.unwrap_or(u32::MAX), u32::MAX));
             let unordered = |pair: &(NodeId, NodeId)| !self.is_ordered(&ir.topology, pair.0, pair.1);
             let before = before.into_iter().chain(reads_before).map(|other| (other, node));
-            let behind = behind.into_iter().chain(reads_behind).map(|other| (node, other));
-            let found = before.chain(behind).find(unordered);
+            let after = after.into_iter().chain(reads_after).map(|other| (node, other));
+            let found = before.chain(after).find(unordered);
             if found.is_some() {
                 return found;
             }

@@ -20,8 +20,8 @@ pub(crate) struct Hazards {
 /// a side the ranges decide, and between the sides any write conflicts.
 #[derive(Clone, Debug, Default)]
 struct Root {
-    direct: Side,
-    through_sub_buffers: Side,
+    direct: RangeHistories,
+    through_sub_buffers: RangeHistories,
 }
 
 impl Hazards {
@@ -81,7 +81,7 @@ impl Readers {
 
 /// Disjoint ranges in order, each with its history, by first byte.
 #[derive(Clone, Debug, Default)]
-struct Side {
+struct RangeHistories {
     ranges: BTreeMap<usize, History>,
     /// Whether some range has been written.
     written: bool,
@@ -125,7 +125,7 @@ impl History {
     }
 }
 
-impl Side {
+impl RangeHistories {
     fn add(
         &mut self,
         readers: &mut Readers,

@@ -106,7 +106,7 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
     let before = |node: NodeId| before(ir, node);
     let blocks = 0..plan.partitions.len();
     let tasks: Vec<HashSet<usize>> =
-        plan.partitions.iter().map(|partition| tasks_behind(ir, plan, &partition.tasks)).collect();
+        plan.partitions.iter().map(|partition| with_earlier_tasks(ir, plan, &partition.tasks)).collect();
     // The partitions that always run before one.
     let earlier: Vec<Vec<usize>> =
         blocks.map(|block| (0..block).filter(|other| tasks[*other].is_subset(&tasks[block])).collect()).collect();
@@ -138,7 +138,7 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
         for event in &schedule.tasks[number] {
             first.extend(events.get(*event as usize).copied().flatten().flatten());
         }
-        let earlier = tasks_behind(ir, plan, &task.tasks);
+        let earlier = with_earlier_tasks(ir, plan, &task.tasks);
         first.extend(earlier.iter().filter_map(|task| on_host.get(*task)).flatten());
         let (complete, needed) = (complete(first, &on_host), before(task.node));
         let is_missed = |step: &usize| needed.contains(&plan.steps[*step].node) && !complete.contains(step);
@@ -257,7 +257,7 @@ fn before(ir: &Ir, node: NodeId) -> HashSet<NodeId> {
 }
 
 /// Returns the tasks that have succeeded when some tasks have.
-fn tasks_behind(ir: &Ir, plan: &Plan, tasks: &[u32]) -> HashSet<usize> {
+fn with_earlier_tasks(ir: &Ir, plan: &Plan, tasks: &[u32]) -> HashSet<usize> {
     let mut all: HashSet<usize> = tasks.iter().map(|task| *task as usize).collect();
     for task in tasks {
         let before = before(ir, plan.tasks[*task as usize].node);
@@ -339,12 +339,7 @@ fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
     let before = |node: NodeId| before(ir, node);
     let number = |node: NodeId| plan.tasks.iter().position(|task| task.node == node);
     let tasks_before = |node: NodeId| before(node).into_iter().filter_map(number).collect::<HashSet<usize>>();
-    // Returns the tasks that have succeeded when some tasks have.
-    let behind = |tasks: &[u32]| {
-        let mut all: HashSet<usize> = tasks.iter().map(|task| *task as usize).collect();
-        tasks.iter().for_each(|task| all.extend(tasks_before(plan.tasks[*task as usize].node)));
-        all
-    };
+    let all_earlier = |tasks: &[u32]| with_earlier_tasks(ir, plan, tasks);
     let partition_of = |node: NodeId| {
         let step = plan.steps.iter().position(|step| step.node == node)?;
         plan.partitions.iter().position(|partition| partition.steps.contains(&step))
@@ -353,12 +348,12 @@ fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
         let Some(partition) = partition_of(step.node) else {
             return fail(format!("node {} is in no partition", step.node.0));
         };
-        if behind(&plan.partitions[partition].tasks) != tasks_before(step.node) {
+        if all_earlier(&plan.partitions[partition].tasks) != tasks_before(step.node) {
             return fail(format!("the partition of node {} does not wait for the tasks before it", step.node.0));
         }
     }
     for task in &plan.tasks {
-        if behind(&task.tasks) != tasks_before(task.node) {
+        if all_earlier(&task.tasks) != tasks_before(task.node) {
             return fail(format!("task {} does not wait for the tasks before it", task.node.0));
         }
         for node in before(task.node) {
@@ -366,9 +361,11 @@ fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
             let done = |other: &u32| {
                 let other = *other as usize;
                 partition <= other
-                    && behind(&plan.partitions[partition].tasks).is_subset(&behind(&plan.partitions[other].tasks))
+                    && all_earlier(&plan.partitions[partition].tasks)
+                        .is_subset(&all_earlier(&plan.partitions[other].tasks))
             };
-            let of_another = || behind(&task.tasks).iter().any(|one| before(plan.tasks[*one].node).contains(&node));
+            let of_another =
+                || all_earlier(&task.tasks).iter().any(|one| before(plan.tasks[*one].node).contains(&node));
             if !task.partitions.iter().any(done) && !of_another() {
                 return fail(format!("task {} does not wait for node {}", task.node.0, node.0));
             }

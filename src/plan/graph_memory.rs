@@ -26,7 +26,7 @@ pub(crate) struct MemoryOptions {
 
 /// Where the graph's own memory lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct MemoryLayout {
     /// The allocations that are needed, and whether each is kept from one submission to the next.
     pub(crate) allocs: Vec<(AllocId, bool)>,
     /// By needed allocation.
@@ -45,14 +45,14 @@ pub(super) fn layout(
     lifetimes: &Lifetimes,
     options: &MemoryOptions,
     in_order: bool,
-) -> Result<Layout, PlanError> {
+) -> Result<MemoryLayout, PlanError> {
     let needed = (0..).map(AllocId).zip(&lifetimes.of).filter_map(|(alloc, life)| {
         let life = life.as_ref()?;
         Some(((alloc, life.kept), Life { size: ir.allocs[alloc.index()].size, steps: life.needed.clone() }))
     });
     let (allocs, lifetimes): (Vec<(AllocId, bool)>, Vec<Life>) = needed.unzip();
     if allocs.is_empty() {
-        return Ok(Layout::default());
+        return Ok(MemoryLayout::default());
     }
     let MemoryOptions { align, limit, share } = *options;
     placement::sum(&lifetimes, align).ok_or(PlanError::MemoryTooLarge)?;
@@ -61,19 +61,19 @@ pub(super) fn layout(
     let placement = if share && in_order { placement::place(&lifetimes, align, limit) } else { apart };
     // If two allocations shared a byte by mistake, results would be wrong, so an independent check follows.
     placement::check(&lifetimes, &placement, align, limit).map_err(PlanError::Defect)?;
-    Ok(Layout { allocs, lifetimes, placement, apart: unshared })
+    Ok(MemoryLayout { allocs, lifetimes, placement, apart: unshared })
 }
 
 /// Between which clocks some memory is used.
 #[derive(Clone, Copy, Debug)]
-struct Use {
+struct UsePeriod {
     /// How far each stream has come at least when a use begins.
     begin: Clock,
     /// How far each stream must have come for all uses to be over.
     end: Clock,
 }
 
-impl Use {
+impl UsePeriod {
     const NEVER: Self = Self { begin: [u32::MAX; MOST], end: [0; MOST] };
 
     fn is_before(&self, other: &Self) -> bool {
@@ -107,7 +107,7 @@ struct Bytes {
     arena: usize,
     start: usize,
     size: usize,
-    of: Use,
+    of: UsePeriod,
 }
 
 /// Returns whether one use is over before the other begins, for all that share bytes.
@@ -127,7 +127,7 @@ pub(super) fn on_streams(
     found: &Found,
     lifetimes: &Lifetimes,
     options: &Options<'_>,
-    layout: &mut Layout,
+    layout: &mut MemoryLayout,
 ) -> Result<(), Exclusion> {
     if layout.allocs.is_empty() && !ir.shares_bytes {
         return Ok(());
@@ -139,10 +139,10 @@ pub(super) fn on_streams(
     if of_sub_graphs.len() > ALL_PAIRS || !are_ordered(of_sub_graphs) {
         return Err(Exclusion::GraphMemory);
     }
-    let own: Vec<Use> = layout.allocs.iter().map(|(alloc, _)| own[alloc.index()]).collect();
+    let own: Vec<UsePeriod> = layout.allocs.iter().map(|(alloc, _)| own[alloc.index()]).collect();
     let sizes: Vec<usize> = layout.lifetimes.iter().map(|life| life.size).collect();
     let are_right = |placement: &Placement| {
-        let bytes = |((spot, of), size): ((&Spot, &Use), &usize)| Bytes {
+        let bytes = |((spot, of), size): ((&Spot, &UsePeriod), &usize)| Bytes {
             arena: spot.arena,
             start: spot.offset,
             size: *size,
@@ -164,8 +164,14 @@ pub(super) fn on_streams(
 }
 
 /// Returns the uses of the graph's own memory, by allocation, and those of memory that sub-graphs have placed.
-fn uses(ir: &Ir, steps: &[Step], found: &Found, lifetimes: &Lifetimes, updatable: bool) -> (Vec<Use>, Vec<Bytes>) {
-    let mut own = vec![Use::NEVER; ir.allocs.len()];
+fn uses(
+    ir: &Ir,
+    steps: &[Step],
+    found: &Found,
+    lifetimes: &Lifetimes,
+    updatable: bool,
+) -> (Vec<UsePeriod>, Vec<Bytes>) {
+    let mut own = vec![UsePeriod::NEVER; ir.allocs.len()];
     let mut placed: FxHashMap<RootId, Bytes> = FxHashMap::default();
     let mut add = |node, stream: Option<usize>, clock: &Clock| {
         for access in ir.accesses(node) {
@@ -173,7 +179,7 @@ fn uses(ir: &Ir, steps: &[Step], found: &Found, lifetimes: &Lifetimes, updatable
             let of = match view.kind {
                 ViewKind::Owned(alloc) => &mut own[alloc.index()],
                 ViewKind::Placed { arena, start } => {
-                    let bytes = || Bytes { arena: arena.index(), start, size: view.root_size, of: Use::NEVER };
+                    let bytes = || Bytes { arena: arena.index(), start, size: view.root_size, of: UsePeriod::NEVER };
                     &mut placed.entry(view.root).or_insert_with(bytes).of
                 }
                 _ => continue,

@@ -53,7 +53,7 @@ pub use exclusions::Exclusion;
 pub use path::{Path, PathReason};
 pub(crate) use segments::can_hold;
 
-pub(crate) use graph_memory::{Layout, MemoryOptions};
+pub(crate) use graph_memory::{MemoryLayout, MemoryOptions};
 pub(crate) use partitions::TaskPlan;
 pub(crate) use placement::{Life, Spot};
 pub(crate) use schedule::{Instruction, Schedule};
@@ -131,7 +131,7 @@ pub(crate) struct Plan {
     /// When the graph's own memory is needed.
     pub(crate) lifetimes: Lifetimes,
     /// Where it lies.
-    pub(crate) layout: Layout,
+    pub(crate) layout: MemoryLayout,
     /// Host tasks, each after those that it waits for.
     pub(crate) tasks: Vec<TaskPlan>,
     /// Which commands are enqueued together. One partition without host tasks.
@@ -307,11 +307,11 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
 fn place(
     order: &[NodeId],
     steps: &[Step],
-    partitions: &[partitions::Partition],
+    partitions: &[partitions::Block],
     mut cut: impl FnMut(Range<usize>) -> Range<usize>,
 ) -> Vec<Partition> {
     let mut step = 0;
-    let partition = |partition: &partitions::Partition| {
+    let partition = |partition: &partitions::Block| {
         let start = step;
         for node in &order[partition.nodes.clone()] {
             step += usize::from(steps.get(step).is_some_and(|step| step.node == *node));

@@ -24,7 +24,7 @@ use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, DriverFault, Error, Result, Status};
 
 /// A command that is enqueued when the last of its events has ended.
-struct Waiting<F> {
+struct HeldCommand<F> {
     deferred: Arc<DeferredCommand>,
     events: Countdown<Work<F>, DriverError>,
 }
@@ -77,7 +77,7 @@ where
         }
     }
     let events = Countdown::new(all.len(), Work { queue: own, gate, run });
-    let waiting = Arc::new(Waiting { deferred, events });
+    let waiting = Arc::new(HeldCommand { deferred, events });
     for event in all {
         let waiting = Arc::clone(&waiting);
         event_reaper::when_done(event, move |outcome| waiting.ended(outcome));
@@ -85,7 +85,7 @@ where
     Ok(event.into())
 }
 
-impl<F> Waiting<F>
+impl<F> HeldCommand<F>
 where
     F: FnOnce(&To<'_>) -> Result<Option<DriverEvent>> + Send + 'static,
 {

@@ -25,7 +25,7 @@ use crate::graph::nodes::command_group::Member;
 use crate::graph::nodes::fill::Fill;
 use crate::graph::nodes::hint::HintRequest;
 use crate::graph::nodes::map::Map;
-use crate::graph::nodes::rect::{Rect, Side};
+use crate::graph::nodes::rect::{Rect, RectSide};
 use crate::graph::nodes::request::{CommandRequest, Request};
 use crate::graph::nodes::transfer::{Copy, Empty, Read, Write, check_write};
 use crate::graph::recorder::Order;
@@ -68,7 +68,7 @@ impl Queue {
         [src_row, src_slice, dst_row, dst_slice]: [usize; 4],
         waits: &[&Event],
     ) -> Result<Option<Event>> {
-        let side = |region, origin, row_pitch, slice_pitch| Side { region, origin, row_pitch, slice_pitch };
+        let side = |region, origin, row_pitch, slice_pitch| RectSide { region, origin, row_pitch, slice_pitch };
         let rect = Rect {
             element: 1,
             region: Some(region),

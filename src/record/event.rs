@@ -9,7 +9,7 @@ use opencl_sys::{
 
 use crate::cl::completion::gates::Gates;
 use crate::cl::completion::reentrancy;
-use crate::cl::completion::workers::Waiting;
+use crate::cl::completion::workers::WaitGuard;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::error::{RecordError, Result, Status};
 use crate::graph::{GraphRef, Nodes};
@@ -22,10 +22,10 @@ use crate::handles::Node;
 /// An event of a recorded command only serves as a dependency of other commands that are recorded into the same graph.
 /// It cannot be waited for or queried, because nothing runs.
 #[derive(Clone)]
-pub struct Event(pub(crate) Kind);
+pub struct Event(pub(crate) EventKind);
 
 #[derive(Clone)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     Driver(DriverEvent),
     /// Boxed, so that an event of the driver does not need the space of a node event.
     Node(Box<NodeEvent>),
@@ -66,8 +66,8 @@ impl fmt::Display for ExecutionStatus {
 impl PartialEq for Event {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Kind::Driver(one), Kind::Driver(other)) => one.raw() == other.raw(),
-            (Kind::Node(one), Kind::Node(other)) => one.node == other.node,
+            (EventKind::Driver(one), EventKind::Driver(other)) => one.raw() == other.raw(),
+            (EventKind::Node(one), EventKind::Node(other)) => one.node == other.node,
             _ => false,
         }
     }
@@ -77,7 +77,7 @@ impl Eq for Event {}
 
 impl Event {
     pub(crate) fn of_node(graph: GraphRef, node: Node) -> Self {
-        Self(Kind::Node(Box::new(NodeEvent { graph, node })))
+        Self(EventKind::Node(Box::new(NodeEvent { graph, node })))
     }
 
     /// Wraps an `opencl3` event, which may be dropped before this one.
@@ -88,7 +88,7 @@ impl Event {
     /// # Errors
     /// [`crate::DriverError`] when the driver refuses to retain it.
     pub fn from_opencl3(event: &opencl3::event::Event) -> Result<Self> {
-        Ok(Self(Kind::Driver(DriverEvent::from_opencl3(event)?)))
+        Ok(Self(EventKind::Driver(DriverEvent::from_opencl3(event)?)))
     }
 
     /// Returns the same event for `opencl3`, with a reference of its own.
@@ -115,8 +115,8 @@ impl Event {
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         match &self.0 {
-            Kind::Driver(_) => None,
-            Kind::Node(event) => Some(event.node),
+            EventKind::Driver(_) => None,
+            EventKind::Node(event) => Some(event.node),
         }
     }
 
@@ -134,15 +134,15 @@ impl Event {
     }
 
     /// Checks a wait that begins now. A host task must not wait for a command that comes after its own submission.
-    pub(super) fn begin_wait(&self) -> Result<Waiting> {
+    pub(super) fn begin_wait(&self) -> Result<WaitGuard> {
         let event = self.driver("waited for")?;
         if !reentrancy::in_task() || !event.may_run() {
-            return Ok(Waiting::begin(&Gates::default())?);
+            return Ok(WaitGuard::begin(&Gates::default())?);
         }
         if reentrancy::holds_a_queue() {
             reentrancy::check_queue(event.queue()?)?;
         }
-        Ok(Waiting::begin(&event.gates())?)
+        Ok(WaitGuard::begin(&event.gates())?)
     }
 
     /// Returns the progress of the command.
@@ -208,15 +208,15 @@ impl Event {
 
     pub(crate) fn driver(&self, what: &'static str) -> Result<&DriverEvent, RecordError> {
         match &self.0 {
-            Kind::Driver(event) => Ok(event),
-            Kind::Node(event) => Err(RecordError::Recorded { node: event.node, what }),
+            EventKind::Driver(event) => Ok(event),
+            EventKind::Node(event) => Err(RecordError::Recorded { node: event.node, what }),
         }
     }
 }
 
 impl From<DriverEvent> for Event {
     fn from(event: DriverEvent) -> Self {
-        Self(Kind::Driver(event))
+        Self(EventKind::Driver(event))
     }
 }
 
@@ -229,8 +229,8 @@ impl Nodes for Event {
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Driver(event) => event.fmt(f),
-            Kind::Node(event) => write!(f, "Event({})", event.node),
+            EventKind::Driver(event) => event.fmt(f),
+            EventKind::Node(event) => write!(f, "Event({})", event.node),
         }
     }
 }

@@ -39,7 +39,7 @@ mod session;
 
 pub use detached::Detached;
 pub use event::{Event, ExecutionStatus};
-pub(crate) use event::{Kind, NodeEvent};
+pub(crate) use event::{EventKind, NodeEvent};
 pub use execute_kernel::{ExecuteKernel, KernelArg};
 pub use pending_read::PendingRead;
 pub use queue::{Queue, QueueState};

@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use opencl_sys::cl_command_queue;
 
 use super::deferred::defer;
-use super::event::{Event, Kind};
+use super::event::{Event, EventKind};
 use super::execute;
 use super::machine::{Goal, Locked, Machine};
 use crate::cl::commands::enqueue::{NOTHING, To, Waits};
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::user_code::log_later;
-use crate::cl::completion::workers::Waiting;
+use crate::cl::completion::workers::WaitGuard;
 use crate::cl::memory::allocation::Entering;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
@@ -347,11 +347,11 @@ impl Queue {
         let mut nodes = Vec::with_capacity(waits.len());
         for (index, event) in waits.iter().enumerate() {
             match &event.0 {
-                Kind::Driver(_) => return Err(RecordError::RunningEvent { index }.into()),
-                Kind::Node(of) if of.graph != *goal => {
+                EventKind::Driver(_) => return Err(RecordError::RunningEvent { index }.into()),
+                EventKind::Node(of) if of.graph != *goal => {
                     return Err(RecordError::OtherGraph { index, node: of.node }.into());
                 }
-                Kind::Node(of) => nodes.push(of.node),
+                EventKind::Node(of) => nodes.push(of.node),
             }
         }
         let mut state = graph.lock();
@@ -477,11 +477,11 @@ impl Queue {
 
     /// Checks a blocking command that begins now. A host task must not block until a command completes that comes after
     /// the task's own submission.
-    fn begin_block(&self) -> Result<Waiting> {
+    fn begin_block(&self) -> Result<WaitGuard> {
         let driver = &self.0.driver;
         reentrancy::check_queue(driver.raw().addr())?;
         let gates = if driver.is_ordered() { driver.gates() } else { driver.barrier_gates() };
-        Ok(Waiting::begin(&gates)?)
+        Ok(WaitGuard::begin(&gates)?)
     }
 
     /// Returns the events of a wait list, without those that are complete. Complete events are kept if `complete_too`:
@@ -512,7 +512,7 @@ impl Queue {
 
     /// Checks a blocking command that begins now, and waits on the host for its events. If an event fails, drivers report
     /// success for a blocking transfer that waits for it, and transfer nothing.
-    pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<Waiting> {
+    pub(super) fn wait_on_host(&self, events: &[&Event]) -> Result<WaitGuard> {
         drop(self.begin_block()?);
         if matches!(self.list(events, false)?, List::Now(waits) if waits.is_empty()) {
             return self.begin_block();
@@ -554,8 +554,8 @@ fn refused(request: &impl Request, cause: BuildCause) -> Error {
 /// The first event of the list that stands for a node.
 fn first_node<'e>(events: &[&'e Event]) -> Option<(usize, &'e super::NodeEvent)> {
     events.iter().enumerate().find_map(|(index, event)| match &event.0 {
-        Kind::Driver(_) => None,
-        Kind::Node(node) => Some((index, &**node)),
+        EventKind::Driver(_) => None,
+        EventKind::Node(node) => Some((index, &**node)),
     })
 }
 

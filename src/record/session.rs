@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, Kind};
+use super::event::{Event, EventKind};
 use super::machine::Locked;
 use super::queue::Queue;
 use super::sealed;
@@ -279,9 +279,9 @@ impl Graph {
     /// another graph.
     pub fn node_of(&self, event: &Event) -> Result<Node> {
         let cause = match &event.0 {
-            Kind::Driver(_) => BuildCause::NotANode,
-            Kind::Node(of) if of.graph != self.weak() => BuildCause::OtherGraph { node: of.node },
-            Kind::Node(of) => return Ok(of.node),
+            EventKind::Driver(_) => BuildCause::NotANode,
+            EventKind::Node(of) if of.graph != self.weak() => BuildCause::OtherGraph { node: of.node },
+            EventKind::Node(of) => return Ok(of.node),
         };
         Err(BuildError::new("node of an event", cause).into())
     }

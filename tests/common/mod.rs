@@ -22,7 +22,7 @@ pub enum Reason {
     /// Out-of-order queues run in order, which OpenCL allows.
     RunsInOrder,
     /// The driver does not always report when a command starts.
-    StartNotTold,
+    NoStartTime,
     /// The device has no memory that the host reaches by address.
     NoSharedMemory,
     /// The device has no images.
@@ -30,7 +30,7 @@ pub enum Reason {
     /// The driver does not release samplers that launches used.
     KeepsSamplers,
     /// The driver reports the types of all arguments, so none is checked by the driver alone.
-    TypesAreTold,
+    KnowsArgumentTypes,
     /// The driver cannot be made to have no device.
     AlwaysHasDevice,
 }
@@ -41,11 +41,11 @@ impl Reason {
         match self {
             Self::NoSubDevices => "no-sub-devices",
             Self::RunsInOrder => "runs-in-order",
-            Self::StartNotTold => "start-not-told",
+            Self::NoStartTime => "no-start-time",
             Self::NoSharedMemory => "no-shared-memory",
             Self::NoImages => "no-images",
             Self::KeepsSamplers => "keeps-samplers",
-            Self::TypesAreTold => "types-are-told",
+            Self::KnowsArgumentTypes => "knows-argument-types",
             Self::AlwaysHasDevice => "always-has-device",
         }
     }
@@ -150,10 +150,10 @@ impl Bench {
         graph.host_task(|_| ()).add().unwrap();
         let executable = graph.finalize(Finalize::new()).unwrap();
         for _ in 0..3 {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (sender, receiver) = std::sync::mpsc::channel();
             let run = executable.submit(&self.another_queue(false)).unwrap();
-            run.on_complete(move |outcome| tell.send(outcome).unwrap());
-            told.recv_timeout(std::time::Duration::from_secs(60)).unwrap().unwrap();
+            run.on_complete(move |outcome| sender.send(outcome).unwrap());
+            receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap().unwrap();
         }
     }
 

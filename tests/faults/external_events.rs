@@ -17,12 +17,12 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     let executable = again(|| graph.finalize(Finalize::new().path(path).result_slots(6)))?;
     // Each submission has its own events.
     let submit = || {
-        let (said, go) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
-        let first = executable.submit_to(&queue).with_signal(&filled, &said).with_event(&go_on, &go).submit()?;
+        let (signalled, go) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
+        let first = executable.submit_to(&queue).with_signal(&filled, &signalled).with_event(&go_on, &go).submit()?;
         let end = again(|| UserEvent::new(&queue))?;
-        let second = executable.submit_to(&queue).with_signal(&filled, &end).with_event(&go_on, &said).submit();
+        let second = executable.submit_to(&queue).with_signal(&filled, &end).with_event(&go_on, &signalled).submit();
         // The event ends whether the first submission succeeds or fails.
-        let met = said.wait();
+        let met = signalled.wait();
         go.complete()?;
         first.wait()?;
         met?;

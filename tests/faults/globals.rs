@@ -25,9 +25,9 @@ kernel void stir(global uint *a, uint by CLG_PARAMS) {
 }
 kernel void next(CLG_ONLY_PARAMS) { CLG_GLOBAL(total) += CLG_GLOBAL(own)[0]++; }";
 
-fn program(queue: &Queue, way: Option<GlobalAccess>) -> Result<Program> {
+fn program(queue: &Queue, access: Option<GlobalAccess>) -> Result<Program> {
     let list = ProgramBuilder::new(queue).global("total", &TOTAL).global("cells", &CELLS).global("own", &OWN);
-    let list = if let Some(way) = way { list.global_access(way) } else { list };
+    let list = if let Some(access) = access { list.global_access(access) } else { list };
     again(|| list.clone().source(SOURCE))
 }
 

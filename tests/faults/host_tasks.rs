@@ -46,15 +46,15 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
 pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let a = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
-    let (say, said) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     again(|| {
-        let say = say.clone();
-        let run = queue.enqueue_host_task(move |_| say.send(1_u32), &[])?;
+        let sender = sender.clone();
+        let run = queue.enqueue_host_task(move |_| sender.send(1_u32), &[])?;
         run.wait()
     })?;
     again(|| queue.enqueue_fill_buffer(&a, &[7], 0, 256, &[]).map(drop))?;
     let content = again(|| queue.enqueue_read_buffer_owned(&a, 0, 64, &[])?.wait())?;
-    Ok(vec![content.to_vec(), vec![u32::from(said.try_iter().next().is_some())]])
+    Ok(vec![content.to_vec(), vec![u32::from(receiver.try_iter().next().is_some())]])
 }
 
 /// Memory that tasks map, between launches, and an image.

@@ -338,15 +338,15 @@ fn swept(share: &str, seed: u64) -> (usize, usize, String, String) {
         .env(CHILD, share)
         .env("CLGRAPH_TEST_SEED", seed.to_string());
     child.env("OPENCL_LAYERS", layer_file()).stdin(Stdio::null());
-    let said = std::env::temp_dir().join(format!("clgraph-faults-{}-{share}", std::process::id()));
-    let file = std::fs::File::create(&said).unwrap();
+    let log = std::env::temp_dir().join(format!("clgraph-faults-{}-{share}", std::process::id()));
+    let file = std::fs::File::create(&log).unwrap();
     let mut child = child.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
     let (mut length, mut grew) = (0, Instant::now());
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break Some(status);
         }
-        let now = std::fs::metadata(&said).unwrap().len();
+        let now = std::fs::metadata(&log).unwrap().len();
         if now != length {
             (length, grew) = (now, Instant::now());
         } else if grew.elapsed() > LONGEST {
@@ -356,8 +356,8 @@ fn swept(share: &str, seed: u64) -> (usize, usize, String, String) {
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    let text = String::from_utf8_lossy(&std::fs::read(&said).unwrap()).into_owned();
-    std::fs::remove_file(&said).unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap()).into_owned();
+    std::fs::remove_file(&log).unwrap();
     let last = text.lines().rev().find(|line| line.contains("PLACE ")).unwrap_or("before the first place").to_owned();
     let Some(status) = status else { panic!("it hangs at {last} (seed {seed})") };
     let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
@@ -419,10 +419,10 @@ fn a_first_call_that_fails_is_a_clean_error_and_not_for_ever() {
         child.args(["--exact", "the_child_fails_a_first_call", "--nocapture"]);
         child.env("OPENCL_LAYERS", layer_file()).env(CHILD, format!("{function} {skip}"));
         let output = child.stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{function} {skip}: {said}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(said.contains("RESULT"), "{function} {skip}: it did nothing: {said}");
-        reached += usize::from(said.contains("RESULT REACHED"));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{function} {skip}: {stdout}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(stdout.contains("RESULT"), "{function} {skip}: it did nothing: {stdout}");
+        reached += usize::from(stdout.contains("RESULT REACHED"));
     }
     assert!(reached >= 10, "{reached} are too few: does the layer see first calls?");
 }

@@ -81,13 +81,14 @@ pub fn every_instruction(path: Path) -> Result<Vec<Vec<u32>>> {
     let is_able = queue.device().caps().platform != "rusticl";
     assert_eq!(several, is_able && path == Path::Queues, "{}", executable.report());
     let submit = || {
-        let (go, said) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
-        let run = executable.submit_to(&queue).with(&input, [5; 64]).with_event(&go_on, &go).with_signal(&done, &said);
+        let (go, signalled) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
+        let run =
+            executable.submit_to(&queue).with(&input, [5; 64]).with_event(&go_on, &go).with_signal(&done, &signalled);
         let run = run.submit();
         go.complete()?;
         let run = run?;
         run.wait()?;
-        said.wait()?;
+        signalled.wait()?;
         Ok(run)
     };
     let run = again(submit)?;

@@ -265,10 +265,10 @@ fn everything(path: Path, properties: QueueProperties, end: End) -> Result<Vec<V
     again(|| executable.submit_to(&queue).submit_detached())?;
     drop(later);
     if end == End::Drop {
-        let (tell, told) = channel();
-        runs[2].on_complete(move |outcome| tell.send(outcome).unwrap());
+        let (sender, receiver) = channel();
+        runs[2].on_complete(move |outcome| sender.send(outcome).unwrap());
         drop((executable, graph));
-        told.recv().unwrap()?;
+        receiver.recv().unwrap()?;
         let results = runs.iter().map(|run| again(|| run.wait().and_then(|()| Ok(run.get(&output)?.to_vec()))));
         return results.collect();
     }
@@ -421,10 +421,10 @@ fn nothing_to_do() -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let executable = again(|| Graph::new(&queue)?.finalize(Finalize::new()))?;
     let later = again(|| Later::new(&queue, 0))?;
-    let behind = again(|| executable.submit_to(&queue).after(&later.event).submit())?;
+    let waits = again(|| executable.submit_to(&queue).after(&later.event).submit())?;
     let free = again(|| executable.submit(&queue))?;
     drop(later);
-    for run in [behind, free] {
+    for run in [waits, free] {
         once_more(|| run.wait(), || executable.submit(&queue)?.wait())?;
     }
     Ok(Vec::new())
@@ -453,21 +453,21 @@ fn a_binary() -> Result<Vec<Vec<u32>>> {
 /// Objects that plain OpenCL made, and work of plain OpenCL after a submission.
 fn objects_of_opencl3() -> Result<Vec<Vec<u32>>> {
     use opencl3::{command_queue, context, kernel, memory, program};
-    fn told<T>(call: &'static str, outcome: std::result::Result<T, opencl3::error_codes::ClError>) -> Result<T> {
+    fn named<T>(call: &'static str, outcome: std::result::Result<T, opencl3::error_codes::ClError>) -> Result<T> {
         Ok(outcome.map_err(|error| DriverError::new(call, Status(error.0)))?)
     }
     let device = clgraph::best_device()?.to_opencl3();
-    let context = told("clCreateContext", context::Context::from_device(&device))?;
+    let context = named("clCreateContext", context::Context::from_device(&device))?;
     // SAFETY: both live. (opencl3's own constructor loses the queue when its query of the device fails.)
     let queue = unsafe { command_queue::create_command_queue(context.get(), device.id(), 0) };
     let queue = queue.map_err(|status| DriverError::new("clCreateCommandQueue", Status(status)))?;
     let queue = command_queue::CommandQueue::new(queue, 3);
-    let mut program = told("clCreateProgramWithSource", program::Program::create_from_source(&context, SOURCE))?;
-    told("clBuildProgram", program.build(&[device.id()], "-cl-kernel-arg-info"))?;
-    let kernel = told("clCreateKernel", kernel::Kernel::create(&program, "stir"))?;
+    let mut program = named("clCreateProgramWithSource", program::Program::create_from_source(&context, SOURCE))?;
+    named("clBuildProgram", program.build(&[device.id()], "-cl-kernel-arg-info"))?;
+    let kernel = named("clCreateKernel", kernel::Kernel::create(&program, "stir"))?;
     // SAFETY: no host pointer.
     let buffer = unsafe { memory::Buffer::<u32>::create(&context, 0, 64, std::ptr::null_mut()) };
-    let buffer = told("clCreateBuffer", buffer)?;
+    let buffer = named("clCreateBuffer", buffer)?;
 
     let (mine, graph_queue) = (Context::from_opencl3(&context)?, Queue::from_opencl3(&queue)?);
     let stir = Kernel::from_opencl3(&mine, &kernel)?;
@@ -480,7 +480,7 @@ fn objects_of_opencl3() -> Result<Vec<Vec<u32>>> {
     let event = run.event()?.to_opencl3()?;
     let mut seen = vec![0_u32; 64];
     // SAFETY: the destination is as long as the buffer, and the call blocks.
-    told("clEnqueueReadBuffer", unsafe { queue.enqueue_read_buffer(&buffer, 1, 0, &mut seen, &[event.get()]) })?;
+    named("clEnqueueReadBuffer", unsafe { queue.enqueue_read_buffer(&buffer, 1, 0, &mut seen, &[event.get()]) })?;
     let round = (a.to_opencl3()?, stir.to_opencl3()?, mine.to_opencl3()?, graph_queue.to_opencl3()?);
     drop(round);
     Ok(vec![seen])

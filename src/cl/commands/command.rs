@@ -7,7 +7,7 @@ use crate::cl::commands::enqueue::{self, To, nothing};
 use crate::cl::commands::image_commands;
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::command_buffer::{Handle, Recording};
+use crate::cl::objects::command_buffer::{CommandBufferRecorder, Handle};
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::kernel_object::KernelObject;
 use crate::cl::objects::sampler::Sampler;
@@ -80,7 +80,10 @@ pub(crate) fn enqueue(to: &To<'_>, command: &Command<ByRef<'_>>) -> Result<Optio
 /// Records a command. Returns the handle for changes in place, if the driver gives one.
 ///
 /// The caller keeps alive what the command refers to while the command buffer exists.
-pub(crate) fn record(recording: &mut Recording, command: &Command<ByRef<'_>>) -> Result<Option<Handle>, DriverError> {
+pub(crate) fn record(
+    recording: &mut CommandBufferRecorder,
+    command: &Command<ByRef<'_>>,
+) -> Result<Option<Handle>, DriverError> {
     match command {
         _ if command.is_noop() => {}
         Command::Kernel { kernel, grid, .. } => {

@@ -7,7 +7,7 @@ use crate::cl::MISSING;
 use crate::cl::commands::enqueue::{To, enqueue};
 use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::{Address, Mem};
-use crate::cl::objects::command_buffer::{Recording, recorded};
+use crate::cl::objects::command_buffer::{CommandBufferRecorder, recorded};
 use crate::cl::objects::event::DriverEvent;
 use crate::command::{CopyImage, Location, Pixels};
 use crate::error::{DriverError, DriverFault};
@@ -149,7 +149,7 @@ pub(crate) fn copy(to: &To<'_>, copy: &CopyImage<&Mem>) -> Result<Option<DriverE
     }
 }
 
-impl Recording {
+impl CommandBufferRecorder {
     /// Records a fill of an area with a colour of four numbers.
     pub(crate) fn fill_image(&mut self, image: &Mem, area: &Area, color: &[u8]) -> Result<(), DriverError> {
         let (fns, abi, buffer) = self.parts();

@@ -28,15 +28,15 @@ struct Gates {
     next: u64,
     closed: BTreeSet<u64>,
     /// The dropped objects, oldest first.
-    later: VecDeque<Dropped>,
+    later: VecDeque<LaterRelease>,
     /// A thread is releasing objects that no gate delays any more. Objects that are dropped meanwhile queue up, because
     /// the order of releases can matter.
     draining: bool,
 }
 
-struct Dropped {
+struct LaterRelease {
     /// The number of the newest gate that was closed at the drop, plus 1; 0 if there was none.
-    behind: u64,
+    after: u64,
     raw: NonNull<c_void>,
     release: Release,
 }
@@ -75,7 +75,7 @@ impl Release {
 }
 
 // SAFETY: **threads**; the value is a handle without its type.
-unsafe impl Send for Dropped {}
+unsafe impl Send for LaterRelease {}
 
 /// Returns whether what is dropped now would be released later.
 pub(in crate::cl) fn holds() -> bool {
@@ -100,7 +100,7 @@ fn release_later(raw: NonNull<c_void>, release: Release) {
     let mut gates = lock();
     let newest = gates.closed.last().copied();
     if newest.is_some() || gates.draining {
-        gates.later.push_back(Dropped { behind: newest.map_or(0, |gate| gate + 1), raw, release });
+        gates.later.push_back(LaterRelease { after: newest.map_or(0, |gate| gate + 1), raw, release });
         return;
     }
     drop(gates);
@@ -150,13 +150,13 @@ impl Drop for Closed {
         let draining = Draining;
         loop {
             let oldest = gates.closed.first().copied().unwrap_or(u64::MAX);
-            let count = gates.later.iter().take_while(|dropped| dropped.behind <= oldest).count();
+            let count = gates.later.iter().take_while(|dropped| dropped.after <= oldest).count();
             if count == 0 {
                 gates.end_draining();
                 std::mem::forget(draining);
                 return;
             }
-            let free: Vec<Dropped> = gates.later.drain(..count).collect();
+            let free: Vec<LaterRelease> = gates.later.drain(..count).collect();
             drop(gates);
             // In the order of the drops, which is newest first where that matters.
             for dropped in free {

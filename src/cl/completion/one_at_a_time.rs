@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::completion::reentrancy::ReentrancyGuard;
-use crate::cl::completion::workers::Waiting;
+use crate::cl::completion::workers::WaitGuard;
 use crate::error::SubmitError;
 
 /// A function of the program, which is called once at a time.
@@ -47,7 +47,7 @@ impl<F: ?Sized> OneAtATime<F> {
     fn begin(&self) -> Result<Call<'_, F>, SubmitError> {
         let mut running = lock(&self.running);
         while let Some(other) = *running {
-            let _waiting = Waiting::begin(&Gates::of(other))?;
+            let _waiting = WaitGuard::begin(&Gates::of(other))?;
             running = self.ended.wait_while(running, |now| *now == Some(other)).unwrap_or_else(PoisonError::into_inner);
         }
         let gate = gates::number();

@@ -55,7 +55,7 @@ struct Pool {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
-    /// Threads whose tasks wait: see [`Waiting`].
+    /// Threads whose tasks wait: see [`WaitGuard`].
     waiting: usize,
     /// How many threads there can be.
     most: usize,
@@ -126,14 +126,14 @@ static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 /// The thread waits for something that other host tasks may have to run for, until this is dropped. It counts if a
 /// host task waits. It is boxed because nearly all waits are of other threads, which then carry a null pointer around.
-pub(crate) struct Waiting(Option<Box<Counted>>);
+pub(crate) struct WaitGuard(Option<Box<Counted>>);
 
 struct Counted {
     workers: &'static Workers,
     _wait: Wait,
 }
 
-impl Waiting {
+impl WaitGuard {
     /// Begins a wait for something that comes after closed gates. In a host task it returns an error if no thread were left
     /// for the tasks that are waited for, or if these gates open only after the submission of the task that waits. A wait
     /// counts also where no gate is known: it may be for commands behind an event of the program, which another task
@@ -158,7 +158,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         if let Some(counted) = &self.0 {
             counted.workers.lock().waiting -= 1;
@@ -369,7 +369,7 @@ mod tests {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
         let ((begun, begins), (report, outcomes)) = (channel(), channel());
         let task = move || {
-            let waiting = Waiting::within(workers, &Gates::default());
+            let waiting = WaitGuard::within(workers, &Gates::default());
             begun.send(()).unwrap();
             thread::sleep(GRACE / 10);
             drop(waiting);
@@ -390,7 +390,7 @@ mod tests {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
         let ((begun, begins), (go, gone)) = (channel(), channel::<()>());
         let task = move || {
-            let _waiting = Waiting::within(workers, &Gates::default());
+            let _waiting = WaitGuard::within(workers, &Gates::default());
             begun.send(()).unwrap();
             gone.recv().unwrap();
         };
@@ -412,7 +412,7 @@ mod tests {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
         let ((begun, begins), (report, outcomes)) = (channel(), channel());
         let first = move || {
-            let waiting = Waiting::within(workers, &Gates::default());
+            let waiting = WaitGuard::within(workers, &Gates::default());
             begun.send(()).unwrap();
             thread::sleep(GRACE / 10);
             drop(waiting);
@@ -421,7 +421,7 @@ mod tests {
             begins.recv().unwrap();
             // A job for which there is no thread yet.
             assert!(workers.start(Box::new(|| ())).is_ok());
-            report.send(Waiting::within(workers, &Gates::default()).err()).unwrap();
+            report.send(WaitGuard::within(workers, &Gates::default()).err()).unwrap();
         };
         assert!(workers.start(Box::new(first)).is_ok());
         assert!(workers.start(Box::new(second)).is_ok());
@@ -438,7 +438,7 @@ mod tests {
         for _ in 0..2 {
             let (report, gone) = (report.clone(), std::sync::Arc::clone(&gone));
             let task = move || {
-                let waiting = Waiting::within(workers, &Gates::default());
+                let waiting = WaitGuard::within(workers, &Gates::default());
                 report.send(waiting.as_ref().err().cloned()).unwrap();
                 gone.lock().unwrap().recv().unwrap();
                 drop(waiting);
@@ -459,7 +459,7 @@ mod tests {
             let (report, begun, gone) = (report.clone(), std::sync::Arc::clone(&begun), std::sync::Arc::clone(&gone));
             let task = move || {
                 begun.lock().unwrap().recv().unwrap();
-                let waiting = Waiting::within(workers, &Gates::default());
+                let waiting = WaitGuard::within(workers, &Gates::default());
                 report.send(waiting.as_ref().err().cloned()).unwrap();
                 if waiting.is_ok() {
                     gone.lock().unwrap().recv().unwrap();

@@ -37,7 +37,7 @@ pub(crate) struct Allocation {
     device: Device,
     api: Api,
     owner: Owner,
-    use_: Mutex<Use>,
+    use_: Mutex<AllocationUse>,
     /// The executables that may have running commands that use the memory.
     users: Mutex<Vec<Weak<dyn User>>>,
 }
@@ -80,7 +80,7 @@ pub(crate) trait User: Send + Sync {
 
 /// The uses of an allocation, except those of executables.
 #[derive(Default)]
-struct Use {
+struct AllocationUse {
     /// Guards of the host: the number of guards that read, or -1 for one guard that writes.
     guards: isize,
     /// A thread is checking whether one more guard is possible.
@@ -181,12 +181,12 @@ impl Allocation {
         self.pointer.as_ptr().wrapping_byte_add(offset)
     }
 
-    fn uses(&self) -> MutexGuard<'_, Use> {
+    fn uses(&self) -> MutexGuard<'_, AllocationUse> {
         self.use_.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the uses, at a moment when no thread is checking for a guard.
-    fn settled(&self) -> MutexGuard<'_, Use> {
+    fn settled(&self) -> MutexGuard<'_, AllocationUse> {
         loop {
             let uses = self.uses();
             if !uses.trying {

@@ -149,7 +149,7 @@ impl<'a> Changes<'a> {
 }
 
 /// A command buffer that is being recorded. Recording is not thread-safe, so only one thread uses it at a time.
-pub(crate) struct Recording {
+pub(crate) struct CommandBufferRecorder {
     owned: Owned,
     abi: RecordAbi,
     simultaneous: bool,
@@ -163,7 +163,7 @@ struct Owned {
 }
 
 // SAFETY: **threads**: all calls are thread-safe except clFinalizeCommandBufferKHR and clUpdateMutableCommandsKHR
-// (OpenCL 3.0, appendix A.2), and the record functions, for which drivers promise nothing. `Recording` calls these with
+// (OpenCL 3.0, appendix A.2), and the record functions, for which drivers promise nothing. `CommandBufferRecorder` calls these with
 // `&mut`.
 unsafe impl Send for Owned {}
 // SAFETY: as above.
@@ -186,7 +186,7 @@ pub(crate) enum NotEnqueued {
     Failed(DriverError),
 }
 
-impl Recording {
+impl CommandBufferRecorder {
     /// Makes an empty command buffer for queues with the properties of `queue`, which is in-order. If `mutable` is true
     /// and the device supports it, its kernels can be updated later.
     pub(crate) fn new(queue: &DriverQueue, mutable: bool) -> Result<Self> {

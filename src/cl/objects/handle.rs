@@ -13,7 +13,7 @@ use crate::error::{DriverError, DriverFault, SetupError};
 use crate::ffi::core::Core;
 
 /// A kind of reference-counted OpenCL object.
-pub(crate) trait Kind {
+pub(crate) trait ObjectKind {
     /// The name of the C type, for error texts.
     const TYPE: &'static str;
     /// The name of the C function that adds a reference.
@@ -33,7 +33,7 @@ macro_rules! kinds {
         $(
             /// The kind of OpenCL object that the name says.
             pub(crate) enum $kind {}
-            impl Kind for $kind {
+            impl ObjectKind for $kind {
                 const TYPE: &'static str = $type;
                 const RETAIN: &'static str = stringify!($retain);
                 const RELEASE: &'static str = stringify!($release);
@@ -57,17 +57,17 @@ kinds! {
 }
 
 /// One counted reference to an OpenCL object of kind `K`. Cloning retains the object, dropping releases it.
-pub(crate) struct Handle<K: Kind> {
+pub(crate) struct Handle<K: ObjectKind> {
     raw: NonNull<c_void>,
     kind: PhantomData<fn() -> K>,
 }
 
 // SAFETY: **threads**. A handle is a counted pointer; calls that must not run at once are guarded where they are made.
-unsafe impl<K: Kind> Send for Handle<K> {}
+unsafe impl<K: ObjectKind> Send for Handle<K> {}
 // SAFETY: as above.
-unsafe impl<K: Kind> Sync for Handle<K> {}
+unsafe impl<K: ObjectKind> Sync for Handle<K> {}
 
-impl<K: Kind> Handle<K> {
+impl<K: ObjectKind> Handle<K> {
     /// Takes over a reference that an OpenCL call has just returned.
     ///
     /// # Safety
@@ -124,19 +124,19 @@ impl<K: Kind> Handle<K> {
     }
 }
 
-impl<K: Kind> PartialEq for Handle<K> {
+impl<K: ObjectKind> PartialEq for Handle<K> {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw
     }
 }
 
-impl<K: Kind> fmt::Debug for Handle<K> {
+impl<K: ObjectKind> fmt::Debug for Handle<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({:p})", K::TYPE, self.raw)
     }
 }
 
-impl<K: Kind> Drop for Handle<K> {
+impl<K: ObjectKind> Drop for Handle<K> {
     #[inline]
     fn drop(&mut self) {
         // A handle exists, so the library is loaded.

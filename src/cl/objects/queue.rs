@@ -15,7 +15,7 @@ use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{BarrierToCome, GateId, Gates, QueueGates};
 use crate::cl::completion::queue_order::QueueOrder;
 use crate::cl::completion::user_code::log_later;
-use crate::cl::completion::workers::Waiting;
+use crate::cl::completion::workers::WaitGuard;
 use crate::cl::memory::region::AsRegion;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::Buffer;
@@ -391,7 +391,7 @@ impl DriverQueue {
     #[doc(alias = "clFinish")]
     pub(crate) fn finish(&self) -> Result<()> {
         let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
-        let _waiting = Waiting::begin(&marker.gates())?;
+        let _waiting = WaitGuard::begin(&marker.gates())?;
         if self.properties().out_of_order {
             self.flush()?;
             return Ok(event_reaper::wait(marker)?);

@@ -17,7 +17,7 @@ use crate::error::{Error, FinalizeError, MemoryError, Result};
 use crate::exec::report::summary::{AllocationReport, MemoryReport};
 use crate::graph::{Flat, Tables};
 use crate::ir::{AllocId, ArenaId, NodeId, ViewId, ViewKind};
-use crate::plan::{Layout, Life, Plan, Spot};
+use crate::plan::{Life, MemoryLayout, Plan, Spot};
 
 /// Makes the memory and puts it into a copy of the tables. Returns the same tables if the graph has no memory of its
 /// own.
@@ -25,7 +25,7 @@ pub(in crate::exec) fn place(
     context: &impl InContext,
     device: &Device,
     tables: &Arc<Tables>,
-    layout: &Layout,
+    layout: &MemoryLayout,
 ) -> Result<Arc<Tables>> {
     if tables.ir.allocs.is_empty() {
         return Ok(Arc::clone(tables));
@@ -74,7 +74,7 @@ pub(in crate::exec) fn place(
 }
 
 /// Returns the memory as the report shows it.
-pub(in crate::exec) fn report(layout: &Layout, flat: &Flat) -> MemoryReport {
+pub(in crate::exec) fn report(layout: &MemoryLayout, flat: &Flat) -> MemoryReport {
     let allocation = |(((alloc, kept), life), spot): ((&(AllocId, bool), &Life), &Spot)| {
         let node = flat.tables.ir.allocs[alloc.index()].node;
         AllocationReport {
@@ -87,7 +87,7 @@ pub(in crate::exec) fn report(layout: &Layout, flat: &Flat) -> MemoryReport {
             last: (!kept).then(|| life.steps.end - 1),
         }
     };
-    let Layout { allocs, lifetimes, placement, apart } = layout;
+    let MemoryLayout { allocs, lifetimes, placement, apart } = layout;
     MemoryReport {
         bytes: placement.total(),
         bytes_apart: *apart,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cl::commands::command::record as record_command;
 use crate::cl::completion::reentrancy::ReentrancyGuard;
 use crate::cl::completion::user_code::log_later;
-use crate::cl::objects::command_buffer::{CommandBuffer, Handle, Recording};
+use crate::cl::objects::command_buffer::{CommandBuffer, CommandBufferRecorder, Handle};
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;
 use crate::error::{DriverError, Error};
@@ -158,7 +158,7 @@ pub(in crate::exec) fn chunk(
         }
         let recording = match &mut recording {
             Some(recording) => recording,
-            none => none.insert(Recording::new(queue, plan.updatable).map_err(Refusal::All)?),
+            none => none.insert(CommandBufferRecorder::new(queue, plan.updatable).map_err(Refusal::All)?),
         };
         if let Command::Native { functions, .. } = values.command(step) {
             let _inside = ReentrancyGuard::native_command();
@@ -174,7 +174,7 @@ pub(in crate::exec) fn chunk(
                 refused.push((step.node, error));
                 // After a refusal a driver may accept no more commands, so the other nodes are tried in a new command
                 // buffer.
-                *recording = Recording::new(queue, plan.updatable).map_err(Refusal::All)?;
+                *recording = CommandBufferRecorder::new(queue, plan.updatable).map_err(Refusal::All)?;
                 continue;
             }
         };
@@ -186,7 +186,7 @@ pub(in crate::exec) fn chunk(
     if !refused.is_empty() {
         return Err(Refusal::Nodes(refused));
     }
-    let buffer = recording.map(Recording::finalize).transpose();
+    let buffer = recording.map(CommandBufferRecorder::finalize).transpose();
     let buffer = buffer
         .map_err(|error| Refusal::Nodes(plan.steps[steps.clone()].iter().map(|step| (step.node, error)).collect()))?;
     Ok(Chunk { steps, buffer, _objects: objects, handles, replayed: false })
@@ -194,7 +194,7 @@ pub(in crate::exec) fn chunk(
 
 /// Records a command, and adds the kernel object that it names. Returns the handle for changes in place.
 fn command(
-    recording: &mut Recording,
+    recording: &mut CommandBufferRecorder,
     values: &Values,
     index: usize,
     of: &Command<ById>,

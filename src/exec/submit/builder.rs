@@ -120,8 +120,8 @@ impl WaitFor for Submission {
 impl WaitFor for Event {
     fn dependency(&self) -> Result<Dependency> {
         Ok(Dependency(match &self.0 {
-            record::Kind::Driver(event) => Kind::Event(event.clone()),
-            record::Kind::Node(node) => Kind::Node((**node).clone()),
+            record::EventKind::Driver(event) => Kind::Event(event.clone()),
+            record::EventKind::Node(node) => Kind::Node((**node).clone()),
         }))
     }
 }
@@ -233,7 +233,7 @@ impl<'a> Submit<'a> {
         let events = self.waits.iter().map(|wait| match &wait.as_ref().map_err(Clone::clone)?.0 {
             Kind::Event(event) => Ok(event.clone().into()),
             Kind::Submission(state) => Ok(state.event.clone().into()),
-            Kind::Node(event) => Ok(Event(record::Kind::Node(Box::new(event.clone())))),
+            Kind::Node(event) => Ok(Event(record::EventKind::Node(Box::new(event.clone())))),
         });
         let events: Vec<Event> = events.collect::<Result<_>>()?;
         let not = |what, instead| Err(RecordError::NotRecordable { what, instead }.into());
@@ -250,8 +250,8 @@ impl<'a> Submit<'a> {
         let events: Vec<&Event> = events.iter().collect();
         let event = self.queue.record_if(&self.exec.as_request(), Order::Plain, &events)?;
         Ok(event.and_then(|event| match event.0 {
-            record::Kind::Node(node) => Some(Submission::recorded(*node, Some(self.exec.clone()))),
-            record::Kind::Driver(_) => None,
+            record::EventKind::Node(node) => Some(Submission::recorded(*node, Some(self.exec.clone()))),
+            record::EventKind::Driver(_) => None,
         }))
     }
 
@@ -393,7 +393,7 @@ pub(in crate::exec) fn submit_alone<R: Request + Clone>(
     waits: &[&Event],
 ) -> Result<Submission> {
     let event = queue.record_if(&request, Order::Plain, waits)?;
-    if let Some(record::Kind::Node(node)) = event.map(|event| event.0) {
+    if let Some(record::EventKind::Node(node)) = event.map(|event| event.0) {
         return Ok(Submission::recorded(*node, None));
     }
     let graph = Graph::new(queue)?;

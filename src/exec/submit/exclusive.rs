@@ -19,7 +19,7 @@ use crate::graph::UseHandle;
 
 /// The uses of one executable that may not have ended.
 #[derive(Default)]
-pub(in crate::exec) struct Uses {
+pub(in crate::exec) struct ExecutableUses {
     /// Where commands were enqueued that may still run. Usually one entry.
     pub(in crate::exec) running: Vec<Running>,
     /// Uses that had ended before the next one, kept until that is enqueued: their events are then released while the
@@ -90,7 +90,7 @@ impl Running {
     }
 }
 
-impl User for Mutex<Uses> {
+impl User for Mutex<ExecutableUses> {
     fn may_run(&self) -> bool {
         let mut uses = match self.try_lock() {
             Ok(uses) => uses,
@@ -103,7 +103,7 @@ impl User for Mutex<Uses> {
     }
 }
 
-impl Uses {
+impl ExecutableUses {
     pub(in crate::exec) fn forget_finished(&mut self) {
         self.running.retain(Running::may_run);
     }
@@ -155,23 +155,23 @@ impl Uses {
 
 /// The exclusive use of an executable and of those in it.
 pub(in crate::exec) struct ExclusiveUse {
-    own: Arc<Mutex<Uses>>,
+    own: Arc<Mutex<ExecutableUses>>,
     /// All of them, each once, in the order in which every thread locks them.
-    all: Vec<Arc<Mutex<Uses>>>,
+    all: Vec<Arc<Mutex<ExecutableUses>>>,
 }
 
 /// The exclusive use, taken.
 pub(in crate::exec) struct ExclusiveUseGuard<'a> {
-    first: MutexGuard<'a, Uses>,
+    first: MutexGuard<'a, ExecutableUses>,
     /// Empty without sub-graphs, so it costs nothing then.
-    rest: Vec<MutexGuard<'a, Uses>>,
+    rest: Vec<MutexGuard<'a, ExecutableUses>>,
 }
 
 impl ExclusiveUse {
     /// Includes the executables in this one.
     pub(in crate::exec) fn new<'a>(inside: impl Iterator<Item = &'a UseHandle>) -> Self {
-        let own = Arc::<Mutex<Uses>>::default();
-        let others = inside.filter_map(|exclusive| Arc::clone(&exclusive.0).downcast::<Mutex<Uses>>().ok());
+        let own = Arc::<Mutex<ExecutableUses>>::default();
+        let others = inside.filter_map(|exclusive| Arc::clone(&exclusive.0).downcast::<Mutex<ExecutableUses>>().ok());
         let mut all: Vec<_> = others.chain([Arc::clone(&own)]).collect();
         all.sort_unstable_by_key(|exclusive| Arc::as_ptr(exclusive).addr());
         all.dedup_by_key(|exclusive| Arc::as_ptr(exclusive).addr());
@@ -243,12 +243,12 @@ impl ExclusiveUse {
     }
 }
 
-fn lock(exclusive: &Arc<Mutex<Uses>>) -> MutexGuard<'_, Uses> {
+fn lock(exclusive: &Arc<Mutex<ExecutableUses>>) -> MutexGuard<'_, ExecutableUses> {
     exclusive.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ExclusiveUseGuard<'_> {
-    pub(in crate::exec) fn each(&mut self) -> impl Iterator<Item = &mut Uses> {
+    pub(in crate::exec) fn each(&mut self) -> impl Iterator<Item = &mut ExecutableUses> {
         std::iter::once(&mut *self.first).chain(self.rest.iter_mut().map(|uses| &mut **uses))
     }
 

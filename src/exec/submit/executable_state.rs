@@ -21,7 +21,7 @@ use crate::exec::build::values::{Objects, Values};
 use crate::exec::report::summary::TuningReport;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::deferred::{Deferred, Work};
-use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, Uses};
+use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, ExecutableUses};
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, SubmissionBindings, Want};
 use crate::exec::submit::leftovers::Leftovers;
@@ -224,7 +224,7 @@ impl ExecutableState {
         self.collect_times();
         let mut exclusive = exec.exclusive.take();
         let _order = queue.lock_order();
-        exclusive.each().for_each(Uses::set_finished_aside);
+        exclusive.each().for_each(ExecutableUses::set_finished_aside);
         let is_idle = exclusive.each().all(|uses| uses.is_idle());
         if is_idle && !self.leaving.is_empty() {
             self.leave(&exec.exclusive);

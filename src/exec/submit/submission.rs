@@ -163,9 +163,9 @@ impl Submission {
     /// # use clgraph::{Finalize, Graph, Queue};
     /// # let queue = Queue::new(&clgraph::best_device()?)?;
     /// let executable = Graph::new(&queue)?.finalize(Finalize::new())?;
-    /// let (say, said) = std::sync::mpsc::channel();
-    /// executable.submit(&queue)?.on_complete(move |outcome| say.send(outcome.is_ok()).unwrap());
-    /// assert_eq!(said.recv(), Ok(true));
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// executable.submit(&queue)?.on_complete(move |outcome| sender.send(outcome.is_ok()).unwrap());
+    /// assert_eq!(receiver.recv(), Ok(true));
     /// # Ok(()) }
     /// ```
     #[doc(alias = "clSetEventCallback")]
@@ -231,7 +231,7 @@ impl Submission {
     pub fn event(&self) -> Result<Event> {
         let state = match self.parts() {
             Ok(state) => state,
-            Err(node) => return Ok(Event(record::Kind::Node(Box::new(node.clone())))),
+            Err(node) => return Ok(Event(record::EventKind::Node(Box::new(node.clone())))),
         };
         if let Stage::Enqueued { queue, .. } = state.stage()? {
             queue.flush()?;

@@ -10,7 +10,7 @@ use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
 use crate::cl::completion::user_code::log_later;
-use crate::cl::completion::workers::{self, Waiting};
+use crate::cl::completion::workers::{self, WaitGuard};
 use crate::cl::objects::context::Context;
 use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
@@ -145,15 +145,15 @@ impl SubmissionState {
 
     /// Checks a wait that begins now, and registers it if a host task waits.
     #[inline]
-    fn begin_wait(self: &Arc<Self>) -> Result<Option<Waiting>, SubmitError> {
+    fn begin_wait(self: &Arc<Self>) -> Result<Option<WaitGuard>, SubmitError> {
         if reentrancy::is_outside() {
             return Ok(None);
         }
         self.check_wait()?;
         match self.known_stage() {
-            Stage::Deferred | Stage::Staged(_) => Waiting::begin(&self.gates()).map(Some),
+            Stage::Deferred | Stage::Staged(_) => WaitGuard::begin(&self.gates()).map(Some),
             // What is enqueued needs no thread for host tasks, unless it is behind a gate.
-            Stage::Enqueued { last, .. } => Waiting::begin(&last.gates()).map(Some),
+            Stage::Enqueued { last, .. } => WaitGuard::begin(&last.gates()).map(Some),
             Stage::Done(_) => Ok(None),
         }
     }
@@ -388,7 +388,7 @@ impl SubmissionState {
         // Nothing of this wait is in the way of the submission's own gate for ever, but it takes a thread meanwhile.
         let _waiting = match self.stage().map_err(SubmitError::from)? {
             Stage::Done(outcome) => return outcome,
-            Stage::Deferred | Stage::Staged(_) => Some(Waiting::begin(&Gates::default())?),
+            Stage::Deferred | Stage::Staged(_) => Some(WaitGuard::begin(&Gates::default())?),
             Stage::Enqueued { .. } => None,
         };
         // Something has to wake this thread. A deferred submission wakes it without the event reaper.

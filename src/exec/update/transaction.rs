@@ -205,7 +205,7 @@ impl Inner {
     }
 
     /// Updates nodes. The caller [settles](Self::settle) the result.
-    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<(Result<()>, Dropped)> {
+    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<(Result<()>, OldObjects)> {
         let target = Target { context: &self.context, device: &self.device, graph: Some(self.graph) };
         let mut state = updatable.state.lock();
         if !state.ir.allocs.is_empty()
@@ -232,7 +232,7 @@ impl Inner {
         from: &Tables,
         reshaped: Option<&FxHashMap<NodeId, u32>>,
         nodes: &[NodeId],
-    ) -> (Result<()>, Dropped) {
+    ) -> (Result<()>, OldObjects) {
         // Done before the executable's state is locked, because a graph may contain this very executable.
         let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
         // A graph that was dropped has no sub-graphs any more, but the executable still knows where they were.
@@ -240,7 +240,7 @@ impl Inner {
         for node in nodes.iter().filter(|_| has_children) {
             let Command::SubGraph(child) = from.ir.command(*node) else { continue };
             let Some(child) = from.children.get(child.index()) else {
-                return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), Dropped::default());
+                return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), OldObjects::default());
             };
             children.push((*node, child.of.id(), child.of.flat()));
         }
@@ -249,7 +249,7 @@ impl Inner {
     }
 
     /// Releases what an update replaced, after all locks are released.
-    fn settle(&self, (outcome, dropped): (Result<()>, Dropped)) -> Result<()> {
+    fn settle(&self, (outcome, dropped): (Result<()>, OldObjects)) -> Result<()> {
         // A running write may still read host memory. Drivers retain neither the objects that recorded kernels use nor
         // memory with an address.
         let Released { mems, samplers } = &dropped.objects;
@@ -278,7 +278,7 @@ struct Source<'a> {
 
 /// What an update replaced, to be dropped where no lock is held.
 #[derive(Default)]
-struct Dropped {
+struct OldObjects {
     _data: Vec<Owned>,
     objects: Released,
     _old: Vec<Old>,
@@ -292,8 +292,8 @@ impl ExecutableState {
         updatable: &Updatable,
         from: &Source<'_>,
         nodes: &[NodeId],
-    ) -> (Result<()>, Dropped) {
-        let mut dropped = Dropped::default();
+    ) -> (Result<()>, OldObjects) {
+        let mut dropped = OldObjects::default();
         let Some(mut editing) = self.editing.take() else {
             return (Err(UpdateError::NotUpdatable.into()), dropped);
         };
@@ -369,7 +369,7 @@ impl ExecutableState {
         updatable: &Updatable,
         touched: &[Touched],
         replaced: &mut Vec<Replaced>,
-        dropped: &mut Dropped,
+        dropped: &mut OldObjects,
     ) -> Result<()> {
         let values = Arc::make_mut(&mut self.values);
         let mut native: Vec<(usize, &Touched)> = Vec::new();

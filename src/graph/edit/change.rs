@@ -18,7 +18,7 @@ use crate::graph::nodes::command_group::Launched;
 use crate::graph::nodes::range::{Extent, NdRange, Sizes, check_bound, check_local, check_range};
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::nodes::transfer::forbid;
-use crate::graph::parameters::{Snapshot, Value};
+use crate::graph::parameters::{Value, ValueSnapshot};
 use crate::graph::tables::{Binding, Tables};
 use crate::graph::writer::{Index, Released, Writer};
 use crate::graph::{After, Graph, State};
@@ -27,7 +27,7 @@ use crate::ir::{ById, KernelId, Mode, NodeId, Span, ViewKind};
 
 /// Released objects and data, to be dropped where no lock is held.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped {
+pub(crate) struct Discarded {
     _objects: Released,
     _data: Vec<Owned>,
     _bindings: Vec<Binding>,
@@ -144,18 +144,18 @@ pub(in crate::graph) fn other_kind(node: Node, op: &Command<ById>, given: &str, 
 }
 
 /// The bindings to parameters that are not plain values, and their current values: usually few.
-type Late = SmallVec<[(usize, Snapshot); 2]>;
+type Late = SmallVec<[(usize, ValueSnapshot); 2]>;
 
 impl State {
     /// Gives a node the values of a node of other tables, and its parameters.
-    fn assign(&mut self, node: NodeId, from: &Tables, source: NodeId) -> (Result<(), String>, Dropped) {
+    fn assign(&mut self, node: NodeId, from: &Tables, source: NodeId) -> (Result<(), String>, Discarded) {
         let Self { tables, index, .. } = self;
         let tables = Arc::make_mut(tables);
         let mut edit = Edit::default();
         let mut to = Writer { tables, index };
         let outcome = edit.assign(&mut to, node, from, source);
         let data = if outcome.is_ok() { edit.commit(&mut to) } else { edit.roll_back(&mut to) };
-        let mut dropped = Dropped { _objects: index.released(tables), _data: data, _bindings: Vec::new() };
+        let mut dropped = Discarded { _objects: index.released(tables), _data: data, _bindings: Vec::new() };
         let changed = match outcome {
             Ok(changed) => changed,
             Err(why) => return (Err(why), dropped),
@@ -194,9 +194,9 @@ impl State {
             let tables = Arc::make_mut(&mut self.tables);
             let near = &mut self.next_binding;
             let done = nodes.iter().take_while(|node| tables.refresh_values(**node, near)).count();
-            let Some((&node, behind)) = nodes[done..].split_first() else { break };
+            let Some((&node, rest)) = nodes[done..].split_first() else { break };
             self.refresh(target, node).map_err(|cause| (node, cause))?;
-            nodes = behind;
+            nodes = rest;
         }
         Ok(())
     }
@@ -393,8 +393,8 @@ impl State {
     }
 
     /// The objects that changes have released.
-    pub(crate) fn dropped(&mut self) -> Dropped {
-        Dropped { _objects: self.index.released_of(&mut self.tables), ..Dropped::default() }
+    pub(crate) fn dropped(&mut self) -> Discarded {
+        Discarded { _objects: self.index.released_of(&mut self.tables), ..Discarded::default() }
     }
 }
 

@@ -90,18 +90,18 @@ pub(crate) struct Alternative {
     /// The launch of a kernel.
     pub(in crate::graph) command: Command<ById>,
     /// How the launch uses its buffers, in the order of its buffer arguments.
-    pub(in crate::graph) uses: Vec<Use>,
+    pub(in crate::graph) uses: Vec<ArgumentUse>,
 }
 
 /// A use of the buffer that an argument names, whichever buffer that is at the moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Use {
+pub(crate) struct ArgumentUse {
     mode: Mode,
     /// In bytes from the start of the buffer or sub-buffer.
     range: Range<usize>,
 }
 
-impl Use {
+impl ArgumentUse {
     fn of(tables: &Tables, access: &Access) -> Self {
         let start = tables.mem(access.view).map_or(0, Mem::offset_in_root);
         Self { mode: access.mode, range: access.range.start - start..access.range.end - start }
@@ -198,7 +198,7 @@ impl Graph {
                 wrong = Some((at, crate::graph::full()));
                 break;
             };
-            let uses = all[at].iter().map(|access| Use::of(&to, access)).collect();
+            let uses = all[at].iter().map(|access| ArgumentUse::of(&to, access)).collect();
             alternatives.push(Alternative { command, uses });
         }
         if wrong.is_none() && !stand_in(&mut to, &mut alternatives, &all) {
@@ -275,7 +275,7 @@ fn stand_in(to: &mut Writer<'_>, alternatives: &mut [Alternative], all: &[Vec<Ac
             to.keep(access.view);
             to.tables.ir.args_mut(*args)[index] = Arg::Null(access.view);
             if let Some(of) = alternative.uses.get_mut(slot) {
-                *of = Use::of(to, &access);
+                *of = ArgumentUse::of(to, &access);
             }
         }
         if missing.next().is_some() {
@@ -547,7 +547,7 @@ impl Tables {
     pub(in crate::graph) fn accesses_of(&self, alternative: &Alternative) -> Vec<Access> {
         let Command::Kernel { args, .. } = &alternative.command else { return Vec::new() };
         let views = self.ir.args(*args).iter().filter_map(|arg| arg.view());
-        let access = |(of, view): (&Use, ViewId)| {
+        let access = |(of, view): (&ArgumentUse, ViewId)| {
             let start = self.mem(view).map_or(0, Mem::offset_in_root);
             Access { view, range: start + of.range.start..start + of.range.end, mode: of.mode }
         };

@@ -11,7 +11,7 @@ use crate::ir::Mode;
 
 /// A side of a copy in bytes: the region that it touches, and the pitches of rows and slices.
 #[derive(Clone, Debug)]
-pub(in crate::graph) struct Side {
+pub(in crate::graph) struct CopySide {
     pub(in crate::graph) region: Region,
     pub(in crate::graph) row: usize,
     pub(in crate::graph) slice: usize,
@@ -26,12 +26,12 @@ pub(in crate::graph) fn is_needed(src: &Region, dst: &Region, is_rect: bool) -> 
 /// The launch that copies `size` (bytes of a row, rows, slices).
 pub(in crate::graph) fn launch(
     target: &Target<'_>,
-    src: &Side,
-    dst: &Side,
+    src: &CopySide,
+    dst: &CopySide,
     size: [usize; 3],
 ) -> Result<Launch, BuildCause> {
     // The largest element size that divides all offsets and sizes.
-    let of = |side: &Side| [side.region.mem.base(), side.region.offset, side.row, side.slice];
+    let of = |side: &CopySide| [side.region.mem.base(), side.region.offset, side.row, side.slice];
     let fits =
         |element: &usize| [of(src), of(dst)].iter().flatten().chain([&size[0]]).all(|bytes| bytes % element == 0);
     let element = [16, 4].into_iter().find(fits).unwrap_or(1);

@@ -132,8 +132,8 @@ impl Request for Fill {
             Error::Memory(MemoryError::Driver(error)) | Error::Driver(error) => BuildCause::Driver(error),
             error => BuildCause::NotSupported { what: "this fill".to_owned(), why: error.to_string() },
         })?;
-        let src = copier::Side { region: row.region(), row: 0, slice: 0 };
-        let dst = copier::Side { region: dst.clone(), row: pattern.len(), slice: 0 };
+        let src = copier::CopySide { region: row.region(), row: 0, slice: 0 };
+        let dst = copier::CopySide { region: dst.clone(), row: pattern.len(), slice: 0 };
         let launch = copier::launch(target, &src, &dst, [pattern.len(), dst.region.size / pattern.len(), 1])?;
         Ok(Some(Box::new(launch.checked(target)?)))
     }

@@ -187,12 +187,12 @@ impl NativeCommandNode<'_> {
 #[derive(Debug)]
 pub struct NativeQueue<'a> {
     queue: &'a DriverQueue,
-    memory: Uses<'a>,
+    memory: DeclaredMemory<'a>,
 }
 
 impl<'a> NativeQueue<'a> {
     pub(crate) fn new(queue: &'a DriverQueue, tables: &'a Tables, node: NodeId) -> Self {
-        Self { queue, memory: Uses { tables, node } }
+        Self { queue, memory: DeclaredMemory { tables, node } }
     }
 
     /// Returns the `cl_command_queue`, which is in order.
@@ -242,7 +242,7 @@ pub struct NativeRecording<'a> {
     buffer: *mut c_void,
     abi: RecordAbi,
     queue: &'a DriverQueue,
-    memory: Uses<'a>,
+    memory: DeclaredMemory<'a>,
 }
 
 impl<'a> NativeRecording<'a> {
@@ -253,7 +253,7 @@ impl<'a> NativeRecording<'a> {
         tables: &'a Tables,
         node: NodeId,
     ) -> Self {
-        Self { buffer, abi, queue, memory: Uses { tables, node } }
+        Self { buffer, abi, queue, memory: DeclaredMemory { tables, node } }
     }
 
     /// Returns the `cl_command_buffer_khr`, which takes commands until the function returns.
@@ -289,12 +289,12 @@ impl InContext for NativeRecording<'_> {
 
 /// The memory that a node declares, as it is now.
 #[derive(Clone, Copy, Debug)]
-struct Uses<'a> {
+struct DeclaredMemory<'a> {
     tables: &'a Tables,
     node: NodeId,
 }
 
-impl<'a> Uses<'a> {
+impl<'a> DeclaredMemory<'a> {
     fn at(self, index: usize) -> NativeMemory<'a> {
         let access = self.tables.ir.accesses(self.node).get(index);
         let found = access.and_then(|access| Some((self.tables.mem(access.view)?, access)));

@@ -35,7 +35,7 @@ impl Graph {
     #[doc(alias = "clEnqueueCopyBufferRect")]
     #[doc(alias = "clCommandCopyBufferRectKHR")]
     pub fn copy_rect<T: Element>(&self, src: &impl AsSource<T>, dst: &impl AsDestination<T>) -> CopyRectNode<'_> {
-        let side = |region| Side { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
+        let side = |region| RectSide { region, origin: [0; 3], row_pitch: 0, slice_pitch: 0 };
         let rect = Rect { element: size_of::<T>(), region: None, src: side(src.region()), dst: side(dst.region()) };
         CopyRectNode { graph: self, after: After::default(), rect }
     }
@@ -55,13 +55,13 @@ pub struct CopyRectNode<'g> {
 pub(crate) struct Rect {
     pub(crate) element: usize,
     pub(crate) region: Option<[usize; 3]>,
-    pub(crate) src: Side,
-    pub(crate) dst: Side,
+    pub(crate) src: RectSide,
+    pub(crate) dst: RectSide,
 }
 
 /// A buffer, and where the rectangle lies in the buffer.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct RectSide {
     pub(crate) region: Region,
     pub(crate) origin: [usize; 3],
     pub(crate) row_pitch: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Side {
 
 /// One side of the copy, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct RectLayout {
     /// Counted from the start of its memory.
     pub(crate) origin: [usize; 3],
     pub(crate) row: usize,
@@ -149,12 +149,12 @@ impl Rect {
 /// The result of the checks: the layout of both sides, or the launch that copies where OpenCL has no command.
 #[derive(Clone, Debug)]
 pub(crate) enum Laid {
-    Command(Layout, Layout),
+    Command(RectLayout, RectLayout),
     Launch(Box<CheckedLaunch>),
 }
 
 /// The bytes that a rectangle touches.
-fn part(side: &Side, layout: &Layout) -> Region {
+fn part(side: &RectSide, layout: &RectLayout) -> Region {
     let offset = side.region.offset + layout.start;
     Region { mem: side.region.mem.clone(), offset, size: layout.end - layout.start }
 }
@@ -178,7 +178,11 @@ impl Request for Rect {
         if !copier::is_needed(&src.region, &dst.region, true) {
             return Ok(Laid::Command(from, into));
         }
-        let side = |side: &Side, of: &Layout| copier::Side { region: part(side, of), row: of.row, slice: of.slice };
+        let side = |side: &RectSide, of: &RectLayout| copier::CopySide {
+            region: part(side, of),
+            row: of.row,
+            slice: of.slice,
+        };
         let launch = copier::launch(target, &side(src, &from), &side(dst, &into), size)?;
         Ok(Laid::Launch(Box::new(launch.checked(target)?)))
     }
@@ -210,7 +214,7 @@ impl CommandRequest for Rect {
 }
 
 /// The layout of a side in bytes, checked against OpenCL's rules for pitches and against the side's buffer.
-fn layout(what: &'static str, side: &Side, region: [usize; 3], element: usize) -> Result<Layout, BuildCause> {
+fn layout(what: &'static str, side: &RectSide, region: [usize; 3], element: usize) -> Result<RectLayout, BuildCause> {
     let bytes = |elements: usize| elements.checked_mul(element).ok_or(RectError::TooLarge { what });
     let width = bytes(region[0])?;
     let row = if side.row_pitch == 0 { width } else { bytes(side.row_pitch)? };
@@ -242,20 +246,20 @@ fn layout(what: &'static str, side: &Side, region: [usize; 3], element: usize) -
         .filter(|end| *end <= side.region.size)
         .ok_or_else(|| outside(start as u64, (start as u64).saturating_add(length.unwrap_or(usize::MAX) as u64)))?;
     let origin = [origin[0] + side.region.offset, origin[1], origin[2]];
-    Ok(Layout { origin, row, slice, start, end })
+    Ok(RectLayout { origin, row, slice, start, end })
 }
 
 /// Where a side's region starts in its buffer or allocation.
-fn in_root(side: &Side) -> usize {
+fn in_root(side: &RectSide) -> usize {
     side.region.mem.offset_in_root() + side.region.offset
 }
 
 /// Refuses a copy within one buffer whose two rectangles share bytes, or which OpenCL does not accept.
 fn check_apart(
-    src: &Side,
-    from: &Layout,
-    dst: &Side,
-    into: &Layout,
+    src: &RectSide,
+    from: &RectLayout,
+    dst: &RectSide,
+    into: &RectLayout,
     region: [usize; 3],
     element: usize,
 ) -> Result<(), BuildCause> {
@@ -274,7 +278,7 @@ fn check_apart(
         return Err(RectError::PitchesDiffer { src: [from.row, from.slice], dst: [into.row, into.slice] }.into());
     }
     let (row, slice) = (from.row, from.slice);
-    let boxed = |what: &'static str, side: &Side, layout: &Layout| {
+    let boxed = |what: &'static str, side: &RectSide, layout: &RectLayout| {
         let at = rect_origin(in_root(side) + layout.start, row, slice, region[2]);
         let size = [region[0] * element, region[1], region[2]];
         // Drivers find overlaps by comparing the corners of boxes, which works only if a row of the box does not wrap
@@ -287,7 +291,7 @@ fn check_apart(
     let ((a, size), (b, _)) = (boxed("source", src, from)?, boxed("destination", dst, into)?);
     let overlap = (0..3).all(|dim| a[dim] < b[dim] + size[dim] && b[dim] < a[dim] + size[dim]);
     if overlap {
-        let show = |side: &Side, layout: &Layout| {
+        let show = |side: &RectSide, layout: &RectLayout| {
             let base = in_root(side);
             format!("bytes {:?}", base + layout.start..base + layout.end)
         };

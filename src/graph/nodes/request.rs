@@ -63,11 +63,11 @@ pub(crate) trait CommandRequest: Request {
 pub(crate) struct Requested {
     pub(crate) command: Command<ByHandle>,
     /// Empty for a kernel, whose arguments say what it uses.
-    pub(crate) uses: Uses,
+    pub(crate) uses: MemoryUses,
 }
 
 /// Memory and how a command uses it.
-pub(crate) type Uses = SmallVec<[(Region, Mode); 2]>;
+pub(crate) type MemoryUses = SmallVec<[(Region, Mode); 2]>;
 
 /// Commands and arguments that refer to objects by handles, which keep the objects alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,10 +49,10 @@ impl Graph {
     /// # use clgraph::{Finalize, Graph, Queue};
     /// # let queue = Queue::new(&clgraph::best_device()?)?;
     /// let graph = Graph::new(&queue)?;
-    /// let (say, said) = std::sync::mpsc::channel();
+    /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let tasks = ["left", "right"].map(|word| {
-    ///     let say = say.clone();
-    ///     graph.host_task(move |_| say.send(word))
+    ///     let sender = sender.clone();
+    ///     graph.host_task(move |_| sender.send(word))
     /// });
     /// let group = graph.host_task_group(tasks)?;
     /// let node = graph.command_group_node(&group).add()?;
@@ -60,7 +60,7 @@ impl Graph {
     /// group.set_active_index(1)?;
     /// executable.update(&node)?;
     /// executable.submit(&queue)?.wait()?;
-    /// assert_eq!(said.recv(), Ok("right"));
+    /// assert_eq!(receiver.recv(), Ok("right"));
     /// # Ok(()) }
     /// ```
     pub fn host_task_group<'g>(&self, tasks: impl IntoIterator<Item = HostTaskNode<'g>>) -> Result<CommandGroup> {

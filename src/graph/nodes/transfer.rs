@@ -404,7 +404,7 @@ impl Request for Copy {
         if !copier::is_needed(src, dst, false) {
             return Ok(None);
         }
-        let side = |region: &Region| copier::Side { region: region.clone(), row: 0, slice: 0 };
+        let side = |region: &Region| copier::CopySide { region: region.clone(), row: 0, slice: 0 };
         let launch = copier::launch(target, &side(src), &side(dst), [src.size, 1, 1])?;
         Ok(Some(Box::new(launch.checked(target)?)))
     }

@@ -123,7 +123,7 @@ impl Value {
 
 /// The value of a parameter at one moment.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct ValueSnapshot {
     pub(crate) value: Value,
     /// The bytes of the parameter's buffer that kernels use.
     pub(crate) region: Option<Region>,
@@ -222,7 +222,7 @@ impl Cell {
     }
 
     /// Returns the current value, and when it was set.
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> ValueSnapshot {
         let held = self.lock();
         let region = match (&*held, &self.bound) {
             // The size of an image in bytes may differ from that of the image before it.
@@ -234,7 +234,7 @@ impl Cell {
             }
             _ => None,
         };
-        Snapshot { value: held.clone(), region, time: self.time() }
+        ValueSnapshot { value: held.clone(), region, time: self.time() }
     }
 
     /// The bytes of the parameter's buffer that kernels use.

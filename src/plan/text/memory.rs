@@ -107,7 +107,7 @@ fn the_checker_sees_lifetimes_that_are_too_short() {
 fn placed(graph: &str, options: &Options<'_>) -> String {
     let reader = read(graph);
     let plan = plan(&reader.ir, &new_device(), options).unwrap();
-    let Layout { allocs, placement, .. } = &plan.layout;
+    let MemoryLayout { allocs, placement, .. } = &plan.layout;
     let spot = |((alloc, _), spot): (&(AllocId, bool), &Spot)| {
         let name = &reader.names[reader.ir.allocs[alloc.index()].node.index()];
         format!("{name} {}+{} ", spot.arena, spot.offset)

@@ -34,7 +34,8 @@ use expect_test::{Expect, expect};
 use quickcheck::{Arbitrary, Gen};
 
 use super::{
-    Conflicts, Exclusion, Instruction, Layout, MemoryOptions, Options, Path, PathReason, Plan, Schedule, Spot, plan,
+    Conflicts, Exclusion, Instruction, MemoryLayout, MemoryOptions, Options, Path, PathReason, Plan, Schedule, Spot,
+    plan,
 };
 use crate::caps::{Caps, Version};
 use crate::command::{Arg, Command, CopyRect, Form, Grid, Location};
