@@ -318,6 +318,7 @@ mod lower;
 mod plan;
 mod quirks;
 mod record;
+mod report;
 
 pub use caps::{
     Abi, Caps, CommandBufferCaps, DetectedBy, ExtensionVersion, GlobalAccess, ImageCaps, MemoryKind, MutableCaps,
@@ -350,10 +351,8 @@ pub use error::{
     UpdateError, WorkGroupError,
 };
 pub use exec::{
-    AllocationReport, Clock, Dependency, ExcludedPath, Executable, Finalize, HostNodeReport, MemoryReport, NodeProfile,
-    Profile, Progress, RanOn, Report, SegmentReport, StrategyReport, SubGraph, SubGraphNode, SubGraphReport,
-    Submission, SubmissionFuture, Submit, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, UserEvent,
-    WaitFor,
+    Dependency, Executable, Finalize, Progress, SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit,
+    UserEvent, WaitFor,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, DrawingDetail, EmptyNode, EventHandle, EventNode,
@@ -368,6 +367,10 @@ pub use images::{
 };
 pub use plan::{CommandKind, Exclusion, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
+pub use report::{
+    AllocationReport, Clock, ExcludedPath, HostNodeReport, MemoryReport, NodeProfile, Profile, RanOn, Report,
+    SegmentReport, StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport,
+};
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.
 #[cfg(doctest)]

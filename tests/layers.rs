@@ -35,11 +35,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("record", &["record", "command", "graph", "handles", "ir", "cl", "caps", "device_global", "error", "images"]),
+    ("report", &["report", "command", "graph", "handles", "plan", "ir", "cl", "caps", "error", "quirks"]),
     (
         "exec",
         &[
-            "exec", "command", "record", "graph", "handles", "plan", "ir", "lower", "cl", "caps", "drawing", "env",
-            "error", "quirks",
+            "exec", "command", "record", "report", "graph", "handles", "plan", "ir", "lower", "cl", "caps", "drawing",
+            "env", "error", "quirks",
         ],
     ),
     ("error", &["error", "handles", "caps", "images"]),
@@ -163,7 +164,7 @@ const LOGS: [&str; 6] = [
     "drawing/layout.rs",
     "exec/build/finalize.rs",
     "exec/build/options.rs",
-    "exec/report",
+    "report",
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! Pictures of graphs: boxes and arrows as SVG. Knows neither graphs nor OpenCL, only boxes, their texts and their
 //! arrows.
 //!
-//! Input: boxes and arrows, from `graph/drawing.rs` (a graph) and `exec/report/drawing.rs` (an executable). Output: SVG
+//! Input: boxes and arrows, from `graph/drawing.rs` (a graph) and `exec/drawing.rs` (an executable). Output: SVG
 //! text.
 //!
 //! | file | what is there |

@@ -9,7 +9,7 @@
 //! | `submit` | one submission from `submit()` to its end: checks, waits, enqueuing, host tasks, results |
 //! | `update` | new values for an executable, all of them or none |
 //! | `tune` | the automatic path: timing of strategies, and the file that keeps the result |
-//! | `report` | what was decided, drawn and measured: reports, pictures, profiles, traces |
+//! | `drawing.rs` | an executable as SVG: what runs where, and how long |
 //! | `sub_graph.rs` | executables as nodes of other graphs |
 //! | `native_tests.rs`, `native_tests/kernels.rs` | tests of command buffers on the fake driver (`cl/fake.rs`) |
 //!
@@ -20,21 +20,15 @@
 //! functions of native commands. Everything else is fixed at finalize.
 
 pub(crate) mod build;
+mod drawing;
 #[cfg(test)]
 mod native_tests;
-pub(crate) mod report;
 mod sub_graph;
 pub(crate) mod submit;
 pub(crate) mod tune;
 pub(crate) mod update;
 
 pub use build::options::Finalize;
-pub use report::profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
-pub use report::summary::{
-    AllocationReport, ExcludedPath, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport,
-    SubGraphReport, TuningReport, TuningState, UpdateReport,
-};
-pub use report::trace::Trace;
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submit::builder::{Dependency, Submit, WaitFor};
 pub use submit::completion::SubmissionFuture;
@@ -56,7 +50,8 @@ use crate::ir::NodeId;
 use crate::ir::topology::Topology;
 use crate::plan::Plan;
 use crate::record::Queue;
-use report::profile::Names;
+use crate::report::Report;
+use crate::report::profile::Names;
 use submit::exclusive::ExclusiveUse;
 use submit::executable_state::ExecutableState;
 use submit::tasks::PartsOf;

@@ -14,10 +14,10 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::command::Location;
 use crate::error::{Error, FinalizeError, MemoryError, Result};
-use crate::exec::report::summary::{AllocationReport, MemoryReport};
 use crate::graph::{Flat, Tables};
 use crate::ir::{AllocId, ArenaId, NodeId, ViewId, ViewKind};
 use crate::plan::{Life, MemoryLayout, Plan, Spot};
+use crate::report::summary::{AllocationReport, MemoryReport};
 
 /// Makes the memory and puts it into a copy of the tables. Returns the same tables if the graph has no memory of its
 /// own.

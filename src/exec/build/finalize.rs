@@ -20,9 +20,6 @@ use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::options::{Finalize, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
-use crate::exec::report::dump;
-use crate::exec::report::profile::Names;
-use crate::exec::report::summary::Report;
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
@@ -36,6 +33,9 @@ use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
 use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
+use crate::report::dump;
+use crate::report::profile::Names;
+use crate::report::summary::Report;
 
 /// Returns whether command buffers of a device run on queues with profiling.
 pub(in crate::exec) fn profiles(caps: &Caps) -> bool {

@@ -14,7 +14,6 @@ use crate::cl::memory::host::{Element, HostData};
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{BuildError, DriverError, DriverFault, Error, RecordError, Result, SubmitError};
-use crate::exec::report::profile::Log;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::executable_state::Accepted;
 use crate::exec::submit::external_events::{self, SuppliedEvents};
@@ -27,6 +26,7 @@ use crate::graph::recorder::Order;
 use crate::graph::{After, Graph, HostWrite};
 use crate::handles::{Node, Port};
 use crate::record::{self, Event, NodeEvent, Queue, QueueState};
+use crate::report::profile::Log;
 
 /// Builds a submission. See [`Executable::submit_to`].
 ///

@@ -18,7 +18,6 @@ use crate::exec::Inner;
 use crate::exec::build::finalize;
 use crate::exec::build::record::Recorded;
 use crate::exec::build::values::{Objects, Values};
-use crate::exec::report::summary::TuningReport;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::deferred::{Deferred, Work};
 use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, ExecutableUses};
@@ -35,6 +34,7 @@ use crate::exec::update::transaction::Editing;
 use crate::handles::Port;
 use crate::lower::Origin;
 use crate::plan::{Path, Plan};
+use crate::report::TuningReport;
 
 /// What the submissions of one executable share. It is used under a lock, so code of the program must not run here:
 /// whatever has to be dropped or flushed is left in [`Leftovers`].
@@ -180,7 +180,7 @@ impl ExecutableState {
     /// Reports the state of the autotuner.
     pub(in crate::exec) fn tuning_report(&mut self) -> TuningReport {
         self.collect_times();
-        TuningReport::new(&self.autotuner)
+        self.autotuner.report()
     }
 
     fn collect_times(&mut self) {
@@ -192,7 +192,7 @@ impl ExecutableState {
     #[cold]
     fn settled(&mut self) {
         if log::max_level() >= log::Level::Info
-            && let Some(taken) = TuningReport::new(&self.autotuner).strategies.iter().find(|strategy| strategy.taken)
+            && let Some(taken) = self.autotuner.report().strategies.iter().find(|strategy| strategy.taken)
         {
             log_later!(
                 Info,

@@ -17,12 +17,12 @@ use crate::command::Command;
 use crate::error::{DriverError, DriverFault, SubmitError};
 use crate::exec::Inner;
 use crate::exec::build::record::Chunk;
-use crate::exec::report::profile::Log;
 use crate::exec::submit::external_events::External;
 use crate::exec::submit::replay::{self, ReplayError};
 use crate::exec::submit::snapshot::Snapshot;
 use crate::ir::DataId;
 use crate::plan::{Instruction, Path, PathReason, Schedule};
+use crate::report::profile::Log;
 
 /// What a submission brings of its own: slots, events, inputs.
 #[derive(Debug, Default)]
@@ -379,7 +379,8 @@ impl<'a> Interpreter<'a> {
     ) -> Result<(), Stopped> {
         self.under_way = true;
         if let (Some(log), Some(event)) = (&self.bindings.log, &event) {
-            log.took(&self.snapshot.values, &self.exec.plan, steps.start, event);
+            let (plan, values) = (&self.exec.plan, &self.snapshot.values);
+            log.took(&values.tables.ir, plan, steps.start, values.command(&plan.steps[steps.start]), event);
         }
         if let Some(kept) = kept {
             if event.is_none() {

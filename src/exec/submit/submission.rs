@@ -8,12 +8,12 @@ use crate::cl::completion::event_reaper;
 use crate::cl::memory::host::{Completed, Element, Slot};
 use crate::cl::objects::event;
 use crate::error::{RecordError, Result, SubmitError};
-use crate::exec::report::profile::Profile;
 use crate::exec::submit::submission_state::{self, Stage, SubmissionState};
 use crate::exec::{Executable, SubGraph};
 use crate::graph::{HostRead, ResultGuard};
 use crate::handles::Port;
 use crate::record::{self, Event, NodeEvent};
+use crate::report::profile::Profile;
 
 /// One run of an executable. Cheap to clone: clones are the same submission.
 ///

@@ -15,9 +15,9 @@ use crate::cl::objects::context::Context;
 use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Result, SubmitError};
-use crate::exec::report::profile::Log;
 use crate::exec::submit::interpreter::Inputs;
 use crate::exec::submit::trampoline::run;
+use crate::report::profile::Log;
 
 /// What the handles of a submission and the event reaper share.
 pub(in crate::exec) struct SubmissionState {

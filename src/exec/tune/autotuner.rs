@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cl::completion::completion_time::{CompletionTimer, CompletionTimes};
-use crate::exec::report::summary::TuningState;
 use crate::plan::Strategy;
+use crate::report::{StrategyReport, TuningReport, TuningState};
 
 /// The largest number of rounds that count.
 const ROUNDS: usize = 15;
@@ -376,11 +376,6 @@ impl Autotuner {
         ratio(|times| times.total).zip(ratio(|times| times.host)).is_some_and(is_better)
     }
 
-    /// Returns how many trials have ended.
-    pub(in crate::exec) fn settled(&self) -> usize {
-        self.settled
-    }
-
     pub(in crate::exec) fn state(&self) -> TuningState {
         match self.phase {
             Phase::Fixed => TuningState::Fixed,
@@ -389,12 +384,25 @@ impl Autotuner {
         }
     }
 
-    /// Returns the strategies, whether each is used now, how many times count, and its usual times.
-    pub(in crate::exec) fn strategies(&self) -> impl Iterator<Item = (Strategy, bool, usize, Option<Times>)> {
-        self.strategies
-            .iter()
-            .enumerate()
-            .map(|(at, tried)| (tried.strategy, at == self.now, tried.times.len(), tried.usual()))
+    /// Reports the strategies, their times, and which of them is used.
+    pub(in crate::exec) fn report(&self) -> TuningReport {
+        let strategy = |(at, tried): (usize, &Tried)| {
+            let (strategy, times) = (tried.strategy, tried.usual());
+            StrategyReport {
+                path: strategy.path,
+                commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
+                queues: Some(strategy.queues).filter(|queues| *queues > 0),
+                taken: at == self.now,
+                timed: tried.times.len(),
+                host_nanos: times.map(|times| times.host),
+                total_nanos: times.map(|times| times.total),
+            }
+        };
+        TuningReport {
+            state: self.state(),
+            strategies: self.strategies.iter().enumerate().map(strategy).collect(),
+            trials: self.settled,
+        }
     }
 
     /// Returns the strategy that is used and its usual times, after a trial has ended.

@@ -183,7 +183,7 @@ fn strategies_that_were_about_as_fast_are_tried_again_soon_and_the_others_later(
     let before = driver.taken.len();
     driver.submit(750);
     assert!(driver.taken[70..].iter().all(|(strategy, _)| *strategy != LONG), "the slow one is not tried again soon");
-    assert!(driver.autotuner.strategies().all(|(_, _, timed, _)| timed > 0), "its times are known");
+    assert!(driver.autotuner.report().strategies.iter().all(|strategy| strategy.timed > 0), "its times are known");
     driver.submit(1_200);
     assert!(driver.taken[before..].iter().any(|(strategy, _)| *strategy == LONG));
     // No other strategy was near.

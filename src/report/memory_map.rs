@@ -6,8 +6,8 @@ use svg::Document;
 use svg::node::element::{Group, Rectangle, Text, Title};
 
 use crate::error::{BuildCause, BuildError, Result};
-use crate::exec::report::summary::{AllocationReport, MemoryReport};
 use crate::graph::readable;
+use crate::report::summary::{AllocationReport, MemoryReport};
 
 /// In pixels.
 const WIDTH: f64 = 960.0;

@@ -8,11 +8,10 @@ use crate::caps::{Caps, MutableCaps};
 use crate::cl::memory::program_globals::GlobalBinding;
 use crate::cl::objects::device::Device;
 use crate::command::Command;
-use crate::exec::tune::autotuner::{Autotuner, Times};
 use crate::graph::{Flat, Tables, WritesConst};
 use crate::handles::NodeKind;
 use crate::ir::NodeId;
-use crate::plan::{Exclusion, Path, PathReason, Plan, Segment, Strategy};
+use crate::plan::{Exclusion, Path, PathReason, Plan, Segment};
 use crate::quirks::{self, Driver};
 
 /// What finalize decided, and why. `Display` shows it as text.
@@ -147,25 +146,6 @@ pub struct StrategyReport {
     /// How long one submission took, in nanoseconds (median): from its begin, or from the end of the one before, to its
     /// end.
     pub total_nanos: Option<u64>,
-}
-
-impl TuningReport {
-    pub(in crate::exec) fn new(autotuner: &Autotuner) -> Self {
-        let strategy = |(strategy, taken, timed, times): (Strategy, bool, usize, Option<Times>)| StrategyReport {
-            path: strategy.path,
-            commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
-            queues: Some(strategy.queues).filter(|queues| *queues > 0),
-            taken,
-            timed,
-            host_nanos: times.map(|times| times.host),
-            total_nanos: times.map(|times| times.total),
-        };
-        Self {
-            state: autotuner.state(),
-            strategies: autotuner.strategies().map(strategy).collect(),
-            trials: autotuner.settled(),
-        }
-    }
 }
 
 impl fmt::Display for StrategyReport {
@@ -365,7 +345,7 @@ impl SegmentReport {
 
 impl Report {
     /// Logs the decisions in one line.
-    pub(in crate::exec) fn log(&self) {
+    pub(crate) fn log(&self) {
         if log::log_enabled!(log::Level::Info) {
             let listed = self.segments.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let rest = if self.segments.len() > SHOWN { "; ..." } else { "" };
@@ -373,7 +353,7 @@ impl Report {
         }
     }
 
-    pub(in crate::exec) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
+    pub(crate) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
         let caps = device.caps();
         let ir = &flat.tables.ir;
         let unchecked = ir.kernels.iter().filter(|kernel| !kernel.checked).map(|kernel| kernel.name.to_string());

@@ -7,11 +7,11 @@ use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::FinalizeError;
-use crate::exec::report::summary::Report;
 use crate::ir::Ir;
+use crate::report::summary::Report;
 
 /// Returns the graph as text before and after the passes of `lower/`.
-pub(in crate::exec) fn lowering(graph: &Ir, flat: &Ir) -> String {
+pub(crate) fn lowering(graph: &Ir, flat: &Ir) -> String {
     let passes = if graph.len() == flat.len() { "" } else { "\nwithout sub-graphs (`inline`):\n" };
     let after = if passes.is_empty() { String::new() } else { flat.to_string() };
     format!("{graph}{passes}{after}")
@@ -20,7 +20,7 @@ pub(in crate::exec) fn lowering(graph: &Ir, flat: &Ir) -> String {
 /// Writes the report to `PROCESS-NUMBER.txt`, the finalized graph to `PROCESS-NUMBER.dot`, and the graph before and
 /// after the passes of `lower/` to `PROCESS-NUMBER.graph`. If a file or a link has one of the names, the next number is
 /// taken, because a process in another container may have the same number.
-pub(in crate::exec) fn write(folder: &Path, report: &Report, dot: &str, graph: &str) -> Result<(), FinalizeError> {
+pub(crate) fn write(folder: &Path, report: &Report, dot: &str, graph: &str) -> Result<(), FinalizeError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let failed = |path: &Path, error: &io::Error| FinalizeError::Dump {
         path: path.display().to_string(),

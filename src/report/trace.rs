@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::error::{BuildCause, BuildError, Result};
-use crate::exec::report::profile::{Clock, NodeProfile, Profile, RanOn};
+use crate::report::profile::{Clock, NodeProfile, Profile, RanOn};
 
 /// A trace of submissions in Chrome's format (JSON), which <https://ui.perfetto.dev> and `chrome://tracing` show.
 ///

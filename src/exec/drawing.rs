@@ -7,11 +7,12 @@ use std::sync::Arc;
 use crate::cl::completion::reentrancy;
 use crate::drawing::{Node as Drawn, Picture};
 use crate::error::{BuildCause, BuildError, Result};
-use crate::exec::{Executable, Inner, NodeProfile, Profile};
+use crate::exec::{Executable, Inner};
 use crate::graph::{self, DrawingDetail, Tables};
 use crate::handles::{Node, NodeKind};
 use crate::ir::NodeId;
 use crate::plan::Path;
+use crate::report::{NodeProfile, Profile};
 
 impl Executable {
     /// Draws the executable as SVG, for browsers: the planned nodes, with sub-graphs inlined, and the edges that were

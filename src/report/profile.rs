@@ -15,10 +15,9 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::event::DriverEvent;
 use crate::command::{Command, Grid};
 use crate::error::DriverError;
-use crate::exec::build::values::Values;
 use crate::graph::Flat;
 use crate::handles::{GraphId, Node, NodeKind};
-use crate::ir::NodeId;
+use crate::ir::{ById, Ir, NodeId};
 use crate::plan::{Path, Plan};
 
 /// When a submission and its nodes ran, in nanoseconds of one clock. Times of submissions to one device can be
@@ -56,9 +55,9 @@ pub struct Profile {
     /// The device.
     pub device: String,
     /// Distinguishes devices.
-    pub(in crate::exec) device_id: usize,
+    pub(crate) device_id: usize,
     /// The executable.
-    pub(in crate::exec) executable: u64,
+    pub(crate) executable: u64,
 }
 
 /// When one node ran.
@@ -228,7 +227,7 @@ impl fmt::Display for Profile {
 }
 
 /// The names of an executable's planned nodes.
-pub(in crate::exec) struct Names {
+pub(crate) struct Names {
     device: String,
     device_id: usize,
     executable: u64,
@@ -245,7 +244,7 @@ struct Name {
 }
 
 impl Names {
-    pub(in crate::exec) fn new(graph: GraphId, flat: &Flat, device: &Device, executable: u64, plan: &Plan) -> Self {
+    pub(crate) fn new(graph: GraphId, flat: &Flat, device: &Device, executable: u64, plan: &Plan) -> Self {
         let tables = &flat.tables;
         let written = flat.origins.written();
         let name = |id: NodeId| {
@@ -267,7 +266,7 @@ impl Names {
 }
 
 /// What a submission records for its profile.
-pub(in crate::exec) struct Log {
+pub(crate) struct Log {
     names: Arc<Names>,
     submit: Instant,
     entries: Mutex<Entries>,
@@ -309,7 +308,7 @@ struct Timed {
 }
 
 impl Log {
-    pub(in crate::exec) fn new(names: &Arc<Names>) -> Self {
+    pub(crate) fn new(names: &Arc<Names>) -> Self {
         // The host's clock starts before the first time.
         epoch();
         Self { names: Arc::clone(names), submit: Instant::now(), entries: Mutex::default() }
@@ -320,23 +319,20 @@ impl Log {
     }
 
     /// Notes that a command is about to be enqueued, after a marker if it is more than one command.
-    pub(in crate::exec) fn begin(&self, before: Option<Marker>) {
+    pub(crate) fn begin(&self, before: Option<Marker>) {
         self.lock().begun = Some((Instant::now(), before));
     }
 
     /// Notes that the command was enqueued.
-    pub(in crate::exec) fn took(&self, values: &Values, plan: &Plan, step: usize, event: &DriverEvent) {
+    pub(crate) fn took(&self, ir: &Ir, plan: &Plan, step: usize, op: &Command<ById>, event: &DriverEvent) {
         let now = Instant::now();
-        let op = values.command(&plan.steps[step]);
         let mut entries = self.lock();
         let Some((begin, before)) = entries.begun.take() else { return };
         if op.is_noop() {
             return;
         }
         let launch = match op {
-            Command::Kernel { kernel, grid, .. } => {
-                Some((Arc::clone(&values.tables.ir.kernels[kernel.index()].name), *grid))
-            }
+            Command::Kernel { kernel, grid, .. } => Some((Arc::clone(&ir.kernels[kernel.index()].name), *grid)),
             _ => None,
         };
         let segment = plan.segments.partition_point(|segment| segment.steps.end <= step);
@@ -347,7 +343,7 @@ impl Log {
     }
 
     /// Notes that the host has worked after an event, from `begin` until now.
-    pub(in crate::exec) fn host(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
+    pub(crate) fn host(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
         self.lock().host.push(HostWork { task, after, begin, end: Instant::now() });
     }
 
@@ -381,7 +377,7 @@ impl Log {
     }
 
     /// Reads the times from the driver.
-    pub(in crate::exec) fn read(&self) -> Result<Profile, DriverError> {
+    pub(crate) fn read(&self) -> Result<Profile, DriverError> {
         let mut entries = self.lock();
         if let Some(read) = &entries.read {
             return Ok(Profile::clone(read));

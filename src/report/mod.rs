@@ -1,0 +1,27 @@
+//! What finalize decided and what submissions took, as data, text and pictures.
+//!
+//! Input: the plan, the tables, and the events of profiled submissions. Output: reports, profiles, traces, pictures of
+//! memory, and dumps. `exec` fills them; nothing here knows an executable.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `summary.rs` | the public `Report`: segments, memory, edges, warnings, autotuner. Read it first |
+//! | `memory_map.rs` | a picture of the graph's own memory: when each allocation lives, and at which bytes |
+//! | `profile.rs` | the times of a submission and of each of its nodes |
+//! | `trace.rs` | profiles as a trace for Chrome and Perfetto |
+//! | `dump.rs` | `CLGRAPH_DUMP`: the files that each finalize writes |
+//!
+//! Pictures of executables are in `exec/drawing.rs`. Rules: F1, M3 and Q1 to Q3.
+
+pub(crate) mod dump;
+pub(crate) mod memory_map;
+pub(crate) mod profile;
+pub(crate) mod summary;
+pub(crate) mod trace;
+
+pub use profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
+pub use summary::{
+    AllocationReport, ExcludedPath, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport,
+    SubGraphReport, TuningReport, TuningState, UpdateReport,
+};
+pub use trace::Trace;
