@@ -365,6 +365,12 @@ impl Caps {
             MemoryKind::SvmFine => self.svm.fine_grain_buffer,
         }
     }
+
+    /// Returns whether command buffers run on queues with profiling.
+    pub(crate) fn records_for_profiling(&self) -> bool {
+        let queues = self.command_buffers.as_ref().and_then(|caps| caps.supported_queue);
+        queues.is_none_or(|queues| queues.profiling)
+    }
 }
 
 /// How clgraph knows that a driver has command buffers.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::cl::completion::reentrancy;
 use crate::drawing::{Node as Drawn, Picture};
 use crate::error::{BuildCause, BuildError, Result};
-use crate::exec::{Executable, Inner};
+use crate::exec::executable::Executable;
+use crate::exec::finalized::Finalized;
 use crate::graph::{self, DrawingDetail, Tables};
 use crate::handles::{Node, NodeKind};
 use crate::ir::NodeId;
@@ -43,7 +44,7 @@ impl Executable {
         let exec = &*self.0;
         // Laying out takes a while, so the lock is not held.
         let tables = Arc::clone(&exec.lock_state().values.tables);
-        graph::to_svg(exec.picture(&tables, detail, profile)?, detail)
+        graph::to_svg(exec.fixed.picture(&tables, detail, profile)?, detail)
     }
 
     /// Writes the picture of [`to_svg`](Self::to_svg) to a `.svg` file, or text for Graphviz to a `.dot` file. In a
@@ -63,7 +64,7 @@ impl Executable {
             Some("dot") => {
                 reentrancy::check_call()?;
                 let tables = Arc::clone(&self.0.lock_state().values.tables);
-                graph::to_dot(&self.0.picture(&tables, detail, profile)?)
+                graph::to_dot(&self.0.fixed.picture(&tables, detail, profile)?)
             }
             Some("svg") => self.to_svg(detail, profile)?,
             _ => return Err(graph::not_written(path, "the extension of the file must be `dot` or `svg`".to_owned())),
@@ -72,7 +73,7 @@ impl Executable {
     }
 }
 
-impl Inner {
+impl Finalized {
     fn picture(&self, tables: &Tables, detail: DrawingDetail, profile: Option<&Profile>) -> Result<Picture> {
         if profile.is_some_and(|profile| profile.executable != self.id) {
             return Err(BuildError::new("drawing with times", BuildCause::OtherExecutable).into());

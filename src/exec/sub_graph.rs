@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cl::completion::reentrancy;
 use crate::cl::memory::host::Element;
 use crate::error::Result;
-use crate::exec::{Executable, Inner};
+use crate::exec::executable::{Executable, Inner};
 use crate::graph::nodes::sub_graph::SubGraph as Request;
 use crate::graph::{
     After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Nodes, Ports,
@@ -75,19 +75,19 @@ impl SubGraphNode<'_> {
 
 impl CurrentValues for Inner {
     fn flat(&self) -> Flat {
-        Flat::of(Arc::clone(&self.lock_state().values.tables), self.origins.clone())
+        Flat::of(Arc::clone(&self.lock_state().values.tables), self.fixed.origins.clone())
     }
 
     fn id(&self) -> u64 {
-        self.id
+        self.fixed.id
     }
 
     fn nodes(&self) -> usize {
-        self.topology.len()
+        self.fixed.topology.len()
     }
 
     fn ports(&self) -> &Arc<Ports> {
-        &self.ports
+        &self.fixed.ports
     }
 
     fn has_changed(&self) -> bool {
@@ -99,8 +99,8 @@ impl Executable {
     /// Returns the executable as a request that a graph can add.
     pub(in crate::exec) fn as_request(&self) -> Request {
         Request {
-            context: self.0.context.clone(),
-            device: self.0.device.clone(),
+            context: self.0.fixed.context.clone(),
+            device: self.0.fixed.device.clone(),
             flat: self.0.flat(),
             child: Child {
                 of: Arc::clone(&self.0) as Arc<dyn CurrentValues>,
@@ -139,7 +139,7 @@ impl SubGraph {
     /// # Errors
     /// [`SubmitError::NotAnInput`](crate::SubmitError::NotAnInput).
     pub fn write<T: Element>(&self, write: &HostWrite<T>) -> Result<HostWrite<T>> {
-        let (data, _) = self.executable.0.ports.input(Port { node: write.node(), index: write.part() })?;
+        let (data, _) = self.executable.0.fixed.ports.input(Port { node: write.node(), index: write.part() })?;
         Ok(HostWrite::of_part(self.node, data.0))
     }
 
@@ -148,7 +148,7 @@ impl SubGraph {
     /// # Errors
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult).
     pub fn read<T: Element>(&self, read: &HostRead<T>) -> Result<HostRead<T>> {
-        let result = self.executable.0.ports.result(Port { node: read.node(), index: read.part() })?;
+        let result = self.executable.0.fixed.ports.result(Port { node: read.node(), index: read.part() })?;
         Ok(HostRead::of_part(self.node, result.0))
     }
 
@@ -169,7 +169,7 @@ impl SubGraph {
     }
 
     fn event<H: EventHandle>(&self, part: Port) -> Result<H> {
-        let event = self.executable.0.ports.event(part, H::SIGNALS)?;
+        let event = self.executable.0.fixed.ports.event(part, H::SIGNALS)?;
         Ok(H::of_part(self.node, event.0))
     }
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
-use crate::caps::Caps;
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::kernel_object::KernelObjectError;
@@ -20,15 +19,15 @@ use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::options::{Finalize, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
+use crate::exec::executable::{Executable, Inner};
+use crate::exec::finalized::{Finalized, PartsOf};
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
-use crate::exec::submit::tasks::PartsOf;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::destinations::Destinations;
-use crate::exec::update::transaction::Editing;
+use crate::exec::update::editing::Editing;
 use crate::exec::update::updatable::Updatable;
-use crate::exec::{Executable, Inner};
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
@@ -36,12 +35,6 @@ use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Pla
 use crate::report::dump;
 use crate::report::profile::Names;
 use crate::report::summary::Report;
-
-/// Returns whether command buffers of a device run on queues with profiling.
-pub(in crate::exec) fn profiles(caps: &Caps) -> bool {
-    let queues = caps.command_buffers.as_ref().and_then(|caps| caps.supported_queue);
-    queues.is_none_or(|queues| queues.profiling)
-}
 
 /// How many refusals of nodes by a driver are accepted. After these, nothing is recorded for the driver.
 const ROUNDS: usize = 4;
@@ -134,7 +127,8 @@ impl Graph {
             path,
             from_environment,
             denied: &denied,
-            no_native: (options.profiling && !profiles(self.device().caps())).then_some(PathReason::NotTimed),
+            no_native: (options.profiling && !self.device().caps().records_for_profiling())
+                .then_some(PathReason::NotTimed),
             chunk: if options.profiling { Some(1) } else { options.commands_per_buffer },
             autotune: options.autotune,
             updatable: options.updatable,
@@ -184,7 +178,7 @@ impl Graph {
         let topology = Arc::clone(&flat.tables.ir.topology);
         let is_event = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Event { .. });
         let events_at = flat.tables.ir.ids().filter(is_event).collect();
-        let inner = Inner {
+        let fixed = Finalized {
             topology,
             events_at,
             reachable: Mutex::default(),
@@ -199,17 +193,15 @@ impl Graph {
             report,
             updatable,
             names,
-            exec_state: Mutex::new(exec_state),
-            exclusive,
         };
         let dump = env::dump()
             .map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::lowering(&graph.ir, &flat.tables.ir)));
-        inner.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        inner.report.log();
+        fixed.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+        fixed.report.log();
         if let Some((folder, dot, lowering)) = dump {
-            dump::write(&folder, &inner.report, &dot, &lowering)?;
+            dump::write(&folder, &fixed.report, &dot, &lowering)?;
         }
-        Ok(Executable(Arc::new(inner)))
+        Ok(Executable(Arc::new(Inner { fixed, exec_state: Mutex::new(exec_state), exclusive })))
     }
 
     /// Plans, makes kernel objects and command buffers, and plans again without the nodes that the driver refuses to

@@ -1,5 +1,6 @@
 //! The current values of an executable. Submissions read them and updates write them; they are stored nowhere else.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -11,8 +12,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::command::{Arg, Command, Translate};
 use crate::error::{DriverError, DriverFault, Error};
-use crate::exec::submit::interpreter::SubmissionBindings;
-use crate::exec::update::apply::Old;
+use crate::exec::submit::bindings::SubmissionBindings;
 use crate::graph::Tables;
 use crate::ir::{AllocId, ById, ChildId, DataId, ExternalId, KernelId, NativeId, ResultId, Span, TaskId, ViewId};
 use crate::plan::{Plan, Step};
@@ -32,6 +32,9 @@ pub(in crate::exec) struct Values {
 /// A set of steps, one bit for each.
 #[derive(Clone, Debug, Default)]
 pub(in crate::exec) struct Stale(Vec<u64>);
+
+/// An object that later submissions do not use. Commands that are enqueued already may still use it.
+pub(in crate::exec) type Old = Arc<dyn Any + Send + Sync>;
 
 /// A step that has a new kernel object, and its old object.
 pub(in crate::exec) type Replaced = (usize, Option<Arc<KernelObject>>);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::cl::commands::enqueue::Waits;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::Gates;
 use crate::cl::objects::event::DriverEvent;
@@ -19,6 +20,14 @@ pub(in crate::exec) enum Blocker {
     Success(Arc<SubmissionState>),
     /// A submission that must have ended, well or not.
     Order(Arc<SubmissionState>),
+}
+
+/// What a submission waits for, by how it is waited for.
+pub(in crate::exec) struct Prerequisites {
+    /// In the driver's wait list.
+    pub(in crate::exec) waits: Waits,
+    /// By the event reaper.
+    pub(in crate::exec) blockers: Vec<Blocker>,
 }
 
 impl Blocker {

@@ -7,25 +7,24 @@
 
 use std::sync::Arc;
 
-use crate::cl::commands::enqueue::Waits;
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::host::{Element, HostData};
-use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
-use crate::cl::objects::queue::DriverQueue;
-use crate::error::{BuildError, DriverError, DriverFault, Error, RecordError, Result, SubmitError};
-use crate::exec::submit::blocker::Blocker;
+use crate::error::{BuildError, DriverError, DriverFault, RecordError, Result, SubmitError};
+use crate::exec::build::options::Finalize;
+use crate::exec::executable::Executable;
+use crate::exec::submit::bindings::SubmissionBindings;
+use crate::exec::submit::deferred::Deferred;
+use crate::exec::submit::dependency::{self, Dependency, Kind, WaitFor};
 use crate::exec::submit::executable_state::Accepted;
 use crate::exec::submit::external_events::{self, SuppliedEvents};
-use crate::exec::submit::interpreter::{Inputs, SubmissionBindings};
 use crate::exec::submit::submission::Submission;
-use crate::exec::submit::submission_state::{Stage, SubmissionState};
-use crate::exec::{Executable, Finalize, Inner};
+use crate::exec::submit::submission_state::Inputs;
 use crate::graph::nodes::request::Request;
 use crate::graph::recorder::Order;
 use crate::graph::{After, Graph, HostWrite};
-use crate::handles::{Node, Port};
-use crate::record::{self, Event, NodeEvent, Queue, QueueState};
+use crate::handles::Port;
+use crate::record::{self, Event, Queue, QueueState};
 use crate::report::profile::Log;
 
 /// Builds a submission. See [`Executable::submit_to`].
@@ -60,75 +59,45 @@ pub struct Submit<'a> {
     pub(in crate::exec) events: Result<SuppliedEvents>,
 }
 
-/// Something that a submission can wait for: a [`Submission`], an [`Event`], a [`UserEvent`](crate::UserEvent), or an
-/// `opencl3` event. The trait is sealed: other crates cannot implement it.
-pub trait WaitFor: sealed::WaitFor {
-    /// Returns what to wait for.
+impl Executable {
+    /// Runs the graph once, on a queue of the executable's context and device.
+    ///
+    /// On an in-order queue the submission behaves like one command: it runs after everything that the queue holds
+    /// already, and commands that are enqueued later run after it. On an out-of-order queue only barriers and wait
+    /// lists order it.
+    ///
+    /// The call does not block. The submission waits for earlier submissions of this executable on all queues.
+    /// [`submit_to`](Self::submit_to) makes a submission that waits for events or brings its own input.
+    /// [`Submission::get`] returns the results.
     ///
     /// # Errors
-    /// [`DriverError`] when the driver refuses to retain an event.
-    fn dependency(&self) -> Result<Dependency>;
-}
-
-mod sealed {
-    pub trait WaitFor {}
-    impl WaitFor for super::Submission {}
-    impl WaitFor for super::Event {}
-    impl WaitFor for crate::UserEvent {}
-    impl WaitFor for opencl3::event::Event {}
-}
-
-/// What a submission is to wait for, as [`WaitFor`] returns it.
-#[must_use]
-#[derive(Clone, Debug)]
-pub struct Dependency(Kind);
-
-#[derive(Clone)]
-enum Kind {
-    Event(DriverEvent),
-    Submission(Arc<SubmissionState>),
-    /// The event of work that was recorded into a graph.
-    Node(NodeEvent),
-}
-
-impl std::fmt::Debug for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Event(event) => event.fmt(f),
-            Self::Submission(state) => Submission::new(Arc::clone(state), None).fmt(f),
-            Self::Node(event) => event.fmt(f),
-        }
+    /// As [`Submit::submit`].
+    #[doc(alias("cudaGraphLaunch", "clEnqueueCommandBufferKHR", "ext_oneapi_graph"))]
+    pub fn submit(&self, queue: &Queue) -> Result<Submission> {
+        self.submit_to(queue).submit()
     }
-}
 
-impl Dependency {
-    /// The submission, or the user event, whose end is waited for.
-    pub(in crate::exec) fn state(&self) -> Option<Arc<SubmissionState>> {
-        if let Kind::Submission(state) = &self.0 { Some(Arc::clone(state)) } else { None }
-    }
-}
-
-impl WaitFor for Submission {
-    fn dependency(&self) -> Result<Dependency> {
-        Ok(Dependency(match self.parts() {
-            Ok(state) => Kind::Submission(Arc::clone(state)),
-            Err(node) => Kind::Node(node.clone()),
-        }))
-    }
-}
-
-impl WaitFor for Event {
-    fn dependency(&self) -> Result<Dependency> {
-        Ok(Dependency(match &self.0 {
-            record::EventKind::Driver(event) => Kind::Event(event.clone()),
-            record::EventKind::Node(node) => Kind::Node((**node).clone()),
-        }))
-    }
-}
-
-impl WaitFor for opencl3::event::Event {
-    fn dependency(&self) -> Result<Dependency> {
-        Event::from_opencl3(self)?.dependency()
+    /// Starts a submission that can wait for events and bring its own input.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// let buffer = Buffer::<f32>::new(&queue, 2)?;
+    /// let input = graph.write(&buffer, [0.0, 0.0]).add()?;
+    /// let output = graph.read(&buffer).add()?;
+    /// let executable = graph.finalize(Finalize::new())?;
+    ///
+    /// let first = executable.submit(&queue)?;
+    /// let second = executable.submit_to(&queue).after(&first).with(&input, [1.0, 2.0]).submit()?;
+    /// second.wait()?;
+    /// assert_eq!(*first.get(&output)?, [0.0, 0.0]);
+    /// assert_eq!(*second.get(&output)?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn submit_to<'a>(&'a self, queue: &'a Queue) -> Submit<'a> {
+        Submit::new(self, queue)
     }
 }
 
@@ -160,7 +129,7 @@ impl<'a> Submit<'a> {
     /// Sets the data of a host write for this submission only: as many elements as the node writes. If a write is given
     /// data twice, the last data count. [`submit`](Self::submit) reports what is wrong with the data.
     pub fn with<T: Element>(mut self, input: &HostWrite<T>, data: impl Into<HostData<T>>) -> Self {
-        let (inner, node) = (&*self.exec.0, input.node());
+        let (inner, node) = (&self.exec.0.fixed, input.node());
         let bytes = data.into().into_bytes();
         let given = bytes.len();
         let checked = match inner.ports.input(Port { node, index: input.part() }) {
@@ -181,7 +150,7 @@ impl<'a> Submit<'a> {
     /// Returns how many bytes the data of a host write has. Other languages ask before they copy data of the program.
     #[doc(hidden)]
     pub fn input_size<T>(&self, input: &HostWrite<T>) -> Result<usize> {
-        let (_, expected) = self.exec.0.ports.input(Port { node: input.node(), index: input.part() })?;
+        let (_, expected) = self.exec.0.fixed.ports.input(Port { node: input.node(), index: input.part() })?;
         Ok(expected)
     }
 
@@ -257,8 +226,8 @@ impl<'a> Submit<'a> {
 
     fn go(self, observed: bool) -> Result<Option<Submission>> {
         reentrancy::check_call()?;
-        let log = self.exec.0.names.as_ref().filter(|_| observed).map(|names| Arc::new(Log::new(names)));
-        let exec = &self.exec.0;
+        let log = self.exec.0.fixed.names.as_ref().filter(|_| observed).map(|names| Arc::new(Log::new(names)));
+        let (inner, exec) = (&self.exec.0, &self.exec.0.fixed);
         let other = |what| SubmitError::OtherQueue { what, device: exec.device.name().to_owned() };
         if self.queue.context() != &exec.context {
             return Err(other("context").into());
@@ -274,25 +243,20 @@ impl<'a> Submit<'a> {
         inputs.sort_by_key(|(id, _)| *id);
         let own = external_events::own_event(self.events.as_deref().unwrap_or_default(), &self.waits);
         own.map_or(Ok(()), |node| Err(SubmitError::OwnEvent { node }))?;
-        let Sorted { waits, blockers } = sort(exec, self.waits)?;
+        let prerequisites = dependency::sort(&exec.context, self.waits)?;
         let events = external_events::take(exec, self.events?)?;
-        let mut exec_state = exec.lock_state();
-        let accepted = exec_state.accept(
-            exec,
-            self.queue.driver(),
-            waits,
-            blockers,
-            SubmissionBindings { slots: Vec::new(), inputs, events, log },
-            observed,
-        );
+        let bindings = SubmissionBindings { slots: Vec::new(), inputs, events, log };
+        let mut exec_state = inner.lock_state();
+        let accepted =
+            exec_state.accept(exec, &inner.exclusive, self.queue.driver(), prerequisites, bindings, observed);
         let leftovers = exec_state.leftovers();
         drop(exec_state);
-        leftovers.settle(exec);
+        leftovers.settle(&inner.exclusive);
         match accepted? {
-            Accepted::Enqueued(submission) => Ok(submission),
-            Accepted::Deferred { deferred, results, blockers } => {
-                let submission = deferred.submission(results);
-                deferred.wait_for(blockers);
+            Accepted::Enqueued(submission) => Ok(submission.map(|(state, results)| Submission::new(state, results))),
+            Accepted::Deferred { state, own, work, results, blockers } => {
+                let submission = Submission::new(Arc::clone(&state), results);
+                Deferred::new(Arc::clone(inner), state, own, blockers.len(), work).wait_for(blockers);
                 if !observed {
                     let device = exec.device.clone();
                     submission.on_complete(move |outcome| {
@@ -305,85 +269,6 @@ impl<'a> Submit<'a> {
             }
         }
     }
-}
-
-/// What a submission waits for, by how it is waited for.
-struct Sorted {
-    /// In the driver's wait list.
-    waits: Waits,
-    /// By the event reaper.
-    blockers: Vec<Blocker>,
-}
-
-/// The state of something that a submission is to wait for.
-pub(in crate::exec) enum Standing {
-    Complete,
-    Failed(Error),
-    /// It belongs to another context.
-    Elsewhere,
-    /// A submission whose last command is this one.
-    Enqueued {
-        queue: DriverQueue,
-        last: DriverEvent,
-        state: Arc<SubmissionState>,
-    },
-    /// It may still fail, and so may whatever it waits for, which cannot be queried.
-    Pending(Blocker),
-    /// It stands for a node.
-    Recorded(Node),
-}
-
-/// Finds the state of a dependency.
-pub(in crate::exec) fn look(exec: &Inner, dependency: Dependency) -> Result<Standing> {
-    Ok(match dependency.0 {
-        Kind::Node(event) => Standing::Recorded(event.node),
-        Kind::Event(event) => {
-            if !event.is_of(&exec.context)? {
-                return Ok(Standing::Elsewhere);
-            }
-            match event.status()? {
-                CommandStatus::Complete => Standing::Complete,
-                CommandStatus::Failed(status) => Standing::Failed(DriverError::new(COMMAND, status).into()),
-                _ => {
-                    // Some drivers begin nothing before a flush.
-                    event.flush_queue()?;
-                    Standing::Pending(Blocker::Event(event))
-                }
-            }
-        }
-        Kind::Submission(state) if state.context != exec.context => Standing::Elsewhere,
-        Kind::Submission(state) => match state.stage()? {
-            Stage::Done(Ok(())) => Standing::Complete,
-            Stage::Done(Err(cause)) => Standing::Failed(cause),
-            Stage::Enqueued { queue, last, .. } => Standing::Enqueued { queue, last, state },
-            Stage::Deferred | Stage::Staged(_) => Standing::Pending(Blocker::Success(state)),
-        },
-    })
-}
-
-/// Finds the state of each event: complete events are dropped, a failed event is an error.
-fn sort(exec: &Inner, dependencies: Vec<Result<Dependency>>) -> Result<Sorted> {
-    let mut sorted = Sorted { waits: Waits::NONE, blockers: Vec::new() };
-    if dependencies.is_empty() {
-        return Ok(sorted);
-    }
-    for (index, dependency) in dependencies.into_iter().enumerate() {
-        match look(exec, dependency?)? {
-            // The check for recording has already rejected such events.
-            Standing::Recorded(node) => return Err(RecordError::RecordingEnded { index, node }.into()),
-            Standing::Elsewhere => return Err(SubmitError::OtherContext { index }.into()),
-            Standing::Failed(cause) => {
-                return Err(SubmitError::EventFailed { index, cause: Box::new(cause) }.into());
-            }
-            Standing::Complete => {}
-            Standing::Enqueued { queue, last, .. } => {
-                queue.flush()?;
-                sorted.waits.push(last);
-            }
-            Standing::Pending(blocker) => sorted.blockers.push(blocker),
-        }
-    }
-    Ok(sorted)
 }
 
 /// Lets the queue record a node for a request; a queue that executes submits a graph of this one node.

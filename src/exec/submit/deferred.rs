@@ -23,18 +23,16 @@ use crate::cl::commands::enqueue::{self, NOTHING, Waits};
 use crate::cl::completion::countdown::Countdown;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers;
-use crate::cl::objects::event::{CommandStatus, DriverEvent, Gate};
+use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, SubmitError};
-use crate::exec::Inner;
+use crate::exec::executable::Inner;
 use crate::exec::submit::blocker::Blocker;
-use crate::exec::submit::external_events;
 use crate::exec::submit::frontier::Frontier;
-use crate::exec::submit::interpreter::{self, Ends, Interpreter, Kept, Stopped, SubmissionBindings, Want};
-use crate::exec::submit::snapshot::Snapshot;
-use crate::exec::submit::submission::{Results, Submission};
-use crate::exec::submit::submission_state::{self, RetainedMemory, SubmissionState};
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Kept, Stopped, Want};
+use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::tasks::Armed;
+use crate::exec::submit::work::Work;
 
 /// A submission that the host carries on.
 pub(in crate::exec) struct Deferred {
@@ -55,41 +53,13 @@ pub(in crate::exec) struct Progress {
     /// The end of the partition that was enqueued last, on one queue.
     last: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
-    pub(in crate::exec) work: Option<Work>,
+    pub(in crate::exec) work: Option<Box<Work>>,
     pub(in crate::exec) frontier: Frontier,
     /// How many partitions were enqueued.
     pub(in crate::exec) enqueued: usize,
     /// Whether the queue has refused a command: nothing is enqueued any more.
     refused: bool,
     pub(in crate::exec) failure: Option<Error>,
-}
-
-/// What a deferred submission runs, and what it holds.
-pub(in crate::exec) struct Work {
-    pub(in crate::exec) snapshot: Snapshot,
-    /// Complete when the caller's queue would have let the submission start.
-    pub(in crate::exec) entered: DriverEvent,
-    pub(in crate::exec) bindings: SubmissionBindings,
-    pub(in crate::exec) retained: RetainedMemory,
-    /// Opens when it is dropped.
-    pub(in crate::exec) gate: Gate,
-}
-
-impl Work {
-    /// Ends the submission: commands that the caller enqueued after it may run. Everything else is released only then,
-    /// because that may run code of the program.
-    fn end(self, state: &SubmissionState, outcome: Result<()>) {
-        let Self { snapshot, entered, mut bindings, retained, gate } = self;
-        let failure = outcome.as_ref().err().cloned();
-        // Whoever waits may submit again at once, and needs the memory for results.
-        bindings.slots.clear();
-        // Whoever sees the failure also sees it at the events that the submission would have completed.
-        if let Some(failure) = failure {
-            external_events::fail(&mut bindings.events, &failure);
-        }
-        state.finish(outcome, Some(gate));
-        drop((snapshot, entered, bindings, retained));
-    }
 }
 
 impl Deferred {
@@ -100,23 +70,19 @@ impl Deferred {
         state: Arc<SubmissionState>,
         own: DriverQueue,
         blockers: usize,
-        work: Work,
+        work: Box<Work>,
     ) -> Arc<Self> {
         let progress = Progress {
             entered: None,
-            kept: work.snapshot.kept(&exec),
+            kept: work.snapshot.kept(&exec.fixed),
             last: None,
             work: Some(work),
-            frontier: Frontier::new(&exec.plan),
+            frontier: Frontier::new(&exec.fixed.plan),
             enqueued: 0,
             refused: false,
             failure: None,
         };
         Arc::new(Self { exec, state, own, blockers: Countdown::new(blockers, ()), progress: Mutex::new(progress) })
-    }
-
-    pub(in crate::exec) fn submission(&self, results: Results) -> Submission {
-        Submission::new(Arc::clone(&self.state), results)
     }
 
     /// Registers the blockers with the event reaper, or begins if there are none. The caller holds no lock: a blocker
@@ -156,7 +122,7 @@ impl Deferred {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_work(&self) -> Option<Work> {
+    fn take_work(&self) -> Option<Box<Work>> {
         self.lock().work.take()
     }
 
@@ -201,7 +167,7 @@ impl Deferred {
             _ => waits.push(entered),
         }
         let exec = &self.exec;
-        let elsewhere = exec.context.enqueue_elsewhere();
+        let elsewhere = exec.fixed.context.enqueue_elsewhere();
         let mut exec_state = exec.lock_state();
         let mut exclusive = exec.exclusive.take();
         let outcome = exec_state
@@ -211,7 +177,7 @@ impl Deferred {
         let leftovers = exec_state.leftovers();
         drop(exec_state);
         drop(elsewhere);
-        leftovers.settle(exec);
+        leftovers.settle(&exec.exclusive);
         Ok(outcome?)
     }
 
@@ -234,13 +200,13 @@ impl Deferred {
 
     /// Enqueues, in order, the partitions that have become ready. Returns the tasks that are ready.
     pub(in crate::exec) fn go_on(&self, progress: &mut Progress) -> Vec<Armed> {
-        let plan = &self.exec.plan;
+        let plan = &self.exec.fixed.plan;
         while let Some(part) = progress.frontier.next_partition() {
             let well = self.enqueue(progress, part);
             progress.frontier.partition_ended(plan, part, well);
         }
         let armed = progress.frontier.take_armed();
-        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule(&self.exec));
+        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule(&self.exec.fixed));
         let events = |task: usize| {
             let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
             let kept = |event: &u32| progress.kept.as_ref()?.event(*event as usize).cloned();
@@ -256,7 +222,7 @@ impl Deferred {
 
     /// Enqueues a partition. Returns whether that succeeded.
     fn enqueue(&self, progress: &mut Progress, index: usize) -> bool {
-        if progress.refused || self.exec.plan.partitions[index].steps.is_empty() {
+        if progress.refused || self.exec.fixed.plan.partitions[index].steps.is_empty() {
             return !progress.refused;
         }
         // On several queues it has begun before its first partition.
@@ -285,11 +251,10 @@ impl Deferred {
         want: Want,
         what: impl FnOnce(Interpreter<'_>) -> Result<Ends, Stopped>,
     ) -> Result<Ends, Stopped> {
-        let Progress { work: Some(Work { snapshot, bindings, .. }), kept, .. } = progress else {
-            return Ok(Ends::default());
-        };
-        let _elsewhere = self.exec.context.enqueue_elsewhere();
-        what(Interpreter::new(&self.exec, snapshot, bindings, &self.own, &NOTHING, want, kept.as_deref_mut()))
+        let Progress { work: Some(work), kept, .. } = progress else { return Ok(Ends::default()) };
+        let Work { snapshot, bindings, .. } = &**work;
+        let _elsewhere = self.exec.fixed.context.enqueue_elsewhere();
+        what(Interpreter::new(&self.exec.fixed, snapshot, bindings, &self.own, &NOTHING, want, kept.as_deref_mut()))
     }
 
     /// Everything has been enqueued, called or given up: the submission ends when the device is done.

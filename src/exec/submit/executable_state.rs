@@ -14,25 +14,21 @@ use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::event::{DriverEvent, Gate};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::error::{DriverError, Error, MemoryError, Result, SubmitError};
-use crate::exec::Inner;
-use crate::exec::build::finalize;
 use crate::exec::build::record::Recorded;
 use crate::exec::build::values::{Objects, Values};
-use crate::exec::submit::blocker::Blocker;
-use crate::exec::submit::deferred::{Deferred, Work};
+use crate::exec::finalized::Finalized;
+use crate::exec::submit::bindings::{External, Results, SubmissionBindings};
+use crate::exec::submit::blocker::{Blocker, Prerequisites};
 use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, ExecutableUses};
-use crate::exec::submit::external_events::External;
-use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, SubmissionBindings, Want};
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, Want};
 use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
-use crate::exec::submit::submission::{Results, Submission};
 use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
+use crate::exec::submit::work::Work;
 use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
-use crate::exec::update::transaction::Editing;
-use crate::handles::Port;
-use crate::lower::Origin;
+use crate::exec::update::editing::Editing;
 use crate::plan::{Path, Plan};
 use crate::report::TuningReport;
 
@@ -70,10 +66,16 @@ pub(in crate::exec) struct ExecutableState {
 
 /// The outcome of accepting a submission.
 pub(in crate::exec) enum Accepted {
-    /// It is enqueued. The handle, if the caller wants one.
-    Enqueued(Option<Submission>),
-    /// It is deferred until these blockers have ended.
-    Deferred { deferred: Arc<Deferred>, results: Results, blockers: Vec<Blocker> },
+    /// It is enqueued. Its state and results, if the caller wants a handle.
+    Enqueued(Option<(Arc<SubmissionState>, Results)>),
+    /// It is deferred until the blockers have ended. `own` is the executable's own queue.
+    Deferred {
+        state: Arc<SubmissionState>,
+        own: DriverQueue,
+        work: Box<Work>,
+        results: Results,
+        blockers: Vec<Blocker>,
+    },
 }
 
 /// A caller's queue that is held for a deferred submission.
@@ -210,62 +212,66 @@ impl ExecutableState {
         std::mem::take(&mut self.leftovers)
     }
 
-    /// Enqueues a submission, or defers it if it waits for something that may still fail.
+    /// Enqueues a submission, or defers it if it waits for something that may still fail. What is left of its bindings
+    /// goes to the leftovers: dropping it may run code of the program.
     pub(in crate::exec) fn accept(
         &mut self,
-        exec: &Arc<Inner>,
+        exec: &Finalized,
+        uses: &ExclusiveUse,
         queue: &DriverQueue,
-        waits: Waits,
-        mut blockers: Vec<Blocker>,
+        prerequisites: Prerequisites,
         mut bindings: SubmissionBindings,
+        observed: bool,
+    ) -> Result<Accepted> {
+        let outcome = self.try_accept(exec, uses, queue, prerequisites, &mut bindings, observed);
+        if outcome.is_err() {
+            self.leftovers.bindings.push(bindings);
+        }
+        outcome
+    }
+
+    fn try_accept(
+        &mut self,
+        exec: &Finalized,
+        uses: &ExclusiveUse,
+        queue: &DriverQueue,
+        Prerequisites { waits, mut blockers }: Prerequisites,
+        bindings: &mut SubmissionBindings,
         observed: bool,
     ) -> Result<Accepted> {
         self.forget_finished();
         self.collect_times();
-        let mut exclusive = exec.exclusive.take();
+        let mut exclusive = uses.take();
         let _order = queue.lock_order();
         exclusive.each().for_each(ExecutableUses::set_finished_aside);
         let is_idle = exclusive.each().all(|uses| uses.is_idle());
         if is_idle && !self.leaving.is_empty() {
-            self.leave(&exec.exclusive);
+            self.leave(uses);
         }
         if is_idle {
             self.rings.iter_mut().for_each(Ring::trim);
         }
         exclusive.wait_for_deferred(&mut blockers);
-        if exec.plan.only_recorded && !may_overlap(exec) {
+        if exec.plan.only_recorded && !exec.may_overlap() {
             // A command buffer that runs cannot be enqueued again, and these commands cannot be replayed.
-            match exclusive.through(&mut self.leftovers.flush) {
-                Ok(before) => blockers.extend(before),
-                Err(error) => {
-                    self.leftovers.bindings.push(bindings);
-                    return Err(error.into());
-                }
-            }
+            blockers.extend(exclusive.through(&mut self.leftovers.flush)?);
         }
         // A host guard that is made from now on sees this submission; one that was made before is seen here.
         let guarded =
             self.shared.values().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
         if let Some(kind) = guarded {
-            self.leftovers.bindings.push(bindings);
             return Err(MemoryError::HeldByHost { kind }.into());
         }
-        match self.take_slots(exec) {
-            Ok(slots) => bindings.slots = slots,
-            Err(error) => {
-                self.leftovers.bindings.push(bindings);
-                return Err(error.into());
-            }
-        }
+        bindings.slots = self.take_slots(exec)?;
         if blockers.is_empty() && exec.plan.tasks.is_empty() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut exclusive, queue, waits, bindings, observed)?));
         }
-        let results = exec.held_results(&bindings);
-        let deferred = self.defer(exec, &mut exclusive, queue, &waits, bindings, &blockers)?;
-        Ok(Accepted::Deferred { deferred, results, blockers })
+        let results = exec.held_results(bindings);
+        let (state, own, work) = self.defer(exec, &mut exclusive, queue, &waits, bindings, &blockers)?;
+        Ok(Accepted::Deferred { state, own, work, results, blockers })
     }
 
-    fn take_slots(&mut self, exec: &Inner) -> Result<Vec<Arc<Slot>>, SubmitError> {
+    fn take_slots(&mut self, exec: &Finalized) -> Result<Vec<Arc<Slot>>, SubmitError> {
         self.rings.iter_mut().zip(exec.ports.results()).map(|(ring, of)| ring.take(exec.node(of.node))).collect()
     }
 
@@ -276,7 +282,7 @@ impl ExecutableState {
     }
 
     /// Returns the executable's own in-order queue, which is made when it is first needed.
-    pub(in crate::exec) fn own_queue(&mut self, exec: &Inner) -> Result<DriverQueue> {
+    pub(in crate::exec) fn own_queue(&mut self, exec: &Finalized) -> Result<DriverQueue> {
         if let Some(queue) = &self.own_queue {
             return Ok(queue.clone());
         }
@@ -309,19 +315,16 @@ impl ExecutableState {
     #[allow(clippy::too_many_arguments)]
     pub(in crate::exec) fn enqueue(
         &mut self,
-        exec: &Inner,
+        exec: &Finalized,
         exclusive: &mut ExclusiveUseGuard<'_>,
         snapshot: &Snapshot,
         queue: &DriverQueue,
         mut waits: Waits,
-        mut bindings: SubmissionBindings,
+        bindings: &mut SubmissionBindings,
         retained: &RetainedMemory,
         want: Want,
     ) -> Result<Ends, PartlyEnqueued> {
-        if let Err(error) = self.wait_for_others(exclusive, queue, &mut waits) {
-            self.leftovers.bindings.push(bindings);
-            return Err(error.into());
-        }
+        self.wait_for_others(exclusive, queue, &mut waits)?;
         let keeps = !bindings.inputs.is_empty();
         let others = keeps || self.is_shared() || exclusive.wants_event() || snapshot.timer.is_some();
         let want = Want { last: want.last || others, ..want };
@@ -342,7 +345,7 @@ impl ExecutableState {
             self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
         }
         let mut kept = snapshot.kept(exec);
-        let outcome = Interpreter::new(exec, snapshot, &bindings, queue, &waits, want, kept.as_deref_mut()).all();
+        let outcome = Interpreter::new(exec, snapshot, bindings, queue, &waits, want, kept.as_deref_mut()).all();
         retained.put(&mut bindings.inputs);
         match outcome {
             Ok(ends) => {
@@ -387,14 +390,14 @@ impl ExecutableState {
 
     fn submit_now(
         &mut self,
-        exec: &Inner,
+        exec: &Finalized,
         exclusive: &mut ExclusiveUseGuard<'_>,
         queue: &DriverQueue,
         waits: Waits,
-        bindings: SubmissionBindings,
+        bindings: &mut SubmissionBindings,
         observed: bool,
-    ) -> Result<Option<Submission>> {
-        let results = if observed { exec.held_results(&bindings) } else { None };
+    ) -> Result<Option<(Arc<SubmissionState>, Results)>> {
+        let results = if observed { exec.held_results(bindings) } else { None };
         let idle = exclusive.each().all(|uses| uses.is_idle());
         let strategy = self.autotuner.next(idle, waits.is_empty());
         let timer = strategy.1.clone();
@@ -402,28 +405,15 @@ impl ExecutableState {
         let properties = queue.properties();
         let wants_own = properties.out_of_order
             || (bindings.log.is_some() && !properties.profiling)
-            || (exec.plan.only_recorded && properties.profiling && !finalize::profiles(exec.device.caps()));
+            || (exec.plan.only_recorded && properties.profiling && !exec.device.caps().records_for_profiling());
         let (target, ends) = if wants_own {
             // A barrier or an event for each command would cost more than the commands do. So the commands run on a
             // queue of their own, which one command on each side joins to the caller's queue.
-            let joined = self.own_queue(exec).and_then(|own| Ok((own, enqueue::entry(queue, &waits)?)));
-            let (own, event) = match joined {
-                Ok(joined) => joined,
-                Err(error) => {
-                    self.leftovers.bindings.push(bindings);
-                    return Err(error);
-                }
-            };
+            let own = self.own_queue(exec)?;
             let mut entered = Waits::NONE;
-            entered.push(event);
+            entered.push(enqueue::entry(queue, &waits)?);
             self.leftovers.flush.push(queue.clone());
-            let snapshot = match self.take_snapshot(exec, &own, strategy) {
-                Ok(snapshot) => snapshot,
-                Err(error) => {
-                    self.leftovers.bindings.push(bindings);
-                    return Err(error);
-                }
-            };
+            let snapshot = self.take_snapshot(exec, &own, strategy)?;
             let want = Want { first: observed, last: true };
             let outcome = self.enqueue(exec, exclusive, &snapshot, &own, entered, bindings, &retained, want);
             let last = match &outcome {
@@ -441,32 +431,26 @@ impl ExecutableState {
             (own, outcome.map_err(|refused| *refused.error)?)
         } else {
             let want = Want { first: observed, last: observed };
-            let snapshot = match self.take_snapshot(exec, queue, strategy) {
-                Ok(snapshot) => snapshot,
-                Err(error) => {
-                    self.leftovers.bindings.push(bindings);
-                    return Err(error);
-                }
-            };
+            let snapshot = self.take_snapshot(exec, queue, strategy)?;
             let outcome = self.enqueue(exec, exclusive, &snapshot, queue, waits, bindings, &retained, want);
             (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
         let state = SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer, None);
-        Ok(Some(Submission::new(Arc::new(state), results)))
+        Ok(Some((Arc::new(state), results)))
     }
 
     /// Holds the caller's queue with a gate, and leaves the rest to the event reaper.
     fn defer(
         &mut self,
-        exec: &Arc<Inner>,
+        exec: &Finalized,
         exclusive: &mut ExclusiveUseGuard<'_>,
         queue: &DriverQueue,
         waits: &Waits,
-        bindings: SubmissionBindings,
+        bindings: &mut SubmissionBindings,
         blockers: &[Blocker],
-    ) -> Result<Arc<Deferred>> {
+    ) -> Result<(Arc<SubmissionState>, DriverQueue, Box<Work>)> {
         let retained = RetainedMemory::place_for(&bindings.inputs);
         // A submission that waits for others is not timed.
         let idle = exclusive.each().all(|uses| uses.is_idle());
@@ -475,30 +459,21 @@ impl ExecutableState {
             false => (self.autotuner.strategy(), None),
         };
         let timer = strategy.1.clone();
-        let held = self.own_queue(exec).and_then(|own| Ok((self.take_snapshot(exec, &own, strategy)?, own)));
+        let own = self.own_queue(exec)?;
+        let snapshot = self.take_snapshot(exec, &own, strategy)?;
         let mut begin = Gates::default();
         blockers.iter().for_each(|blocker| begin.extend(&blocker.gates()));
         // It waits for what runs on other queues when it is launched.
         exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| begin.extend(&running.gates())));
         let mut gates = begin.clone();
         bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
-        let held = held.and_then(|(snapshot, own)| {
-            let held = self.hold(exec, queue, waits, gates)?;
-            begin.extend(&held.entered.gates());
-            let mut signals = bindings.events.iter().filter_map(External::signal);
-            if let Err(error) = signals.try_for_each(|event| event.comes_after(held.id, &begin)) {
-                self.leftovers.gates.push(held.gate);
-                return Err(error.into());
-            }
-            Ok((snapshot, own, held))
-        });
-        let (snapshot, own, Held { entered, gate, id, left }) = match held {
-            Ok(held) => held,
-            Err(error) => {
-                self.leftovers.bindings.push(bindings);
-                return Err(error);
-            }
-        };
+        let Held { entered, gate, id, left } = self.hold(exec, queue, waits, gates)?;
+        begin.extend(&entered.gates());
+        let mut signals = bindings.events.iter().filter_map(External::signal);
+        if let Err(error) = signals.try_for_each(|event| event.comes_after(id, &begin)) {
+            self.leftovers.gates.push(gate);
+            return Err(error.into());
+        }
         self.leftovers.flush.push(queue.clone());
         let (context, log) = (exec.context.clone(), bindings.log.clone());
         let state = Arc::new(SubmissionState::new(
@@ -513,11 +488,11 @@ impl ExecutableState {
         ));
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         self.leftovers.timer = timer;
-        let work = Work { snapshot, entered, bindings, retained, gate };
-        Ok(Deferred::new(Arc::clone(exec), state, own, blockers.len(), work))
+        let work = Box::new(Work { snapshot, entered, bindings: std::mem::take(bindings), retained, gate });
+        Ok((state, own, work))
     }
 
-    fn hold(&self, exec: &Inner, queue: &DriverQueue, waits: &Waits, mut after: Gates) -> Result<Held> {
+    fn hold(&self, exec: &Finalized, queue: &DriverQueue, waits: &Waits, mut after: Gates) -> Result<Held> {
         let entered = enqueue::entry(queue, waits)?;
         after.extend(&entered.gates());
         let (gate, id) = Gate::holding(&exec.context, after, !exec.plan.tasks.is_empty())?;
@@ -559,19 +534,5 @@ impl ExecutableState {
         // Command buffers are dropped first: then they are not the last holders of their kernels, which they would
         // release oldest first. `user` is what shared memory asks whether it is in use.
         Some((recorded, spare, Arc::clone(&self.values), host, user))
-    }
-}
-
-/// Whether command buffers of the device can be enqueued while they run.
-fn may_overlap(exec: &Inner) -> bool {
-    exec.device.caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use)
-}
-
-impl Inner {
-    /// The results that a submission holds, by read.
-    fn held_results(&self, bindings: &SubmissionBindings) -> Results {
-        let part = |of: &Origin| Port { node: self.node(of.node), index: of.part };
-        let held = self.ports.results().iter().zip(&bindings.slots).map(|(of, slot)| (part(of), Arc::clone(slot)));
-        (!bindings.slots.is_empty()).then(|| held.collect())
     }
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use crate::cl::objects::context::InContext;
 use crate::error::{Error, RecordError, Result, SubmitError};
+use crate::exec::finalized::Finalized;
+use crate::exec::submit::bindings::External;
 use crate::exec::submit::blocker::Blocker;
-use crate::exec::submit::builder::{self, Dependency, Standing};
+use crate::exec::submit::builder::Submit;
+use crate::exec::submit::dependency::{self, Dependency, Standing, WaitFor};
 use crate::exec::submit::submission_state::SubmissionState;
 use crate::exec::submit::user_event::{ReservedUserEvent, UserEvent};
-use crate::exec::{Inner, Submit, WaitFor};
 use crate::graph::nodes::external_event::ExternalEvent;
 use crate::graph::recorder::Order;
 use crate::graph::{EventHandle, EventSignal, EventWait};
@@ -26,29 +28,8 @@ pub(in crate::exec) enum SuppliedEvent {
 /// The events of a submission, in the order in which they were given. The first mistake is reported.
 pub(in crate::exec) type SuppliedEvents = Vec<(ExternalId, Port, SuppliedEvent)>;
 
-/// The event of a node in a submission.
-#[derive(Debug)]
-pub(in crate::exec) enum External {
-    /// The event to wait for. None if something waits for it already, or if it is complete.
-    Wait(Option<Blocker>),
-    /// The event to complete. None after it was completed.
-    Signal(Option<ReservedUserEvent>),
-}
-
-impl External {
-    /// Returns the event that the node completes.
-    pub(in crate::exec) fn signal(&self) -> Option<&ReservedUserEvent> {
-        if let Self::Signal(event) = self { event.as_ref() } else { None }
-    }
-
-    /// Returns what the node waits for.
-    pub(in crate::exec) fn blocker(&self) -> Option<&Blocker> {
-        if let Self::Wait(blocker) = self { blocker.as_ref() } else { None }
-    }
-}
-
 /// Returns an event for each node that has one, or the first mistake.
-pub(in crate::exec) fn take(exec: &Inner, given: SuppliedEvents) -> Result<Vec<External>> {
+pub(in crate::exec) fn take(exec: &Finalized, given: SuppliedEvents) -> Result<Vec<External>> {
     let nodes = exec.ports.events();
     if nodes.is_empty() && given.is_empty() {
         return Ok(Vec::new());
@@ -70,7 +51,7 @@ pub(in crate::exec) fn take(exec: &Inner, given: SuppliedEvents) -> Result<Vec<E
                 return Err(SubmitError::EventContext { node }.into());
             }
             SuppliedEvent::Signal(event) => External::Signal(Some(ReservedUserEvent::new(&event)?)),
-            SuppliedEvent::Wait(dependency) => External::Wait(match builder::look(exec, dependency)? {
+            SuppliedEvent::Wait(dependency) => External::Wait(match dependency::look(&exec.context, dependency)? {
                 Standing::Complete => None,
                 Standing::Failed(cause) => {
                     return Err(SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
@@ -116,15 +97,6 @@ pub(in crate::exec) fn own_event(
     })
 }
 
-/// Fails the events that are not complete yet.
-pub(in crate::exec) fn fail(events: &mut Vec<External>, error: &Error) {
-    for event in events.drain(..) {
-        if let External::Signal(Some(reserved)) = event {
-            reserved.end(Err(error.clone()));
-        }
-    }
-}
-
 impl Submit<'_> {
     /// Sets the event that a node waits for, in this submission. Each such node must be given exactly one event.
     pub fn with_event(self, node: &EventWait, event: &impl WaitFor) -> Self {
@@ -142,7 +114,7 @@ impl Submit<'_> {
     }
 
     fn give(mut self, part: Port, signals: bool, given: Result<SuppliedEvent>) -> Self {
-        let found = self.exec.0.ports.event(part, signals).map_err(Error::from);
+        let found = self.exec.0.fixed.ports.event(part, signals).map_err(Error::from);
         if let Ok(events) = &mut self.events {
             match found.and_then(|id| Ok((id, given?))) {
                 Ok((id, given)) => events.push((id, part, given)),

@@ -5,39 +5,20 @@
 //! caller, without a lock.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
-use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::objects::command_buffer::NotEnqueued;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;
 use crate::error::{DriverError, DriverFault, SubmitError};
-use crate::exec::Inner;
 use crate::exec::build::record::Chunk;
-use crate::exec::submit::external_events::External;
+use crate::exec::finalized::Finalized;
+use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::submit::replay::{self, ReplayError};
 use crate::exec::submit::snapshot::Snapshot;
-use crate::ir::DataId;
 use crate::plan::{Instruction, Path, PathReason, Schedule};
-use crate::report::profile::Log;
-
-/// What a submission brings of its own: slots, events, inputs.
-#[derive(Debug, Default)]
-pub(in crate::exec) struct SubmissionBindings {
-    /// By result.
-    pub(in crate::exec) slots: Vec<Arc<Slot>>,
-    pub(in crate::exec) inputs: Inputs,
-    /// The external events, by node.
-    pub(in crate::exec) events: Vec<External>,
-    /// Where times are recorded. None if nothing is profiled.
-    pub(in crate::exec) log: Option<Arc<Log>>,
-}
-
-/// Data in place of the executable's own, sorted by id. The last one for an id counts.
-pub(in crate::exec) type Inputs = Vec<(DataId, HostBytes)>;
 
 /// Which events are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +62,7 @@ impl Kept {
 
 /// A submission in the course of being carried out.
 pub(in crate::exec) struct Interpreter<'a> {
-    exec: &'a Inner,
+    exec: &'a Finalized,
     snapshot: &'a Snapshot,
     bindings: &'a SubmissionBindings,
     schedule: &'a Schedule,
@@ -99,13 +80,13 @@ pub(in crate::exec) struct Interpreter<'a> {
 
 impl Snapshot {
     /// Returns the schedule of the snapshot's strategy.
-    pub(in crate::exec) fn schedule<'a>(&self, exec: &'a Inner) -> &'a Schedule {
+    pub(in crate::exec) fn schedule<'a>(&self, exec: &'a Finalized) -> &'a Schedule {
         let on_streams = exec.plan.on_streams.as_ref().filter(|_| self.strategy.path == Path::Queues);
         on_streams.unwrap_or(&exec.plan.schedule)
     }
 
     /// Returns room for what a submission keeps.
-    pub(in crate::exec) fn kept(&self, exec: &Inner) -> Option<Box<Kept>> {
+    pub(in crate::exec) fn kept(&self, exec: &Finalized) -> Option<Box<Kept>> {
         let schedule = self.schedule(exec);
         if schedule.events == 0 {
             return None;
@@ -123,7 +104,7 @@ impl<'a> Interpreter<'a> {
     /// Prepares to enqueue a partition, or with `None` what comes before or after all partitions. The first command of
     /// the first stream waits for `waits`.
     pub(in crate::exec) fn new(
-        exec: &'a Inner,
+        exec: &'a Finalized,
         snapshot: &'a Snapshot,
         bindings: &'a SubmissionBindings,
         queue: &'a DriverQueue,

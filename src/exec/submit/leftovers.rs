@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::objects::event::Gate;
 use crate::cl::objects::queue::DriverQueue;
-use crate::exec::Inner;
-use crate::exec::submit::interpreter::SubmissionBindings;
+use crate::exec::build::values::Old;
+use crate::exec::submit::bindings::SubmissionBindings;
+use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::submission_state::{self, RetainedMemory};
 use crate::exec::tune::autotuner::Times;
 use crate::exec::tune::cache::TuningCache;
-use crate::exec::update::apply::Old;
 use crate::plan::Strategy;
 
 /// What is to be done after the lock is released: dropping input may run code of the program, and a driver may call
@@ -32,14 +32,14 @@ pub(in crate::exec) struct Leftovers {
 }
 
 impl Leftovers {
-    pub(in crate::exec) fn settle(self, exec: &Inner) {
+    pub(in crate::exec) fn settle(self, exclusive: &ExclusiveUse) {
         drop((self.gates, self.bindings));
         for queue in self.flush {
             submission_state::flush(&queue);
         }
         self.release.iter().for_each(|retained| retained.release());
         if !self.old.is_empty() {
-            exec.exclusive.keep_until_idle(self.old);
+            exclusive.keep_until_idle(self.old);
         }
         if let Some(timer) = self.timer {
             timer.enqueued();

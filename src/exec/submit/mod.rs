@@ -25,9 +25,12 @@
 //! | other files | what is there |
 //! |---|---|
 //! | `submission.rs`, `completion.rs`, `formatting.rs` | the public handle; as a future; as text and compared |
+//! | `dependency.rs` | what a submission can wait for, and the state that it is in |
+//! | `bindings.rs` | what a submission brings of its own: result slots, inputs, events |
 //! | `external_events.rs`, `user_event.rs` | events given to a submission; events that the program completes |
 //! | `queue_host_task.rs`, `queue_native_command.rs` | host tasks, maps and native commands given to a queue |
 //! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
+//! | `work.rs` | what a deferred submission runs, and what it holds until it has ended |
 //! | `frontier.rs` | what of a deferred submission can go on, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
@@ -37,10 +40,12 @@
 //! submission. Host memory of a transfer stays until the transfer ends. What drops values of the program, or flushes a
 //! queue, is left in `Leftovers` until the lock is released. Rules: S1 to S10, H1 to H7, N6, X1, I4.
 
+pub(in crate::exec) mod bindings;
 pub(in crate::exec) mod blocker;
 pub(in crate::exec) mod builder;
 pub(in crate::exec) mod completion;
-pub(in crate::exec) mod deferred;
+mod deferred;
+pub(in crate::exec) mod dependency;
 pub(in crate::exec) mod exclusive;
 pub(in crate::exec) mod executable_state;
 pub(in crate::exec) mod external_events;
@@ -58,3 +63,4 @@ pub(in crate::exec) mod submission_state;
 pub(in crate::exec) mod tasks;
 pub(in crate::exec) mod trampoline;
 pub(in crate::exec) mod user_event;
+mod work;

@@ -11,7 +11,7 @@ use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;
 use crate::error::DriverError;
 use crate::exec::build::values::{Resolver, Values};
-use crate::exec::submit::interpreter::SubmissionBindings;
+use crate::exec::submit::bindings::SubmissionBindings;
 use crate::graph::NativeQueue;
 use crate::ir::NativeId;
 use crate::plan::Step;

@@ -8,10 +8,9 @@ use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::CommandBuffer;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::error::{Result, SubmitError};
-use crate::exec::Inner;
-use crate::exec::build::finalize;
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::Values;
+use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::plan::{Path, Strategy};
 
@@ -38,7 +37,12 @@ pub(in crate::exec) struct Snapshot {
 impl ExecutableState {
     /// Returns the command buffers for queues with the properties of this one, which is in order. They are recorded
     /// when they are first needed.
-    fn recorded_for(&mut self, exec: &Inner, queue: &DriverQueue, strategy: Strategy) -> Result<Option<Arc<Recorded>>> {
+    fn recorded_for(
+        &mut self,
+        exec: &Finalized,
+        queue: &DriverQueue,
+        strategy: Strategy,
+    ) -> Result<Option<Arc<Recorded>>> {
         if strategy.path != Path::Native || self.recorded.is_empty() {
             return Ok(None);
         }
@@ -46,7 +50,7 @@ impl ExecutableState {
         if let Some(known) = self.recorded.iter().find(|set| set.properties == properties && set.most == most) {
             return Ok(known.recorded.clone());
         }
-        let supported = finalize::profiles(exec.device.caps());
+        let supported = exec.device.caps().records_for_profiling();
         self.sync_arguments(exec);
         let recorded = if supported { Some(record_for(exec, &self.values, properties, most)) } else { None };
         let recorded = match recorded {
@@ -83,7 +87,7 @@ impl ExecutableState {
     /// Takes the values and command buffers as they are now, for an in-order queue.
     pub(in crate::exec) fn take_snapshot(
         &mut self,
-        exec: &Inner,
+        exec: &Finalized,
         queue: &DriverQueue,
         (mut strategy, mut timer): (Strategy, Option<Arc<CompletionTimer>>),
     ) -> Result<Snapshot> {
@@ -107,7 +111,7 @@ impl ExecutableState {
 
     /// Returns further in-order queues for submissions that use several queues. They are made when they are first
     /// needed.
-    fn other_queues(&mut self, exec: &Inner, count: usize) -> Result<Arc<[DriverQueue]>> {
+    fn other_queues(&mut self, exec: &Finalized, count: usize) -> Result<Arc<[DriverQueue]>> {
         if self.others.len() < count {
             let properties = QueueProperties::new().profiling(exec.names.is_some());
             let queue = |_| DriverQueue::with_properties(&exec.context, &exec.device, properties);
@@ -117,7 +121,7 @@ impl ExecutableState {
     }
 
     /// Sets outdated arguments of all kernel objects. If that fails now, each submission makes the kernel object anew.
-    pub(in crate::exec) fn sync_arguments(&mut self, exec: &Inner) {
+    pub(in crate::exec) fn sync_arguments(&mut self, exec: &Finalized) {
         if self.values.stale.is_empty() {
             return;
         }
@@ -142,7 +146,12 @@ fn queues_with(properties: QueueProperties) -> &'static str {
 }
 
 /// Records the native segments of an executable again, for queues with other properties.
-fn record_for(exec: &Inner, values: &Values, properties: QueueProperties, most: usize) -> Result<Recorded, Refusal> {
+fn record_for(
+    exec: &Finalized,
+    values: &Values,
+    properties: QueueProperties,
+    most: usize,
+) -> Result<Recorded, Refusal> {
     let queue = DriverQueue::with_properties(&exec.context, &exec.device, properties).map_err(Refusal::All)?;
     record::record(&exec.plan, values, &queue, most)
 }

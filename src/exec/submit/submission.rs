@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cl::completion::event_reaper;
-use crate::cl::memory::host::{Completed, Element, Slot};
+use crate::cl::memory::host::{Completed, Element};
 use crate::cl::objects::event;
 use crate::error::{RecordError, Result, SubmitError};
+use crate::exec::executable::Executable;
+use crate::exec::sub_graph::SubGraph;
+use crate::exec::submit::bindings::Results;
 use crate::exec::submit::submission_state::{self, Stage, SubmissionState};
-use crate::exec::{Executable, SubGraph};
 use crate::graph::{HostRead, ResultGuard};
 use crate::handles::Port;
 use crate::record::{self, Event, NodeEvent};
@@ -39,9 +41,6 @@ enum Kind {
     /// The queue recorded: the executable, or a host task, is a node, and nothing runs.
     Recorded(NodeEvent, Option<Executable>),
 }
-
-/// By read, in the order of reads. None if there are no reads.
-pub(in crate::exec) type Results = Option<Arc<[(Port, Arc<Slot>)]>>;
 
 /// The progress of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,12 +11,13 @@ use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
 use crate::cl::completion::user_code::log_later;
 use crate::cl::completion::workers::{self, WaitGuard};
+use crate::cl::memory::host::HostBytes;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Result, SubmitError};
-use crate::exec::submit::interpreter::Inputs;
 use crate::exec::submit::trampoline::run;
+use crate::ir::DataId;
 use crate::report::profile::Log;
 
 /// What the handles of a submission and the event reaper share.
@@ -37,6 +38,9 @@ pub(in crate::exec) struct SubmissionState {
     /// The timer that stops at the end. None if the submission is not timed.
     timer: Option<Arc<CompletionTimer>>,
 }
+
+/// Data in place of the executable's own, sorted by id. The last one for an id counts.
+pub(in crate::exec) type Inputs = Vec<(DataId, HostBytes)>;
 
 /// Host memory that a submission brings and retains until it has ended. None if it brings none.
 #[derive(Clone, Default)]
@@ -103,7 +107,7 @@ pub(in crate::exec) enum Stage {
         queue: DriverQueue,
         first: Option<DriverEvent>,
         last: DriverEvent,
-        /// See [`Ends`](crate::exec::submit::interpreter::Ends).
+        /// The ends of queues besides the one of the last command, which is after them.
         beside: Vec<DriverEvent>,
     },
     Done(Result<()>),

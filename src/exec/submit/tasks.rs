@@ -10,7 +10,6 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::cl::completion::event_reaper;
@@ -22,44 +21,16 @@ use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;
 use crate::error::{DriverError, Result, SubmitError};
+use crate::exec::submit::bindings::{External, SubmissionBindings};
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::deferred::Deferred;
-use crate::exec::submit::external_events::External;
 use crate::exec::submit::frontier::Frontier;
-use crate::exec::submit::interpreter::SubmissionBindings;
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
 use crate::handles::Port;
 use crate::handles::{Node, NodeKind};
-use crate::ir::{DataId, Ir, Mode, NodeId};
-use crate::plan::Plan;
-
-/// By partition of reads and writes, for tasks that take results and set input.
-#[derive(Debug, Default)]
-pub(in crate::exec) struct PartsOf {
-    reads: Vec<(NodeId, u32)>,
-    writes: FxHashMap<DataId, (NodeId, u32)>,
-}
-
-impl PartsOf {
-    pub(in crate::exec) fn new(ir: &Ir, plan: &Plan) -> Self {
-        let mut parts = Self::default();
-        if plan.tasks.is_empty() {
-            return parts;
-        }
-        for node in ir.ids() {
-            let part = (node, plan.partition_of[node.index()]);
-            match ir.command(node) {
-                // Results are numbered as reads come.
-                Command::Read { .. } => parts.reads.push(part),
-                Command::Write { data, .. } => drop(parts.writes.insert(*data, part)),
-                _ => {}
-            }
-        }
-        parts
-    }
-}
+use crate::ir::{Mode, NodeId};
 
 /// What a task does.
 enum What {
@@ -149,7 +120,7 @@ impl Deferred {
             if let Err(error) = outcome {
                 progress.failure.get_or_insert(error);
             }
-            progress.frontier.task_ended(&self.exec.plan, task, well);
+            progress.frontier.task_ended(&self.exec.fixed.plan, task, well);
             let armed = self.go_on(&mut progress);
             let (over, grown) = (progress.frontier.is_over(), progress.enqueued > before);
             drop(progress);
@@ -190,7 +161,7 @@ impl Deferred {
                 let _inside = self.state.enter_task();
                 let (node, begin) = (self.node(task), Instant::now());
                 let calling =
-                    Calling { submission: self, node: self.exec.plan.tasks[task].node, lost: OnceCell::new() };
+                    Calling { submission: self, node: self.exec.fixed.plan.tasks[task].node, lost: OnceCell::new() };
                 let outcome = function.call(&calling);
                 let kept = |error| format!("memory that the task mapped could not be unmapped: {error}");
                 let unmapped = calling.unmapped().map_err(kept);
@@ -234,7 +205,7 @@ impl Deferred {
         let mut progress = self.lock();
         let work = progress.work.as_mut()?;
         let tables = &work.snapshot.values.tables;
-        match tables.ir.command(self.exec.plan.tasks[task].node) {
+        match tables.ir.command(self.exec.fixed.plan.tasks[task].node) {
             Command::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
             Command::Event { event, .. } => work.bindings.events.get_mut(event.index()).map(|event| match event {
                 External::Wait(blocker) => What::Wait(blocker.take()),
@@ -246,14 +217,14 @@ impl Deferred {
 
     /// Describes a task, for error texts.
     fn describe(&self, task: usize) -> String {
-        let node = self.exec.plan.tasks[task].node;
+        let node = self.exec.fixed.plan.tasks[task].node;
         let progress = self.lock();
         let tables = progress.work.as_ref().map(|work| &work.snapshot.values.tables);
         tables.map_or_else(|| NodeKind::HostTask.to_string(), |tables| tables.describe(node))
     }
 
     fn node(&self, task: usize) -> Node {
-        self.exec.node(self.exec.origins.of(self.exec.plan.tasks[task].node).node)
+        self.exec.fixed.node(self.exec.fixed.origins.of(self.exec.fixed.plan.tasks[task].node).node)
     }
 
     /// Fails events that will never be completed, as soon as that is known.
@@ -287,7 +258,7 @@ impl Calling<'_> {
 
 impl TaskSubmission for Calling<'_> {
     fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>> {
-        let exec = &self.submission.exec;
+        let exec = &self.submission.exec.fixed;
         let at = scope.result(&exec.ports, read)?.index();
         let place = exec.parts_of.reads.get(at);
         if !place.is_some_and(|(node, _)| exec.is_after(self.node, *node)) {
@@ -302,7 +273,7 @@ impl TaskSubmission for Calling<'_> {
     }
 
     fn input(&self, write: Port, scope: &Scope, data: HostBytes) -> Result<()> {
-        let (exec, node) = (&self.submission.exec, write.node);
+        let (exec, node) = (&self.submission.exec.fixed, write.node);
         let (id, expected) = scope.input(&exec.ports, write)?;
         if data.len() != expected {
             return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());

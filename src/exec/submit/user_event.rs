@@ -9,8 +9,6 @@ use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::event::Gate;
 use crate::error::{Error, Result, SubmitError};
-use crate::exec::submit::builder::{Dependency, WaitFor};
-use crate::exec::submit::submission::Submission;
 use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
 use crate::record::Event;
 
@@ -117,10 +115,6 @@ impl UserEvent {
         &self.0.state
     }
 
-    fn submission(&self) -> Submission {
-        Submission::new(Arc::clone(&self.0.state), None)
-    }
-
     /// Blocks until the event has ended.
     ///
     /// For waits inside host tasks, a submission counts as completing its events at its end, although it may complete them
@@ -132,7 +126,7 @@ impl UserEvent {
     /// [`SubmitError::OwnSubmission`], if the event is to be completed by the task's own submission or by one that comes
     /// after it.
     pub fn wait(&self) -> Result<()> {
-        self.submission().wait()
+        self.0.state.wait()
     }
 
     /// Blocks until the event has ended, but at most for a time.
@@ -140,7 +134,7 @@ impl UserEvent {
     /// # Errors
     /// [`SubmitError::TimedOut`]; otherwise as [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
-        self.submission().wait_for(limit)
+        self.0.state.wait_for(limit)
     }
 
     /// Returns whether the event has ended, with success or not.
@@ -187,12 +181,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // An event that has ended already stays as it is.
         let _ = self.end(Err(SubmitError::UserEventDropped.into()), false);
-    }
-}
-
-impl WaitFor for UserEvent {
-    fn dependency(&self) -> Result<Dependency> {
-        self.submission().dependency()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Applies an update to command buffers: they are changed in place where the driver can, and recorded again where it
 //! cannot.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,13 +9,14 @@ use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::{ChangedSizes, Changes};
 use crate::command::{Arg, Command};
 use crate::error::{DriverError, DriverFault, Error, Result, UpdateError};
-use crate::exec::Inner;
 use crate::exec::build::record::{self, Chunk, Recorded, Refusal};
-use crate::exec::build::values::{Objects, Replaced, Values, set_arg};
+use crate::exec::build::values::{Objects, Old, Replaced, Values, set_arg};
+use crate::exec::executable::Inner;
+use crate::exec::submit::exclusive::Running;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::snapshot::Set;
 use crate::exec::update::destinations::Destination;
-use crate::exec::update::transaction::Touched;
+use crate::exec::update::editing::Touched;
 use crate::exec::update::updatable::Updatable;
 use crate::plan::can_hold;
 use crate::quirks;
@@ -46,9 +46,6 @@ pub(in crate::exec) enum Applied {
     Partly,
     All,
 }
-
-/// An object that later submissions do not use. Commands that are enqueued already may still use it.
-pub(in crate::exec) type Old = Arc<dyn Any + Send + Sync>;
 
 impl ExecutableState {
     /// Applies the tables to the command buffers. If that fails, the command buffers keep their old values, or their
@@ -96,8 +93,8 @@ impl ExecutableState {
 
     /// Returns whether command buffers may be changed in place now: if the driver retains what it has enqueued, always.
     pub(in crate::exec) fn may_change(&self, exec: &Inner) -> bool {
-        let may_run = || exec.exclusive.running().iter().any(crate::exec::submit::exclusive::Running::may_run);
-        quirks::update_spares_enqueued(exec.device.caps()) || !may_run()
+        let may_run = || exec.exclusive.running().iter().any(Running::may_run);
+        quirks::update_spares_enqueued(exec.fixed.device.caps()) || !may_run()
     }
 
     /// Changes values in place. They are in the order of steps. `half_changed` gets the command buffers that may have
@@ -188,7 +185,7 @@ impl ExecutableState {
     }
 
     fn can_change(&self, exec: &Inner, one: &BufferChanges<'_>) -> bool {
-        let Some(fields) = exec.updatable.as_ref().and_then(Updatable::mutable) else { return false };
+        let Some(fields) = exec.fixed.updatable.as_ref().and_then(Updatable::mutable) else { return false };
         let Some(recorded) = self.recorded.get(one.set).and_then(|set| set.recorded.as_ref()) else { return false };
         let Some(chunk) = recorded.chunks().get(one.at) else { return false };
         // A submission that is not enqueued yet has it too.
@@ -198,7 +195,7 @@ impl ExecutableState {
         one.touched.iter().all(|(step, touched)| {
             let handle = chunk.handles.get(step - one.steps.start).copied().flatten();
             // What must not be recorded must not come into what is recorded either.
-            let may_hold = || can_hold(&self.values.tables.ir, touched.node, exec.device.caps());
+            let may_hold = || can_hold(&self.values.tables.ir, touched.node, exec.fixed.device.caps());
             let only_values = touched.changed.only_values && fields.arguments;
             handle.is_some() && (only_values || may_hold() && can_change(&self.values, touched, fields))
         })
@@ -229,19 +226,20 @@ impl ExecutableState {
 
     fn record(&mut self, exec: &Inner, one: &BufferChanges<'_>, replaced: &mut Vec<Replaced>) -> Result<Arc<Chunk>> {
         let step = one.touched.first().map_or(one.steps.start, |(step, _)| *step);
-        let fail = |source| exec.update_error(exec.origins.of(exec.plan.steps[step].node).node, source);
+        let fail =
+            |source| exec.fixed.update_error(exec.fixed.origins.of(exec.fixed.plan.steps[step].node).node, source);
         let gone = || fail(DriverError::faulty("clCreateCommandBufferKHR", DriverFault::Defect));
         let values = Arc::make_mut(&mut self.values);
-        values.replace_objects(&exec.plan, one.steps.clone(), &mut self.spare, replaced).map_err(fail)?;
+        values.replace_objects(&exec.fixed.plan, one.steps.clone(), &mut self.spare, replaced).map_err(fail)?;
         let recorded = self.recorded(one).ok_or_else(gone)?;
-        match record::chunk(&exec.plan, &self.values, recorded.queue(), one.steps.clone()) {
+        match record::chunk(&exec.fixed.plan, &self.values, recorded.queue(), one.steps.clone()) {
             Ok(chunk) => Ok(Arc::new(chunk)),
             Err(Refusal::Nodes(nodes)) => Err(match nodes.first() {
-                Some((node, source)) => exec.update_error(exec.origins.of(*node).node, *source),
+                Some((node, source)) => exec.fixed.update_error(exec.fixed.origins.of(*node).node, *source),
                 None => gone(),
             }),
             Err(Refusal::Function(node, text)) => {
-                Err(UpdateError::NativeCommand { node: exec.node(exec.origins.of(node).node), text }.into())
+                Err(UpdateError::NativeCommand { node: exec.fixed.node(exec.fixed.origins.of(node).node), text }.into())
             }
             Err(Refusal::All(Error::Driver(source))) => Err(fail(source)),
             Err(Refusal::All(error)) => Err(error),

@@ -12,13 +12,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::command::{Arg, Command};
-use crate::exec::Inner;
-use crate::exec::build::values::Values;
-use crate::exec::submit::executable_state::ExecutableState;
-use crate::exec::update::apply::{Applied, Old};
-use crate::exec::update::transaction::Touched;
 use crate::exec::update::updatable::Updatable;
-use crate::graph::edit::assign::Changed;
 use crate::graph::{Binding, Cell, Nodes, ParameterValue, State, Tables};
 use crate::handles::GraphId;
 use crate::ir::{NodeId, Span};
@@ -38,7 +32,7 @@ pub(in crate::exec) struct Destinations {
     /// Of how many nodes the destinations have to be found again.
     unknown: usize,
     /// Whether some are of recorded kernels.
-    has_native: bool,
+    pub(in crate::exec) has_native: bool,
     /// How often another graph has given values.
     epoch: u32,
     /// For how many nodes the last direct update was of no use.
@@ -46,7 +40,7 @@ pub(in crate::exec) struct Destinations {
     /// How many direct updates there were.
     #[cfg(test)]
     pub(in crate::exec) direct: usize,
-    dropped: Unused,
+    pub(in crate::exec) dropped: Unused,
     /// Room for one update: the nodes, what changed, and what was there.
     ids: Vec<NodeId>,
     changed: Vec<u32>,
@@ -91,7 +85,7 @@ pub(in crate::exec) struct Destination {
     /// The node of the graph.
     node: u32,
     pub(in crate::exec) arg: u16,
-    is_native: bool,
+    pub(in crate::exec) is_native: bool,
 }
 
 impl Destination {
@@ -190,7 +184,7 @@ impl Destinations {
     }
 
     /// Removes what is not used any more, once it is more than the rest.
-    fn shrink(&mut self) {
+    pub(in crate::exec) fn shrink(&mut self) {
         if self.unused <= 64 + self.list.len() / 2 {
             return;
         }
@@ -205,7 +199,7 @@ impl Destinations {
 
     /// Writes the values of the nodes that were set since, and keeps what was there. Returns false if one of the nodes cannot
     /// be updated directly: then some values may be written.
-    fn write(
+    pub(in crate::exec) fn write(
         &mut self,
         (updatable, from): (&Updatable, &State),
         graph: GraphId,
@@ -267,12 +261,12 @@ impl Destinations {
     }
 
     /// Those whose values have changed.
-    fn changed(&self) -> impl Iterator<Item = &Destination> {
+    pub(in crate::exec) fn changed(&self) -> impl Iterator<Item = &Destination> {
         self.changed.iter().map(|at| &self.list[*at as usize])
     }
 
     /// Counts attempts that were of no use, for the nodes that they would have changed.
-    fn count(&mut self, was_useful: bool) {
+    pub(in crate::exec) fn count(&mut self, was_useful: bool) {
         if was_useful && self.failing == 0 {
             return;
         }
@@ -286,7 +280,7 @@ impl Destinations {
     }
 
     /// Takes back what was written.
-    fn take_back(&mut self, tables: &mut Tables) {
+    pub(in crate::exec) fn take_back(&mut self, tables: &mut Tables) {
         let mut before = &*self.before;
         for at in &self.changed {
             let one = &mut self.list[*at as usize];
@@ -397,113 +391,4 @@ fn find<'a>(
         found.push(New { cell, time: *time, bytes, step, node: origin.0, arg, is_native });
     }
     true
-}
-
-impl Inner {
-    /// Makes an update if only values have changed in its nodes. If not, or if something prevents it, all values are what
-    /// they were.
-    pub(in crate::exec) fn update_values(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized)) -> bool {
-        let mut exec_state = self.lock_state();
-        // Nobody changes the graph meanwhile: what is at a place is what its parameter was then. The lock is only
-        // tried: the function of a native command uses the graph while the executable's state is locked.
-        let Some(state) = updatable.state.try_lock() else { return false };
-        let Some(editing) = &mut exec_state.editing else { return false };
-        let mut destinations = std::mem::take(&mut editing.destinations);
-        let mut old = Vec::new();
-        let done = exec_state.bring(self, updatable, &mut destinations, (nodes, &state), &mut old);
-        destinations.shrink();
-        let dropped = std::mem::take(&mut destinations.dropped);
-        if let Some(editing) = &mut exec_state.editing {
-            editing.destinations = destinations;
-        }
-        drop(state);
-        drop(exec_state);
-        drop(dropped);
-        if !old.is_empty() {
-            self.exclusive.keep_until_idle(old);
-        }
-        done
-    }
-}
-
-impl ExecutableState {
-    /// Brings values to their destinations, if nothing else needs the old values.
-    fn bring(
-        &mut self,
-        exec: &Inner,
-        updatable: &Updatable,
-        destinations: &mut Destinations,
-        (nodes, state): (&(impl Nodes + ?Sized), &State),
-        old: &mut Vec<Old>,
-    ) -> bool {
-        if destinations.has_native && !self.may_change(exec) {
-            return false;
-        }
-        // A submission that is not enqueued yet keeps the values that it has.
-        let Some(values) = Arc::get_mut(&mut self.values) else { return false };
-        let Some(tables) = Arc::get_mut(&mut values.tables) else { return false };
-        if !destinations.write((updatable, state), exec.graph, nodes, tables) {
-            destinations.take_back(tables);
-            return false;
-        }
-        if destinations.changed.is_empty() {
-            return true;
-        }
-        let applied = self.apply_values(destinations);
-        if applied == Applied::All {
-            self.half_changed.clear();
-            destinations.count(true);
-            #[cfg(test)]
-            {
-                destinations.direct += 1;
-            }
-            return true;
-        }
-        destinations.count(false);
-        let values = Arc::make_mut(&mut self.values);
-        destinations.take_back(Arc::make_mut(&mut values.tables));
-        if applied == Applied::Partly {
-            let touched = destinations.changed().map(|one| {
-                let node = exec.plan.steps[one.step as usize].node;
-                Touched { node, origin: exec.origins.of(node).node, changed: Changed::default() }
-            });
-            let touched: Vec<Touched> = touched.collect();
-            self.take_back(exec, updatable, &touched, &mut [], old);
-            self.restore(exec, old);
-        }
-        false
-    }
-
-    /// Applies the values to kernel objects and command buffers.
-    fn apply_values(&mut self, destinations: &Destinations) -> Applied {
-        if destinations.has_native {
-            let of_native = destinations.changed().filter(|one| one.is_native);
-            let mut native: Vec<&Destination> = of_native.collect();
-            native.sort_unstable_by_key(|one| (one.step, one.arg));
-            let changes = if native.is_empty() { Applied::All } else { self.change_values(&native) };
-            if changes != Applied::All {
-                return changes;
-            }
-            let values = Arc::make_mut(&mut self.values);
-            native.iter().for_each(|one| values.stale.add(one.step as usize));
-        }
-        let Values { objects, tables, .. } = Arc::make_mut(&mut self.values);
-        for (done, one) in destinations.changed().enumerate() {
-            if one.is_native {
-                continue;
-            }
-            // Steps with the same values have one object. The full update gives this one an object of its own.
-            let object = objects.0.get_mut(one.step as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
-            // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
-            let value = Arg::Value(one.value(tables));
-            let Some(object) = object else {
-                let nothing = done == 0 && !destinations.has_native;
-                return if nothing { Applied::Nothing } else { Applied::Partly };
-            };
-            if object.set(usize::from(one.arg), value).is_err() {
-                return Applied::Partly;
-            }
-        }
-        Applied::All
-    }
 }

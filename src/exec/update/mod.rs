@@ -13,7 +13,8 @@
 //! | `transaction.rs` | the steps of an update, and how they are undone if one of them fails |
 //! | `apply.rs` | command buffers: changed in place where the driver can, recorded again where it cannot |
 //! | `updatable.rs` | what an executable keeps from finalize so that it can be updated |
-//! | `destinations.rs` | updates that change nothing but values: where each value goes is known since finalize |
+//! | `direct.rs`, `destinations.rs` | updates that change nothing but values: where each value goes is known since finalize |
+//! | `editing.rs` | what one update leaves for the next |
 //!
 //! Invariants: an update is applied completely or not at all. The arguments of a kernel object change only if nothing
 //! else uses the object. If undoing fails as well, the command buffers are discarded and everything is replayed. Rules:
@@ -21,5 +22,7 @@
 
 pub(in crate::exec) mod apply;
 pub(in crate::exec) mod destinations;
+mod direct;
+pub(in crate::exec) mod editing;
 pub(in crate::exec) mod transaction;
 pub(in crate::exec) mod updatable;

@@ -13,56 +13,19 @@ use crate::cl::objects::context::InContext;
 use crate::command::{Arg, Command};
 use crate::error::{Error, Result, UpdateError};
 use crate::exec::build::arena::OutOfTime;
-use crate::exec::build::values::{NotMade, Objects, Replaced, Values, set_arg};
+use crate::exec::build::values::{NotMade, Objects, Old, Replaced, Values, set_arg};
+use crate::exec::executable::{Executable, Inner};
+use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
-use crate::exec::update::apply::Old;
-use crate::exec::update::destinations::{Destinations, Unused};
+use crate::exec::update::destinations::Unused;
+use crate::exec::update::editing::Touched;
 use crate::exec::update::updatable::Updatable;
-use crate::exec::{Executable, Inner};
-use crate::graph::edit::assign::Changed;
 use crate::graph::edit::undo::{Edit, Owned, empty};
 use crate::graph::nodes::request::Target;
-use crate::graph::{Flat, Graph, Index, Nodes, Released, Tables, Writer};
+use crate::graph::{Flat, Graph, Nodes, Released, Tables, Writer};
 use crate::handles::{Node, NodeKind};
 use crate::ir::conflicts::Conflicts;
 use crate::ir::{NodeId, Span};
-
-/// What the updates of one executable use, one update at a time.
-pub(in crate::exec) struct Editing {
-    index: Index,
-    /// Made at the first change of memory.
-    conflicts: Option<Conflicts>,
-    /// Planned kernels that may differ from what they were at finalize in more than the bytes of values.
-    reshaped: FxHashSet<NodeId>,
-    pub(in crate::exec) destinations: Destinations,
-    // These are empty between updates and only keep their memory: freeing much small memory, as a driver may have done
-    // before, makes glibc's next large allocation slow, in time that grows with the graph.
-    edit: Edit,
-    touched: Vec<Touched>,
-    ids: Vec<NodeId>,
-}
-
-impl Editing {
-    pub(in crate::exec) fn new(tables: &Tables, destinations: Destinations) -> Self {
-        Self {
-            index: Index::of(tables),
-            conflicts: None,
-            reshaped: FxHashSet::default(),
-            destinations,
-            edit: Edit::default(),
-            touched: Vec::new(),
-            ids: Vec::new(),
-        }
-    }
-}
-
-/// A planned node that got new values.
-pub(in crate::exec) struct Touched {
-    pub(in crate::exec) node: NodeId,
-    /// The node of the graph, for error texts.
-    pub(in crate::exec) origin: NodeId,
-    pub(in crate::exec) changed: Changed,
-}
 
 impl Executable {
     /// Applies the current state of some nodes of the graph to the executable: values of parameters, ranges, and
@@ -110,7 +73,7 @@ impl Executable {
     pub fn update(&self, nodes: &(impl Nodes + ?Sized)) -> Result<()> {
         reentrancy::check_call()?;
         let inner = &*self.0;
-        let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        let updatable = inner.fixed.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         let turn = updatable.turn();
         if inner.update_values(updatable, nodes) {
             return Ok(());
@@ -154,12 +117,12 @@ impl Executable {
     pub fn update_from(&self, graph: &Graph) -> Result<()> {
         reentrancy::check_call()?;
         let inner = &*self.0;
-        let updatable = inner.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
+        let updatable = inner.fixed.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
         let differs = |difference: String| UpdateError::Differs { difference };
-        if graph.context() != &inner.context {
+        if graph.context() != &inner.fixed.context {
             return Err(differs("the graph has another context".to_owned()).into());
         }
-        if graph.device() != &inner.device {
+        if graph.device() != &inner.fixed.device {
             return Err(differs("the graph has another device".to_owned()).into());
         }
         let turn = updatable.turn();
@@ -172,7 +135,7 @@ impl Executable {
         let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs));
         // Kinds and kernels are compared later, when the values are assigned.
         let ids: Vec<NodeId> = tables.ir.ids().collect();
-        let own = Some(&*reshaped).filter(|_| graph.id() == inner.graph);
+        let own = Some(&*reshaped).filter(|_| graph.id() == inner.fixed.graph);
         let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids));
         drop(turn);
         drop(dropped);
@@ -187,7 +150,7 @@ impl Inner {
         nodes.for_each_node(|node| {
             let wrong = match node {
                 None => UpdateError::NotANode { index: ids.len() },
-                Some(node) if node.graph() != self.graph => {
+                Some(node) if node.graph() != self.fixed.graph => {
                     let why = "it belongs to another graph; give nodes of the graph that was finalized";
                     UpdateError::NotInExecutable { node, why }
                 }
@@ -206,17 +169,17 @@ impl Inner {
 
     /// Updates nodes. The caller [settles](Self::settle) the result.
     fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<(Result<()>, OldObjects)> {
-        let target = Target { context: &self.context, device: &self.device, graph: Some(self.graph) };
+        let target = Target { context: &self.fixed.context, device: &self.fixed.device, graph: Some(self.fixed.graph) };
         let mut state = updatable.state.lock();
         if !state.ir.allocs.is_empty()
             && let Some(&id) =
                 ids.iter().find(|id| matches!(state.ir.command(**id), Command::Alloc(_) | Command::Free(_)))
         {
             let kind = NodeKind::of(state.ir.command(id));
-            return Err(UpdateError::Fixed { node: self.node(id), kind }.into());
+            return Err(UpdateError::Fixed { node: self.fixed.node(id), kind }.into());
         }
         let refreshed = state.refresh_nodes(&target, ids);
-        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.node(id), cause });
+        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.fixed.node(id), cause });
         let dropped = state.dropped();
         let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
         drop(state);
@@ -240,7 +203,7 @@ impl Inner {
         for node in nodes.iter().filter(|_| has_children) {
             let Command::SubGraph(child) = from.ir.command(*node) else { continue };
             let Some(child) = from.children.get(child.index()) else {
-                return (Err(UpdateError::GraphGone { node: self.node(*node) }.into()), OldObjects::default());
+                return (Err(UpdateError::GraphGone { node: self.fixed.node(*node) }.into()), OldObjects::default());
             };
             children.push((*node, child.of.id(), child.of.flat()));
         }
@@ -255,12 +218,14 @@ impl Inner {
         let Released { mems, samplers } = &dropped.objects;
         // PoCL also does not retain samplers and images that are made of buffers.
         let loose = mems.iter().any(|mem| mem.allocation().is_some() || mem.is_image_of_buffer());
-        if self.plan.is_native() || loose || !samplers.is_empty() || !dropped._data.is_empty() {
+        if self.fixed.plan.is_native() || loose || !samplers.is_empty() || !dropped._data.is_empty() {
             self.exclusive.keep_until_idle(dropped);
         }
         outcome
     }
+}
 
+impl Finalized {
     pub(in crate::exec) fn update_error(&self, node: NodeId, not: impl Into<NotMade>) -> Error {
         let NotMade { argument, source } = not.into();
         UpdateError::Driver { node: self.node(node), argument, source }.into()
@@ -310,8 +275,8 @@ impl ExecutableState {
         if outcome.is_ok() && moves {
             outcome = touched.iter().filter(|one| one.changed.memory).try_for_each(|one| {
                 updatable.own_memory.check(to.tables, one.node).map_err(|OutOfTime { alloc, why }| {
-                    let alloc = exec.node(exec.origins.of(to.tables.ir.allocs[alloc.index()].node).node);
-                    UpdateError::GraphMemory { node: exec.node(one.origin), alloc, why }.into()
+                    let alloc = exec.fixed.node(exec.fixed.origins.of(to.tables.ir.allocs[alloc.index()].node).node);
+                    UpdateError::GraphMemory { node: exec.fixed.node(one.origin), alloc, why }.into()
                 })
             });
         }
@@ -383,7 +348,7 @@ impl ExecutableState {
             if recorded && !changed.switched {
                 values.stale.add(step);
             } else if changed.switched || !changed.args.is_empty() {
-                apply_to_object(values, step, one, replaced).map_err(|not| exec.update_error(one.origin, not))?;
+                apply_to_object(values, step, one, replaced).map_err(|not| exec.fixed.update_error(one.origin, not))?;
             }
         }
         native.sort_unstable_by_key(|(step, _)| *step);
@@ -412,7 +377,7 @@ impl ExecutableState {
             // Indirectly reached memory cannot be removed from a kernel object.
             let reaches = |args: Span| ir.args(args).iter().any(|arg| matches!(arg, Arg::Indirect(_)));
             let reaches =
-                matches!(*ir.command(exec.plan.steps[step].node), Command::Kernel { args, .. } if reaches(args));
+                matches!(*ir.command(exec.fixed.plan.steps[step].node), Command::Kernel { args, .. } if reaches(args));
             updatable.is_native(step) && !reaches && switched.binary_search(&step).is_err()
         };
         let in_place = updatable.mutable().is_some_and(|fields| fields.arguments);
@@ -450,13 +415,13 @@ impl ExecutableState {
                 continue;
             }
             // Tried twice, because a refusal may be a short lack of memory.
-            let mut again = || values.sync_arguments(&exec.plan, step..step + 1, old);
+            let mut again = || values.sync_arguments(&exec.fixed.plan, step..step + 1, old);
             if let Err(error) = again().or_else(|_| again()) {
                 slower = slower.or(Some((error, one.origin)));
             }
         }
         if let Some((error, node)) = slower {
-            let node = exec.node(node);
+            let node = exec.fixed.node(node);
             log_later!(
                 Debug,
                 "{error}: an update failed, so that {node} and perhaps other nodes are slower to submit from \
@@ -530,7 +495,7 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
             conflicts
         }
         none => {
-            let plan = &exec.plan;
+            let plan = &exec.fixed.plan;
             let steps = || plan.steps.iter().map(|step| step.node).collect();
             none.insert(Conflicts::new(ir, if plan.tasks.is_empty() { steps() } else { plan.order.clone() }))
         }
@@ -538,7 +503,7 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
     match conflicts.find(ir, edit.old_accesses().map(|(node, slot, _)| (node, slot))) {
         None => Ok(()),
         Some((first, second)) => {
-            let node = |node| exec.node(exec.origins.of(node).node);
+            let node = |node| exec.fixed.node(exec.fixed.origins.of(node).node);
             let (first_use, second_use) = tables.describe_uses(first, second);
             let (first, second) = (node(first), node(second));
             Err(UpdateError::Conflict { first, first_use, second, second_use }.into())

@@ -1,0 +1,95 @@
+//! What finalize fixes: everything of an executable that submissions and updates read and never change.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::cl::objects::context::Context;
+use crate::cl::objects::device::Device;
+use crate::command::Command;
+use crate::exec::submit::bindings::{Results, SubmissionBindings};
+use crate::exec::update::updatable::Updatable;
+use crate::graph::{Origins, Ports};
+use crate::handles::{GraphId, Node, Port};
+use crate::ir::topology::Topology;
+use crate::ir::{DataId, Ir, NodeId};
+use crate::lower::Origin;
+use crate::plan::Plan;
+use crate::report::Report;
+use crate::report::profile::Names;
+
+/// What finalize fixed.
+pub(in crate::exec) struct Finalized {
+    /// Distinguishes executables.
+    pub(in crate::exec) id: u64,
+    pub(in crate::exec) graph: GraphId,
+    pub(in crate::exec) context: Context,
+    pub(in crate::exec) device: Device,
+    pub(in crate::exec) plan: Plan,
+    /// The planned nodes and their edges.
+    pub(in crate::exec) topology: Arc<Topology>,
+    /// The planned nodes with external events, by id.
+    pub(in crate::exec) events_at: Vec<NodeId>,
+    /// The results of earlier searches: whether the first node is after the second.
+    pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
+    /// What the planned nodes were before sub-graphs were inlined.
+    pub(in crate::exec) origins: Origins,
+    /// The host writes and host reads, by their handles.
+    pub(in crate::exec) ports: Arc<Ports>,
+    pub(in crate::exec) parts_of: PartsOf,
+    pub(in crate::exec) report: Report,
+    /// None if the executable cannot be updated.
+    pub(in crate::exec) updatable: Option<Updatable>,
+    /// The names of the nodes. None if nothing is profiled.
+    pub(in crate::exec) names: Option<Arc<Names>>,
+}
+
+/// By partition of reads and writes, for tasks that take results and set input.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct PartsOf {
+    pub(in crate::exec) reads: Vec<(NodeId, u32)>,
+    pub(in crate::exec) writes: FxHashMap<DataId, (NodeId, u32)>,
+}
+
+impl PartsOf {
+    pub(in crate::exec) fn new(ir: &Ir, plan: &Plan) -> Self {
+        let mut parts = Self::default();
+        if plan.tasks.is_empty() {
+            return parts;
+        }
+        for node in ir.ids() {
+            let part = (node, plan.partition_of[node.index()]);
+            match ir.command(node) {
+                // Results are numbered as reads come.
+                Command::Read { .. } => parts.reads.push(part),
+                Command::Write { data, .. } => drop(parts.writes.insert(*data, part)),
+                _ => {}
+            }
+        }
+        parts
+    }
+}
+
+impl Finalized {
+    /// Returns whether a planned node is after another.
+    pub(in crate::exec) fn is_after(&self, node: NodeId, of: NodeId) -> bool {
+        let mut reachable = self.reachable.lock().unwrap_or_else(PoisonError::into_inner);
+        *reachable.entry((node, of)).or_insert_with(|| self.topology.is_after(node, of))
+    }
+
+    pub(in crate::exec) fn node(&self, id: NodeId) -> Node {
+        Node::new(self.graph, id)
+    }
+
+    /// Whether command buffers of the device can be enqueued while they run.
+    pub(in crate::exec) fn may_overlap(&self) -> bool {
+        self.device.caps().command_buffers.as_ref().is_some_and(|caps| caps.simultaneous_use)
+    }
+
+    /// The results that a submission holds, by read.
+    pub(in crate::exec) fn held_results(&self, bindings: &SubmissionBindings) -> Results {
+        let part = |of: &Origin| Port { node: self.node(of.node), index: of.part };
+        let held = self.ports.results().iter().zip(&bindings.slots).map(|(of, slot)| (part(of), Arc::clone(slot)));
+        (!bindings.slots.is_empty()).then(|| held.collect())
+    }
+}

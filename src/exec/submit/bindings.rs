@@ -1,0 +1,58 @@
+//! What a submission brings of its own: result slots, inputs, external events, and a log.
+
+use std::sync::Arc;
+
+use crate::cl::memory::host::Slot;
+use crate::error::Error;
+use crate::exec::submit::blocker::Blocker;
+use crate::exec::submit::submission_state::Inputs;
+use crate::exec::submit::user_event::ReservedUserEvent;
+use crate::handles::Port;
+use crate::report::profile::Log;
+
+/// What a submission brings of its own: slots, events, inputs.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct SubmissionBindings {
+    /// By result.
+    pub(in crate::exec) slots: Vec<Arc<Slot>>,
+    pub(in crate::exec) inputs: Inputs,
+    /// The external events, by node.
+    pub(in crate::exec) events: Vec<External>,
+    /// Where times are recorded. None if nothing is profiled.
+    pub(in crate::exec) log: Option<Arc<Log>>,
+}
+
+/// By read, in the order of reads. None if there are no reads.
+pub(in crate::exec) type Results = Option<Arc<[(Port, Arc<Slot>)]>>;
+
+/// The event of a node in a submission.
+#[derive(Debug)]
+pub(in crate::exec) enum External {
+    /// The event to wait for. None if something waits for it already, or if it is complete.
+    Wait(Option<Blocker>),
+    /// The event to complete. None after it was completed.
+    Signal(Option<ReservedUserEvent>),
+}
+
+impl External {
+    /// Returns the event that the node completes.
+    pub(in crate::exec) fn signal(&self) -> Option<&ReservedUserEvent> {
+        if let Self::Signal(event) = self { event.as_ref() } else { None }
+    }
+
+    /// Returns what the node waits for.
+    pub(in crate::exec) fn blocker(&self) -> Option<&Blocker> {
+        if let Self::Wait(blocker) = self { blocker.as_ref() } else { None }
+    }
+}
+
+impl SubmissionBindings {
+    /// Fails the events that are not complete yet.
+    pub(in crate::exec) fn fail_events(&mut self, error: &Error) {
+        for event in self.events.drain(..) {
+            if let External::Signal(Some(reserved)) = event {
+                reserved.end(Err(error.clone()));
+            }
+        }
+    }
+}
