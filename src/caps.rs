@@ -392,7 +392,7 @@ pub enum DetectedBy {
 #[non_exhaustive]
 pub struct CommandBufferCaps {
     /// How clgraph knows that the driver has command buffers.
-    pub claim: DetectedBy,
+    pub detected_by: DetectedBy,
     /// The revision that the driver reports, or `None` if it reports none.
     pub version: Option<ExtensionVersion>,
     /// The features that `CLGRAPH_ASSUME` adds and the driver does not report, in the words of that variable.
@@ -421,7 +421,7 @@ impl Default for CommandBufferCaps {
     /// Returns the capabilities of a device that lists the extension and reports nothing else.
     fn default() -> Self {
         Self {
-            claim: DetectedBy::Listed,
+            detected_by: DetectedBy::Listed,
             version: None,
             assumed: Vec::new(),
             missing: Vec::new(),

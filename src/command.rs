@@ -108,7 +108,13 @@ pub(crate) enum Command<R: Refs> {
 impl<R: Refs> Command<R> {
     /// Returns whether the device does it, even if there is nothing to run.
     pub(crate) fn is_command(&self) -> bool {
-        !matches!(self, Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_)) && !self.is_host()
+        match self {
+            Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) => false,
+            Self::Task(_) | Self::Event { .. } => false,
+            Self::Kernel { .. } | Self::Native { .. } | Self::Hint { .. } => true,
+            Self::Copy { .. } | Self::CopyRect(_) | Self::CopyImage(_) => true,
+            Self::Fill { .. } | Self::Write { .. } | Self::Read { .. } => true,
+        }
     }
 
     /// Returns whether the host does it, between commands.

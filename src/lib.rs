@@ -266,8 +266,9 @@
 //! - **Errors.** A call that returns an [`Error`] has changed nothing. The error says what is wrong, where, and what to
 //!   do. [`Error::kind`] is for code that has to choose.
 //! - **Threads.** Graphs, executables, queues, buffers and submissions are `Send + Sync`; a clone is the same object.
-//! - **Order.** A submission keeps the order of an in-order queue and the barriers of an out-of-order queue.
-//!   Submissions of one executable never overlap.
+//! - **Order.** On an in-order queue, a submission runs after everything that was enqueued before it, and before everything
+//!   that is enqueued later. On an out-of-order queue only barriers and wait lists order it. Submissions of one
+//!   executable never overlap.
 //! - **Units.** In graphs, and wherever `slice` names memory, lengths, ranges, origins and pitches are in elements,
 //!   work-items or pixels. The commands of queues follow OpenCL: their offsets, sizes, origins and pitches of buffers
 //!   are in bytes; only `len` of [`Queue::enqueue_read_buffer_owned`] is in elements. These are also in bytes:
@@ -286,19 +287,21 @@
 /// The crate whose objects clgraph takes and returns, in the version that clgraph uses.
 pub use opencl3;
 
-// The rooms, in the order in which a graph goes through them. The head of each `mod.rs` says what comes in, what goes out,
-// and which file to read first.
+// The layers, in the order in which a graph passes them. The head of each `mod.rs` says what comes in, what goes out, and
+// which file to read first.
 //
-// | room | what happens there |
+// | layer | what happens there |
 // |---|---|
 // | `graph`, `record` | commands become nodes: built one by one, or recorded from a queue |
 // | `ir` | the graph as plain data: nodes, edges from memory, accesses |
+// | `lower` | passes from graph to graph: sub-graphs are inlined |
 // | `plan` | from the graph to a plan: order, paths, streams, memory; pure |
-// | `exec` | from the plan to an executable; submissions, updates, reports, the autotuner |
+// | `exec` | from the plan to an executable; submissions, updates, the autotuner |
+// | `report` | what was decided and measured: reports, profiles, traces |
 // | `cl` | OpenCL's objects and commands; all unsafe code is there and in `ffi` |
 // | `ffi` | OpenCL's functions and those of its extensions |
 // | `drawing` | pictures of graphs |
-// | `device_global`, `images`, `handles`, `caps`, `env` | plain data that several rooms share |
+// | `command`, `device_global`, `images`, `handles`, `caps`, `env` | plain data that several layers share |
 // | `quirks` | what drivers do wrong |
 // | `error` | all errors |
 mod caps;

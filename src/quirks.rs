@@ -78,7 +78,7 @@ pub(crate) fn queues_must_be_empty_at_the_end(caps: &Caps) -> bool {
 /// Intel's CPU runtime (2026.2): a command buffer may be changed while it runs, and what is already enqueued keeps its
 /// old values. This is tested with gated, running and pipelined submissions. PoCL refuses such a change. For all other
 /// drivers the answer is unknown, and this function returns `false`.
-pub(crate) fn update_spares_enqueued(caps: &Caps) -> bool {
+pub(crate) fn update_keeps_enqueued_values(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn reports_running_status(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
-/// PoCL on a CPU (3.1 to 7.1): work-groups are counted in 32 bits. A kernel of more work-groups ends the process, never
+/// PoCL on a CPU (3.1 to 7.1): work-groups are counted in 32 bits. A kernel of 2^32 or more work-groups ends the process, never
 /// completes, or leaves out work-groups.
 ///
 /// Returns the largest number of work-groups of a kernel.
@@ -107,7 +107,7 @@ pub(crate) fn max_work_groups(caps: &Caps) -> u64 {
 
 /// PoCL on a CPU (3.1 to 7.1): an image or sampler parameter whose type is a `typedef` of the program is not
 /// recognized. PoCL then passes something else to the kernel and reports success; with samplers it crashes.
-pub(crate) fn misses_named_types(caps: &Caps) -> bool {
+pub(crate) fn ignores_typedefs(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn crashes_recording_samplers_and_buffer_images(caps: &Caps) -> bool 
     driver(caps) == Driver::Pocl
 }
 
-/// PoCL on a CPU (6.0): sub-devices of one device share the program-scope variables of a program. OpenCL gives each
+/// PoCL on a CPU (seen in 6.0, assumed for all versions): sub-devices of one device share the program-scope variables of a program. OpenCL gives each
 /// device its own.
 pub(crate) fn shares_variables(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
@@ -186,6 +186,6 @@ pub(crate) fn shares_variables(caps: &Caps) -> bool {
 
 /// PoCL on a CPU (7.1): SVM, USM and sub-buffers that are freed as soon as their last command reports completion can
 /// end the process. Where this returns `true`, clgraph frees them a while later: see `cl/memory/freed.rs`.
-pub(crate) fn frees_late(caps: &Caps) -> bool {
+pub(crate) fn must_free_late(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }

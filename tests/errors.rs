@@ -472,7 +472,7 @@ fn messages() -> Vec<String> {
         NotAfterRead { task: a, read: b },
         TimedOut(Duration::from_millis(20)),
         Enqueue { node: a, commands: 28, enqueued: 32, total: 36, source: driver },
-        Failed(driver),
+        CommandFailed(driver),
         DependencyFailed { cause: cause() },
         HostTask { node: a, what: text("host task"), text: text("no paper") },
         NativeCommand { node: a, text: text("no paper") },

@@ -1,6 +1,7 @@
 //! Promises of the architecture that the compiler does not check: which module may name which, and where unsafe code
 //! is.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +94,57 @@ fn sources() -> Vec<(PathBuf, String)> {
 /// Returns the part of a line that is code.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
+}
+
+/// The table of layers in docs/ARCHITECTURE.md says what [`MAY_NAME`] says.
+#[test]
+fn the_document_has_the_same_layers() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ARCHITECTURE.md");
+    let Ok(document) = fs::read_to_string(&path) else { panic!("{} is not there", path.display()) };
+    let names = |cell: &str| -> Vec<String> {
+        cell.split('`').skip(1).step_by(2).map(|name| name.trim_end_matches('/').to_owned()).collect()
+    };
+    let (_, layers) = document.split_once("\n## Layers\n").unwrap();
+    let rows: BTreeMap<String, Vec<String>> = layers
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split(" |").collect();
+            (names(cells[0]).remove(0), names(cells.last().unwrap()))
+        })
+        .collect();
+    for (layer, allowed) in MAY_NAME {
+        let mut expected = allowed.iter().filter(|name| layer.trim_end_matches(".rs") != **name).collect::<Vec<_>>();
+        let mut listed = rows.get(*layer).unwrap_or_else(|| panic!("the table has no row for `{layer}`")).clone();
+        expected.sort();
+        listed.sort();
+        assert_eq!(listed.iter().collect::<Vec<_>>(), expected, "`{layer}`");
+    }
+}
+
+/// Files of `exec` that name each other, directly or through others, are few: a reader has to know them together.
+#[test]
+fn circles_of_files_are_small() {
+    let files: BTreeMap<String, String> = sources()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("exec") && !path.ends_with("mod.rs") && !path.ends_with("tests.rs"))
+        .map(|(path, text)| (path.with_extension("").to_str().unwrap().replace('/', "::"), text))
+        .collect();
+    let mut graph = petgraph::graphmap::DiGraphMap::<&str, ()>::new();
+    for (file, text) in &files {
+        let tests = text.find("#[cfg(test)]\nmod ").or(text.find("#[cfg(all(test")).unwrap_or(text.len());
+        for rest in text[..tests].lines().flat_map(|line| code(line).split("crate::").skip(1)) {
+            let names = |other: &&String| rest.starts_with(&format!("{other}::")) && *other != file;
+            if let Some(other) = files.keys().find(names) {
+                graph.add_edge(file, other, ());
+            }
+        }
+    }
+    assert!(graph.edge_count() > 100, "what files import was not found");
+    let largest = petgraph::algo::tarjan_scc(&graph).into_iter().max_by_key(Vec::len).unwrap();
+    assert!(largest.len() <= 4, "{largest:?}");
 }
 
 #[test]

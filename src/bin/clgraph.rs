@@ -257,7 +257,7 @@ fn command_buffers(caps: &Caps) -> String {
     let revision = buffers.version.map_or("revision not reported".to_owned(), |version| format!("revision {version}"));
     let missing: Vec<&str> = buffers.missing.iter().chain(&buffers.missing_commands).copied().collect();
     let lacks = if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(", ")) };
-    match buffers.claim {
+    match buffers.detected_by {
         DetectedBy::Listed => format!("{revision}{lacks}"),
         DetectedBy::Assumed => format!("not listed, assumed by CLGRAPH_ASSUME{lacks}"),
         _ => format!("functions only, the device does not list them{lacks}"),

@@ -78,8 +78,8 @@ pub enum BuildCause {
     },
     /// An image argument declares another use than its parameter does.
     #[error(
-        "argument {index} `{name}` is {qualifier} in the kernel, but the image was given as {declared}: add the image \
-         with the method that matches the qualifier"
+        "argument {index} `{name}` is {qualifier} in the kernel, but the node declares it as {declared}: give the image \
+         with `read` for read_only, and with `write` for write_only"
     )]
     ImageAccess {
         /// Which argument, from 0.

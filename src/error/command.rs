@@ -190,8 +190,8 @@ pub enum GroupError {
     },
     /// A launch or a host task of a command group uses other memory than the first one.
     #[error(
-        "the {what} uses other memory than the first of the group, or uses it in another manner: give all of a group \
-         the same accesses (a launch may have null where another has memory)"
+        "the {what} does not have the same memory accesses as the first of the group: give all of a group the same \
+         memory and modes (a launch may have null where another has memory)"
     )]
     Accesses {
         /// `launch` or `host task`.

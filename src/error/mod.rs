@@ -135,7 +135,7 @@ fn call_of(error: &(dyn std::error::Error + 'static)) -> Option<DriverError> {
         return Some(*call);
     }
     match error.downcast_ref() {
-        Some(SubmitError::Driver(call) | SubmitError::Failed(call)) => Some(*call),
+        Some(SubmitError::Driver(call) | SubmitError::CommandFailed(call)) => Some(*call),
         _ => None,
     }
 }
@@ -170,7 +170,7 @@ impl Error {
         let mut error = self;
         loop {
             match error {
-                Self::Driver(driver) | Self::Submit(SubmitError::Failed(driver)) => return Some(*driver),
+                Self::Driver(driver) | Self::Submit(SubmitError::CommandFailed(driver)) => return Some(*driver),
                 Self::Submit(
                     SubmitError::DependencyFailed { cause }
                     | SubmitError::ExternalEvent { cause, .. }
@@ -374,8 +374,8 @@ mod tests {
             ProgramError::Driver(call).into(),
             ProgramError::Argument { kernel: "f".to_owned(), index: 1, source: call }.into(),
             SubmitError::Driver(call).into(),
-            SubmitError::Failed(call).into(),
-            SubmitError::DependencyFailed { cause: Box::new(SubmitError::Failed(call).into()) }.into(),
+            SubmitError::CommandFailed(call).into(),
+            SubmitError::DependencyFailed { cause: Box::new(SubmitError::CommandFailed(call).into()) }.into(),
             FinalizeError::Memory { bytes: 8, source: MemoryError::Driver(call) }.into(),
             FinalizeError::Kernel { node: node(), kernel: "f".to_owned(), source: ProgramError::Driver(call) }.into(),
             FinalizeError::Node { node: node(), cause: BuildCause::Driver(call) }.into(),

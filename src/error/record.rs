@@ -32,7 +32,7 @@ pub enum RecordError {
         what: &'static str,
     },
     /// A recording was to end at a graph that the queue does not record into.
-    #[error("queue {index} records into another graph: end the recording at that graph")]
+    #[error("queue {index} records into another graph: call `end_recording` on that graph first")]
     OtherRecording {
         /// Which queue of the list, from 0.
         index: usize,

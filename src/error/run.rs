@@ -50,7 +50,9 @@ pub enum FinalizeError {
     )]
     MemoryTooLarge,
     /// A node cannot run on the graph's device by any path.
-    #[error("{node} ({what}) cannot run on device `{device}`: {missing}")]
+    #[error(
+        "{node} ({what}) cannot run on device `{device}`: {missing}: use a device that has this, or another command"
+    )]
     NotRunnable {
         /// The node.
         node: Node,
@@ -293,7 +295,7 @@ pub enum SubmitError {
     },
     /// The driver reported a failure while the submission ran.
     #[error("the submission failed while it ran: {0}")]
-    Failed(DriverError),
+    CommandFailed(DriverError),
     /// The submission did not run, because an event that it waited for failed.
     #[error("the submission did not run, because an event that it waited for failed: {cause}")]
     DependencyFailed {
@@ -402,8 +404,8 @@ pub enum SubmitError {
     InsideNativeCommand,
     /// A host task waited for the submission that it is part of.
     #[error(
-        "a host task cannot wait for its own submission, also by way of another task that waits for it, because the \
-         submission waits for the task: wait after the task has returned"
+        "a host task cannot wait for its own submission, directly or through another task, because the submission ends \
+         only after the task: wait after the task has returned"
     )]
     OwnSubmission,
     /// A host task waited for work on the queue of its own submission, and that work starts only after the submission.
@@ -450,7 +452,7 @@ impl SubmitError {
         match self {
             Self::HostMemory { .. } => ErrorKind::OutOfMemory,
             Self::Enqueue { source, .. } => source.kind(),
-            Self::Failed(error) | Self::Driver(error) => error.kind(),
+            Self::CommandFailed(error) | Self::Driver(error) => error.kind(),
             Self::EventFailed { cause, .. } | Self::DependencyFailed { cause } | Self::ExternalEvent { cause, .. } => {
                 cause.kind()
             }

@@ -133,7 +133,7 @@ impl Drop for Inner {
         // OpenCL keeps its own objects until the enqueued commands that use them are complete. It does not keep the
         // objects that a command buffer uses, nor host memory: this must.
         let exec_state = self.exec_state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = exec_state.kept(self.exclusive.user()) {
+        if let Some(kept) = exec_state.outliving(self.exclusive.user()) {
             self.exclusive.keep_while_running(kept);
         }
     }

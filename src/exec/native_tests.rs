@@ -148,7 +148,7 @@ fn missing_functions_cost_only_what_needs_them() {
 /// Rule F4: a driver that has the functions but does not list the extension.
 #[test]
 fn functions_that_are_not_advertised_are_used_only_on_demand() {
-    let setting = Setting::with(Fake::new(WithProperties, &[]), |says| says.claim = DetectedBy::Hidden);
+    let setting = Setting::with(Fake::new(WithProperties, &[]), |says| says.detected_by = DetectedBy::Hidden);
     let (graph, read) = setting.graph();
     let executable = setting.finalize(&graph);
     assert_eq!(paths(&executable), [(Path::Replay, 7)]);
@@ -158,7 +158,7 @@ fn functions_that_are_not_advertised_are_used_only_on_demand() {
     assert_eq!(setting.fake.made.load(SeqCst), 0);
 
     let setting = Setting::with(Fake::new(WithProperties, &[]), |says| {
-        says.claim = DetectedBy::Assumed;
+        says.detected_by = DetectedBy::Assumed;
         says.assumed = vec!["command_buffer", "simultaneous_use"];
     });
     let (graph, read) = setting.graph();

@@ -199,7 +199,7 @@ impl<'a> Objects<'a> {
             let index = self.tables.groups.len();
             for node in &copied.nodes {
                 self.tables.group_of.insert(*node, index);
-                // The op of a node is its active launch, whose arguments are copied with the launches of the group.
+                // The command of a node is its active launch, whose arguments are copied with the launches of the group.
                 if let Some(alternative) = copied.alternatives.get(group.active) {
                     *self.tables.ir.command_mut(*node) = alternative.command.clone();
                 }

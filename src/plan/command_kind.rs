@@ -133,14 +133,14 @@ impl Caps {
     /// The reason, if they cannot.
     pub fn can_record(&self, command: CommandKind) -> Result<(), PathReason> {
         let Some(caps) = &self.command_buffers else { return Err(PathReason::NoCommandBuffers) };
-        if caps.claim == DetectedBy::Hidden {
+        if caps.detected_by == DetectedBy::Hidden {
             return Err(PathReason::NotListed);
         }
         if let Some(name) = caps.missing.first() {
             return Err(PathReason::MissingFunction(name));
         }
         if caps.required_queue.out_of_order || caps.required_queue.profiling {
-            return Err(PathReason::Queues);
+            return Err(PathReason::QueueProperties);
         }
         let function = match command {
             CommandKind::Kernel => return Ok(()),

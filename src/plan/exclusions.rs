@@ -12,10 +12,10 @@ use crate::quirks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Exclusion {
-    /// Several queues: all commands are in one row.
-    OneRow,
-    /// Several queues: the driver runs queues one after another.
-    NoOverlap,
+    /// Several queues: no two commands can run at the same time.
+    OneChain,
+    /// Several queues: the driver corrupts memory when several queues run kernels at once.
+    UnsafeOverlap,
     /// Several queues: allocations of the graph, or of a sub-graph, share bytes in the order of one queue. More memory
     /// would be needed to keep those apart that several queues use at once. A program that asks for
     /// [`Path::Queues`] gets that memory; the memory of a sub-graph stays as it is.
@@ -41,8 +41,8 @@ pub enum Exclusion {
 impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::OneRow => "all commands are in one row",
-            Self::NoOverlap => "the driver runs queues one after another",
+            Self::OneChain => "no two commands can run at the same time",
+            Self::UnsafeOverlap => "the driver corrupts memory when several queues run kernels at once",
             Self::GraphMemory => "memory of the graph is shared in the order of one queue",
             Self::AllowedConflicts => "conflicts are allowed, so commands keep the order of one queue",
             Self::Hint => "the driver may ignore a prefetch or advice",
@@ -78,7 +78,7 @@ impl Facts<'_> {
     /// Returns why several queues cannot be used, as far as that is known without the streams.
     pub(super) fn no_queues(&self) -> Option<Exclusion> {
         let rules = [
-            (Exclusion::NoOverlap, !quirks::runs_queues_at_once(self.caps)),
+            (Exclusion::UnsafeOverlap, !quirks::runs_queues_at_once(self.caps)),
             // An update may bring a use of the memory of a sub-graph.
             (Exclusion::GraphMemory, self.ir.shares_bytes && self.options.updatable),
             (Exclusion::AllowedConflicts, self.options.conflicts == Conflicts::Allowed),

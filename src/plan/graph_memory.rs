@@ -1,4 +1,4 @@
-//! Pass 5: where the graph's own memory lies, and whether several streams may use it.
+//! Where the graph's own memory lies, and whether several streams may use it.
 //!
 //! Two allocations may share bytes if all uses of one are over before any use of the other begins. On one queue the
 //! order of the nodes says so. On several streams only clocks do: how far each stream has come when the first use

@@ -1,4 +1,4 @@
-//! Pass 6: which launches can share a kernel object.
+//! Which launches can share a kernel object.
 //!
 //! Arguments are state of a `cl_kernel`, so launches share one only if their kernels and argument values are equal.
 

@@ -1,4 +1,4 @@
-//! Pass 4: when the memory that a graph owns is needed. Also checks that it is used only between its allocation and its
+//! When the memory that a graph owns is needed. Also checks that it is used only between its allocation and its
 //! free.
 
 use std::ops::Range;

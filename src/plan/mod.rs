@@ -261,7 +261,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let streams = match facts.no_queues() {
         Some(why) => Err(why),
         // Finding the streams takes long.
-        None if !facts.wants(Path::Queues) => Err(Exclusion::OneRow),
+        None if !facts.wants(Path::Queues) => Err(Exclusion::OneChain),
         None => streams::streams(ir, &order, &steps, &edges, &divided),
     };
     let streams = streams.and_then(|found| {
@@ -307,11 +307,11 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
 fn place(
     order: &[NodeId],
     steps: &[Step],
-    partitions: &[partitions::Block],
+    partitions: &[partitions::NodePartition],
     mut cut: impl FnMut(Range<usize>) -> Range<usize>,
 ) -> Vec<Partition> {
     let mut step = 0;
-    let partition = |partition: &partitions::Block| {
+    let partition = |partition: &partitions::NodePartition| {
         let start = step;
         for node in &order[partition.nodes.clone()] {
             step += usize::from(steps.get(step).is_some_and(|step| step.node == *node));

@@ -1,4 +1,4 @@
-//! Pass 1: an order in which every node is after its predecessors.
+//! An order in which every node is after its predecessors.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Pass 2: which commands are enqueued together, in a graph with host tasks.
+//! Which commands are enqueued together, in a graph with host tasks.
 //!
 //! Commands that wait for a task are enqueued after the task has succeeded. So nodes are grouped into *pieces* by the
 //! tasks that must have succeeded before them. Of these tasks only those count that no other of them is after. The
@@ -20,7 +20,7 @@ pub(crate) struct Partitions {
     /// The host tasks, each after those that it waits for.
     pub(crate) tasks: Vec<TaskPlan>,
     /// In the order in which they are enqueued when several can be. One partition without tasks.
-    pub(crate) partitions: Vec<Block>,
+    pub(crate) partitions: Vec<NodePartition>,
     /// By node: its partition. Empty without tasks; [`NONE`] for tasks themselves.
     pub(crate) of: Vec<u32>,
     /// Whether they always run in this order.
@@ -83,7 +83,7 @@ pub(crate) struct TaskPlan {
 
 /// Commands that are enqueued together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct NodePartition {
     /// Tasks that must have succeeded.
     pub(crate) tasks: Vec<u32>,
     /// Tasks that wait for this partition.
@@ -151,7 +151,7 @@ impl Keys {
 pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, PlanError> {
     let is_task = |node: NodeId| ir.command(node).is_host();
     if (ir.tasks == 0 && ir.externals == 0) || !order.iter().any(|node| is_task(*node)) {
-        let whole = Block { nodes: 0..order.len(), ..Block::default() };
+        let whole = NodePartition { nodes: 0..order.len(), ..NodePartition::default() };
         return Ok(Partitions { partitions: vec![whole], in_order: true, ..Partitions::default() });
     }
     let tasks: Vec<NodeId> = order.iter().copied().filter(|node| is_task(*node)).collect();
@@ -195,13 +195,13 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
         (sizes[key as usize], key, wanted[node.index()], place[node.index()])
     });
 
-    let (mut partitions, mut of) = (Vec::<Block>::new(), vec![NONE; ir.len()]);
+    let (mut partitions, mut of) = (Vec::<NodePartition>::new(), vec![NONE; ir.len()]);
     let mut last = None;
     for (at, &node) in order.iter().enumerate().filter(|(_, node)| !is_task(**node)) {
         let kind = (key_of[node.index()], wanted[node.index()]);
         if last != Some(kind) {
             let tasks = keys.sets[kind.0 as usize].clone();
-            partitions.push(Block { tasks, then_tasks: Vec::new(), nodes: at..at });
+            partitions.push(NodePartition { tasks, then_tasks: Vec::new(), nodes: at..at });
             last = Some(kind);
         }
         if let Some(partition) = partitions.last_mut() {

@@ -79,9 +79,9 @@ pub enum PathReason {
     /// The driver lists the extension but lacks one of its functions.
     MissingFunction(&'static str),
     /// Command buffers of the device run only on queues with other properties.
-    Queues,
+    QueueProperties,
     /// Each command is to be timed, and command buffers of the device do not run on queues with profiling.
-    NotTimed,
+    NoProfilingQueues,
     /// Command buffers have no such command.
     NoSuchCommand,
     /// It is a native command whose function enqueues.
@@ -129,8 +129,8 @@ impl fmt::Display for PathReason {
             Self::MissingFunction(name) => {
                 return write!(f, "the driver lists cl_khr_command_buffer, but lacks {name}");
             }
-            Self::Queues => "the device's command buffers do not run on plain in-order queues",
-            Self::NotTimed => "the device's command buffers do not run on queues that profile",
+            Self::QueueProperties => "the device's command buffers do not run on plain in-order queues",
+            Self::NoProfilingQueues => "the device's command buffers do not run on queues that profile",
             Self::NoSuchCommand => "command buffers have no such command",
             Self::OnlyEnqueued => "a native command that enqueues",
             Self::OnlyRecorded => "a native command that can only be recorded",

@@ -1,4 +1,4 @@
-//! Pass 5: removes edges that a path of two other edges implies. Queries and drawings still show them.
+//! Removes edges that a path of two other edges implies. Queries and drawings still show them.
 
 use super::Edges;
 use crate::ir::{Ir, NodeId};

@@ -1,4 +1,4 @@
-//! Pass 3: whether the device can run every node at all, by any path.
+//! Whether the device can run every node at all, by any path.
 
 use super::CommandKind;
 use super::{Options, PlanError};

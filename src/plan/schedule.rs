@@ -1,4 +1,4 @@
-//! Pass 10: the schedule, which is what a submission does as flat data.
+//! The schedule, which is what a submission does as flat data.
 //!
 //! A schedule is a list of instructions over one or several *streams*, which are in-order queues. Host tasks divide it into
 //! *blocks*, one for each partition: a block is carried out without a pause, once all of its tasks have succeeded. So a

@@ -1,4 +1,4 @@
-//! Pass 8: which path each command takes, and the segments: runs of consecutive commands that take the same path for
+//! Which path each command takes, and the segments: runs of consecutive commands that take the same path for
 //! the same reason.
 
 use std::ops::Range;

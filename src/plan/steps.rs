@@ -1,4 +1,4 @@
-//! Pass 7: the flat list of commands.
+//! The flat list of commands.
 
 use super::{ObjectId, Step};
 use crate::ir::{Ir, NodeId};

@@ -1,4 +1,4 @@
-//! Pass 11: the strategies for enqueueing a submission. The autotuner finds the fastest of them.
+//! The strategies for enqueueing a submission. The autotuner finds the fastest of them.
 
 use std::fmt;
 

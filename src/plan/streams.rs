@@ -1,4 +1,4 @@
-//! Pass 9: which commands can run side by side, and on which of several in-order queues each goes.
+//! Which commands can run side by side, and on which of several in-order queues each goes.
 //!
 //! A stream is an in-order queue. Commands of one stream are ordered without events. Where an edge leads from one
 //! stream to another, a command waits for an event. For each command the pass knows how far every stream has come when
@@ -154,7 +154,7 @@ pub(super) fn streams(
         known[node.index()] = now;
     }
     if streams.count < 2 {
-        return Err(Exclusion::OneRow);
+        return Err(Exclusion::OneChain);
     }
     // Partitions have another order of tasks.
     streams.tasks = partitions.tasks.iter().map(|task| task_waits.remove(&task.node).unwrap_or_default()).collect();

@@ -367,7 +367,7 @@ impl Drop for Free {
         // once.
         unsafe {
             let memory = Memory::new(self.pointer, self.api);
-            if self.context.frees_late() {
+            if self.context.must_free_late() {
                 self.context.freed().add(memory, self.context.raw());
             } else {
                 memory.give_back(self.context.raw());
@@ -420,7 +420,7 @@ pub(in crate::cl) fn allocate(
         let failed = DriverError::new(call, Status(opencl_sys::CL_MEM_OBJECT_ALLOCATION_FAILURE));
         NonNull::new(pointer).ok_or(MemoryError::Driver(failed))
     };
-    let pointer = if quirks::frees_late(device.caps()) {
+    let pointer = if quirks::must_free_late(device.caps()) {
         let mut freed = context.freed();
         // SAFETY: **live**; the memory belongs to this context.
         unsafe { freed.settle(false, context.raw()) };

@@ -104,7 +104,7 @@ pub(in crate::cl) struct MemInner {
 impl Drop for MemInner {
     fn drop(&mut self) {
         let (Backing::Buffer(handle), None) = (&self.backing, &self.image) else { return };
-        if self.context.frees_late() {
+        if self.context.must_free_late() {
             if self.parent.is_some() {
                 self.context.freed().keep(handle);
             } else {
@@ -118,19 +118,19 @@ impl Drop for MemInner {
 pub(in crate::cl) struct Parent {
     pub(in crate::cl) buffer: Handle<MemKind>,
     /// Where the last reference to the sub-buffer may be released only at certain times: see `freed.rs`.
-    frees_late: Option<Context>,
+    must_free_late: Option<Context>,
 }
 
 impl Parent {
     pub(in crate::cl) fn new(buffer: Handle<MemKind>, context: &Context) -> Self {
-        Self { buffer, frees_late: context.frees_late().then(|| context.clone()) }
+        Self { buffer, must_free_late: context.must_free_late().then(|| context.clone()) }
     }
 }
 
 impl Drop for Parent {
     /// The handle of the sub-buffer has been dropped before, because it is the first field of [`MemInner`].
     fn drop(&mut self) {
-        if let Some(context) = &self.frees_late {
+        if let Some(context) = &self.must_free_late {
             context.drop_unused();
         }
     }

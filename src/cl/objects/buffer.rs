@@ -84,7 +84,7 @@ impl<T> Buffer<T> {
             Some(data) => (CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, data.as_ptr().cast_mut().cast()),
             None => (CL_MEM_READ_WRITE, std::ptr::null_mut()),
         };
-        if context.frees_late() {
+        if context.must_free_late() {
             context.drop_unused();
         }
         let mut status = 0;
@@ -315,7 +315,7 @@ pub(in crate::cl) fn misaligned(mem: &Mem, offset: usize) -> Option<MemoryError>
 pub(in crate::cl) fn sub_buffer(mem: &Mem, offset: usize, size: usize) -> Result<Mem> {
     let inner = mem.inner();
     let whole = inner.parent.as_ref().map(|parent| &parent.buffer).map_or_else(|| mem.handle(), Ok)?;
-    if inner.context.frees_late() {
+    if inner.context.must_free_late() {
         inner.context.drop_unused();
     }
     let region = cl_buffer_region { origin: inner.offset + offset, size };

@@ -124,8 +124,8 @@ impl Context {
     }
 
     /// Returns whether memory has to go through [`Self::freed`] on one of its devices.
-    pub(in crate::cl) fn frees_late(&self) -> bool {
-        self.0.devices.iter().any(|device| quirks::frees_late(device.caps()))
+    pub(in crate::cl) fn must_free_late(&self) -> bool {
+        self.0.devices.iter().any(|device| quirks::must_free_late(device.caps()))
     }
 
     /// Drops the sub-buffers of [`Self::freed`] to which nothing else has a reference, if no thread of clgraph enqueues
@@ -142,7 +142,7 @@ impl Context {
     /// A thread of clgraph enqueues commands of the program, until this is dropped.
     pub(crate) fn enqueue_elsewhere(&self) -> Option<RwLockReadGuard<'_, ()>> {
         let enqueuing = &self.0.globals.enqueuing;
-        self.frees_late().then(|| enqueuing.read().unwrap_or_else(PoisonError::into_inner))
+        self.must_free_late().then(|| enqueuing.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the lock under which memory with an address is allocated and freed.

@@ -118,7 +118,7 @@ impl Device {
 
     /// Returns the capabilities of command buffers, if they can be used.
     fn usable_command_buffers(&self) -> Option<&CommandBufferCaps> {
-        self.0.caps.command_buffers.as_ref().filter(|caps| caps.claim != DetectedBy::Hidden)
+        self.0.caps.command_buffers.as_ref().filter(|caps| caps.detected_by != DetectedBy::Hidden)
     }
 
     pub(in crate::cl) fn extensions(&self) -> &'static Extensions {

@@ -215,7 +215,7 @@ fn command_buffers(
     assume: Assume,
 ) -> Option<CommandBufferCaps> {
     let version = |name: &str| versions.iter().find(|(of, _)| of == name).map(|(_, version)| *version);
-    let claim = match (has("cl_khr_command_buffer"), &extensions.command_buffer) {
+    let detected_by = match (has("cl_khr_command_buffer"), &extensions.command_buffer) {
         (true, _) => DetectedBy::Listed,
         (false, Ok(_)) if assume.command_buffer => DetectedBy::Assumed,
         (false, Ok(_)) => DetectedBy::Hidden,
@@ -237,13 +237,13 @@ fn command_buffers(
     let printf = has(cb::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR);
     let simultaneous = has(cb::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR);
     let assumed = [
-        ("command_buffer", claim == DetectedBy::Assumed),
+        ("command_buffer", detected_by == DetectedBy::Assumed),
         ("simultaneous_use", assume.simultaneous_use && !simultaneous),
         ("kernel_printf", assume.kernel_printf && !printf),
     ];
     let missing = extensions.missing_command_buffer_functions();
     Some(CommandBufferCaps {
-        claim,
+        detected_by,
         assumed: assumed.into_iter().filter_map(|(word, assumed)| assumed.then_some(word)).collect(),
         version: version("cl_khr_command_buffer"),
         missing: missing.essential,
@@ -283,17 +283,22 @@ mod tests {
         let (none, assume) = (Assume::default(), Assume { command_buffer: true, ..Assume::default() });
         let has = Fake::new(RecordAbi::WithProperties, &[]).extensions();
         let lacks = Fake::new(RecordAbi::WithProperties, &[c"clFinalizeCommandBufferKHR"]).extensions();
-        let claim = |listed: &[&str], extensions: &Extensions, assume: Assume| {
-            read(listed, Answers::default(), extensions, assume).map(|caps| (caps.claim, caps.assumed, caps.missing))
+        let detected_by = |listed: &[&str], extensions: &Extensions, assume: Assume| {
+            read(listed, Answers::default(), extensions, assume)
+                .map(|caps| (caps.detected_by, caps.assumed, caps.missing))
         };
         let nothing = Vec::<&str>::new;
-        assert_eq!(claim(&[NAME], &has, none), Some((DetectedBy::Listed, nothing(), nothing())));
-        assert_eq!(claim(&[NAME], &has, assume), Some((DetectedBy::Listed, nothing(), nothing())), "nothing to assume");
-        assert_eq!(claim(&[], &has, none), Some((DetectedBy::Hidden, nothing(), nothing())));
-        assert_eq!(claim(&[], &has, assume), Some((DetectedBy::Assumed, vec!["command_buffer"], nothing())));
+        assert_eq!(detected_by(&[NAME], &has, none), Some((DetectedBy::Listed, nothing(), nothing())));
+        assert_eq!(
+            detected_by(&[NAME], &has, assume),
+            Some((DetectedBy::Listed, nothing(), nothing())),
+            "nothing to assume"
+        );
+        assert_eq!(detected_by(&[], &has, none), Some((DetectedBy::Hidden, nothing(), nothing())));
+        assert_eq!(detected_by(&[], &has, assume), Some((DetectedBy::Assumed, vec!["command_buffer"], nothing())));
         let missing = vec!["clFinalizeCommandBufferKHR"];
-        assert_eq!(claim(&[NAME], &lacks, none), Some((DetectedBy::Listed, nothing(), missing)));
-        assert_eq!(claim(&[], &lacks, assume), None, "functions cannot be assumed");
+        assert_eq!(detected_by(&[NAME], &lacks, none), Some((DetectedBy::Listed, nothing(), missing)));
+        assert_eq!(detected_by(&[], &lacks, assume), None, "functions cannot be assumed");
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Graph {
             from_environment,
             denied: &denied,
             no_native: (options.profiling && !self.device().caps().records_for_profiling())
-                .then_some(PathReason::NotTimed),
+                .then_some(PathReason::NoProfilingQueues),
             chunk: if options.profiling { Some(1) } else { options.commands_per_buffer },
             autotune: options.autotune,
             updatable: options.updatable,

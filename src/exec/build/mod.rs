@@ -4,7 +4,7 @@
 //! [`Executable`](crate::Executable): a plan, memory for the graph's own allocations, kernel objects with their
 //! arguments set, and command buffers for the commands that the driver records.
 //!
-//! Read `finalize.rs` first, from `Graph::finalize` on. In order, it inlines sub-graphs (`graph/inline.rs`), asks the
+//! Read `finalize.rs` first, from `Graph::finalize` on. In order, it inlines sub-graphs (`lower/inline.rs`), asks the
 //! planner (`plan/mod.rs`), places memory, makes kernel objects, and records. If the driver refuses to record a node,
 //! the planner is asked again without that node. After the fourth refusal nothing is recorded.
 //!

@@ -110,7 +110,7 @@ impl Values {
     /// Returns the kernel object of a launch, with the arguments of the tables.
     #[inline]
     pub(in crate::exec) fn object(&self, step: usize, kernel: KernelId, args: Span) -> Result<Object<'_>, DriverError> {
-        match self.kept(step) {
+        match self.kernel_object(step) {
             Some(object) => Ok(Object::Kept(object)),
             None => Ok(Object::Made(self.make(kernel, args)?)),
         }
@@ -118,7 +118,7 @@ impl Values {
 
     /// Returns the stored kernel object of a launch, if it has the arguments of the tables.
     #[inline(always)]
-    pub(in crate::exec) fn kept(&self, step: usize) -> Option<&Arc<KernelObject>> {
+    pub(in crate::exec) fn kernel_object(&self, step: usize) -> Option<&Arc<KernelObject>> {
         self.objects.0.get(step)?.as_ref().filter(|_| !self.stale.has(step))
     }
 

@@ -29,9 +29,9 @@ use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::executable::Inner;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::frontier::Frontier;
-use crate::exec::submit::interpreter::{self, Ends, Interpreter, Kept, Stopped, Want};
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, StreamEvents, Want};
 use crate::exec::submit::submission_state::{self, SubmissionState};
-use crate::exec::submit::tasks::Armed;
+use crate::exec::submit::tasks::RunnableTask;
 use crate::exec::submit::work::Work;
 
 /// A submission that the host carries on.
@@ -41,15 +41,15 @@ pub(in crate::exec) struct Deferred {
     /// The executable's own queue.
     pub(in crate::exec) own: DriverQueue,
     blockers: Countdown<(), Error>,
-    progress: Mutex<Progress>,
+    progress: Mutex<DeferredProgress>,
 }
 
 /// How far it has come.
-pub(in crate::exec) struct Progress {
+pub(in crate::exec) struct DeferredProgress {
     /// The last command of the queue before those of the submission.
     entered: Option<DriverEvent>,
     /// The events that the schedule keeps.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<StreamEvents>>,
     /// The end of the partition that was enqueued last, on one queue.
     last: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
@@ -72,9 +72,9 @@ impl Deferred {
         blockers: usize,
         work: Box<Work>,
     ) -> Arc<Self> {
-        let progress = Progress {
+        let progress = DeferredProgress {
             entered: None,
-            kept: work.snapshot.kept(&exec.fixed),
+            kept: work.snapshot.stream_events(&exec.fixed),
             last: None,
             work: Some(work),
             frontier: Frontier::new(&exec.fixed.plan),
@@ -118,7 +118,7 @@ impl Deferred {
         progress.work.as_ref().is_some_and(|work| !work.snapshot.values.tables.natives.is_empty())
     }
 
-    pub(in crate::exec) fn lock(&self) -> MutexGuard<'_, Progress> {
+    pub(in crate::exec) fn lock(&self) -> MutexGuard<'_, DeferredProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,7 +141,7 @@ impl Deferred {
         let mut progress = self.lock();
         progress.entered = entered;
         self.enqueue_begin(&mut progress);
-        let armed = self.go_on(&mut progress);
+        let runnable = self.go_on(&mut progress);
         let is_over = progress.frontier.is_over();
         drop(progress);
         self.flush();
@@ -149,7 +149,7 @@ impl Deferred {
         if is_over {
             return self.end(false);
         }
-        self.dispatch(armed.into_iter(), None);
+        self.dispatch(runnable.into_iter(), None);
     }
 
     /// Puts the submission, on the executable's own queue, after what it has to be after. Returns the last command
@@ -182,7 +182,7 @@ impl Deferred {
     }
 
     /// Enqueues what comes before all partitions, on several queues.
-    fn enqueue_begin(&self, progress: &mut Progress) {
+    fn enqueue_begin(&self, progress: &mut DeferredProgress) {
         let outcome = self.carry_out(progress, Want { first: false, last: false }, |of| of.before_blocks());
         match outcome {
             Ok(Ends { first: Some(first), .. }) => self.state.staged(Some(first)),
@@ -199,29 +199,29 @@ impl Deferred {
     }
 
     /// Enqueues, in order, the partitions that have become ready. Returns the tasks that are ready.
-    pub(in crate::exec) fn go_on(&self, progress: &mut Progress) -> Vec<Armed> {
+    pub(in crate::exec) fn go_on(&self, progress: &mut DeferredProgress) -> Vec<RunnableTask> {
         let plan = &self.exec.fixed.plan;
         while let Some(part) = progress.frontier.next_partition() {
             let well = self.enqueue(progress, part);
             progress.frontier.partition_ended(plan, part, well);
         }
-        let armed = progress.frontier.take_armed();
+        let runnable = progress.frontier.take_runnable();
         let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule(&self.exec.fixed));
         let events = |task: usize| {
             let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
             let kept = |event: &u32| progress.kept.as_ref()?.event(*event as usize).cloned();
-            let mut events: Armed = (task, waits.iter().filter_map(kept).collect());
+            let mut events: RunnableTask = (task, waits.iter().filter_map(kept).collect());
             // A task after another one is after `entered` already.
             if events.1.is_empty() && plan.tasks[task].tasks.is_empty() {
                 events.1.extend(progress.entered.clone());
             }
             events
         };
-        armed.into_iter().map(events).collect()
+        runnable.into_iter().map(events).collect()
     }
 
     /// Enqueues a partition. Returns whether that succeeded.
-    fn enqueue(&self, progress: &mut Progress, index: usize) -> bool {
+    fn enqueue(&self, progress: &mut DeferredProgress, index: usize) -> bool {
         if progress.refused || self.exec.fixed.plan.partitions[index].steps.is_empty() {
             return !progress.refused;
         }
@@ -247,11 +247,11 @@ impl Deferred {
     /// Carries out some of the schedule.
     fn carry_out(
         &self,
-        progress: &mut Progress,
+        progress: &mut DeferredProgress,
         want: Want,
         what: impl FnOnce(Interpreter<'_>) -> Result<Ends, Stopped>,
     ) -> Result<Ends, Stopped> {
-        let Progress { work: Some(work), kept, .. } = progress else { return Ok(Ends::default()) };
+        let DeferredProgress { work: Some(work), kept, .. } = progress else { return Ok(Ends::default()) };
         let Work { snapshot, bindings, .. } = &**work;
         let _elsewhere = self.exec.fixed.context.enqueue_elsewhere();
         what(Interpreter::new(&self.exec.fixed, snapshot, bindings, &self.own, &NOTHING, want, kept.as_deref_mut()))
@@ -293,14 +293,14 @@ impl Deferred {
             Err(error) => self.over(Err(error)),
             Ok(last) if may_wait => {
                 // Each queue in turn: on Intel's CPU runtime a thread that waits helps one queue only.
-                for event in &ends.beside {
+                for event in &ends.other_ends {
                     let _ = event.wait_surely();
                 }
                 self.over(last.wait_surely());
             }
             Ok(last) => {
                 if well {
-                    self.enqueued(&last, ends.beside);
+                    self.enqueued(&last, ends.other_ends);
                 }
                 let this = Arc::clone(self);
                 event_reaper::when_done(last, move |outcome| this.over(outcome));
@@ -310,7 +310,7 @@ impl Deferred {
 
     /// Everything is with the driver, and nothing but the driver can fail. So those that wait for the end wait for the device themselves
     /// from now on, and later uses are enqueued at once, after this one.
-    fn enqueued(&self, last: &DriverEvent, beside: Vec<DriverEvent>) {
+    fn enqueued(&self, last: &DriverEvent, other_ends: Vec<DriverEvent>) {
         if let Some(work) = &mut self.lock().work {
             // Whoever sees the end may submit again at once, and needs the memory for results.
             work.bindings.slots.clear();
@@ -319,7 +319,7 @@ impl Deferred {
         let mut exclusive = self.exec.exclusive.take();
         exclusive.each().for_each(|uses| uses.follows(&self.own, Some(last)));
         drop(exclusive);
-        self.state.enqueued(self.own.clone(), last.clone(), beside);
+        self.state.enqueued(self.own.clone(), last.clone(), other_ends);
     }
 
     /// The device is done.
@@ -340,12 +340,12 @@ impl Deferred {
             work.retained.leak(error);
             event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
         }
-        let outcome = outcome.map_err(if is_over { SubmitError::Failed } else { SubmitError::Driver });
+        let outcome = outcome.map_err(if is_over { SubmitError::CommandFailed } else { SubmitError::Driver });
         work.end(&self.state, failure.map_or(outcome.map_err(Error::from), Err));
     }
 }
 
-impl Progress {
+impl DeferredProgress {
     /// The queue has refused a command.
     fn stopped(&mut self, Stopped { error, under_way }: Stopped) {
         self.enqueued += usize::from(under_way);

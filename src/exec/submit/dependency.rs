@@ -94,7 +94,7 @@ impl WaitFor for opencl3::event::Event {
 }
 
 /// The state of something that a submission is to wait for.
-pub(in crate::exec) enum Standing {
+pub(in crate::exec) enum DependencyState {
     Complete,
     Failed(Error),
     /// It belongs to another context.
@@ -112,29 +112,29 @@ pub(in crate::exec) enum Standing {
 }
 
 /// Finds the state of a dependency.
-pub(in crate::exec) fn look(context: &Context, dependency: Dependency) -> Result<Standing> {
+pub(in crate::exec) fn query(context: &Context, dependency: Dependency) -> Result<DependencyState> {
     Ok(match dependency.0 {
-        Kind::Node(event) => Standing::Recorded(event.node),
+        Kind::Node(event) => DependencyState::Recorded(event.node),
         Kind::Event(event) => {
             if !event.is_of(context)? {
-                return Ok(Standing::Elsewhere);
+                return Ok(DependencyState::Elsewhere);
             }
             match event.status()? {
-                CommandStatus::Complete => Standing::Complete,
-                CommandStatus::Failed(status) => Standing::Failed(DriverError::new(COMMAND, status).into()),
+                CommandStatus::Complete => DependencyState::Complete,
+                CommandStatus::Failed(status) => DependencyState::Failed(DriverError::new(COMMAND, status).into()),
                 _ => {
                     // Some drivers begin nothing before a flush.
                     event.flush_queue()?;
-                    Standing::Pending(Blocker::Event(event))
+                    DependencyState::Pending(Blocker::Event(event))
                 }
             }
         }
-        Kind::Submission(state) if state.context != *context => Standing::Elsewhere,
+        Kind::Submission(state) if state.context != *context => DependencyState::Elsewhere,
         Kind::Submission(state) => match state.stage()? {
-            Stage::Done(Ok(())) => Standing::Complete,
-            Stage::Done(Err(cause)) => Standing::Failed(cause),
-            Stage::Enqueued { queue, last, .. } => Standing::Enqueued { queue, last, state },
-            Stage::Deferred | Stage::Staged(_) => Standing::Pending(Blocker::Success(state)),
+            Stage::Done(Ok(())) => DependencyState::Complete,
+            Stage::Done(Err(cause)) => DependencyState::Failed(cause),
+            Stage::Enqueued { queue, last, .. } => DependencyState::Enqueued { queue, last, state },
+            Stage::Deferred | Stage::Staged(_) => DependencyState::Pending(Blocker::Success(state)),
         },
     })
 }
@@ -146,19 +146,19 @@ pub(in crate::exec) fn sort(context: &Context, dependencies: Vec<Result<Dependen
         return Ok(sorted);
     }
     for (index, dependency) in dependencies.into_iter().enumerate() {
-        match look(context, dependency?)? {
+        match query(context, dependency?)? {
             // The check for recording has already rejected such events.
-            Standing::Recorded(node) => return Err(RecordError::RecordingEnded { index, node }.into()),
-            Standing::Elsewhere => return Err(SubmitError::OtherContext { index }.into()),
-            Standing::Failed(cause) => {
+            DependencyState::Recorded(node) => return Err(RecordError::RecordingEnded { index, node }.into()),
+            DependencyState::Elsewhere => return Err(SubmitError::OtherContext { index }.into()),
+            DependencyState::Failed(cause) => {
                 return Err(SubmitError::EventFailed { index, cause: Box::new(cause) }.into());
             }
-            Standing::Complete => {}
-            Standing::Enqueued { queue, last, .. } => {
+            DependencyState::Complete => {}
+            DependencyState::Enqueued { queue, last, .. } => {
                 queue.flush()?;
                 sorted.waits.push(last);
             }
-            Standing::Pending(blocker) => sorted.blockers.push(blocker),
+            DependencyState::Pending(blocker) => sorted.blockers.push(blocker),
         }
     }
     Ok(sorted)

@@ -86,7 +86,7 @@ struct Held {
     gate: Gate,
     id: Option<GateId>,
     /// Complete when the gate is open.
-    left: DriverEvent,
+    after_gate: DriverEvent,
 }
 
 /// An error after which some commands may be enqueued.
@@ -344,7 +344,7 @@ impl ExecutableState {
             // The queues wait for each other, so all must be flushed.
             self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
         }
-        let mut kept = snapshot.kept(exec);
+        let mut kept = snapshot.stream_events(exec);
         let outcome = Interpreter::new(exec, snapshot, bindings, queue, &waits, want, kept.as_deref_mut()).all();
         retained.put(&mut bindings.inputs);
         match outcome {
@@ -436,7 +436,8 @@ impl ExecutableState {
             (queue.clone(), outcome.map_err(|refused| *refused.error)?)
         };
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
-        let stage = Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), beside: ends.beside };
+        let stage =
+            Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), other_ends: ends.other_ends };
         let state = SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer, None);
         Ok(Some((Arc::new(state), results)))
     }
@@ -467,7 +468,7 @@ impl ExecutableState {
         exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| begin.extend(&running.gates())));
         let mut gates = begin.clone();
         bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
-        let Held { entered, gate, id, left } = self.hold(exec, queue, waits, gates)?;
+        let Held { entered, gate, id, after_gate } = self.hold(exec, queue, waits, gates)?;
         begin.extend(&entered.gates());
         let mut signals = bindings.events.iter().filter_map(External::signal);
         if let Err(error) = signals.try_for_each(|event| event.comes_after(id, &begin)) {
@@ -481,7 +482,7 @@ impl ExecutableState {
             Some(queue),
             retained.clone(),
             Stage::Deferred,
-            left,
+            after_gate,
             log,
             timer.clone(),
             id,
@@ -498,7 +499,7 @@ impl ExecutableState {
         let (gate, id) = Gate::holding(&exec.context, after, !exec.plan.tasks.is_empty())?;
         let mut wait = Waits::NONE;
         wait.push(gate.event().clone());
-        let left = if queue.properties().out_of_order {
+        let after_gate = if queue.properties().out_of_order {
             enqueue::entry(queue, &wait)?
         } else {
             enqueue::barrier(queue, &wait)?
@@ -506,12 +507,12 @@ impl ExecutableState {
         if let Some(id) = id {
             queue.held_by(id);
         }
-        Ok(Held { entered, gate, id, left })
+        Ok(Held { entered, gate, id, after_gate })
     }
 
     /// What must outlive the commands when the executable is dropped: host memory, memory with an address, and the
     /// objects that command buffers name.
-    pub(in crate::exec) fn kept(&mut self, user: Arc<dyn User>) -> Option<impl Send + Sync + 'static + use<>> {
+    pub(in crate::exec) fn outliving(&mut self, user: Arc<dyn User>) -> Option<impl Send + Sync + 'static + use<>> {
         let recorded = std::mem::take(&mut self.recorded);
         let mut spare = std::mem::take(&mut self.spare);
         if let Some(values) = Arc::get_mut(&mut self.values) {

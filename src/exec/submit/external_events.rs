@@ -8,7 +8,7 @@ use crate::exec::finalized::Finalized;
 use crate::exec::submit::bindings::External;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::builder::Submit;
-use crate::exec::submit::dependency::{self, Dependency, Standing, WaitFor};
+use crate::exec::submit::dependency::{self, Dependency, DependencyState, WaitFor};
 use crate::exec::submit::submission_state::SubmissionState;
 use crate::exec::submit::user_event::{ReservedUserEvent, UserEvent};
 use crate::graph::nodes::external_event::ExternalEvent;
@@ -51,18 +51,18 @@ pub(in crate::exec) fn take(exec: &Finalized, given: SuppliedEvents) -> Result<V
                 return Err(SubmitError::EventContext { node }.into());
             }
             SuppliedEvent::Signal(event) => External::Signal(Some(ReservedUserEvent::new(&event)?)),
-            SuppliedEvent::Wait(dependency) => External::Wait(match dependency::look(&exec.context, dependency)? {
-                Standing::Complete => None,
-                Standing::Failed(cause) => {
+            SuppliedEvent::Wait(dependency) => External::Wait(match dependency::query(&exec.context, dependency)? {
+                DependencyState::Complete => None,
+                DependencyState::Failed(cause) => {
                     return Err(SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
                 }
-                Standing::Elsewhere => return Err(SubmitError::EventContext { node }.into()),
-                Standing::Enqueued { queue, state, .. } => {
+                DependencyState::Elsewhere => return Err(SubmitError::EventContext { node }.into()),
+                DependencyState::Enqueued { queue, state, .. } => {
                     queue.flush()?;
                     Some(Blocker::Success(state))
                 }
-                Standing::Pending(blocker) => Some(blocker),
-                Standing::Recorded(node) => {
+                DependencyState::Pending(blocker) => Some(blocker),
+                DependencyState::Recorded(node) => {
                     return Err(RecordError::Recorded { node, what: "given to a node of a submission" }.into());
                 }
             }),

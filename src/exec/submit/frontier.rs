@@ -1,4 +1,4 @@
-//! What of a submission can go on: which partitions can be enqueued, and which host tasks can run.
+//! Which parts of a submission can proceed: which partitions can be enqueued, and which host tasks can run.
 //!
 //! It knows nothing of OpenCL, threads or events: it is told what has ended, and says what comes next.
 
@@ -17,7 +17,7 @@ pub(in crate::exec) struct Frontier {
     /// Partitions that can be enqueued, which happens in their order.
     ready: BTreeSet<usize>,
     /// Tasks that can run.
-    armed: Vec<usize>,
+    runnable: Vec<usize>,
     /// Tasks that will never run.
     given_up: Vec<usize>,
     /// Partitions and tasks that have not ended: a partition ends when it is enqueued, or never will be.
@@ -53,7 +53,7 @@ impl Frontier {
             missing_of_parts: partitions.iter().map(|part| part.tasks.len()).collect(),
             missing_of_tasks: tasks.iter().map(|task| task.partitions.len() + task.tasks.len()).collect(),
             ready: BTreeSet::new(),
-            armed: Vec::new(),
+            runnable: Vec::new(),
             given_up: Vec::new(),
             left: partitions.len() + tasks.len(),
         };
@@ -68,8 +68,8 @@ impl Frontier {
     }
 
     /// Takes the tasks that can run.
-    pub(in crate::exec) fn take_armed(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.armed)
+    pub(in crate::exec) fn take_runnable(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.runnable)
     }
 
     /// Takes the tasks that will never run.
@@ -153,7 +153,7 @@ impl Frontier {
     fn check_task(&mut self, task: usize) {
         if self.missing_of_tasks[task] == 0 && self.tasks[task] == State::Held {
             self.tasks[task] = State::Begun;
-            self.armed.push(task);
+            self.runnable.push(task);
         }
     }
 }
@@ -238,7 +238,7 @@ mod tests {
             let mut ended: Vec<Option<bool>> = vec![None; known.len()];
             let (mut going, mut ends) = (Vec::new(), ends.into_iter().cycle());
             loop {
-                going.extend(frontier.take_armed().into_iter().map(|task| node(true, task)));
+                going.extend(frontier.take_runnable().into_iter().map(|task| node(true, task)));
                 for given_up in frontier.take_given_up() {
                     ended[node(true, given_up)] = Some(false);
                 }
@@ -306,7 +306,7 @@ mod every_order {
             shared.enqueued.lock().unwrap().push(part);
             frontier.apply(&shared.partitions, &shared.tasks, News::Part(part, true));
         }
-        (frontier.take_armed(), frontier.is_over() && !before)
+        (frontier.take_runnable(), frontier.is_over() && !before)
     }
 
     struct Shared {
@@ -328,16 +328,16 @@ mod every_order {
                 let mut frontier = Frontier::of(&partitions, &tasks);
                 assert_eq!(frontier.next_partition(), Some(0));
                 frontier.apply(&partitions, &tasks, News::Part(0, true));
-                assert_eq!(frontier.take_armed(), [0, 1]);
+                assert_eq!(frontier.take_runnable(), [0, 1]);
                 let frontier = Mutex::new(frontier);
                 let shared = Arc::new(Shared { partitions, tasks, frontier, enqueued: Mutex::default() });
                 let run = |shared: Arc<Shared>, task: usize, well: bool| {
                     let (mut next, mut ends) = (vec![(task, well)], 0);
                     let mut ran = Vec::new();
                     while let Some((task, well)) = next.pop() {
-                        let (armed, is_over) = ended(&shared, task, well);
-                        ran.extend(armed.clone());
-                        next.extend(armed.into_iter().map(|task| (task, true)));
+                        let (runnable, is_over) = ended(&shared, task, well);
+                        ran.extend(runnable.clone());
+                        next.extend(runnable.into_iter().map(|task| (task, true)));
                         ends += usize::from(is_over);
                     }
                     (ran, ends)

@@ -33,7 +33,7 @@ pub(in crate::exec) struct Ends {
     pub(in crate::exec) first: Option<DriverEvent>,
     pub(in crate::exec) last: Option<DriverEvent>,
     /// The ends of queues besides the one of the last command, which is after them.
-    pub(in crate::exec) beside: Vec<DriverEvent>,
+    pub(in crate::exec) other_ends: Vec<DriverEvent>,
 }
 
 /// An error during the enqueue.
@@ -46,14 +46,14 @@ pub(in crate::exec) struct Stopped {
 
 /// What a submission keeps between instructions, and between blocks. Most submissions keep nothing.
 #[derive(Debug)]
-pub(in crate::exec) struct Kept {
+pub(in crate::exec) struct StreamEvents {
     /// By number.
     events: Vec<Option<DriverEvent>>,
     /// On several streams: what the next command of each waits for. Empty with one stream.
     pending: Vec<Waits>,
 }
 
-impl Kept {
+impl StreamEvents {
     /// Returns an event, if its command was enqueued.
     pub(in crate::exec) fn event(&self, number: usize) -> Option<&DriverEvent> {
         self.events.get(number)?.as_ref()
@@ -72,7 +72,7 @@ pub(in crate::exec) struct Interpreter<'a> {
     want: Want,
     /// What the first command of the submission waits for, until that is enqueued.
     waits: &'a Waits,
-    kept: Option<&'a mut Kept>,
+    kept: Option<&'a mut StreamEvents>,
     /// Whether anything was enqueued.
     under_way: bool,
     ends: Ends,
@@ -85,8 +85,8 @@ impl Snapshot {
         on_streams.unwrap_or(&exec.plan.schedule)
     }
 
-    /// Returns room for what a submission keeps.
-    pub(in crate::exec) fn kept(&self, exec: &Finalized) -> Option<Box<Kept>> {
+    /// Returns room for the events that the schedule keeps.
+    pub(in crate::exec) fn stream_events(&self, exec: &Finalized) -> Option<Box<StreamEvents>> {
         let schedule = self.schedule(exec);
         if schedule.events == 0 {
             return None;
@@ -96,7 +96,7 @@ impl Snapshot {
         if schedule.streams > 1 {
             pending.resize_with(schedule.streams, || Waits::NONE);
         }
-        Some(Box::new(Kept { events, pending }))
+        Some(Box::new(StreamEvents { events, pending }))
     }
 }
 
@@ -110,7 +110,7 @@ impl<'a> Interpreter<'a> {
         queue: &'a DriverQueue,
         waits: &'a Waits,
         want: Want,
-        kept: Option<&'a mut Kept>,
+        kept: Option<&'a mut StreamEvents>,
     ) -> Self {
         let schedule = snapshot.schedule(exec);
         let (ends, steps) = (Ends::default(), 0..exec.plan.steps.len());
@@ -225,7 +225,7 @@ impl<'a> Interpreter<'a> {
                 self.ends.first.get_or_insert_with(|| barrier.clone());
                 self.keep(event, barrier);
             }
-            None => (self.ends.last, self.ends.beside) = (Some(barrier), own.into_events()),
+            None => (self.ends.last, self.ends.other_ends) = (Some(barrier), own.into_events()),
         }
         self.under_way = true;
         Ok(())

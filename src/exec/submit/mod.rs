@@ -14,8 +14,8 @@
 //!    commands are enqueued at once on the caller's thread (`submit_now`): the autotuner (`exec/tune`) names the
 //!    strategy; for an out-of-order queue they go to a queue of the executable's own, between two joining commands; a
 //!    snapshot of values and command buffers is taken (`snapshot.rs`); and `interpreter.rs` carries out
-//!    the plan's schedule, on one queue or on several. `replay.rs` enqueues single commands. Then, without the lock, `leftovers.rs` flushes
-//!    queues, opens the gate of `Path::Gated`, and drops what is left.
+//!    the plan's schedule, on one queue or on several. `replay.rs` enqueues single commands. Then, without the lock, `leftovers.rs` opens
+//!    the gate of `Path::Gated`, flushes queues, and drops what is left.
 //! 4. Otherwise, or if an earlier use of the executable is deferred, the submission is deferred (`deferred.rs`): a gate
 //!    holds back the caller's queue, and the commands are enqueued on a queue of the executable's own after everything
 //!    that it waits for (`blocker.rs`) has succeeded, partition by partition. Host tasks and external events (`tasks.rs`) go on

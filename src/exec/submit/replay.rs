@@ -40,7 +40,7 @@ pub(in crate::exec) fn launch(
     queue: &DriverQueue,
 ) -> Result<bool, DriverError> {
     let Command::Kernel { grid, .. } = values.command(step) else { return Ok(false) };
-    let Some(object) = values.kept(index).filter(|_| !grid.is_empty()) else { return Ok(false) };
+    let Some(object) = values.kernel_object(index).filter(|_| !grid.is_empty()) else { return Ok(false) };
     enqueue::launch(queue, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?;
     Ok(true)
 }

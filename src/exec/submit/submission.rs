@@ -92,7 +92,7 @@ impl Submission {
     ///
     /// # Errors
     /// If the submission failed:
-    /// - [`SubmitError::Failed`] with the error that the driver reported;
+    /// - [`SubmitError::CommandFailed`] with the error that the driver reported;
     /// - [`SubmitError::DependencyFailed`] if an event that it waited for failed, so that it did not run;
     /// - [`SubmitError::Enqueue`] if it had to wait before it could be enqueued, and then enqueueing failed;
     /// - [`SubmitError::HostTask`], [`SubmitError::NativeCommand`], [`SubmitError::ExternalEvent`].

@@ -108,7 +108,7 @@ pub(in crate::exec) enum Stage {
         first: Option<DriverEvent>,
         last: DriverEvent,
         /// The ends of queues besides the one of the last command, which is after them.
-        beside: Vec<DriverEvent>,
+        other_ends: Vec<DriverEvent>,
     },
     Done(Result<()>),
 }
@@ -239,10 +239,15 @@ impl SubmissionState {
     }
 
     /// Notes that everything is enqueued, after [`staged`](Self::staged).
-    pub(in crate::exec) fn enqueued(self: &Arc<Self>, queue: DriverQueue, last: DriverEvent, beside: Vec<DriverEvent>) {
+    pub(in crate::exec) fn enqueued(
+        self: &Arc<Self>,
+        queue: DriverQueue,
+        last: DriverEvent,
+        other_ends: Vec<DriverEvent>,
+    ) {
         let mut phase = self.lock();
         let first = if let Stage::Staged(first) = &mut phase.stage { first.take() } else { None };
-        phase.stage = Stage::Enqueued { queue, first, last, beside };
+        phase.stage = Stage::Enqueued { queue, first, last, other_ends };
         let heard = !phase.listeners.is_empty() || !phase.wakers.is_empty();
         self.wake(phase);
         if heard {
@@ -361,13 +366,13 @@ impl SubmissionState {
         loop {
             match &phase.stage {
                 Stage::Done(outcome) => return outcome.clone(),
-                Stage::Enqueued { last, beside, .. } => {
-                    let (last, beside) = (last.clone(), beside.clone());
+                Stage::Enqueued { last, other_ends, .. } => {
+                    let (last, other_ends) = (last.clone(), other_ends.clone());
                     drop(phase);
                     // The last event alone says how the submission ended. But on Intel's CPU runtime a waiting thread
                     // helps only the queue of the event that it waits for: without these waits, kernels on two cores
                     // take twice the time.
-                    for end in beside {
+                    for end in other_ends {
                         let _ = end.wait();
                     }
                     match last.wait() {
@@ -447,5 +452,5 @@ pub(in crate::exec) fn flush(queue: &DriverQueue) {
 
 /// Returns the outcome of a submission from the outcome of its last event.
 fn ended(outcome: Result<(), DriverError>) -> Result<()> {
-    outcome.map_err(|error| SubmitError::Failed(error).into())
+    outcome.map_err(|error| SubmitError::CommandFailed(error).into())
 }

@@ -42,34 +42,34 @@ enum What {
 }
 
 /// A task that can run once these events are complete.
-pub(in crate::exec) type Armed = (usize, SmallVec<[DriverEvent; 1]>);
+pub(in crate::exec) type RunnableTask = (usize, SmallVec<[DriverEvent; 1]>);
 
 impl Deferred {
     /// Has tasks run: the first by the caller, if that is a thread for tasks, the others when the event reaper sees
     /// that they can.
     pub(in crate::exec) fn dispatch(
         self: &Arc<Self>,
-        armed: impl Iterator<Item = Armed>,
-        mut next: Option<&mut Option<Armed>>,
+        runnable: impl Iterator<Item = RunnableTask>,
+        mut next: Option<&mut Option<RunnableTask>>,
     ) {
         let mut may_wait = true;
-        for armed in armed {
+        for runnable in runnable {
             // One thread may wait for the device, but not for a gate: that may need a thread, and all might wait so.
-            let waits_here = may_wait && armed.1.iter().all(|event| event.gates().is_empty());
-            match (armed, &mut next) {
-                (armed, Some(next)) if waits_here => {
+            let waits_here = may_wait && runnable.1.iter().all(|event| event.gates().is_empty());
+            match (runnable, &mut next) {
+                (runnable, Some(next)) if waits_here => {
                     may_wait = false;
-                    **next = Some(armed);
+                    **next = Some(runnable);
                 }
-                (armed, None) if waits_here => {
+                (runnable, None) if waits_here => {
                     may_wait = false;
-                    self.start_task(armed);
+                    self.start_task(runnable);
                 }
-                (armed, _) => match armed.1.first().cloned() {
-                    None => self.start_task(armed),
+                (runnable, _) => match runnable.1.first().cloned() {
+                    None => self.start_task(runnable),
                     Some(event) => {
                         let this = Arc::clone(self);
-                        event_reaper::when_done(event, move |_| this.start_task(armed));
+                        event_reaper::when_done(event, move |_| this.start_task(runnable));
                     }
                 },
             }
@@ -77,20 +77,20 @@ impl Deferred {
     }
 
     /// Has a thread for tasks run a task. If no thread will ever be free, the task fails.
-    fn start_task(self: &Arc<Self>, armed: Armed) {
-        let (task, this) = (armed.0, Arc::clone(self));
-        let Err(refused) = workers::start(Box::new(move || this.run(armed))) else { return };
+    fn start_task(self: &Arc<Self>, runnable: RunnableTask) {
+        let (task, this) = (runnable.0, Arc::clone(self));
+        let Err(refused) = workers::start(Box::new(move || this.run(runnable))) else { return };
         let this = Arc::clone(self);
         workers::start_patiently(refused, move || {
             let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (this.node(task), this.describe(task));
             let next = this.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
-            next.into_iter().for_each(|armed| this.start_task(armed));
+            next.into_iter().for_each(|runnable| this.start_task(runnable));
         });
     }
 
     /// Runs a task, and those that can run then, on a thread for tasks.
-    fn run(self: Arc<Self>, first: Armed) {
+    fn run(self: Arc<Self>, first: RunnableTask) {
         let mut next = Some(first);
         while let Some((task, events)) = next.take() {
             let Some(outcome) = self.call(task, events) else { return };
@@ -111,7 +111,7 @@ impl Deferred {
     }
 
     /// Notes that a task has ended. Returns one that can run then, for this thread.
-    fn ended(self: &Arc<Self>, task: usize, outcome: Result<()>) -> Option<Armed> {
+    fn ended(self: &Arc<Self>, task: usize, outcome: Result<()>) -> Option<RunnableTask> {
         let mut next = None;
         {
             let mut progress = self.lock();
@@ -121,14 +121,14 @@ impl Deferred {
                 progress.failure.get_or_insert(error);
             }
             progress.frontier.task_ended(&self.exec.fixed.plan, task, well);
-            let armed = self.go_on(&mut progress);
+            let runnable = self.go_on(&mut progress);
             let (over, grown) = (progress.frontier.is_over(), progress.enqueued > before);
             drop(progress);
             if grown {
                 self.flush();
             }
             self.tell_given_up();
-            self.dispatch(armed.into_iter(), Some(&mut next));
+            self.dispatch(runnable.into_iter(), Some(&mut next));
             if over {
                 self.end(true);
             }
@@ -148,7 +148,7 @@ impl Deferred {
             }
             let outcome = event.wait_surely();
             drop(waits);
-            let wrong = if event_reaper::is_over(&outcome) { SubmitError::Failed } else { SubmitError::Driver };
+            let wrong = if event_reaper::is_over(&outcome) { SubmitError::CommandFailed } else { SubmitError::Driver };
             if let Err(error) = outcome {
                 return Some(Err(wrong(error).into()));
             }

@@ -39,7 +39,7 @@ const LESS: f64 = 0.9;
 const LOOK: u32 = 64;
 /// After so many consecutive checks with a changed time, a trial begins: the first number at first, and at most the
 /// second number, which is approached if trials find the same strategy again and again.
-const STRIKES: (u8, u8) = (3, 96);
+const CHECKS_BEFORE_TRIAL: (u8, u8) = (3, 96);
 /// A time has changed if it differs by this factor.
 const CHANGED: f64 = 1.5;
 /// After how many submissions the next trial begins: the first time, and at most.
@@ -80,14 +80,14 @@ pub(in crate::exec) struct Autotuner {
     /// After so many consecutive checks with a changed time, a trial begins.
     strikes: u8,
     /// The strategy before a trial that such checks have begun.
-    struck: Option<usize>,
+    before_trial: Option<usize>,
 }
 
 #[derive(Debug)]
 struct Tried {
     strategy: Strategy,
     /// Whether the driver could not use it.
-    barred: bool,
+    unusable: bool,
     /// The counted rounds of the last trial, with their numbers.
     times: Vec<(usize, Times)>,
 }
@@ -140,7 +140,7 @@ impl Autotuner {
         Self {
             strategies: strategies
                 .iter()
-                .map(|strategy| Tried { strategy: *strategy, barred: false, times: Vec::new() })
+                .map(|strategy| Tried { strategy: *strategy, unusable: false, times: Vec::new() })
                 .collect(),
             now: 0,
             phase,
@@ -150,8 +150,8 @@ impl Autotuner {
             again: AGAIN.0,
             settled: 0,
             submissions: 0,
-            strikes: STRIKES.0,
-            struck: None,
+            strikes: CHECKS_BEFORE_TRIAL.0,
+            before_trial: None,
         }
     }
 
@@ -226,8 +226,8 @@ impl Autotuner {
         self.running.retain(|running| !timer.is_some_and(|timer| Arc::ptr_eq(timer, &running.timer)));
         self.linked = false;
         let Some(at) = self.strategies.iter().position(|tried| tried.strategy == strategy) else { return };
-        self.strategies[at].barred = true;
-        let Some(other) = self.strategies.iter().position(|tried| !tried.barred) else { return };
+        self.strategies[at].unusable = true;
+        let Some(other) = self.strategies.iter().position(|tried| !tried.unusable) else { return };
         if self.now == at {
             self.now = other;
         }
@@ -304,16 +304,16 @@ impl Autotuner {
         if *strikes == self.strikes {
             // The next submission begins a trial.
             *again = 1;
-            self.struck = Some(self.now);
+            self.before_trial = Some(self.now);
         }
     }
 
     /// Begins a trial, and returns whether there is anything to try.
     fn begin_trial(&mut self) -> bool {
-        let usual = self.strategies[self.now].total().filter(|_| self.struck.is_none() && self.again <= SOON.0);
+        let usual = self.strategies[self.now].total().filter(|_| self.before_trial.is_none() && self.again <= SOON.0);
         let is_near = |tried: &Tried| usual.is_none_or(|usual| tried.total().is_some_and(|is| is <= usual * SOON.1));
         let left = (0..self.strategies.len())
-            .filter(|strategy| !self.strategies[*strategy].barred && is_near(&self.strategies[*strategy]));
+            .filter(|strategy| !self.strategies[*strategy].unusable && is_near(&self.strategies[*strategy]));
         let left: Vec<usize> = left.collect();
         if left.len() == 1 && usual.is_some() {
             // There is only one candidate.
@@ -341,9 +341,9 @@ impl Autotuner {
         }
         if *round > ROUNDS * times || left.len() == 1 {
             // If times change without a change of the fastest strategy, trials become rarer.
-            self.strikes = match self.struck.take() {
-                Some(before) if before == fastest => (self.strikes * 2).min(STRIKES.1),
-                _ => STRIKES.0,
+            self.strikes = match self.before_trial.take() {
+                Some(before) if before == fastest => (self.strikes * 2).min(CHECKS_BEFORE_TRIAL.1),
+                _ => CHECKS_BEFORE_TRIAL.0,
             };
             self.now = fastest;
             self.phase = Phase::Settled { look: LOOK, again: self.again, strikes: 0 };

@@ -94,7 +94,7 @@ impl ExecutableState {
     /// Returns whether command buffers may be changed in place now: if the driver retains what it has enqueued, always.
     pub(in crate::exec) fn may_change(&self, exec: &Inner) -> bool {
         let may_run = || exec.exclusive.running().iter().any(Running::may_run);
-        quirks::update_spares_enqueued(exec.fixed.device.caps()) || !may_run()
+        quirks::update_keeps_enqueued_values(exec.fixed.device.caps()) || !may_run()
     }
 
     /// Changes values in place. They are in the order of steps. `half_changed` gets the command buffers that may have

@@ -124,7 +124,7 @@ fn check_param(index: usize, arg: &Arg<ByHandle>, param: &Param, caps: &Caps) ->
         Space::Sampler => matches!(arg, Arg::Sampler(_)),
         Space::Pipe => return Err(unsupported("a pipe")),
     };
-    if matches!(arg, Arg::Sampler(_)) && param.space == Space::Value && fits && quirks::misses_named_types(caps) {
+    if matches!(arg, Arg::Sampler(_)) && param.space == Space::Value && fits && quirks::ignores_typedefs(caps) {
         return Err(named_type(index, param, "a sampler", "sampler_t"));
     }
     let name = || param.name.clone();
@@ -208,7 +208,7 @@ fn check_image(index: usize, arg: &Arg<ByHandle>, param: &Param, caps: &Caps) ->
     if type_name != param.type_name && is_image(&param.type_name) {
         return wrong(format!("an {type_name}"));
     }
-    if !is_image(&param.type_name) && quirks::misses_named_types(caps) {
+    if !is_image(&param.type_name) && quirks::ignores_typedefs(caps) {
         return Err(named_type(index, param, "an image", "read_only image2d_t"));
     }
     let (qualifier, fits) = match param.access {

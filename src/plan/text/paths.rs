@@ -91,12 +91,12 @@ fn a_device_that_cannot_record_replays_and_says_why() {
     };
     let why = |caps: &Caps| caps.can_record(CommandKind::Kernel).unwrap_err();
     assert_eq!(why(&new_device()), PathReason::NoCommandBuffers);
-    assert_eq!(why(&with(&|caps| caps.claim = DetectedBy::Hidden)), PathReason::NotListed);
+    assert_eq!(why(&with(&|caps| caps.detected_by = DetectedBy::Hidden)), PathReason::NotListed);
     let missing = "clFinalizeCommandBufferKHR";
     assert_eq!(why(&with(&|caps| caps.missing = vec![missing])), PathReason::MissingFunction(missing));
     let queues = QueueKinds { out_of_order: true, ..QueueKinds::default() };
-    assert_eq!(why(&with(&|caps| caps.required_queue = queues)), PathReason::Queues);
-    assert_eq!(with(&|caps| caps.claim = DetectedBy::Assumed).can_record(CommandKind::Kernel), Ok(()));
+    assert_eq!(why(&with(&|caps| caps.required_queue = queues)), PathReason::QueueProperties);
+    assert_eq!(with(&|caps| caps.detected_by = DetectedBy::Assumed).can_record(CommandKind::Kernel), Ok(()));
     let partitions = segments("buffer x 64\n a: fill x 64", &new_device(), &asked(Path::Native));
     assert_eq!(partitions, ["0..1 replay (the device has no command buffers)"]);
 }
