@@ -309,3 +309,40 @@ fn warnings_are_those_of_the_graph_itself() {
         executable.report().warnings.len() - 1
     );
 }
+
+/// Rule U4: an executable with memory of its own is in a graph twice. Updates that change nothing, and updates of the second
+/// use, do not lead commands of the first use to other memory.
+#[test]
+fn uses_of_one_executable_keep_their_own_memory() {
+    const LEN: usize = 256;
+    let bench = Bench::new();
+    for (path, all) in [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues]
+        .into_iter()
+        .flat_map(|path| [(path, false), (path, true)])
+    {
+        let [a, b, c] = [(); 3].map(|()| bench.buffer(&[0; LEN]));
+        let inner = bench.graph();
+        let own = inner.alloc::<u32>(LEN).add().unwrap();
+        inner.fill(&own, 1).add().unwrap();
+        let fill = inner.fill(&own.slice(192..256).unwrap(), 2).add().unwrap();
+        inner.copy(&own, &a).add().unwrap();
+        let child = inner.finalize(Finalize::new().updatable()).unwrap();
+        let graph = bench.graph();
+        let [first, second] = [(); 2].map(|()| graph.sub_graph(&child).add().unwrap().node());
+        let parent = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        // Nothing has changed.
+        if all {
+            parent.update_from(&graph).unwrap()
+        } else {
+            parent.update(&first).unwrap()
+        }
+        for to in [&b, &c] {
+            inner.fill(&to.slice(192..256).unwrap(), 3).replace(fill).unwrap();
+            child.update(&fill).unwrap();
+            parent.update(&second).unwrap();
+        }
+        parent.submit(&bench.queue).unwrap().wait().unwrap();
+        let filled = [vec![0; 192], vec![3; 64]].concat();
+        assert_eq!((bench.content(&b), bench.content(&c)), (vec![0; LEN], filled), "{path} {all}");
+    }
+}

@@ -241,7 +241,8 @@ fn a_node_that_the_device_is_too_old_for_is_named_with_device_and_feature() {
     for path in [Path::Native, Path::Replay, Path::Auto] {
         let error = graph.finalize(Finalize::new().path(path)).unwrap_err();
         let text = format!(
-            "{fill} (fill) cannot run on device `An old device`: a fill needs OpenCL 1.2, but the device has 1.1"
+            "{fill} (fill) cannot run on device `An old device`: a fill needs OpenCL 1.2, but the device has 1.1: \
+             use a device that has this, or another command"
         );
         assert_eq!((error.to_string(), error.kind()), (text, ErrorKind::FeatureNotSupported), "{path}");
     }

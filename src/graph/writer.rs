@@ -258,7 +258,10 @@ impl Writer<'_> {
             return;
         }
         let Some(mem) = tables.views[view.index()].take() else { return };
-        index.view_of.remove(&mem.id());
+        // Another view of the same memory may have its place in the index.
+        if index.view_of.get(&mem.id()) == Some(&view) {
+            index.view_of.remove(&mem.id());
+        }
         if let Some(root) = index.root_of.get_mut(&mem.root()) {
             root.views -= 1;
             root.last = Some(mem.weak_root());

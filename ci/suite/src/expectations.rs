@@ -130,7 +130,7 @@ pub fn said(device: &Value) -> Said {
     let everything = cannot.len() == commands.len();
     let all = [
         ("path", device["path"].clone()),
-        ("claim", buffers["claim"].clone()),
+        ("detected_by", buffers["detected_by"].clone()),
         ("revision", buffers["version"].clone()),
         ("record", device["abi"]["record"].clone()),
         ("update", device["abi"]["update"].clone()),
@@ -231,7 +231,7 @@ mod tests {
         says = { path = "replay", cannot = ["everything"] }
         [[driver.runs]]
         with = ["X=1"]
-        says = { path = "native", claim = "assumed", cannot = ["read"] }
+        says = { path = "native", detected_by = "assumed", cannot = ["read"] }
         [[skip]]
         drivers = ["a", "b"]
         test = "build::one"
@@ -293,7 +293,8 @@ mod tests {
         let device = |path: &str, native: bool| {
             let commands =
                 serde_json::json!([{"command": "copy", "native": native}, {"command": "read", "native": false}]);
-            let buffers = if native { serde_json::json!({"claim": "assumed", "mutable": null}) } else { Value::Null };
+            let buffers =
+                if native { serde_json::json!({"detected_by": "assumed", "mutable": null}) } else { Value::Null };
             serde_json::json!({"caps": {"command_buffers": buffers}, "abi": null, "path": path, "commands": commands})
         };
         let (replayed, native) = (said(&device("replay", false)), said(&device("native", true)));
@@ -301,7 +302,7 @@ mod tests {
         // A run that is replayed though it should not be.
         let expected = [
             r#"`cannot` is ["everything"], not ["read"]"#,
-            r#"`claim` is nothing, not "assumed""#,
+            r#"`detected_by` is nothing, not "assumed""#,
             r#"`path` is "replay", not "native""#,
         ];
         assert_eq!(unlike(&runs[1].says, &replayed), expected);

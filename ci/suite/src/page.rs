@@ -33,7 +33,7 @@ fn table(outcomes: &[Outcome]) -> Result<String, Failure> {
         ("OpenCL", |device| text(&device["caps"]["version"])),
         ("command buffers", |device| match &device["caps"]["command_buffers"] {
             Value::Null => "none".to_owned(),
-            buffers => format!("{}, {}", text(&buffers["version"]), text(&buffers["claim"])),
+            buffers => format!("{}, {}", text(&buffers["version"]), text(&buffers["detected_by"])),
         }),
         ("signature of its record functions", |device| text(&device["abi"]["record"])),
         ("natively", |device| commands(device, true)),

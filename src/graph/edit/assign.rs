@@ -153,15 +153,17 @@ impl Edit {
                     _ => {}
                 }
                 let old = old.clone();
-                let new = new.translate(&mut Assignment { edit: self, to, from, old: &old, changed: &mut changed })?;
+                // The memory of an allocation was placed at finalize.
+                if !matches!(old, Command::Alloc(_) | Command::Free(_)) {
+                    self.accesses(to, node, from, source, &mut changed)?;
+                }
+                let new =
+                    new.translate(&mut Assignment { edit: self, to, from, node, old: &old, changed: &mut changed })?;
                 if old != new {
                     self.command(to, node, new);
                     changed.command = true;
                 }
-                if matches!(old, Command::Alloc(_) | Command::Free(_)) {
-                    // The memory of an allocation was placed at finalize.
-                    return Ok(changed);
-                }
+                return Ok(changed);
             }
             (old, new) => {
                 return Err(format!("it is {}, but {} was given", name(old), name(new)));
@@ -338,6 +340,7 @@ struct Assignment<'a, 'w> {
     edit: &'a mut Edit,
     to: &'a mut Writer<'w>,
     from: &'a Tables,
+    node: NodeId,
     /// The command that is changed, of the same kind.
     old: &'a Command<ById>,
     changed: &'a mut Changed,
@@ -350,7 +353,13 @@ impl<'a> Translate<'a, ById, ById> for Assignment<'_, '_> {
     type Error = Mismatch;
 
     fn mem(&mut self, mem: &'a ViewId) -> Result<ViewId, Mismatch> {
-        self.edit.view(self.to, self.from, *mem)
+        // An executable that is in a graph twice has two views of its memory. A command names the one that the node's
+        // accesses name: only these are counted, so another one may be released.
+        let mut own = self.to.ir.accesses(self.node).iter().map(|access| access.view);
+        match own.find(|view| same_mem(self.to, *view, self.from, *mem)) {
+            Some(view) => Ok(view),
+            None => self.edit.view(self.to, self.from, *mem),
+        }
     }
 
     fn kernel(&mut self, _: &'a KernelId, _: &'a Span) -> Result<(KernelId, Span), Mismatch> {
