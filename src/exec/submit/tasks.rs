@@ -45,33 +45,32 @@ enum What {
 pub(in crate::exec) type RunnableTask = (usize, SmallVec<[DriverEvent; 1]>);
 
 impl Deferred {
-    /// Has tasks run: the first by the caller, if that is a thread for tasks, the others when the event reaper sees
-    /// that they can.
+    /// Has tasks run: one by the caller, if that is a thread for tasks; one for each of the submission's queues by a
+    /// thread that waits for the device; and the others when the event reaper sees that they can. A task that the reaper
+    /// starts begins later, by the time that a second thread takes to wake up.
     pub(in crate::exec) fn dispatch(
         self: &Arc<Self>,
         runnable: impl Iterator<Item = RunnableTask>,
         mut next: Option<&mut Option<RunnableTask>>,
     ) {
-        let mut may_wait = true;
+        let mut threads = self.lock().work.as_ref().map_or(1, |work| work.snapshot.others.len() + 1);
         for runnable in runnable {
-            // One thread may wait for the device, but not for a gate: that may need a thread, and all might wait so.
-            let waits_here = may_wait && runnable.1.iter().all(|event| event.gates().is_empty());
-            match (runnable, &mut next) {
-                (runnable, Some(next)) if waits_here => {
-                    may_wait = false;
-                    **next = Some(runnable);
-                }
-                (runnable, None) if waits_here => {
-                    may_wait = false;
-                    self.start_task(runnable);
-                }
-                (runnable, _) => match runnable.1.first().cloned() {
+            // A thread may wait for the device, but not for a gate: that may need a thread, and all might wait so.
+            let waits_here = threads > 0 && runnable.1.iter().all(|event| event.gates().is_empty());
+            if waits_here {
+                threads -= 1;
+                match next.take() {
+                    Some(next) => *next = Some(runnable),
                     None => self.start_task(runnable),
-                    Some(event) => {
-                        let this = Arc::clone(self);
-                        event_reaper::when_done(event, move |_| this.start_task(runnable));
-                    }
-                },
+                }
+                continue;
+            }
+            match runnable.1.first().cloned() {
+                None => self.start_task(runnable),
+                Some(event) => {
+                    let this = Arc::clone(self);
+                    event_reaper::when_done(event, move |_| this.start_task(runnable));
+                }
             }
         }
     }

@@ -41,6 +41,9 @@ impl Executable {
     /// of kernels have changed costs a third of any other. The first update that changes memory costs more, because it
     /// looks at the whole graph once. So does each update while a submission waits for events that are not complete.
     ///
+    /// If another thread sets a parameter meanwhile, some of its nodes may get the old value and others the new one. The
+    /// next update brings the new value to all of them.
+    ///
     /// # Errors
     /// [`UpdateError::NotUpdatable`]; [`UpdateError::NotInExecutable`] for a node of another graph, or a node that was
     /// added later; [`UpdateError::NotANode`] for an event of work that runs; [`UpdateError::Fixed`] for an allocation
