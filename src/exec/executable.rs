@@ -75,7 +75,7 @@ impl Executable {
     /// They are for in-order queues without profiling; if the executable was finalized for profiling, they are for
     /// in-order queues with profiling. The list is empty if nothing was recorded, and inside the function of a native
     /// command. Replayed commands are in no command buffer. An automatic path may enqueue other command buffers, or
-    /// none: see [`TuningReport`].
+    /// none: see [`TuningReport`](crate::TuningReport).
     ///
     /// The handles are valid while the executable exists and is not updated. If you enqueue a command buffer yourself,
     /// clgraph does not know it: submissions are not ordered after it, and you must keep alive the memory and kernels
