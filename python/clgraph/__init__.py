@@ -23,7 +23,8 @@ import pathlib as _pathlib
 def _use_the_loader_of_pyopencl() -> None:
     """Names the OpenCL library that comes with pyopencl's wheels, for clgraph to load.
 
-    Two loaders in one process do not know each other's objects: with PoCL 7.1 the first call ends the process.
+    Two loaders in one process do not know each other's objects: with PoCL 7.1 the first call ends the process. That
+    library looks for drivers below PYOPENCL_HOME, which `import pyopencl` sets, and without it ends the process too.
     """
     if "OPENCL_DYLIB_PATH" in _os.environ:
         return
@@ -37,6 +38,7 @@ def _use_the_loader_of_pyopencl() -> None:
     for place in (folder / ".libs", folder / ".dylibs", folder.parent / "pyopencl.libs"):
         for library in sorted(place.glob("*OpenCL*")):
             _os.environ["OPENCL_DYLIB_PATH"] = str(library)
+            _os.environ.setdefault("PYOPENCL_HOME", str(folder.absolute()))
             return
 
 

@@ -216,3 +216,14 @@ with open("/proc/self/maps") as maps:
     print(len({line.split()[-1] for line in maps if "libOpenCL" in line}))
 """)
     assert output == "1\n"
+
+
+def test_devices_are_listed_before_pyopencl_is_imported(run_python):
+    output = run_python("""
+import sys
+import clgraph
+print(len(clgraph.devices()) > 0, "pyopencl" in sys.modules)
+import pyopencl
+print(len(pyopencl.get_platforms()) > 0)
+""")
+    assert output == "True False\nTrue\n"
