@@ -69,8 +69,15 @@ public:
         }
     }
     handle(handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    handle &operator=(handle other) noexcept {
-        std::swap(raw_, other.raw_);
+    // Two operators: one that takes a value would make the copies of derived classes noexcept, and retaining can fail.
+    handle &operator=(const handle &other) {
+        handle copy(other);
+        std::swap(raw_, copy.raw_);
+        return *this;
+    }
+    handle &operator=(handle &&other) noexcept {
+        handle taken(std::move(other));
+        std::swap(raw_, taken.raw_);
         return *this;
     }
     ~handle() {
@@ -159,6 +166,7 @@ public:
     queue(const queue &) = default;
     queue(queue &&) noexcept = default;
     queue &operator=(const queue &) = default;
+    queue &operator=(queue &&) noexcept = default;
     // Waits until everything that was enqueued so far is complete.
     void finish() const { detail::check(clg_queue_finish(raw_)); }
     // The cl_command_queue, without a reference for the program.
@@ -724,6 +732,7 @@ public:
     user_event(const user_event &) = default;
     user_event(user_event &&) noexcept = default;
     user_event &operator=(const user_event &) = default;
+    user_event &operator=(user_event &&) noexcept = default;
     void complete() const { detail::check(clg_user_event_complete(raw_)); }
     void fail(const std::string &text) const { detail::check(clg_user_event_fail(raw_, text.c_str())); }
     void wait() const { detail::check(clg_user_event_wait(raw_)); }
@@ -1159,6 +1168,7 @@ public:
     graph(const graph &) = default;
     graph(graph &&) noexcept = default;
     graph &operator=(const graph &) = default;
+    graph &operator=(graph &&) noexcept = default;
 
     std::size_t size() const {
         std::size_t size = 0;

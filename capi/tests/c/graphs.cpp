@@ -410,12 +410,43 @@ void types_of_values(const bench &all) {
     graph.finalize().submit(queue).wait();
 }
 
+// A copy of a handle that is released throws, by construction and by assignment. Moves cannot.
+template <class T> void is_assigned(T of, T to) {
+    static_assert(!std::is_nothrow_copy_constructible_v<T> && !std::is_nothrow_copy_assignable_v<T>);
+    static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>);
+    const auto raw = of.raw();
+    const T &same = to = of;
+    CHECK(&same == &to && to.raw() == raw && of.raw() == raw);
+    to = same;
+    CHECK(to.raw() == raw);
+    T moved(std::move(to));
+    CHECK(moved.raw() == raw && !to);
+    to = std::move(moved);
+    CHECK(to.raw() == raw && !moved);
+}
+
+void assignments(const bench &all) {
+    clg::queue queue(all.cl_queue);
+    is_assigned(queue, clg::queue(all.cl_queue));
+    is_assigned(clg::graph(queue), clg::graph(queue));
+    is_assigned(clg::user_event(all.context), clg::user_event(all.context));
+    is_assigned(clg::memory(buffer(all, 64)), clg::memory());
+    is_assigned(clg::graph(queue).finalize(), clg::graph(queue).finalize());
+    clg::graph dead(queue), other(queue);
+    const auto kept = other.raw();
+    CHECK(clg_graph_release(dead.raw()) == CLG_SUCCESS);
+    throws(CLG_INVALID, "", [&] { other = dead; });
+    throws(CLG_INVALID, "", [&] { clg::graph copy(dead); });
+    CHECK(other.raw() == kept && other.size() == 0);
+}
+
 int main() {
     CHECK(clg::live_objects() == 0 && clg::version() == clg_version());
     bench all = start();
     CHECK(clg::device_caps(object{all.device}).front() == '{');
     words_of_the_program(all);
     types_of_values(all);
+    assignments(all);
     graphs(all);
     commands(all);
     native_commands_throw(all);
