@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use rust::{HostData, ResultGuard};
 
 use crate::buffer::Buffer;
-use crate::errors::{type_of, wrong_type};
+use crate::errors::{invalid, type_of, wrong_type};
 use crate::gate::{Kept, Own};
 
 static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -49,10 +49,10 @@ impl Layout {
         let dtype = dtype_of(py, dtype)?;
         let item: usize = dtype.getattr("itemsize")?.extract()?;
         let wrong = |shape: &dyn std::fmt::Debug| {
-            PyValueError::new_err(format!("{bytes} bytes are not an array of shape {shape:?} and dtype {dtype}"))
+            invalid(format!("{bytes} bytes are not an array of shape {shape:?} and dtype {dtype}"))
         };
         if item == 0 {
-            return Err(PyValueError::new_err(format!("elements of dtype {dtype} have no bytes")));
+            return Err(invalid(format!("elements of dtype {dtype} have no bytes")));
         }
         let mut sizes: Vec<isize> = shape.map_or(Ok(vec![-1]), sizes)?;
         if sizes.iter().any(|size| *size < -1) {
@@ -82,7 +82,7 @@ impl Layout {
                 let is_number = |one: &Bound<'_, PyAny>| one.extract::<i64>().is_ok();
                 let are_numbers =
                     shape.try_iter().is_ok_and(|all| all.take(DIMS).all(|one| one.is_ok_and(|one| is_number(&one))));
-                if is_number(shape) || are_numbers { crate::errors::invalid(text) } else { wrong_type(text) }
+                if is_number(shape) || are_numbers { invalid(text) } else { wrong_type(text) }
             })?,
         };
         Ok(Self { dtype: dtype.unbind(), shape, item })
@@ -145,7 +145,7 @@ where
     let mut all = Vec::new();
     for item in object.try_iter()? {
         if all.len() == most {
-            return Err(crate::errors::invalid(format!("at most {most} items")));
+            return Err(invalid(format!("at most {most} items")));
         }
         all.push(item?.extract::<T>().map_err(Into::into)?);
     }
@@ -206,7 +206,7 @@ pub(crate) fn buffer(data: &Bound<'_, PyAny>, what: &str) -> PyResult<Buffer> {
         ))
     })?;
     if !buffer.is_contiguous() {
-        return Err(crate::errors::invalid(format!(
+        return Err(invalid(format!(
             "{what} takes a contiguous array, and this one has gaps or another order: give `numpy.ascontiguousarray(data)`"
         )));
     }
@@ -331,11 +331,11 @@ fn array_of<'py>(memory: &Bound<'py, PyAny>, layout: &Layout) -> PyResult<Bound<
 pub(crate) fn copy_into(bytes: &[u8], array: &Bound<'_, PyAny>) -> PyResult<()> {
     let into = buffer(array, "`out`")?;
     if into.readonly() {
-        return Err(crate::errors::invalid("`out` cannot be written"));
+        return Err(invalid("`out` cannot be written"));
     }
     if into.size() != bytes.len() {
         let text = format!("the result has {} bytes, and `out` has {}", bytes.len(), into.size());
-        return Err(crate::errors::invalid(text));
+        return Err(invalid(text));
     }
     if !bytes.is_empty() {
         // SAFETY: the buffer is contiguous, has that many bytes, can be written and is held; a result is memory of

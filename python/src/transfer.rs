@@ -1,14 +1,17 @@
 //! Nodes that move bytes or pixels: copies of rectangles, fills, writes and reads; and what graphs and queues share of them.
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use rust::{HostRead, HostWrite, RawNode};
 
-use crate::errors::wrong_type;
+use crate::errors::{invalid, type_of, wrong_type};
 use crate::graph::{Graph, options};
 use crate::memory::{self, is_image, memory, with_place};
 use crate::node::{self, After, Node, Read, Write};
 use crate::numpy::{self, Layout, numpy};
 use crate::picture::{self, triple};
+use crate::value::Value;
 
 /// The pattern of a fill: a plain number becomes an element of the memory, if its type is known.
 pub(crate) fn pattern(pattern: &Bound<'_, PyAny>, layout: Option<&Layout>) -> PyResult<Vec<u8>> {
@@ -18,7 +21,22 @@ pub(crate) fn pattern(pattern: &Bound<'_, PyAny>, layout: Option<&Layout>) -> Py
             let text = "the memory has no dtype, so the pattern is a numpy scalar, an array or bytes";
             return Err(wrong_type(format!("{text}, not {pattern}")));
         };
-        let element = numpy(py)?.call_method1("array", (pattern, layout.dtype.bind(py)))?;
+        let dtype = layout.dtype.bind(py);
+        // As an argument of a kernel: numpy would cut the fraction off, and make any number a bool.
+        let kind: String = dtype.getattr("kind")?.extract()?;
+        let native = dtype.call_method1("newbyteorder", ("=",))?;
+        match Value::of(&numpy(py)?.call_method1("zeros", ((), native))?)? {
+            Some(Value::Bytes(_)) | None if kind == "b" && !pattern.is_exact_instance_of::<PyBool>() => {
+                let text = format!("{pattern} is of type {}, and the memory of {dtype}", type_of(pattern));
+                return Err(wrong_type(text));
+            }
+            Some(Value::Bytes(_)) | None => {}
+            Some(number) => drop(number.like(pattern)?),
+        }
+        let element = numpy(py)?.call_method1("array", (pattern, dtype)).map_err(|error| {
+            let is_too_large = error.is_instance_of::<PyOverflowError>(py);
+            if is_too_large { invalid(format!("{pattern} is no {dtype}")) } else { error }
+        })?;
         return numpy::bytes_of(&element, "a pattern");
     }
     if let Some(layout) = layout {

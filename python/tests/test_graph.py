@@ -58,6 +58,14 @@ def test_data_is_copied_unless_the_program_lends_it(graph, buffer):
     assert run[last].view(np.uint8).tolist() == list(other)
 
 
+@pytest.mark.parametrize("dtype, value", [("i4", -3), ("u1", 255), ("f4", 1.5), ("f4", 2), ("f2", 1.5), ("?", True), ("c8", 2), (">i4", 5)])
+def test_a_plain_number_fills_memory_with_elements_of_its_type(graph, dtype, value):
+    memory = graph.alloc(16, np.dtype(dtype))
+    graph.fill(memory, value)
+    read = graph.read(memory)
+    assert graph.finalize().submit()[read].tolist() == [value] * 16
+
+
 def test_copies_fills_and_slices(graph, context):
     memory = clgraph.Memory(cl.Buffer(context, cl.mem_flags.READ_WRITE, 64), np.int32)
     assert len(memory) == 16 and memory.shape == (16,) and memory.nbytes == 64
