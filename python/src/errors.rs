@@ -2,23 +2,33 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use rust::{Error, ErrorKind, GlobalError, SubmitError};
+use rust::{Error, ErrorKind, FinalizeError, GlobalError, SubmitError, UpdateError};
 
 use crate::raised::{self, Raised};
 use crate::texts::in_python;
 
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
+/// The module with the classes.
+fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    let module = CLASSES.get_or_try_init(py, || PyResult::Ok(py.import("clgraph._errors")?.unbind()))?;
+    Ok(module.bind(py))
+}
+
+/// Finds the classes when the package is imported: an error is no moment for an import, which runs code and may fail.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    classes(module.py()).map(drop)
+}
+
 /// Makes an exception of a class of `_errors.py`.
 fn make(class: &'static str, text: String, cl_status: Option<i32>) -> PyErr {
     Python::attach(|py| {
         let make = || -> PyResult<PyErr> {
-            let module = CLASSES.get_or_try_init(py, || PyResult::Ok(py.import("clgraph._errors")?.unbind()))?;
-            let class = module.bind(py).getattr(class)?.cast_into::<PyType>()?;
+            let class = classes(py)?.getattr(class)?.cast_into::<PyType>()?;
             let error = class.call1((text,))?;
             if let Some(status) = cl_status {
                 error.setattr("cl_status", status)?;
@@ -57,17 +67,30 @@ pub(crate) fn of_submission(error: Error, raised: Option<&Arc<Raised>>) -> PyErr
     };
     let (text, numbers) = raised::split(text);
     let made = make(class, text, cl_status);
-    if !numbers.is_empty() {
-        Python::attach(|py| {
-            let cause = raised::find(py, &numbers, raised);
-            made.set_cause(py, cause.map(|cause| PyErr::from_value(cause.into_bound(py))));
-        });
-        // What cannot be enqueued has no submission that could own it.
-        if raised.is_none() && matches!(&error, Error::Submit(SubmitError::NativeCommand { .. })) {
-            raised::forget(&numbers);
-        }
+    if numbers.is_empty() {
+        return made;
     }
-    made
+    // What cannot be enqueued or recorded has no submission that could own it.
+    let is_at_once = raised.is_none()
+        && matches!(
+            &error,
+            Error::Submit(SubmitError::NativeCommand { .. })
+                | Error::Finalize(FinalizeError::NativeCommand { .. })
+                | Error::Update(UpdateError::NativeCommand { .. })
+        );
+    let end = Python::attach(|py| {
+        let cause = raised::find(py, &numbers, raised).map(|cause| PyErr::from_value(cause.into_bound(py)));
+        // Ctrl-C and `sys.exit` end what the program does, as they do where no call of clgraph is between.
+        if let Some(cause) = cause.as_ref().filter(|cause| is_at_once && !cause.is_instance_of::<PyException>(py)) {
+            return Some(cause.clone_ref(py));
+        }
+        made.set_cause(py, cause);
+        None
+    });
+    if is_at_once {
+        raised::forget(&numbers);
+    }
+    end.unwrap_or(made)
 }
 
 /// An `InvalidError`, which is also a `ValueError`.

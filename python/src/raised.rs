@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::gate::{self, Kept};
 
-/// No text has it: it is no character.
+/// A noncharacter of Unicode, for which texts have no use. `split` leaves one that a text has.
 const MARK: char = '\u{10FFFE}';
 
 enum Owner {
@@ -25,7 +25,7 @@ enum Owner {
     Raised(Weak<Raised>),
 }
 
-/// The submissions that have functions and have not ended, and the number of the next.
+/// The number of the last submission that has functions, and those that have not ended.
 ///
 /// An exception waits for its submission, which takes it when it has ended: that may be long after, because callbacks run
 /// one after the other. It waits in vain if the submission has failed by another one. So it is dropped when all that

@@ -227,3 +227,37 @@ import pyopencl
 print(len(pyopencl.get_platforms()) > 0)
 """)
     assert output == "True False\nTrue\n"
+
+
+def test_the_first_error_imports_nothing(run_python):
+    output = run_python("""
+import sys
+import clgraph
+del sys.modules["clgraph._errors"]
+sys.meta_path.clear()
+try:
+    clgraph.Param(clgraph.Local(0))
+except clgraph.InvalidError:
+    print("invalid")
+""")
+    assert output == "invalid\n"
+
+
+def test_ctrl_c_and_exit_inside_a_native_command_stay_what_they_are(run_python):
+    output = run_python(START + """
+import signal
+def interrupted(queue):
+    signal.raise_signal(signal.SIGINT)
+def left(queue):
+    sys.exit(7)
+for function in (interrupted, left):
+    graph = clgraph.Graph(queue)
+    graph.native_command(function)
+    for call in (lambda: graph.finalize().submit(), lambda: clgraph.Queue(queue).native_command(function)):
+        try:
+            call()
+        except BaseException as error:
+            print(type(error).__name__, error.__cause__)
+clgraph.Queue(queue).native_command(left)
+""", status=7)
+    assert output == "KeyboardInterrupt None\n" * 2 + "SystemExit None\n" * 2
