@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::PySystemExit;
+use pyo3::exceptions::{PyImportError, PySystemExit};
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -197,6 +198,20 @@ impl<T: Send> Drop for Kept<T> {
     fn drop(&mut self) {
         // SAFETY: only this call takes the value, and nothing uses it afterwards.
         attach(|_| unsafe { ManuallyDrop::drop(&mut self.0) });
+    }
+}
+
+/// Returns an error in an interpreter that is not the main one: what is static here has the classes of one interpreter,
+/// and threads of clgraph attach to the main one.
+pub(crate) fn check_interpreter(py: Python<'_>) -> PyResult<()> {
+    // SAFETY: **view**: an interpreter runs on this thread, which has its lock.
+    let number = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    match number {
+        0 => Ok(()),
+        _ if PyErr::occurred(py) => Err(PyErr::fetch(py)),
+        _ => Err(PyImportError::new_err(
+            "clgraph can be imported in the main interpreter only: start a process instead of a subinterpreter",
+        )),
     }
 }
 

@@ -77,6 +77,7 @@ use pyo3::prelude::*;
 /// The part of the package that is written in Rust.
 #[pymodule(gil_used = true)]
 fn _clgraph(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    gate::check_interpreter(module.py())?;
     errors::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<graph::Graph>()?;

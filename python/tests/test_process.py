@@ -229,6 +229,25 @@ print(len(pyopencl.get_platforms()) > 0)
     assert output == "True False\nTrue\n"
 
 
+def test_a_subinterpreter_is_refused(run_python):
+    output = run_python("""
+try:
+    import _interpreters as interpreters
+    create = lambda: interpreters.create("legacy")
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    create = interpreters.create
+for _ in range(2):
+    other = create()
+    source = "try:\\n    import clgraph\\nexcept ImportError as error:\\n    print('main interpreter' in str(error), flush=True)"
+    interpreters.run_string(other, source)
+    interpreters.destroy(other)
+    import clgraph
+print(len(clgraph.devices()) > 0)
+""")
+    assert output == "True\nTrue\nTrue\n"
+
+
 def test_the_first_error_imports_nothing(run_python):
     output = run_python("""
 import sys
