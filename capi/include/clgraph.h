@@ -707,7 +707,9 @@ const char *clg_version(void);
 enum clg_status clg_fail(const char *text);
 
 // Returns what was wrong with the last call of this thread that failed, and what to do, as UTF-8. Never null: the text
-// is empty if no call has failed. The text is valid until the next call of this thread fails.
+// is empty if no call has failed. The text is valid until the next call of this thread fails. In destructors of the
+// data of a thread that ends (`pthread_key_create`, `tss_create`) it may be empty after a failure too, and then the
+// status of `clg_last_status` is CLG_SUCCESS: use what the call returned.
 const char *clg_last_error(void);
 
 // Returns the status of the last call of this thread that failed, or CLG_SUCCESS if none has.

@@ -182,7 +182,8 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 }
 
 thread_local! {
-    /// For each function of the program that runs on this thread, the inner ones last: why it fails.
+    /// For each function of the program that runs on this thread, the inner ones last: why it fails. A thread that ends
+    /// has none any more: what a function says there is lost, and what it returns counts.
     static REASONS: RefCell<Vec<Option<String>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -197,12 +198,13 @@ fn end_child(status: c_int) -> ! {
 
 /// Calls a function of the program whose submission fails if it returns anything but 0, or says `clg_fail`.
 pub(crate) fn call_program(function: impl FnOnce() -> c_int) -> Result<(), String> {
-    REASONS.with_borrow_mut(|reasons| reasons.push(None));
+    let _ = REASONS.try_with(|reasons| reasons.borrow_mut().push(None));
     let status = function();
     if IS_FORKED.load(Ordering::Relaxed) {
         end_child(status);
     }
-    match (status, REASONS.with_borrow_mut(Vec::pop).flatten()) {
+    let reason = REASONS.try_with(|reasons| reasons.borrow_mut().pop());
+    match (status, reason.ok().flatten().flatten()) {
         (0, None) => Ok(()),
         (_, Some(text)) => Err(text),
         (status, None) => Err(format!("the function returned {status}")),
@@ -219,20 +221,22 @@ pub unsafe extern "C" fn clg_fail(text: *const c_char) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
         let text = unsafe { pointers::reason(text) }.unwrap_or_else(|| "the function failed".to_owned());
-        REASONS.with_borrow_mut(|reasons| {
-            let reason = reasons.last_mut().ok_or_else(|| {
-                Failure::invalid(
-                    "no function of a host task, of mapped memory or of a native command runs on this thread",
-                )
-            })?;
-            *reason = Some(text);
-            Ok(())
-        })
+        let is_said = REASONS.try_with(|reasons| {
+            let mut reasons = reasons.borrow_mut();
+            let reason = reasons.last_mut();
+            reason.map(|reason| *reason = Some(text)).is_some()
+        });
+        if is_said.unwrap_or(false) {
+            return Ok(());
+        }
+        Err(Failure::invalid("no function of a host task, of mapped memory or of a native command runs on this thread"))
     })
 }
 
 /// Returns what was wrong with the last call of this thread that failed, and what to do, as UTF-8. Never null: the text
-/// is empty if no call has failed. The text is valid until the next call of this thread fails.
+/// is empty if no call has failed. The text is valid until the next call of this thread fails. In destructors of the
+/// data of a thread that ends (`pthread_key_create`, `tss_create`) it may be empty after a failure too, and then the
+/// status of `clg_last_status` is CLG_SUCCESS: use what the call returned.
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_last_error() -> *const c_char {
     let text = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.text.as_ptr()));

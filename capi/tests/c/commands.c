@@ -1,5 +1,6 @@
 /* What graphs.c leaves: recording, mapped memory, native commands, device globals, groups, parameters of memory, lists. */
 #include "common.h"
+#include <pthread.h>
 
 enum { LEN = 64 };
 
@@ -648,9 +649,46 @@ static void memory_of_the_host(void) {
     end(all);
 }
 
+/* The data of a thread ends after that of Rust: clgraph has no text there, and works. */
+static pthread_key_t at_end;
+static int enqueued;
+
+static int enqueues(const clg_native_target *target, void *user) {
+    (void)target;
+    enqueued++;
+    return *(int *)user;
+}
+
+static void thread_ends(void *of) {
+    bench all = *(bench *)of;
+    CHECK(clg_fail("nobody") == CLG_INVALID);
+    for (int status = 0; status < 2; status++) {
+        clg_native_command command = {.enqueue = enqueues, .user = &status};
+        clg_status expected = status ? CLG_FAILED : CLG_SUCCESS;
+        CHECK(clg_enqueue_native_command(all.queue, &command, 0, NULL, NULL) == expected);
+    }
+    OK(clg_queue_finish(all.queue));
+}
+
+static void *uses_and_ends(void *of) {
+    CHECK(pthread_setspecific(at_end, of) == 0);
+    FAILS(CLG_INVALID, "no function", clg_fail("nobody"));
+    return NULL;
+}
+
+static void ends_of_threads(void) {
+    bench all = start();
+    pthread_t thread;
+    CHECK(pthread_key_create(&at_end, thread_ends) == 0);
+    CHECK(pthread_create(&thread, NULL, uses_and_ends, &all) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(pthread_key_delete(at_end) == 0 && enqueued == 2);
+    end(all);
+}
+
 int main(void) {
     recording();
     mapped_and_native();
+    ends_of_threads();
     device_globals();
     changes();
     tasks_and_small_things();
