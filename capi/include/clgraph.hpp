@@ -188,6 +188,17 @@ public:
 template <class T> class host_access : public detail::handle<clg_host_access, clg_host_access_retain, clg_host_access_release> {
 public:
     host_access(clg_host_access raw, T *data, std::size_t size) noexcept : handle(raw), data_(data), size_(size) {}
+    host_access(const host_access &) = default;
+    host_access(host_access &&other) noexcept
+        : handle(std::move(other)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    host_access &operator=(const host_access &) = default;
+    host_access &operator=(host_access &&other) noexcept {
+        host_access taken(std::move(other));
+        std::swap(raw_, taken.raw_);
+        std::swap(data_, taken.data_);
+        std::swap(size_, taken.size_);
+        return *this;
+    }
     T *data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
     T *begin() const noexcept { return data_; }
@@ -966,6 +977,9 @@ public:
     void update(std::initializer_list<node> nodes) const {
         detail::check(clg_executable_update(raw_, nodes.begin(), nodes.size()));
     }
+    void update(const std::vector<node> &nodes) const {
+        detail::check(clg_executable_update(raw_, nodes.data(), nodes.size()));
+    }
     void update(node one) const { detail::check(clg_executable_update(raw_, &one, 1)); }
     std::string report() const {
         return detail::text([&](std::size_t room, char *text, std::size_t *size) {
@@ -1553,14 +1567,14 @@ public:
         });
     }
     pending_read read(clg_range from, const events &after = {}) const {
-        clg_pending_read made = nullptr;
-        auto list = raw(after);
-        detail::check(clg_enqueue_read_buffer(queue_.raw(), from, static_cast<std::uint32_t>(list.size()), list.data(), &made));
         std::size_t size = from.size;
         if (size == CLG_WHOLE) {
             detail::check(clg_memory_size(from.memory, &size));
             size -= from.offset;
         }
+        clg_pending_read made = nullptr;
+        auto list = raw(after);
+        detail::check(clg_enqueue_read_buffer(queue_.raw(), from, static_cast<std::uint32_t>(list.size()), list.data(), &made));
         return pending_read(made, size);
     }
     event copy_rect(clg_range from, clg_range into, const clg_rect &rect, const events &after = {}) const {

@@ -171,6 +171,8 @@ static void commands(const bench &all) {
     CHECK(run.get<uint32_t>(sub.read(result)) == now && run.get<uint32_t>(read)[5] == 6);
     throws(CLG_INVALID, "", [&] { sub.write(result); });
     outer.fill(a, uint32_t{10}, clg::replacing(fill));
+    const std::vector<clg::node> changed{fill, launch};
+    whole.update(changed);
     whole.update({fill, launch});
     run = whole.submit(queue);
     run.wait();
@@ -276,6 +278,10 @@ static void rarer_calls(const bench &all) {
         CHECK(values.size() == len);
         std::fill(values.begin(), values.end(), 3u);
         throws(CLG_NOT_READY, "", [&] { shared.access_host<const uint32_t>(); });
+        auto moved = std::move(values);
+        CHECK(values.data() == nullptr && values.size() == 0 && moved.size() == len && moved[len - 1] == 3);
+        values = std::move(moved);
+        CHECK(moved.data() == nullptr && moved.size() == 0 && values.size() == len);
     }
     on.hint(shared, CLG_HINT_TO_DEVICE);
     graph = clg::graph(queue);
@@ -434,6 +440,8 @@ void assignments(const bench &all) {
     is_assigned(clg::graph(queue).finalize(), clg::graph(queue).finalize());
     clg::graph dead(queue), other(queue);
     const auto kept = other.raw();
+    static_assert(std::is_nothrow_move_assignable_v<clg::host_access<int>>);
+    static_assert(!std::is_nothrow_copy_assignable_v<clg::host_access<int>>);
     CHECK(clg_graph_release(dead.raw()) == CLG_SUCCESS);
     throws(CLG_INVALID, "", [&] { other = dead; });
     throws(CLG_INVALID, "", [&] { clg::graph copy(dead); });
